@@ -1,0 +1,72 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// The layers of docs/ARCHITECTURE.md, one target each. Imports go downwards only, and
+// `--explicit-target-dependency-import-check error` (see the Makefile) holds them to it.
+
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+]
+
+let package = Package(
+  name: "dormouse",
+  products: [
+    .executable(name: "dormouse", targets: ["dormouse"])
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+  ],
+  targets: [
+    .systemLibrary(
+      name: "CZstd",
+      pkgConfig: "libzstd",
+      providers: [.apt(["libzstd-dev"])]),
+    .target(name: "CLinux"),
+
+    .target(name: "Policy", swiftSettings: strict),
+    .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
+    .target(
+      name: "PolicyFile",
+      dependencies: ["Policy", .product(name: "Yams", package: "Yams")],
+      swiftSettings: strict),
+    .target(name: "Simulation", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
+
+    .target(name: "Linux", dependencies: ["CLinux"], swiftSettings: strict),
+    .target(
+      name: "Hibernation", dependencies: ["Linux", "CLinux", "CZstd"], swiftSettings: strict),
+    .target(
+      name: "Supervision", dependencies: ["Linux", "CLinux", "Policy"], swiftSettings: strict),
+    .target(name: "Control", swiftSettings: strict),
+    .target(
+      name: "Coordinator",
+      dependencies: [
+        "Policy", "Lifecycle", "PolicyFile", "Linux", "Hibernation", "Supervision", "Control",
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "dormouse",
+      dependencies: [
+        "Policy", "PolicyFile", "Linux", "Hibernation", "Supervision", "Coordinator", "Control",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+
+    .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
+    .testTarget(
+      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "Simulation"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy"], swiftSettings: strict),
+    .testTarget(name: "LinuxTests", dependencies: ["Linux"], swiftSettings: strict),
+    .testTarget(
+      name: "HibernationTests", dependencies: ["Hibernation", "Linux"], swiftSettings: strict),
+    .testTarget(
+      name: "SupervisionTests", dependencies: ["Supervision", "Linux", "Policy"],
+      swiftSettings: strict),
+    .testTarget(name: "ControlTests", dependencies: ["Control"], swiftSettings: strict),
+    .testTarget(
+      name: "EndToEndTests", dependencies: ["Control", "Linux"], swiftSettings: strict),
+  ]
+)

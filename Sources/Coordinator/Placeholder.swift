@@ -1,0 +1,1 @@
+// Coordinator: see docs/ARCHITECTURE.md

@@ -1,0 +1,1 @@
+// Hibernation: see docs/ARCHITECTURE.md

@@ -1,0 +1,74 @@
+import Policy
+
+/// What the engine wants done. The shell performs each without decisions of its own, and reports
+/// the outcome, failures too, as events.
+public enum Directive: Hashable, Sendable {
+  /// → `launched` or `launchFailed`.
+  case launch(WorkerID)
+  /// Measure the footprint, then ask the worker to give memory back. → `shedAnswered` if and
+  /// when it answers. The engine keeps the deadline.
+  case shed(WorkerID, ShedKind, until: Instant)
+  /// Stop waiting for an answer, end what may still be running for it, and measure again.
+  /// → `shedFinished`.
+  case finishShed(WorkerID)
+  /// Tell the worker that its background task has run out of time.
+  case expireTask(WorkerID, task: String)
+  /// → `suspended` or `suspendFailed`.
+  case suspend(WorkerID)
+  /// Of a suspended worker. → `hibernated` or `hibernateFailed`.
+  case hibernate(WorkerID)
+  /// Of a suspended or hibernated worker. → `resumed` or `resumeFailed`.
+  case resume(WorkerID)
+  /// Thaw, and ask it to end (SIGTERM). → `exited`. The engine keeps the deadline.
+  case terminate(WorkerID)
+  /// SIGKILL to all of it, thawed or not. → `exited`.
+  case kill(WorkerID)
+  /// → `footprint`.
+  case measure(WorkerID)
+
+  /// The request is done, or can't be.
+  case answer(Request.ID, Answer)
+
+  // For the journal and for people; nothing to perform.
+  case transition(Transition)
+  case pressureChanged(from: PressureLevel, to: PressureLevel, why: String)
+  case report(JetsamReport)
+  /// Shadow mode: what would have been done.
+  case wouldHave(WorkerID, String)
+
+  public enum ShedKind: String, Hashable, Sendable {
+    case didEnterBackground, memoryWarning
+  }
+}
+
+/// The answer to a request.
+public struct Answer: Hashable, Sendable {
+  public enum Code: Hashable, Sendable { case done, refused, failed, unknownWorker }
+  public var code: Code
+  /// One sentence: what happened, or why it didn't.
+  public var text: String
+
+  public init(_ code: Code, _ text: String) {
+    self.code = code
+    self.text = text
+  }
+}
+
+/// One step in a worker's life.
+public struct Transition: Hashable, Sendable {
+  public var worker: WorkerID
+  public var from: WorkerState
+  public var to: WorkerState
+  public var cause: Cause
+  public var at: Instant
+
+  public init(
+    worker: WorkerID, from: WorkerState, to: WorkerState, cause: Cause, at: Instant
+  ) {
+    self.worker = worker
+    self.from = from
+    self.to = to
+    self.cause = cause
+    self.at = at
+  }
+}

@@ -1,0 +1,126 @@
+import Policy
+
+/// What the engine is told. The shell turns every signal from the outside world, and the outcome
+/// of every directive, into one of these.
+public enum Event: Hashable, Sendable {
+  /// A worker is known (from the configuration or `run`), and isn't running.
+  case added(WorkerID, WorkerProfile)
+  /// The configuration has changed.
+  case profileChanged(WorkerID, WorkerProfile)
+  /// Forget a terminated worker.
+  case removed(WorkerID)
+  /// A worker that an earlier daemon started was found alive, in this state (`background`,
+  /// `suspended` or `hibernated`).
+  case adopted(WorkerID, WorkerProfile, WorkerState)
+
+  case request(Request)
+
+  /// Outcome of `launch`.
+  case launched(WorkerID)
+  case launchFailed(WorkerID, String)
+  /// The worker announced readiness.
+  case ready(WorkerID)
+
+  /// The worker answered a shed request (or its footprint came to rest, where its channel can't
+  /// carry an answer).
+  case shedAnswered(WorkerID)
+  /// Outcome of `finishShed`.
+  case shedFinished(WorkerID, before: ByteCount, after: ByteCount)
+
+  case suspended(WorkerID)
+  case suspendFailed(WorkerID, String)
+  case hibernated(WorkerID, HibernationResult)
+  /// Nothing was touched, or everything was put back: the worker is suspended and intact.
+  /// `permanent`: the worker is of a kind that can't be hibernated; don't try again until it is
+  /// relaunched.
+  case hibernateFailed(WorkerID, String, permanent: Bool)
+  /// Outcome of `resume`; how long it took from the directive until the worker ran.
+  case resumed(WorkerID, Duration)
+  /// `intact`: it is as it was before, and resuming may be tried again. Otherwise its memory
+  /// can't be proven, and it must be killed.
+  case resumeFailed(WorkerID, String, intact: Bool)
+
+  /// The worker is gone, all of it: whoever ended it. Also the outcome of `terminate` and `kill`.
+  case exited(WorkerID, ExitStatus)
+
+  case footprint(WorkerID, ByteCount)
+  case taskBegan(WorkerID, task: String, limit: Duration?)
+  case taskEnded(WorkerID, task: String)
+  /// Traffic, processor time, a lock: something was done (`foreground: {by: activity}`).
+  case activity(WorkerID)
+  /// Something waits for a sleeping worker: a connection, data, a timer. The text says what.
+  case wakeNeeded(WorkerID, String)
+
+  case memory(MemoryReading)
+  /// A PSI trigger fired, so this level's stall condition holds now.
+  case stalled(PressureLevel)
+
+  /// `nextDeadline` has come.
+  case deadline
+}
+
+/// A person's or program's wish. It is answered by exactly one `Directive.answer`.
+public struct Request: Hashable, Sendable {
+  public typealias ID = UInt64
+  public var id: ID
+  public var verb: Verb
+  public var worker: WorkerID
+
+  public init(id: ID, verb: Verb, worker: WorkerID) {
+    self.id = id
+    self.verb = verb
+    self.worker = worker
+  }
+
+  public enum Verb: String, Hashable, Sendable, CaseIterable {
+    /// Launch; answered when the worker is ready.
+    case start
+    /// End gracefully: a sleeping worker is resumed first, so that it can save its work.
+    case stop
+    case foreground, background, suspend, hibernate
+    /// Resume into the background.
+    case wake
+    /// End as jetsam would: a hibernated worker isn't resumed first.
+    case terminate
+    /// Send a memory warning; answered with what it gave back.
+    case warn
+  }
+}
+
+/// The machine's memory, at one moment.
+public struct MemoryReading: Hashable, Sendable {
+  public var total: ByteCount
+  /// What could be allocated without swapping (MemAvailable and the like).
+  public var available: ByteCount
+  /// PSI averages over about the policy's window, 0–100 %; `nil` where the kernel has no PSI.
+  public var someStall: Double?
+  public var fullStall: Double?
+
+  public init(
+    total: ByteCount, available: ByteCount, someStall: Double? = nil, fullStall: Double? = nil
+  ) {
+    self.total = total
+    self.available = available
+    self.someStall = someStall
+    self.fullStall = fullStall
+  }
+}
+
+/// What a hibernation achieved.
+public struct HibernationResult: Hashable, Sendable {
+  public var footprintBefore: ByteCount
+  /// What stays in memory: pages that can't move.
+  public var footprintAfter: ByteCount
+  public var imageSize: ByteCount
+  public var duration: Duration
+
+  public init(
+    footprintBefore: ByteCount, footprintAfter: ByteCount, imageSize: ByteCount,
+    duration: Duration
+  ) {
+    self.footprintBefore = footprintBefore
+    self.footprintAfter = footprintAfter
+    self.imageSize = imageSize
+    self.duration = duration
+  }
+}

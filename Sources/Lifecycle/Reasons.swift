@@ -1,0 +1,68 @@
+import Policy
+
+/// Why something happened, as data; `sentence` is for people.
+public enum Cause: Hashable, Sendable {
+  case requested(Request.Verb)
+  case launched
+  case becameReady
+  /// Another worker took the foreground.
+  case displaced(by: WorkerID)
+  case idle(Duration)
+  case active
+  /// Suspended because it answered, its grace was over, or a deadline passed.
+  case graceOver
+  case wakeNeeded(String)
+  case suspendedFor(Duration)
+  case pressure(PressureLevel)
+  case watchdog(String)
+  case exited(ExitStatus)
+  case failed(String)
+  case adopted
+  case succeeded
+}
+
+/// One burst of terminations for memory, told after recovery.
+public struct JetsamReport: Hashable, Sendable {
+  public var at: Instant
+  public var level: PressureLevel
+  public var why: String
+  public var budget: ByteCount
+  public var availableBefore: ByteCount
+  public var availableAfter: ByteCount
+  public var largest: WorkerID?
+  /// Every worker as it was when the burst began, in the order of termination.
+  public var entries: [Entry]
+
+  public struct Entry: Hashable, Sendable {
+    public var worker: WorkerID
+    public var state: WorkerState
+    public var band: Int
+    public var footprint: ByteCount
+    public var peakFootprint: ByteCount
+    public var sinceUse: Duration
+    /// Set for the victims: why this one was chosen, and what it gave back.
+    public var victimBecause: String?
+    public var gaveBack: ByteCount?
+  }
+}
+
+/// A worker as the engine sees it, for `ps` and `status`.
+public struct WorkerSnapshot: Hashable, Sendable {
+  public var worker: WorkerID
+  public var state: WorkerState
+  public var band: Int
+  public var profile: WorkerProfile
+  public var footprint: ByteCount
+  public var peakFootprint: ByteCount
+  public var since: Instant
+  public var lastUsed: Instant
+  public var cause: Cause
+  /// Why it isn't hibernated and what would have to change, where it isn't; a sentence.
+  public var hibernationVerdict: String?
+  public var imageSize: ByteCount?
+  /// Learned: the last launch to readiness, and the last resume from hibernation.
+  public var launchCost: Duration?
+  public var resumeCost: Duration?
+  public var lastExit: ExitStatus?
+  public var tasks: [String]
+}

@@ -1,0 +1,56 @@
+import Policy
+
+/// A worker's name: what people call it, unique within a daemon.
+public struct WorkerID: Hashable, Comparable, Sendable, CustomStringConvertible {
+  public let name: String
+  public init(_ name: String) { self.name = name }
+  public static func < (left: WorkerID, right: WorkerID) -> Bool { left.name < right.name }
+  public var description: String { name }
+}
+
+/// Where a worker is in its life. `suspending`, `hibernating`, `resuming` and `terminating` last
+/// from the directive to its outcome.
+public enum WorkerState: String, Hashable, Sendable, CaseIterable {
+  case launching, foreground, background, suspending, suspended, hibernating, hibernated
+  case resuming, terminating, terminated
+
+  /// Its processes exist.
+  public var isAlive: Bool { self != .terminated }
+  /// It gets processor time.
+  public var runs: Bool {
+    switch self {
+    case .launching, .foreground, .background: true
+    default: false
+    }
+  }
+}
+
+/// What the engine must know of a worker before it runs.
+public struct WorkerProfile: Hashable, Sendable {
+  /// The policy in force for this worker, its own overrides applied.
+  public var policy: LifecyclePolicy
+  /// 0–100; raises the worker within the band of its state. Default 0.
+  public var importance: Int
+  /// It has a channel on which it can be asked to shed memory.
+  public var canShed: Bool
+  /// It says when it is ready; without that it counts as ready when it has been launched.
+  public var announcesReadiness: Bool
+
+  public init(
+    policy: LifecyclePolicy, importance: Int = 0, canShed: Bool = false,
+    announcesReadiness: Bool = false
+  ) {
+    self.policy = policy
+    self.importance = importance
+    self.canShed = canShed
+    self.announcesReadiness = announcesReadiness
+  }
+}
+
+/// How a worker's root process ended.
+public enum ExitStatus: Hashable, Sendable {
+  case exited(Int32)
+  case signaled(Int32)
+  /// It wasn't our child (adopted from an earlier daemon), so the kernel doesn't tell.
+  case unknown
+}

@@ -1,0 +1,1 @@
+// Linux: see docs/ARCHITECTURE.md

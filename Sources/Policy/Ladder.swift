@@ -1,0 +1,57 @@
+/// `ladder:`. What is done at each pressure level, cheapest loss first.
+public struct Ladder: Hashable, Sendable {
+  public var warning: [Rung]
+  public var urgent: [Rung]
+  public var critical: [Rung]
+
+  public init(
+    warning: [Rung] = [.hibernate],
+    urgent: [Rung] = [.hibernate, .purge, .terminate(.suspended)],
+    critical: [Rung] = [
+      .terminate(.suspended), .warn, .terminate(.background), .terminate(.foreground),
+    ]
+  ) {
+    self.warning = warning
+    self.urgent = urgent
+    self.critical = critical
+  }
+
+  public subscript(level: PressureLevel) -> [Rung] {
+    switch level {
+    case .normal: []
+    case .warning: warning
+    case .urgent: urgent
+    case .critical: critical
+    }
+  }
+
+  /// One rung. Within a rung victims go one at a time, in the order of `terminate.order`.
+  public enum Rung: Hashable, Sendable, CaseIterable {
+    /// Hibernate suspended workers that are eligible, without waiting for `hibernate.after`.
+    case hibernate
+    /// Take the purgeable memory of workers that offer some.
+    case purge
+    /// Send everybody who runs and can act a memory warning; once per episode of pressure.
+    case warn
+    /// Terminate workers in this state, one at a time.
+    case terminate(Victims)
+
+    public static let allCases: [Rung] =
+      [.hibernate, .purge, .warn] + Victims.allCases.map { .terminate($0) }
+
+    /// As it stands in a policy file: `hibernate`, `terminate suspended`, …
+    public var text: String {
+      switch self {
+      case .hibernate: "hibernate"
+      case .purge: "purge"
+      case .warn: "warn"
+      case .terminate(let victims): "terminate \(victims.rawValue)"
+      }
+    }
+
+    /// `suspended` includes `hibernated`: those give little, and by band they go last of the two.
+    public enum Victims: String, Hashable, Sendable, CaseIterable {
+      case suspended, background, foreground
+    }
+  }
+}

@@ -1,0 +1,86 @@
+/// How short of memory the machine, or the device that the workers play, is.
+public enum PressureLevel: Int, Hashable, Comparable, Sendable, CaseIterable {
+  case normal, warning, urgent, critical
+
+  public static func < (left: PressureLevel, right: PressureLevel) -> Bool {
+    left.rawValue < right.rawValue
+  }
+  public var name: String { String(describing: self) }
+}
+
+/// `pressure:`. A level is reached when *any* of its conditions holds.
+public struct PressureRules: Hashable, Sendable {
+  public var warning: PressureCondition?
+  public var urgent: PressureCondition?
+  public var critical: PressureCondition?
+  /// A condition must hold this long before the level rises.
+  public var sustainedFor: Duration
+  /// All conditions of a level must have been gone this long before the level falls.
+  public var clearAfter: Duration
+
+  public init(
+    warning: PressureCondition? = PressureCondition(
+      availableBelow: .percent(15), someStall: Stall(percent: 10, window: .seconds(2))),
+    urgent: PressureCondition? = PressureCondition(availableBelow: .percent(10)),
+    critical: PressureCondition? = PressureCondition(
+      availableBelow: .percent(5), fullStall: Stall(percent: 10, window: .seconds(2))),
+    sustainedFor: Duration = .zero, clearAfter: Duration = .seconds(5)
+  ) {
+    self.warning = warning
+    self.urgent = urgent
+    self.critical = critical
+    self.sustainedFor = sustainedFor
+    self.clearAfter = clearAfter
+  }
+
+  public subscript(level: PressureLevel) -> PressureCondition? {
+    switch level {
+    case .normal: nil
+    case .warning: warning
+    case .urgent: urgent
+    case .critical: critical
+    }
+  }
+}
+
+/// What raises a level: any of the conditions that are set.
+public struct PressureCondition: Hashable, Sendable {
+  /// Available memory under this: a share of the whole (`15%`) or a size (`512MB`).
+  public var availableBelow: Amount?
+  /// PSI: some task stalled on memory for this share of the window.
+  public var someStall: Stall?
+  /// PSI: all non-idle tasks stalled on memory for this share of the window.
+  public var fullStall: Stall?
+
+  public init(availableBelow: Amount? = nil, someStall: Stall? = nil, fullStall: Stall? = nil) {
+    self.availableBelow = availableBelow
+    self.someStall = someStall
+    self.fullStall = fullStall
+  }
+
+  public enum Amount: Hashable, Sendable {
+    /// 0–100 % of the budget.
+    case percent(Double)
+    case bytes(ByteCount)
+
+    public func bytes(of total: ByteCount) -> ByteCount {
+      switch self {
+      case .percent(let share): ByteCount(Int64(Double(total.bytes) * share / 100))
+      case .bytes(let count): count
+      }
+    }
+  }
+}
+
+/// A PSI threshold (Documentation/accounting/psi.rst).
+public struct Stall: Hashable, Sendable {
+  /// 0–100 % of the window.
+  public var percent: Double
+  /// 500 ms–10 s; a multiple of 2 s where the daemon lacks CAP_SYS_RESOURCE.
+  public var window: Duration
+
+  public init(percent: Double, window: Duration) {
+    self.percent = percent
+    self.window = window
+  }
+}

@@ -1,0 +1,84 @@
+// The units that policies are written in. Sizes are powers of 1024, as in the talks that
+// Dormouse's policies come from.
+
+/// A number of bytes.
+public struct ByteCount: Hashable, Comparable, Sendable, AdditiveArithmetic {
+  /// Bytes; never negative where it stands for a measurement.
+  public var bytes: Int64
+
+  public init(_ bytes: Int64) { self.bytes = bytes }
+
+  public static func kilobytes(_ count: Int64) -> ByteCount { ByteCount(count * 1024) }
+  public static func megabytes(_ count: Int64) -> ByteCount { ByteCount(count * 1024 * 1024) }
+  public static func gigabytes(_ count: Int64) -> ByteCount {
+    ByteCount(count * 1024 * 1024 * 1024)
+  }
+
+  public static let zero = ByteCount(0)
+  public static func < (left: ByteCount, right: ByteCount) -> Bool { left.bytes < right.bytes }
+  public static func + (left: ByteCount, right: ByteCount) -> ByteCount {
+    ByteCount(left.bytes + right.bytes)
+  }
+  public static func - (left: ByteCount, right: ByteCount) -> ByteCount {
+    ByteCount(left.bytes - right.bytes)
+  }
+}
+
+extension ByteCount: CustomStringConvertible {
+  /// For people: `512 B`, `4 KB`, `16.3 MB`, `1.5 GB`, at most one decimal, none where it is zero.
+  public var description: String {
+    let units: [(Int64, String)] = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")]
+    let magnitude = bytes.magnitude
+    for (size, name) in units where magnitude >= UInt64(size) {
+      let tenths = (Double(bytes) / Double(size) * 10).rounded()
+      let whole = Int64(tenths / 10)
+      let rest = Int64(tenths) - whole * 10
+      return rest == 0 ? "\(whole) \(name)" : "\(whole).\(rest.magnitude) \(name)"
+    }
+    return "\(bytes) B"
+  }
+}
+
+/// A point in time on the daemon's own clock: nanoseconds since an arbitrary start, counting
+/// through suspend (`CLOCK_BOOTTIME`). The engine never reads a clock; it is told.
+public struct Instant: Hashable, Comparable, Sendable {
+  public var nanoseconds: Int64
+
+  public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+  public static let zero = Instant(nanoseconds: 0)
+
+  public static func < (left: Instant, right: Instant) -> Bool {
+    left.nanoseconds < right.nanoseconds
+  }
+  public static func + (left: Instant, right: Duration) -> Instant {
+    Instant(nanoseconds: left.nanoseconds + right.wholeNanoseconds)
+  }
+  public static func - (left: Instant, right: Instant) -> Duration {
+    .nanoseconds(left.nanoseconds - right.nanoseconds)
+  }
+}
+
+extension Duration {
+  /// The duration in nanoseconds, rounded towards zero and clamped to 64 bits (± 292 years).
+  public var wholeNanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    return overflow ? (seconds < 0 ? .min : .max) : product + attoseconds / 1_000_000_000
+  }
+
+  /// The duration in milliseconds, with its fraction.
+  public var milliseconds: Double { Double(wholeNanoseconds) / 1_000_000 }
+
+  /// For people and policies: `500ms`, `2s`, `10m`, `1h`; the largest unit that is whole.
+  public var policyText: String {
+    let nanoseconds = wholeNanoseconds
+    let units: [(Int64, String)] = [
+      (3_600_000_000_000, "h"), (60_000_000_000, "m"), (1_000_000_000, "s"),
+    ]
+    for (size, name) in units where nanoseconds != 0 && nanoseconds % size == 0 {
+      return "\(nanoseconds / size)\(name)"
+    }
+    return nanoseconds == 0 ? "0s" : "\(nanoseconds / 1_000_000)ms"
+  }
+}

@@ -1,0 +1,1 @@
+// PolicyFile: see docs/ARCHITECTURE.md

@@ -1,0 +1,1 @@
+// Simulation: see docs/ARCHITECTURE.md

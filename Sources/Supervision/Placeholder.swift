@@ -1,0 +1,1 @@
+// Supervision: see docs/ARCHITECTURE.md
