@@ -1,3 +1,16 @@
+// Thin shims for what Swift can't call: variadic functions (ptrace, syscall, ioctl), macros, and
+// the one function that runs between fork and exec. No decisions in here.
+//
+// Convention: every shim returns a value >= 0, or -errno. errno itself is never the channel,
+// because Swift may run code (a retain, a release) between the call and the look at it.
 #ifndef CLINUX_H
 #define CLINUX_H
+
+#include "clinux_epoll.h"
+#include "clinux_memory.h"
+#include "clinux_ptrace.h"
+#include "clinux_registers.h"
+#include "clinux_spawn.h"
+#include "clinux_system.h"
+
 #endif

@@ -1,0 +1,43 @@
+#ifndef CLINUX_MEMORY_H
+#define CLINUX_MEMORY_H
+#include <stdint.h>
+#include <sys/types.h>
+
+// One range of another process's memory.
+struct clinux_range {
+  uint64_t address;
+  uint64_t length;
+};
+
+// process_vm_readv/writev: local contiguous, remote scattered. At most 1024 ranges a call.
+// Returns the bytes moved (short when a range can't be reached), or -errno.
+int64_t clinux_vm_read(pid_t pid, void *buffer, const struct clinux_range *ranges, int count);
+int64_t clinux_vm_write(pid_t pid, const void *buffer, const struct clinux_range *ranges,
+                        int count);
+
+// PAGEMAP_SCAN (Linux 6.7, Documentation/admin-guide/mm/pagemap.rst). Spelled out here because
+// Debian 12's headers are older than the call.
+struct clinux_page_region {
+  uint64_t start;
+  uint64_t end;
+  uint64_t categories;
+};
+enum {
+  CLINUX_PAGE_IS_FILE = 1 << 2,
+  CLINUX_PAGE_IS_PRESENT = 1 << 3,
+  CLINUX_PAGE_IS_SWAPPED = 1 << 4,
+  CLINUX_PAGE_IS_PFNZERO = 1 << 5,
+};
+// Finds pages with all categories of `required` and none of `excluded`. Returns the number of
+// regions filled in, and where the walk ended in *walk_end.
+int clinux_pagemap_scan(int pagemap, uint64_t start, uint64_t end,
+                        struct clinux_page_region *regions, int capacity, uint64_t required,
+                        uint64_t excluded, uint64_t *walk_end);
+
+enum { CLINUX_SYS_mmap, CLINUX_SYS_munmap, CLINUX_SYS_madvise, CLINUX_SYS_process_madvise };
+// The number of a system call on this architecture.
+int64_t clinux_syscall_number(int which);
+// Calls process_madvise(PIDFD_SELF, ranges, 1, MADV_DONTNEED) on a page of our own: 1 where the
+// kernel does it, else -errno.
+int clinux_try_process_madvise_self(void);
+#endif

@@ -1,0 +1,36 @@
+#ifndef CLINUX_PTRACE_H
+#define CLINUX_PTRACE_H
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "clinux_registers.h"
+
+// All of these only from the one thread that traces (ptrace(2)).
+enum {
+  CLINUX_TRACE_SYSGOOD = 0x1,
+  CLINUX_TRACE_SUSPEND_SECCOMP = 1 << 21,
+};
+int clinux_ptrace_seize(pid_t thread, uint64_t options);
+int clinux_ptrace_set_options(pid_t thread, uint64_t options);
+int clinux_ptrace_interrupt(pid_t thread);
+int clinux_ptrace_continue(pid_t thread, int signal);
+int clinux_ptrace_continue_to_syscall(pid_t thread, int signal);
+int clinux_ptrace_detach(pid_t thread, int signal);
+int clinux_ptrace_get_registers(pid_t thread, struct clinux_registers *registers);
+int clinux_ptrace_set_registers(pid_t thread, const struct clinux_registers *registers);
+int clinux_ptrace_get_signal_mask(pid_t thread, uint64_t *mask);
+int clinux_ptrace_set_signal_mask(pid_t thread, uint64_t mask);
+// Address of the thread's struct rseq, 0 if it has none; -errno where the kernel can't tell.
+int64_t clinux_ptrace_rseq(pid_t thread);
+
+enum {
+  CLINUX_STOP_NONE,     // nothing to report yet (only with no_hang)
+  CLINUX_STOP_EVENT,    // PTRACE_EVENT_STOP: interrupted, or a group stop
+  CLINUX_STOP_SYSCALL,  // entry to or exit from a system call
+  CLINUX_STOP_SIGNAL,   // a signal is about to be delivered; *signal says which
+  CLINUX_STOP_OTHER,
+  CLINUX_STOP_EXITED,
+};
+// Waits for one tracee of the calling thread, and for nobody else's (__WNOTHREAD).
+int clinux_ptrace_wait(pid_t thread, int no_hang, int *signal);
+#endif

@@ -1,0 +1,35 @@
+#ifndef CLINUX_REGISTERS_H
+#define CLINUX_REGISTERS_H
+#include <stdint.h>
+
+// A thread's general purpose registers, as NT_PRSTATUS gives them (27 words on x86-64). Opaque to
+// Swift: what a register means differs by architecture, and stays in registers.c.
+enum { CLINUX_REGISTER_WORDS = 40 };
+struct clinux_registers {
+  uint64_t words[CLINUX_REGISTER_WORDS];
+  uint64_t length;  // bytes in use
+};
+
+// 1 where injecting system calls is implemented for this architecture.
+int clinux_registers_supported(void);
+// The thread was stopped inside a system call (its instruction pointer isn't in code of its own).
+int clinux_registers_in_syscall(const struct clinux_registers *registers);
+// Its system call number, or -1.
+int64_t clinux_registers_syscall(const struct clinux_registers *registers);
+// What it would return: -512 (ERESTARTSYS), -514, -516, -EINTR, or a plain result.
+int64_t clinux_registers_result(const struct clinux_registers *registers);
+// A stop makes some calls return EINTR although no handler ran (epoll_wait, semop, sigtimedwait,
+// receiving with a time-out; signal(7)). Where that is so, sets the registers back to before the
+// call, so that it is made again. Returns 1 if it changed them.
+int clinux_registers_mend_interrupted(struct clinux_registers *registers);
+// Prepares a system call at `instruction`, an address that holds a `syscall` instruction.
+void clinux_registers_prepare_call(struct clinux_registers *registers, uint64_t instruction,
+                                   int64_t number, const uint64_t arguments[6]);
+uint64_t clinux_registers_instruction(const struct clinux_registers *registers);
+
+// Finds a `syscall` instruction in a copy of the vdso; offset, or -ENOENT.
+int64_t clinux_find_syscall_instruction(const void *code, int64_t length);
+// Writes `syscall; jmp .` to `code`, and returns its length: after the call the thread goes round
+// in place until we stop it, and nowhere else if we die.
+int clinux_write_syscall_trampoline(void *code, int capacity);
+#endif

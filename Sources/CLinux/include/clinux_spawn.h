@@ -1,0 +1,30 @@
+#ifndef CLINUX_SPAWN_H
+#define CLINUX_SPAWN_H
+#include <sys/types.h>
+
+// What a new worker is started with. Everything is prepared by the caller: between fork and exec
+// nothing may allocate or lock.
+struct clinux_spawn {
+  const char *path;
+  char *const *arguments;    // NULL-terminated
+  char *const *environment;  // NULL-terminated
+  const char *directory;
+  int input, output, error;  // become 0, 1, 2
+  int cgroup;                // descriptor of the cgroup to start in, or -1
+};
+
+// The step that failed, for the error message.
+enum {
+  CLINUX_SPAWN_FORK = 1,
+  CLINUX_SPAWN_SESSION,
+  CLINUX_SPAWN_DIRECTORY,
+  CLINUX_SPAWN_DESCRIPTORS,
+  CLINUX_SPAWN_EXEC,
+};
+
+// Starts a process in a session of its own, with default signal dispositions, no signal blocked
+// and no descriptor but 0, 1 and 2. Returns its pid and stores a pidfd, or returns -errno and
+// stores the step. Call it from a thread that lives as long as the daemon: PR_SET_PDEATHSIG, which
+// workers may use themselves, follows the thread that forked.
+pid_t clinux_spawn(const struct clinux_spawn *what, int *pidfd, int *failed_step);
+#endif

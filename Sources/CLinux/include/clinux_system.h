@@ -1,0 +1,33 @@
+#ifndef CLINUX_SYSTEM_H
+#define CLINUX_SYSTEM_H
+#include <stdint.h>
+#include <sys/types.h>
+
+int clinux_pidfd_open(pid_t pid);
+int clinux_pidfd_getfd(int pidfd, int fd);
+int clinux_pidfd_send_signal(int pidfd, int signal);
+int clinux_process_mrelease(int pidfd);
+
+// waitid(P_PIDFD, …, WEXITED|WNOHANG). Returns 1 and the status when the process has ended, 0 when
+// it hasn't; -ECHILD when it isn't our child. kind: 0 exited, 1 killed by a signal. Only after the
+// pidfd has polled readable: before that it can steal a ptrace stop.
+int clinux_reap(int pidfd, int *kind, int *status);
+
+// Makes us the parent of our descendants' orphans (prctl(2), PR_SET_CHILD_SUBREAPER).
+int clinux_become_subreaper(void);
+// mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT): what has been touched stays in memory.
+int clinux_lock_memory(void);
+// SO_PEERCRED.
+int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
+// Lets a datagram socket tell who sent (SO_PASSCRED), and receives one datagram with its sender.
+int clinux_pass_credentials(int fd);
+int64_t clinux_receive_with_credentials(int fd, void *buffer, int64_t capacity, pid_t *pid,
+                                        uid_t *uid);
+// Starts writing a file's dirty pages to disk, without waiting (sync_file_range(2)).
+int clinux_start_writeback(int fd);
+int clinux_drop_page_cache(int fd);
+pid_t clinux_gettid(void);
+void clinux_set_thread_name(const char *name);
+// open() with a mode; Swift can't call the variadic one.
+int clinux_open(const char *path, int flags, mode_t mode);
+#endif

@@ -1,0 +1,125 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+
+#include "clinux_registers.h"
+
+#if defined(__x86_64__)
+
+static struct user_regs_struct *native(struct clinux_registers *registers) {
+  return (struct user_regs_struct *)registers->words;
+}
+static const struct user_regs_struct *native_const(const struct clinux_registers *registers) {
+  return (const struct user_regs_struct *)registers->words;
+}
+
+int clinux_registers_supported(void) { return 1; }
+
+int clinux_registers_in_syscall(const struct clinux_registers *registers) {
+  return (int64_t)native_const(registers)->orig_rax >= 0;
+}
+
+int64_t clinux_registers_syscall(const struct clinux_registers *registers) {
+  return (int64_t)native_const(registers)->orig_rax;
+}
+
+int64_t clinux_registers_result(const struct clinux_registers *registers) {
+  return (int64_t)native_const(registers)->rax;
+}
+
+uint64_t clinux_registers_instruction(const struct clinux_registers *registers) {
+  return native_const(registers)->rip;
+}
+
+// Only calls that have done nothing yet when they return EINTR, so that making them again is what
+// the program would have done. close() and connect(), for example, aren't among them.
+static int may_be_made_again(int64_t number) {
+  switch (number) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case 441:  // epoll_pwait2
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+    case SYS_read:
+    case SYS_readv:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_msgrcv:
+    case SYS_msgsnd:
+    case SYS_io_getevents:
+      return 1;
+  }
+  return 0;
+}
+
+int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
+  struct user_regs_struct *r = native(registers);
+  if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR) return 0;
+  if (!may_be_made_again((int64_t)r->orig_rax)) return 0;
+  r->rip -= 2;  // back on to the two-byte `syscall`
+  r->rax = r->orig_rax;
+  r->orig_rax = (uint64_t)-1;
+  return 1;
+}
+
+void clinux_registers_prepare_call(struct clinux_registers *registers, uint64_t instruction,
+                                   int64_t number, const uint64_t arguments[6]) {
+  struct user_regs_struct *r = native(registers);
+  r->rip = instruction;
+  r->orig_rax = (uint64_t)-1;  // else the kernel takes the change for a restarted call
+  r->rax = (uint64_t)number;
+  r->rdi = arguments[0];
+  r->rsi = arguments[1];
+  r->rdx = arguments[2];
+  r->r10 = arguments[3];
+  r->r8 = arguments[4];
+  r->r9 = arguments[5];
+}
+
+int64_t clinux_find_syscall_instruction(const void *code, int64_t length) {
+  const uint8_t *bytes = code;
+  for (int64_t i = 0; i + 1 < length; i++)
+    if (bytes[i] == 0x0f && bytes[i + 1] == 0x05) return i;
+  return -ENOENT;
+}
+
+int clinux_write_syscall_trampoline(void *code, int capacity) {
+  static const uint8_t trampoline[] = {0x0f, 0x05, 0xeb, 0xfe};
+  if (capacity < (int)sizeof trampoline) return -ENOSPC;
+  memcpy(code, trampoline, sizeof trampoline);
+  return (int)sizeof trampoline;
+}
+
+#else
+
+// Not written for this architecture yet: doctor says so, and workers stay suspended.
+int clinux_registers_supported(void) { return 0; }
+int clinux_registers_in_syscall(const struct clinux_registers *r) { (void)r; return 0; }
+int64_t clinux_registers_syscall(const struct clinux_registers *r) { (void)r; return -1; }
+int64_t clinux_registers_result(const struct clinux_registers *r) { (void)r; return 0; }
+uint64_t clinux_registers_instruction(const struct clinux_registers *r) { (void)r; return 0; }
+int clinux_registers_mend_interrupted(struct clinux_registers *r) { (void)r; return 0; }
+void clinux_registers_prepare_call(struct clinux_registers *r, uint64_t instruction,
+                                   int64_t number, const uint64_t arguments[6]) {
+  (void)r, (void)instruction, (void)number, (void)arguments;
+}
+int64_t clinux_find_syscall_instruction(const void *code, int64_t length) {
+  (void)code, (void)length;
+  return -ENOSYS;
+}
+int clinux_write_syscall_trampoline(void *code, int capacity) {
+  (void)code, (void)capacity;
+  return -ENOSYS;
+}
+
+#endif

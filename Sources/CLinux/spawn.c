@@ -1,0 +1,114 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clinux_spawn.h"
+
+struct failure {
+  int step, error;
+};
+
+static void fail(int report, int step) {
+  struct failure failure = {step, errno};
+  ssize_t ignored = write(report, &failure, sizeof failure);
+  (void)ignored;
+  _exit(127);
+}
+
+// Moves a descriptor out of the way of 0, 1, 2, so that the dup2 calls can't overwrite it.
+static int above_standard(int fd) {
+  return fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+// Runs in the child. Only async-signal-safe calls: other threads of the parent may have held any
+// lock when we forked.
+static void child(const struct clinux_spawn *what, int report) {
+  // A new session: a daemon's death would else orphan a stopped process group, and the kernel
+  // would send it SIGHUP and SIGCONT.
+  if (setsid() < 0) fail(report, CLINUX_SPAWN_SESSION);
+
+  struct sigaction standard;
+  memset(&standard, 0, sizeof standard);
+  standard.sa_handler = SIG_DFL;
+  for (int number = 1; number < 65; number++) sigaction(number, &standard, NULL);
+
+  report = above_standard(report);
+  int input = above_standard(what->input);
+  int output = above_standard(what->output);
+  int error = above_standard(what->error);
+  if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(error, 2) < 0)
+    fail(report, CLINUX_SPAWN_DESCRIPTORS);
+  // Every other descriptor goes at exec, whoever opened it and however.
+  if (syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
+    for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
+
+  if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
+
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  execve(what->path, what->arguments, what->environment);
+  fail(report, CLINUX_SPAWN_EXEC);
+}
+
+static pid_t fork_with_pidfd(int cgroup, int *pidfd) {
+  struct clone_args arguments;
+  memset(&arguments, 0, sizeof arguments);
+  arguments.flags = CLONE_PIDFD;
+  arguments.pidfd = (uint64_t)(uintptr_t)pidfd;
+  arguments.exit_signal = SIGCHLD;
+  if (cgroup >= 0) {
+    arguments.flags |= CLONE_INTO_CGROUP;
+    arguments.cgroup = (uint64_t)cgroup;
+  }
+  pid_t pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+  if (pid >= 0 || cgroup >= 0 || (errno != ENOSYS && errno != EPERM)) return pid;
+
+  // Container runtimes' seccomp filters often refuse clone3.
+  pid = fork();
+  if (pid > 0) *pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+  return pid;
+}
+
+pid_t clinux_spawn(const struct clinux_spawn *what, int *pidfd, int *failed_step) {
+  int report[2];
+  *pidfd = -1;
+  *failed_step = CLINUX_SPAWN_FORK;
+  if (pipe2(report, O_CLOEXEC) < 0) return -errno;
+
+  // A handler of ours must not run in the child.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pid_t pid = fork_with_pidfd(what->cgroup, pidfd);
+  int fork_error = errno;
+  if (pid == 0) child(what, report[1]);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  close(report[1]);
+
+  if (pid < 0) {
+    close(report[0]);
+    return -fork_error;
+  }
+  struct failure failure;
+  ssize_t got;
+  do {
+    got = read(report[0], &failure, sizeof failure);
+  } while (got < 0 && errno == EINTR);
+  close(report[0]);
+  if (got != (ssize_t)sizeof failure) return pid;
+
+  while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR) {}
+  if (*pidfd >= 0) close(*pidfd);
+  *pidfd = -1;
+  *failed_step = failure.step;
+  return -failure.error;
+}

@@ -1,0 +1,97 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clinux_system.h"
+
+#ifndef SYS_process_mrelease
+#define SYS_process_mrelease 448
+#endif
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+#define RESULT(call) ({ long r_ = (long)(call); r_ < 0 ? -errno : (int)r_; })
+
+int clinux_pidfd_open(pid_t pid) { return RESULT(syscall(SYS_pidfd_open, pid, 0)); }
+int clinux_pidfd_getfd(int pidfd, int fd) {
+  return RESULT(syscall(SYS_pidfd_getfd, pidfd, fd, 0));
+}
+int clinux_pidfd_send_signal(int pidfd, int signal) {
+  return RESULT(syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0));
+}
+int clinux_process_mrelease(int pidfd) { return RESULT(syscall(SYS_process_mrelease, pidfd, 0)); }
+
+int clinux_reap(int pidfd, int *kind, int *status) {
+  siginfo_t info;
+  memset(&info, 0, sizeof info);
+  if (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG) < 0) return -errno;
+  if (info.si_pid == 0) return 0;
+  *kind = info.si_code != CLD_EXITED;
+  *status = info.si_status;
+  return 1;
+}
+
+int clinux_become_subreaper(void) { return RESULT(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)); }
+int clinux_lock_memory(void) {
+  return RESULT(mlockall(MCL_CURRENT | MCL_FUTURE | 4 /* MCL_ONFAULT */));
+}
+
+int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid) {
+  struct ucred credentials;
+  socklen_t length = sizeof credentials;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0) return -errno;
+  *pid = credentials.pid;
+  *uid = credentials.uid;
+  *gid = credentials.gid;
+  return 0;
+}
+
+int clinux_pass_credentials(int fd) {
+  int on = 1;
+  return RESULT(setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
+}
+
+int64_t clinux_receive_with_credentials(int fd, void *buffer, int64_t capacity, pid_t *pid,
+                                        uid_t *uid) {
+  struct iovec area = {buffer, (size_t)capacity};
+  // Room for credentials and for descriptors that somebody may send along; those are closed.
+  char control[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(64 * sizeof(int))];
+  struct msghdr message = {
+      .msg_iov = &area, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0) return -errno;
+  *pid = 0;
+  for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET) continue;
+    if (c->cmsg_type == SCM_CREDENTIALS) {
+      struct ucred credentials;
+      memcpy(&credentials, CMSG_DATA(c), sizeof credentials);
+      *pid = credentials.pid;
+      *uid = credentials.uid;
+    } else if (c->cmsg_type == SCM_RIGHTS) {
+      int count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+      for (int i = 0; i < count; i++) {
+        int descriptor;
+        memcpy(&descriptor, CMSG_DATA(c) + i * sizeof(int), sizeof descriptor);
+        close(descriptor);
+      }
+    }
+  }
+  return got;
+}
+
+int clinux_start_writeback(int fd) {
+  return RESULT(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
+}
+int clinux_drop_page_cache(int fd) { return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
+pid_t clinux_gettid(void) { return (pid_t)syscall(SYS_gettid); }
+void clinux_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+int clinux_open(const char *path, int flags, mode_t mode) { return RESULT(open(path, flags, mode)); }

@@ -1,0 +1,85 @@
+import CLinux
+import Glibc
+
+/// Owns a file descriptor and closes it when it goes. A class, so that several holders (the event
+/// loop, a worker) can share one; the last closes it.
+public final class Descriptor: Sendable {
+  public let raw: Int32
+
+  public init(owning raw: Int32) { self.raw = raw }
+  deinit { close(raw) }
+
+  /// Opens a file; `O_CLOEXEC` is added.
+  public static func open(
+    _ path: String, _ flags: Int32 = O_RDONLY, mode: mode_t = 0
+  ) throws(SystemCallError) -> Descriptor {
+    Descriptor(
+      owning: try shim("open", on: path) { clinux_open(path, flags | O_CLOEXEC, mode) })
+  }
+
+  public static func pidfd(of pid: Int32) throws(SystemCallError) -> Descriptor {
+    Descriptor(owning: try shim("pidfd_open", on: "pid \(pid)") { clinux_pidfd_open(pid) })
+  }
+
+  /// Reads at most `capacity` bytes; empty at the end of the file.
+  public func read(upTo capacity: Int) throws(SystemCallError) -> [UInt8] {
+    var failure: SystemCallError?
+    let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
+      do throws(SystemCallError) {
+        count = try systemCall("read") { Glibc.read(raw, buffer.baseAddress, capacity) }
+      } catch {
+        failure = error
+        count = 0
+      }
+    }
+    if let failure { throw failure }
+    return bytes
+  }
+
+  /// Writes all of it.
+  public func writeAll(_ bytes: UnsafeRawBufferPointer) throws(SystemCallError) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let part = UnsafeRawBufferPointer(rebasing: rest)
+      let count = try systemCall("write") { Glibc.write(raw, part.baseAddress, part.count) }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  public func writeAll(_ text: String) throws(SystemCallError) {
+    var text = text
+    var failure: SystemCallError?
+    text.withUTF8 { bytes in
+      do throws(SystemCallError) {
+        try writeAll(UnsafeRawBufferPointer(bytes))
+      } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+}
+
+/// Reads a whole small file, such as those of /proc, whose size is unknown beforehand.
+public func readFile(_ path: String) throws(SystemCallError) -> [UInt8] {
+  let file = try Descriptor.open(path)
+  var bytes: [UInt8] = []
+  while true {
+    let part = try file.read(upTo: 65536)
+    if part.isEmpty { return bytes }
+    bytes += part
+  }
+}
+
+/// The same as text; invalid UTF-8 is repaired.
+public func readText(_ path: String) throws(SystemCallError) -> String {
+  String(decoding: try readFile(path), as: UTF8.self)
+}
+
+/// Writes to a control file of the kernel (cgroup, /proc), in one write.
+public func writeControl(_ path: String, _ text: String) throws(SystemCallError) {
+  let file = try Descriptor.open(path, O_WRONLY)
+  do throws(SystemCallError) {
+    try file.writeAll(text)
+  } catch {
+    throw SystemCallError("write", on: path, code: error.code)
+  }
+}

@@ -1,1 +1,0 @@
-// Linux: see docs/ARCHITECTURE.md
