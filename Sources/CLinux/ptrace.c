@@ -2,6 +2,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -59,18 +60,32 @@ int64_t clinux_ptrace_rseq(pid_t thread) {
   return size < 0 ? -errno : (int64_t)configuration.pointer;
 }
 
-int clinux_ptrace_wait(pid_t thread, int no_hang, int *signal) {
-  int status;
-  pid_t waited;
-  do {
-    waited = waitpid(thread, &status, __WALL | __WNOTHREAD | (no_hang ? WNOHANG : 0));
-  } while (waited < 0 && errno == EINTR);
-  if (waited < 0) return -errno;
-  if (waited == 0) return CLINUX_STOP_NONE;
-  if (WIFEXITED(status) || WIFSIGNALED(status)) return CLINUX_STOP_EXITED;
-  if (!WIFSTOPPED(status)) return CLINUX_STOP_OTHER;
-  *signal = WSTOPSIG(status);
-  if ((status >> 16) == 128 /* PTRACE_EVENT_STOP */) return CLINUX_STOP_EVENT;
-  if (status >> 16) return CLINUX_STOP_OTHER;
+// waitid() rather than waitpid(): a thread group's leader that has ended must stay a zombie for the
+// event loop, which reaps it through its pidfd and wants its exit status.
+int clinux_ptrace_poll(pid_t thread, int *signal) {
+  siginfo_t info;
+  int scope = __WALL | __WNOTHREAD | WNOHANG;
+  memset(&info, 0, sizeof info);
+  if (waitid(P_PID, (id_t)thread, &info, WEXITED | WSTOPPED | WNOWAIT | scope) < 0) return -errno;
+  if (info.si_pid == 0) return CLINUX_STOP_NONE;
+  if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
+    return CLINUX_STOP_EXITED;
+
+  // It isn't an exit, so this takes the stop that has just been seen.
+  memset(&info, 0, sizeof info);
+  if (waitid(P_PID, (id_t)thread, &info, WSTOPPED | scope) < 0) return -errno;
+  if (info.si_pid == 0) return CLINUX_STOP_NONE;
+  int event = info.si_status >> 8;
+  *signal = info.si_status & 0xff;
+  if (event == 128 /* PTRACE_EVENT_STOP */) return CLINUX_STOP_EVENT;
+  if (event) return CLINUX_STOP_OTHER;
   return *signal == (SIGTRAP | 0x80) ? CLINUX_STOP_SYSCALL : CLINUX_STOP_SIGNAL;
+}
+
+int clinux_ptrace_bury(pid_t thread) {
+  siginfo_t info;
+  memset(&info, 0, sizeof info);
+  int scope = __WALL | __WNOTHREAD | WNOHANG;
+  if (waitid(P_PID, (id_t)thread, &info, WEXITED | scope) < 0) return -errno;
+  return info.si_pid != 0;
 }

@@ -24,13 +24,17 @@ int clinux_ptrace_set_signal_mask(pid_t thread, uint64_t mask);
 int64_t clinux_ptrace_rseq(pid_t thread);
 
 enum {
-  CLINUX_STOP_NONE,     // nothing to report yet (only with no_hang)
+  CLINUX_STOP_NONE,     // nothing to report
   CLINUX_STOP_EVENT,    // PTRACE_EVENT_STOP: interrupted, or a group stop
   CLINUX_STOP_SYSCALL,  // entry to or exit from a system call
   CLINUX_STOP_SIGNAL,   // a signal is about to be delivered; *signal says which
   CLINUX_STOP_OTHER,
   CLINUX_STOP_EXITED,
 };
-// Waits for one tracee of the calling thread, and for nobody else's (__WNOTHREAD).
-int clinux_ptrace_wait(pid_t thread, int no_hang, int *signal);
+// Looks, without waiting, what one tracee of the calling thread has to report (and nobody else's:
+// __WNOTHREAD). An exit is seen, not consumed.
+int clinux_ptrace_poll(pid_t thread, int *signal);
+// Consumes the exit of a traced thread that isn't its group's leader; until then the group's end
+// isn't reported to anybody. 1: done, 0: it hasn't ended.
+int clinux_ptrace_bury(pid_t thread);
 #endif

@@ -1,0 +1,86 @@
+import CLinux
+import Glibc
+
+/// An epoll instance: tells which of many descriptors have something to say.
+public final class Epoll: Sendable {
+  private let descriptor: Descriptor
+
+  public struct Interest: OptionSet, Sendable {
+    public let rawValue: UInt32
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+    public static let readable = Interest(rawValue: UInt32(CLINUX_EPOLLIN))
+    public static let writable = Interest(rawValue: UInt32(CLINUX_EPOLLOUT))
+    /// PSI triggers and cgroup.events report this way.
+    public static let priority = Interest(rawValue: UInt32(CLINUX_EPOLLPRI))
+    public static let error = Interest(rawValue: UInt32(CLINUX_EPOLLERR))
+    public static let hangUp = Interest(rawValue: UInt32(CLINUX_EPOLLHUP))
+    public static let peerHangUp = Interest(rawValue: UInt32(CLINUX_EPOLLRDHUP))
+  }
+
+  public struct Ready: Sendable {
+    public var token: UInt64
+    public var what: Interest
+  }
+
+  public init() throws(SystemCallError) {
+    descriptor = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
+  }
+
+  public func add(_ fd: Int32, _ interest: Interest, token: UInt64) throws(SystemCallError) {
+    try shim("epoll_ctl", on: "descriptor \(fd)") {
+      clinux_epoll_add(descriptor.raw, fd, interest.rawValue, token)
+    }
+  }
+
+  public func modify(_ fd: Int32, _ interest: Interest, token: UInt64) throws(SystemCallError) {
+    try shim("epoll_ctl", on: "descriptor \(fd)") {
+      clinux_epoll_modify(descriptor.raw, fd, interest.rawValue, token)
+    }
+  }
+
+  /// Removing what isn't there is fine.
+  public func remove(_ fd: Int32) { _ = clinux_epoll_remove(descriptor.raw, fd) }
+
+  /// Waits for events; for ever where `milliseconds` is negative.
+  public func wait(milliseconds: Int32) throws(SystemCallError) -> [Ready] {
+    var events = [clinux_event](repeating: clinux_event(), count: 64)
+    let count = clinux_epoll_wait(descriptor.raw, &events, 64, milliseconds)
+    if count == -4 { return [] }  // EINTR
+    if count < 0 { throw SystemCallError("epoll_wait", on: "", code: -count) }
+    return events[..<Int(count)].map {
+      Ready(token: $0.data, what: Interest(rawValue: $0.events))
+    }
+  }
+}
+
+/// Wakes an event loop from another thread.
+public final class EventCounter: Sendable {
+  public let descriptor: Descriptor
+
+  public init() throws(SystemCallError) {
+    descriptor = Descriptor(owning: try shim("eventfd") { clinux_eventfd() })
+  }
+
+  public func signal() {
+    var one: UInt64 = 1
+    _ = withUnsafeBytes(of: &one) { write(descriptor.raw, $0.baseAddress, 8) }
+  }
+
+  public func clear() { _ = try? descriptor.read(upTo: 8) }
+}
+
+/// Becomes readable at a moment of CLOCK_BOOTTIME.
+public final class DeadlineTimer: Sendable {
+  public let descriptor: Descriptor
+
+  public init() throws(SystemCallError) {
+    descriptor = Descriptor(owning: try shim("timerfd_create") { clinux_timerfd_create() })
+  }
+
+  /// `nil` disarms. A moment in the past fires at once.
+  public func set(_ nanoseconds: Int64?) {
+    _ = clinux_timerfd_set(descriptor.raw, nanoseconds.map { max($0, 1) } ?? 0)
+  }
+
+  public func clear() { _ = try? descriptor.read(upTo: 8) }
+}

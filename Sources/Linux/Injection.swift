@@ -1,0 +1,148 @@
+import CLinux
+import Glibc
+
+/// Makes a stopped process perform system calls.
+///
+/// The order matters at every step, because we may be killed between any two:
+/// - Only a thread that is *inside* a system call is used. Moving the instruction pointer of one
+///   that runs its own code could break a restartable sequence (rseq(2)).
+/// - The first call (mmap of a scratch area) is made from a `syscall` instruction of the vdso. Live
+///   code follows that one. So all others are made from the scratch area, whose `syscall` is
+///   followed by a jump to itself: if we die, the thread goes round in place until SIGSTOP, which
+///   is pending, stops it again, and its memory isn't touched.
+/// - At the end the thread is brought to an event stop, and gets its own registers there and
+///   nowhere else; only there does the kernel finish an interrupted call by them.
+/// - All signals are masked meanwhile, so that no handler runs on the borrowed registers.
+public struct Injector {
+  private let session: TraceSession
+  private let memory: ProcessMemory
+  private let thread: TracedThread
+  private var instruction: UInt64
+  /// Address and length of the scratch area, once mapped.
+  public private(set) var scratch: clinux_range?
+
+  /// Room in the scratch area for the ranges of one call.
+  public static let rangesPerCall = 1024
+  private static let rangesOffset: UInt64 = 64
+
+  /// - Throws: `TraceError.busy` where every thread runs code of its own.
+  public init(
+    session: TraceSession, memory: ProcessMemory, vdso: MemoryMapping
+  ) throws(TraceError) {
+    guard let thread = session.threads.first(where: { $0.registers.isInSystemCall }) else {
+      throw .busy(pid: session.pid)
+    }
+    self.session = session
+    self.memory = memory
+    self.thread = thread
+    instruction = vdso.start + (try Self.syscallOffset(in: vdso, of: memory, pid: session.pid))
+    try session.setSignalMask(thread.tid, ~0)
+  }
+
+  private static func syscallOffset(
+    in vdso: MemoryMapping, of memory: ProcessMemory, pid: Int32
+  ) throws(TraceError) -> UInt64 {
+    do throws(SystemCallError) {
+      let code = try memory.readBytes(at: vdso.start, count: Int(vdso.length))
+      let offset = try shim("find a syscall instruction", on: "vdso of pid \(pid)") {
+        clinux_find_syscall_instruction(code, Int64(code.count))
+      }
+      return UInt64(offset)
+    } catch { throw .from(error, pid: pid) }
+  }
+
+  /// Maps the scratch area at `address`, which must be free. It is readable and executable, never
+  /// writable: we write to it through /proc/PID/mem, so a worker that denies itself writable code
+  /// (PR_SET_MDWE) is no obstacle.
+  public mutating func mapScratch(at address: UInt64) throws(TraceError) {
+    let bytes = Self.rangesOffset + UInt64(Self.rangesPerCall * 16)
+    let length = (bytes + pageSize - 1) / pageSize * pageSize
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | 0x100000  // MAP_FIXED_NOREPLACE
+    let result = try call(
+      CLINUX_SYS_mmap,
+      [address, length, UInt64(PROT_READ | PROT_EXEC), UInt64(flags), UInt64.max, 0])
+    guard result >= 0 else {
+      throw .injected("mmap", pid: session.pid, code: Int32(truncatingIfNeeded: -result))
+    }
+    scratch = clinux_range(address: UInt64(result), length: length)
+
+    var code = [UInt8](repeating: 0, count: 16)
+    let size = clinux_write_syscall_trampoline(&code, 16)
+    try write(Array(code[..<Int(size)]), at: UInt64(result))
+    instruction = UInt64(result)
+  }
+
+  /// Frees pages (MADV_DONTNEED). Returns the bytes freed; fewer than asked for means that the
+  /// kernel stopped at a range that it won't free.
+  public mutating func discard(
+    _ ranges: ArraySlice<clinux_range>, inOneCall: Bool
+  ) throws(TraceError) -> UInt64 {
+    guard let scratch else { return 0 }
+    let advice = UInt64(MADV_DONTNEED)
+    guard inOneCall else {
+      var done: UInt64 = 0
+      for range in ranges {
+        let result = try call(
+          CLINUX_SYS_madvise, [range.address, range.length, advice, 0, 0, 0])
+        if result != 0 { break }
+        done += range.length
+      }
+      return done
+    }
+    let table = ranges.withUnsafeBytes { Array($0) }
+    try write(table, at: scratch.address + Self.rangesOffset)
+    let pidfdSelf = UInt64(bitPattern: -10000)
+    let result = try call(
+      CLINUX_SYS_process_madvise,
+      [pidfdSelf, scratch.address + Self.rangesOffset, UInt64(ranges.count), advice, 0, 0])
+    return result < 0 ? 0 : UInt64(result)
+  }
+
+  /// Unmaps the scratch area and gives the thread back exactly as it was.
+  public mutating func finish() throws(TraceError) {
+    if let scratch {
+      // The thread goes on from an unmapped page; it never gets there, see below.
+      _ = try call(CLINUX_SYS_munmap, [scratch.address, scratch.length, 0, 0, 0, 0])
+      self.scratch = nil
+    }
+    try session.wrap { () throws(SystemCallError) in
+      try shim("PTRACE_INTERRUPT", on: "thread \(thread.tid)") {
+        clinux_ptrace_interrupt(thread.tid)
+      }
+      try shim("PTRACE_CONT", on: "thread \(thread.tid)") { clinux_ptrace_continue(thread.tid, 0) }
+    }
+    try session.waitForEventStop(thread.tid, doing: "coming back from an injected call")
+    try session.restore(thread)
+  }
+
+  private func call(_ which: Int, _ arguments: [UInt64]) throws(TraceError) -> Int64 {
+    var registers = thread.registers
+    clinux_registers_prepare_call(
+      &registers, instruction, clinux_syscall_number(Int32(which)), arguments)
+    try session.writeRegisters(thread.tid, registers)
+    try runToSystemCallStop()  // entry
+    try runToSystemCallStop()  // exit
+    return clinux_registers_result_of(try session.readRegisters(thread.tid))
+  }
+
+  private func runToSystemCallStop() throws(TraceError) {
+    while true {
+      try session.wrap { () throws(SystemCallError) in
+        try shim("PTRACE_SYSCALL", on: "thread \(thread.tid)") {
+          clinux_ptrace_continue_to_syscall(thread.tid, 0)
+        }
+      }
+      let report = try session.nextStop(thread.tid, doing: "performing an injected call")
+      if report.stop == CLINUX_STOP_SYSCALL { return }
+      // A second SIGSTOP, or a group stop: not ours to deliver, go on.
+    }
+  }
+
+  private func write(_ bytes: [UInt8], at address: UInt64) throws(TraceError) {
+    try session.wrap { () throws(SystemCallError) in try memory.writeBytes(bytes, at: address) }
+  }
+}
+
+private func clinux_registers_result_of(_ registers: clinux_registers) -> Int64 {
+  withUnsafePointer(to: registers) { clinux_registers_result($0) }
+}

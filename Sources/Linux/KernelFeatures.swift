@@ -1,0 +1,31 @@
+import CLinux
+import Glibc
+
+/// What this kernel and our permissions offer, tried rather than looked up. One struct, so that
+/// `doctor` can print it and a test can take a feature away.
+public struct KernelFeatures: Sendable, Hashable {
+  /// System calls can be injected on this architecture.
+  public var canInject: Bool
+  /// PAGEMAP_SCAN (6.7).
+  public var pagemapScan: Bool
+  /// process_madvise(PIDFD_SELF, …, MADV_DONTNEED) with many ranges in one call (6.15).
+  public var processMadviseSelf: Bool
+
+  public init(canInject: Bool, pagemapScan: Bool, processMadviseSelf: Bool) {
+    self.canInject = canInject
+    self.pagemapScan = pagemapScan
+    self.processMadviseSelf = processMadviseSelf
+  }
+
+  public static func detect() -> KernelFeatures {
+    var scans = false
+    if let pagemap = try? Descriptor.open("/proc/self/pagemap") {
+      var region = clinux_page_region()
+      var end: UInt64 = 0
+      scans = clinux_pagemap_scan(pagemap.raw, 0, 0, &region, 1, 8, 0, &end) >= 0
+    }
+    return KernelFeatures(
+      canInject: clinux_registers_supported() == 1, pagemapScan: scans,
+      processMadviseSelf: clinux_try_process_madvise_self() == 1)
+  }
+}

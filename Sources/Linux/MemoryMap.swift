@@ -1,0 +1,145 @@
+import Glibc
+
+/// One mapping of a process (/proc/PID/smaps, proc_pid_smaps(5)).
+public struct MemoryMapping: Sendable, Hashable {
+  public var start: UInt64
+  public var end: UInt64
+  public var readable = false
+  public var writable = false
+  public var executable = false
+  public var shared = false
+  /// It maps a file; a private copy of a page of it is anonymous memory all the same.
+  public var hasFile = false
+  /// The file's path, or a kernel name such as `[stack]`.
+  public var name = ""
+  /// Bytes of anonymous memory in it, swapped ones not counted.
+  public var anonymous: UInt64 = 0
+  public var flags: Flags = []
+
+  public var length: UInt64 { end - start }
+
+  /// The two-letter codes of the VmFlags line that matter here.
+  public struct Flags: OptionSet, Sendable, Hashable {
+    public let rawValue: UInt32
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+    public static let shared = Flags(rawValue: 1 << 0)  // sh
+    public static let locked = Flags(rawValue: 1 << 1)  // lo
+    public static let hugetlb = Flags(rawValue: 1 << 2)  // ht
+    public static let deviceMemory = Flags(rawValue: 1 << 3)  // io
+    public static let pureFrames = Flags(rawValue: 1 << 4)  // pf
+    public static let userfault = Flags(rawValue: 1 << 5)  // um, uw, ui
+    public static let sealed = Flags(rawValue: 1 << 6)  // sl
+
+    static let codes: [(UInt8, UInt8, Flags)] = [
+      (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
+      (ascii("h"), ascii("t"), .hugetlb), (ascii("i"), ascii("o"), .deviceMemory),
+      (ascii("p"), ascii("f"), .pureFrames), (ascii("u"), ascii("m"), .userfault),
+      (ascii("u"), ascii("w"), .userfault), (ascii("u"), ascii("i"), .userfault),
+      (ascii("s"), ascii("l"), .sealed),
+    ]
+
+    private static func ascii(_ character: Unicode.Scalar) -> UInt8 {
+      UInt8(truncatingIfNeeded: character.value)
+    }
+  }
+
+  /// The mappings of a process, by address.
+  public static func all(of pid: Int32) throws(SystemCallError) -> [MemoryMapping] {
+    let text = try readFile("/proc/\(pid)/smaps")
+    return text.withUnsafeBufferPointer { SmapsParser(bytes: $0).parse() }
+  }
+}
+
+/// Parses smaps without making strings of its thousands of lines.
+private struct SmapsParser {
+  let bytes: UnsafeBufferPointer<UInt8>
+
+  func parse() -> [MemoryMapping] {
+    var mappings: [MemoryMapping] = []
+    var lineStart = 0
+    while lineStart < bytes.count {
+      let lineEnd = bytes[lineStart...].firstIndex(of: 10) ?? bytes.count
+      parseLine(lineStart, lineEnd, into: &mappings)
+      lineStart = lineEnd + 1
+    }
+    return mappings
+  }
+
+  private func parseLine(_ start: Int, _ end: Int, into mappings: inout [MemoryMapping]) {
+    guard start < end else { return }
+    // Headers begin with a lower-case hexadecimal address, fields with a capital.
+    if bytes[start] >= UInt8(ascii: "a") || bytes[start] <= UInt8(ascii: "9") {
+      if let mapping = header(start, end) { mappings.append(mapping) }
+      return
+    }
+    guard !mappings.isEmpty else { return }
+    let last = mappings.count - 1
+    if has(prefix: "Anonymous:", at: start, end) {
+      mappings[last].anonymous = decimal(start + 10, end) * 1024
+    } else if has(prefix: "VmFlags:", at: start, end) {
+      mappings[last].flags = flags(start + 8, end)
+    }
+  }
+
+  private func has(prefix: StaticString, at start: Int, _ end: Int) -> Bool {
+    guard end - start >= prefix.utf8CodeUnitCount else { return false }
+    guard let base = bytes.baseAddress else { return false }
+    return memcmp(base + start, prefix.utf8Start, prefix.utf8CodeUnitCount) == 0
+  }
+
+  /// `55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0   [heap]`
+  private func header(_ start: Int, _ end: Int) -> MemoryMapping? {
+    let fields = bytes[start..<end].split(
+      separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
+    guard fields.count >= 5 else { return nil }
+    let addresses = fields[0].split(separator: UInt8(ascii: "-"))
+    guard addresses.count == 2, let from = hexadecimal(addresses[0]),
+      let to = hexadecimal(addresses[1]), fields[1].count >= 4
+    else { return nil }
+
+    var mapping = MemoryMapping(start: from, end: to)
+    let permissions = fields[1]
+    let first = permissions.startIndex
+    mapping.readable = permissions[first] == UInt8(ascii: "r")
+    mapping.writable = permissions[first + 1] == UInt8(ascii: "w")
+    mapping.executable = permissions[first + 2] == UInt8(ascii: "x")
+    mapping.shared = permissions[first + 3] == UInt8(ascii: "s")
+    mapping.hasFile = !fields[4].elementsEqual([UInt8(ascii: "0")])
+    if fields.count > 5 {
+      let name = fields[5].drop { $0 == UInt8(ascii: " ") }
+      mapping.name = String(decoding: name, as: UTF8.self)
+    }
+    return mapping
+  }
+
+  private func hexadecimal(_ digits: Slice<UnsafeBufferPointer<UInt8>>) -> UInt64? {
+    var value: UInt64 = 0
+    for digit in digits {
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt64(digit - 48)
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = value << 4 | UInt64(digit - 87)
+      default: return nil
+      }
+    }
+    return value
+  }
+
+  private func decimal(_ start: Int, _ end: Int) -> UInt64 {
+    var value: UInt64 = 0
+    for byte in bytes[start..<end] where byte >= 48 && byte <= 57 {
+      value = value &* 10 &+ UInt64(byte - 48)
+    }
+    return value
+  }
+
+  private func flags(_ start: Int, _ end: Int) -> MemoryMapping.Flags {
+    var result: MemoryMapping.Flags = []
+    for code in bytes[start..<end].split(separator: UInt8(ascii: " ")) where code.count == 2 {
+      let (one, two) = (code[code.startIndex], code[code.startIndex + 1])
+      for (a, b, flag) in MemoryMapping.Flags.codes where a == one && b == two {
+        result.insert(flag)
+      }
+    }
+    return result
+  }
+}

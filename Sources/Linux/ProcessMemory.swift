@@ -1,0 +1,85 @@
+import CLinux
+import Glibc
+
+/// Another process's memory, through process_vm_readv/writev, and through /proc/PID/mem where
+/// those can't go (pages that the process itself may not read or write).
+///
+/// The descriptor keeps working when a later daemon, no longer the parent, couldn't open it any
+/// more: hold it from the worker's launch on.
+public struct ProcessMemory: Sendable {
+  public let pid: Int32
+  private let descriptor: Descriptor
+
+  public init(pid: Int32) throws(SystemCallError) {
+    self.pid = pid
+    descriptor = try Descriptor.open("/proc/\(pid)/mem", O_RDWR)
+  }
+
+  public init(pid: Int32, descriptor: Descriptor) {
+    self.pid = pid
+    self.descriptor = descriptor
+  }
+
+  /// Reads the ranges one after the other into `buffer`, which has room for all of them.
+  public func read(
+    _ ranges: [clinux_range], into buffer: UnsafeMutableRawPointer, direct: Bool
+  ) throws(SystemCallError) {
+    var done: UInt64 = 0
+    if direct {
+      let count = clinux_vm_read(pid, buffer, ranges, Int32(ranges.count))
+      if count == ranges.reduce(0, { $0 + Int64($1.length) }) { return }
+      // Start again through the file: slower, and it goes everywhere.
+    }
+    for range in ranges {
+      try transfer(range, buffer + Int(done), writing: false)
+      done += range.length
+    }
+  }
+
+  /// Writes `buffer` to the ranges, one after the other.
+  public func write(
+    _ ranges: [clinux_range], from buffer: UnsafeRawPointer, direct: Bool
+  ) throws(SystemCallError) {
+    if direct {
+      let count = clinux_vm_write(pid, buffer, ranges, Int32(ranges.count))
+      if count == ranges.reduce(0, { $0 + Int64($1.length) }) { return }
+    }
+    var done: UInt64 = 0
+    for range in ranges {
+      try transfer(range, UnsafeMutableRawPointer(mutating: buffer) + Int(done), writing: true)
+      done += range.length
+    }
+  }
+
+  /// Bytes at one address, for small things.
+  public func readBytes(at address: UInt64, count: Int) throws(SystemCallError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    try transfer(clinux_range(address: address, length: UInt64(count)), &bytes, writing: false)
+    return bytes
+  }
+
+  public func writeBytes(_ bytes: [UInt8], at address: UInt64) throws(SystemCallError) {
+    var bytes = bytes
+    let range = clinux_range(address: address, length: UInt64(bytes.count))
+    try transfer(range, &bytes, writing: true)
+  }
+
+  private func transfer(
+    _ range: clinux_range, _ buffer: UnsafeMutableRawPointer, writing: Bool
+  ) throws(SystemCallError) {
+    var done: UInt64 = 0
+    while done < range.length {
+      let offset = off_t(Int64(bitPattern: range.address + done))
+      let rest = Int(range.length - done)
+      let subject = "memory of pid \(pid) at 0x\(String(range.address + done, radix: 16))"
+      let count = try systemCall(writing ? "write" : "read", on: subject) {
+        writing
+          ? pwrite(descriptor.raw, buffer + Int(done), rest, offset)
+          : pread(descriptor.raw, buffer + Int(done), rest, offset)
+      }
+      // The file ends where the process does.
+      if count == 0 { throw SystemCallError("reach", on: subject, code: ESRCH) }
+      done += UInt64(count)
+    }
+  }
+}

@@ -1,0 +1,278 @@
+import CLinux
+import Glibc
+
+/// What can go wrong while a process is traced.
+public enum TraceError: Error, Sendable, CustomStringConvertible {
+  /// The process, or one of its threads, has ended.
+  case vanished(pid: Int32)
+  /// A thread didn't stop in time: it is in uninterruptible sleep, or the machine is overloaded.
+  case unresponsive(thread: Int32, doing: String)
+  /// No thread of the process waits in a system call: it is busy.
+  case busy(pid: Int32)
+  case call(SystemCallError)
+  /// An injected system call failed in the process.
+  case injected(String, pid: Int32, code: Int32)
+
+  public var description: String {
+    switch self {
+    case .vanished(let pid): "process \(pid) has ended"
+    case .unresponsive(let thread, let doing): "thread \(thread) did not stop in time (\(doing))"
+    case .busy(let pid): "process \(pid) is busy: none of its threads waits in a system call"
+    case .call(let error): error.description
+    case .injected(let call, let pid, let code):
+      "\(call) inside process \(pid): \(String(cString: strerror(code)))"
+    }
+  }
+
+  static func from(_ error: SystemCallError, pid: Int32) -> TraceError {
+    error.code == ESRCH || error.code == ECHILD ? .vanished(pid: pid) : .call(error)
+  }
+}
+
+/// One thread that is stopped under our control.
+public struct TracedThread: Sendable {
+  public let tid: Int32
+  /// As the program must find them again.
+  public var registers: clinux_registers
+  public var signalMask: UInt64
+}
+
+/// All threads of one process, seized and stopped. Made and used on one thread only (ptrace(2)), and
+/// ended by `detach()`.
+public final class TraceSession {
+  public let pid: Int32
+  public private(set) var threads: [TracedThread] = []
+  private var isOver = false
+
+  /// Time given to a thread to report a stop.
+  static let patience: Int64 = 5_000_000_000
+
+  private init(pid: Int32) { self.pid = pid }
+
+  deinit {
+    // Threads left seized would hang for ever at their next stop.
+    precondition(isOver, "a trace session of pid \(pid) was dropped without detach()")
+  }
+
+  /// Seizes every thread until no new one appears. The process should have been stopped before
+  /// (SIGSTOP): then the kernel stops it again by itself if we die.
+  public static func seize(pid: Int32) throws(TraceError) -> TraceSession {
+    let session = TraceSession(pid: pid)
+    do throws(TraceError) {
+      while try session.seizeNewThreads() {}
+      for index in session.threads.indices { try session.save(index) }
+      return session
+    } catch {
+      session.detach()
+      throw error
+    }
+  }
+
+  private func seizeNewThreads() throws(TraceError) -> Bool {
+    let known = Set(threads.map(\.tid))
+    let found = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
+    let new = found.filter { !known.contains($0) }
+    for tid in new {
+      try wrap { () throws(SystemCallError) in
+        try shim("PTRACE_SEIZE", on: "thread \(tid)") {
+          clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
+        }
+      }
+      threads.append(TracedThread(tid: tid, registers: clinux_registers(), signalMask: 0))
+      try wrap { () throws(SystemCallError) in
+        try shim("PTRACE_INTERRUPT", on: "thread \(tid)") { clinux_ptrace_interrupt(tid) }
+      }
+    }
+    for tid in new { try waitForEventStop(tid, doing: "seizing") }
+    return !new.isEmpty
+  }
+
+  private func save(_ index: Int) throws(TraceError) {
+    let tid = threads[index].tid
+    threads[index].registers = try readRegisters(tid)
+    var mask: UInt64 = 0
+    try wrap { () throws(SystemCallError) in
+      try shim("PTRACE_GETSIGMASK", on: "thread \(tid)") {
+        clinux_ptrace_get_signal_mask(tid, &mask)
+      }
+    }
+    threads[index].signalMask = mask
+  }
+
+  /// A stop makes some blocked calls return EINTR although no signal handler will run. Where that
+  /// has happened, the call is made again instead: the program notices nothing.
+  public func mendInterruptedCalls() throws(TraceError) {
+    for index in threads.indices {
+      let pending = Self.pendingSignals(of: threads[index].tid)
+      if pending & ~threads[index].signalMask != 0 { continue }
+      if clinux_registers_mend_interrupted(&threads[index].registers) == 1 {
+        try writeRegisters(threads[index].tid, threads[index].registers)
+      }
+    }
+  }
+
+  /// Puts registers and mask (back) into a stopped thread.
+  public func restore(_ thread: TracedThread) throws(TraceError) {
+    try writeRegisters(thread.tid, thread.registers)
+    try setSignalMask(thread.tid, thread.signalMask)
+  }
+
+  /// Ends the session: every thread goes on, or stays in the stop that a signal or the freezer has
+  /// it in. Threads that have ended are buried.
+  public func detach() {
+    guard !isOver else { return }
+    isOver = true
+    for thread in threads where clinux_ptrace_detach(thread.tid, 0) < 0 {
+      if thread.tid != pid { _ = clinux_ptrace_bury(thread.tid) }
+    }
+  }
+
+  /// For a session that stays while its process sleeps: whether the process still exists. Buries
+  /// threads that have ended, so that the process's end can be reported.
+  public func isAlive() -> Bool {
+    var alive = false
+    for thread in threads {
+      var signal: Int32 = 0
+      let stop = clinux_ptrace_poll(thread.tid, &signal)
+      if stop == CLINUX_STOP_EXITED, thread.tid != pid { _ = clinux_ptrace_bury(thread.tid) }
+      if stop == CLINUX_STOP_NONE || stop > 0 && stop != CLINUX_STOP_EXITED { alive = true }
+    }
+    return alive
+  }
+}
+
+extension TraceSession {
+  /// The thread ids of a process.
+  public static func threadIDs(of pid: Int32) throws(SystemCallError) -> [Int32] {
+    let path = "/proc/\(pid)/task"
+    guard let directory = opendir(path) else {
+      throw SystemCallError("opendir", on: path, code: errno == ENOENT ? ESRCH : errno)
+    }
+    defer { closedir(directory) }
+    var result: [Int32] = []
+    while let entry = readdir(directory) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if let tid = Int32(name) { result.append(tid) }
+    }
+    return result.sorted()
+  }
+
+  /// Pending signals of a thread and its process, those that only stop or continue left out.
+  private static func pendingSignals(of tid: Int32) -> UInt64 {
+    guard let text = try? readText("/proc/\(tid)/status") else { return 0 }
+    var pending: UInt64 = 0
+    for line in text.split(separator: "\n") {
+      if line.hasPrefix("SigPnd:") || line.hasPrefix("ShdPnd:") {
+        pending |= UInt64(line.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16) ?? 0
+      }
+    }
+    let stopping = [SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT]
+    return stopping.reduce(pending) { $0 & ~(1 << UInt64($1 - 1)) }
+  }
+
+  // MARK: stops
+
+  func poll(_ tid: Int32) throws(TraceError) -> (stop: Int, signal: Int32) {
+    var signal: Int32 = 0
+    let stop = try wrap { () throws(SystemCallError) in
+      try shim("waitid", on: "thread \(tid)") { clinux_ptrace_poll(tid, &signal) }
+    }
+    if Int(stop) == CLINUX_STOP_EXITED { throw .vanished(pid: pid) }
+    return (Int(stop), signal)
+  }
+
+  /// Waits for the next stop of a thread. Spins first: most stops come within microseconds.
+  func nextStop(_ tid: Int32, doing: String) throws(TraceError) -> (stop: Int, signal: Int32) {
+    let deadline = Clocks.monotonic + Self.patience
+    var turns = 0
+    while true {
+      let report = try poll(tid)
+      if report.stop != CLINUX_STOP_NONE { return report }
+      turns += 1
+      if turns > 50 {
+        var pause = timespec(tv_sec: 0, tv_nsec: turns > 500 ? 500_000 : 20_000)
+        nanosleep(&pause, nil)
+      } else {
+        sched_yield()
+      }
+      if Clocks.monotonic > deadline { throw .unresponsive(thread: tid, doing: doing) }
+    }
+  }
+
+  /// Waits for PTRACE_EVENT_STOP, going on from whatever else is reported before. Only at an event
+  /// stop do the registers decide how an interrupted system call goes on.
+  func waitForEventStop(_ tid: Int32, doing: String) throws(TraceError) {
+    while true {
+      let report = try nextStop(tid, doing: doing)
+      if report.stop == CLINUX_STOP_EVENT { return }
+      // A stop signal is already in force, and is dropped; any other is the program's own.
+      let deliver =
+        report.stop == CLINUX_STOP_SIGNAL && report.signal != SIGSTOP && report.signal != SIGTRAP
+      try wrap { () throws(SystemCallError) in
+        try shim("PTRACE_CONT", on: "thread \(tid)") {
+          clinux_ptrace_continue(tid, deliver ? report.signal : 0)
+        }
+      }
+    }
+  }
+
+  // MARK: registers
+
+  func readRegisters(_ tid: Int32) throws(TraceError) -> clinux_registers {
+    var registers = clinux_registers()
+    try wrap { () throws(SystemCallError) in
+      try shim("PTRACE_GETREGSET", on: "thread \(tid)") {
+        clinux_ptrace_get_registers(tid, &registers)
+      }
+    }
+    return registers
+  }
+
+  func writeRegisters(_ tid: Int32, _ registers: clinux_registers) throws(TraceError) {
+    var registers = registers
+    try wrap { () throws(SystemCallError) in
+      try shim("PTRACE_SETREGSET", on: "thread \(tid)") {
+        clinux_ptrace_set_registers(tid, &registers)
+      }
+    }
+  }
+
+  func setSignalMask(_ tid: Int32, _ mask: UInt64) throws(TraceError) {
+    try wrap { () throws(SystemCallError) in
+      try shim("PTRACE_SETSIGMASK", on: "thread \(tid)") {
+        clinux_ptrace_set_signal_mask(tid, mask)
+      }
+    }
+  }
+
+  @discardableResult
+  func wrap<Value>(_ body: () throws(SystemCallError) -> Value) throws(TraceError) -> Value {
+    do throws(SystemCallError) { return try body() } catch { throw .from(error, pid: pid) }
+  }
+}
+
+extension clinux_registers {
+  /// The words in use, for storing.
+  public var storedWords: [UInt64] {
+    withUnsafeBytes(of: words) { bytes in
+      Array(bytes.bindMemory(to: UInt64.self).prefix(Int(length) / 8))
+    }
+  }
+
+  /// From stored words; `nil` if there are more than this architecture has.
+  public init?(storedWords stored: [UInt64]) {
+    guard stored.count <= Int(CLINUX_REGISTER_WORDS) else { return nil }
+    self.init()
+    length = UInt64(stored.count * 8)
+    withUnsafeMutableBytes(of: &words) { bytes in
+      stored.withUnsafeBytes { bytes.copyMemory(from: $0) }
+    }
+  }
+
+  /// The thread was stopped inside a system call.
+  public var isInSystemCall: Bool {
+    withUnsafePointer(to: self) { clinux_registers_in_syscall($0) == 1 }
+  }
+}

@@ -1,0 +1,144 @@
+import CLinux
+import Dispatch
+import Glibc
+import Synchronization
+
+/// One thread that performs jobs in order, always the same kernel thread. ptrace needs that: only
+/// the thread that attached may give orders to a tracee. A `DispatchQueue` doesn't promise it.
+public final class WorkQueue: Sendable {
+  public typealias Job = @Sendable () -> Void
+
+  private let backlog = Backlog()
+
+  /// What the thread and the submitters share. The thread holds it, and not the queue, so that a
+  /// forgotten queue can go and end its thread.
+  private final class Backlog: Sendable {
+    private let jobs = Mutex<(waiting: [Job], ended: Bool)>(([], false))
+    private let work = DispatchSemaphore(value: 0)
+
+    func append(_ job: Job?) {
+      jobs.withLock { jobs in
+        if let job { jobs.waiting.append(job) } else { jobs.ended = true }
+      }
+      work.signal()
+    }
+
+    /// Waits for the next job; `nil` when there won't be any.
+    func next() -> Job? {
+      while true {
+        work.wait()
+        let (job, ended) = jobs.withLock { jobs in
+          (jobs.waiting.isEmpty ? nil : jobs.waiting.removeFirst(), jobs.ended)
+        }
+        if job != nil || ended { return job }
+      }
+    }
+  }
+
+  /// Starts the thread. `name` shows in `ps -L` (at most 15 bytes).
+  public init(name: String) {
+    Thread.start(name: name) { [backlog] in
+      while let job = backlog.next() { job() }
+    }
+  }
+
+  deinit { backlog.append(nil) }
+
+  public func submit(_ job: @escaping Job) { backlog.append(job) }
+
+  /// Performs `body` on the queue's thread and waits for it. Never from that thread itself.
+  public func perform<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
+    let done = DispatchSemaphore(value: 0)
+    let slot = Slot<Value>()
+    submit {
+      slot.set(body())
+      done.signal()
+    }
+    done.wait()
+    return slot.take()
+  }
+
+  private final class Slot<Value: Sendable>: Sendable {
+    private let value = Mutex<Value?>(nil)
+    func set(_ new: Value) { value.withLock { $0 = new } }
+    func take() -> Value {
+      guard let result = value.withLock({ $0 }) else {
+        preconditionFailure("perform() returned before its body had run")
+      }
+      return result
+    }
+  }
+}
+
+/// Plain POSIX threads.
+public enum Thread {
+  private final class Start: Sendable {
+    let name: String
+    let body: @Sendable () -> Void
+    init(name: String, body: @escaping @Sendable () -> Void) {
+      self.name = name
+      self.body = body
+    }
+  }
+
+  /// Starts a detached thread with a 512 KiB stack and all signals blocked: signals are the event
+  /// loop's business.
+  public static func start(name: String, _ body: @escaping @Sendable () -> Void) {
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    defer { pthread_attr_destroy(&attributes) }
+    pthread_attr_setstacksize(&attributes, 512 * 1024)
+    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+
+    var all = sigset_t()
+    var before = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_SETMASK, &all, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+
+    let start = Unmanaged.passRetained(Start(name: name, body: body))
+    var thread = pthread_t()
+    let result = pthread_create(
+      &thread, &attributes,
+      { argument in
+        guard let argument else { return nil }
+        let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+        clinux_set_thread_name(start.name)
+        start.body()
+        return nil
+      }, start.toOpaque())
+    precondition(result == 0, "pthread_create failed: \(String(cString: strerror(result)))")
+  }
+}
+
+/// Runs `body(index)` for every index below `count` on up to `threads` threads, the calling one
+/// included, and returns when all are done. Indices are taken in order.
+public func inParallel(
+  count: Int, threads: Int, _ body: @escaping @Sendable (_ index: Int, _ lane: Int) -> Void
+) {
+  let next = Atomic(0)
+  // A class, because an atomic can't be captured by an escaping closure.
+  let cursor = Cursor(next)
+  let run: @Sendable (Int) -> Void = { lane in
+    while let index = cursor.take(below: count) { body(index, lane) }
+  }
+  let helpers = max(0, min(threads, count) - 1)
+  let done = DispatchSemaphore(value: 0)
+  for lane in 0..<helpers {
+    Thread.start(name: "dormouse-lane") {
+      run(lane + 1)
+      done.signal()
+    }
+  }
+  run(0)
+  for _ in 0..<helpers { done.wait() }
+}
+
+private final class Cursor: Sendable {
+  private let next: Atomic<Int>
+  init(_ next: consuming Atomic<Int>) { self.next = next }
+  func take(below count: Int) -> Int? {
+    let index = next.add(1, ordering: .relaxed).oldValue
+    return index < count ? index : nil
+  }
+}
