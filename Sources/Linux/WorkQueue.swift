@@ -111,32 +111,28 @@ public enum Thread {
   }
 }
 
-/// Runs `body(index)` for every index below `count` on up to `threads` threads, the calling one
-/// included, and returns when all are done. Indices are taken in order.
+/// Runs `lane` on up to `lanes` threads, the calling one included, and returns when all are done.
+/// Each lane takes indices below `count` from `next` until there are none; they come in order.
+/// State that a lane needs (buffers, a compressor) is a local variable of it.
 public func inParallel(
-  count: Int, threads: Int, _ body: @escaping @Sendable (_ index: Int, _ lane: Int) -> Void
+  count: Int, lanes: Int, _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
 ) {
-  let next = Atomic(0)
-  // A class, because an atomic can't be captured by an escaping closure.
-  let cursor = Cursor(next)
-  let run: @Sendable (Int) -> Void = { lane in
-    while let index = cursor.take(below: count) { body(index, lane) }
-  }
-  let helpers = max(0, min(threads, count) - 1)
+  let cursor = Cursor()
+  let helpers = max(0, min(lanes, count) - 1)
   let done = DispatchSemaphore(value: 0)
-  for lane in 0..<helpers {
+  for _ in 0..<helpers {
     Thread.start(name: "dormouse-lane") {
-      run(lane + 1)
+      lane { cursor.take(below: count) }
       done.signal()
     }
   }
-  run(0)
+  lane { cursor.take(below: count) }
   for _ in 0..<helpers { done.wait() }
 }
 
 private final class Cursor: Sendable {
-  private let next: Atomic<Int>
-  init(_ next: consuming Atomic<Int>) { self.next = next }
+  private let next = Atomic(0)
+
   func take(below count: Int) -> Int? {
     let index = next.add(1, ordering: .relaxed).oldValue
     return index < count ? index : nil

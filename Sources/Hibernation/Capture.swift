@@ -1,0 +1,146 @@
+import CLinux
+import Glibc
+import Linux
+import Synchronization
+
+/// Copies pages out of stopped processes, compresses them and writes them, on several lanes. Memory
+/// in use is two chunk buffers and a compressor a lane, whatever the worker's size.
+struct Capture: Sendable {
+  let chunks: [PagePlan.PlannedChunk]
+  /// By the chunks' process index.
+  let memories: [ProcessMemory]
+  let writer: ImageWriter
+  let level: Int32
+
+  func run(lanes: Int) throws {
+    let failure = FirstFailure()
+    inParallel(count: chunks.count, lanes: lanes) { next in
+      failure.record {
+        let lane = try Lane(level: level)
+        while let index = next(), !failure.hasFailed {
+          try lane.capture(chunks[index], from: memories, to: writer)
+        }
+      }
+    }
+    try failure.rethrow()
+  }
+
+  private final class Lane {
+    let compressor: ChunkCompressor
+    let pages = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ImageLayout.chunkLength, alignment: 4096)
+    let compressed = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+
+    init(level: Int32) throws(ZstdError) { compressor = try ChunkCompressor(level: level) }
+
+    deinit {
+      pages.deallocate()
+      compressed.deallocate()
+    }
+
+    func capture(
+      _ chunk: PagePlan.PlannedChunk, from memories: [ProcessMemory], to writer: ImageWriter
+    ) throws {
+      guard let base = pages.baseAddress else { return }
+      try memories[chunk.process].read(chunk.ranges, into: base, direct: chunk.kind.readable)
+      var ranges = chunk.ranges
+      var length = Int(chunk.length)
+      if chunk.kind.absentIsZero { (ranges, length) = dropZeroPages(ranges) }
+      if length == 0 { return }
+      let source = UnsafeRawBufferPointer(rebasing: pages[..<length])
+      let size = try compressor.compress(source, into: compressed)
+      try writer.append(
+        UnsafeRawBufferPointer(rebasing: compressed[..<size]),
+        ImageChunk(
+          process: UInt32(chunk.process), writable: chunk.kind.writable, offset: 0,
+          storedLength: 0, ranges: ranges))
+    }
+
+    /// Closes the gaps that pages of nothing but zeros leave in the buffer.
+    private func dropZeroPages(_ ranges: [clinux_range]) -> ([clinux_range], Int) {
+      guard let base = pages.baseAddress else { return ([], 0) }
+      var kept: [clinux_range] = []
+      var source = 0
+      var target = 0
+      let size = Int(pageSize)
+      for range in ranges {
+        for page in stride(from: range.address, to: range.address + range.length, by: size) {
+          defer { source += size }
+          if Self.isZero(base + source, size) { continue }
+          if target != source { memcpy(base + target, base + source, size) }
+          target += size
+          if let last = kept.indices.last, kept[last].address + kept[last].length == page {
+            kept[last].length += pageSize
+          } else {
+            kept.append(clinux_range(address: page, length: pageSize))
+          }
+        }
+      }
+      return (kept, target)
+    }
+
+    private static func isZero(_ page: UnsafeMutableRawPointer, _ size: Int) -> Bool {
+      page.load(as: UInt64.self) == 0 && memcmp(page, page + 8, size - 8) == 0
+    }
+  }
+}
+
+/// Writes the pages of an image back into the processes that they came from, on several lanes.
+struct WriteBack: Sendable {
+  let image: ImageReader
+  /// By the chunks' process index.
+  let memories: [ProcessMemory]
+
+  func run(lanes: Int) throws {
+    let failure = FirstFailure()
+    inParallel(count: image.chunks.count, lanes: lanes) { next in
+      failure.record {
+        let lane = try Lane()
+        while let index = next(), !failure.hasFailed {
+          try lane.restore(image.chunks[index], of: image, to: memories)
+        }
+      }
+    }
+    try failure.rethrow()
+  }
+
+  private final class Lane {
+    let decompressor: ChunkDecompressor
+    let pages = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ImageLayout.chunkLength, alignment: 4096)
+    let stored = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+
+    init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
+
+    deinit {
+      pages.deallocate()
+      stored.deallocate()
+    }
+
+    func restore(
+      _ chunk: ImageChunk, of image: ImageReader, to memories: [ProcessMemory]
+    ) throws {
+      let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
+      try image.read(chunk, stored: stored, into: target, with: decompressor)
+      guard let base = target.baseAddress else { return }
+      try memories[Int(chunk.process)].write(chunk.ranges, from: base, direct: chunk.writable)
+    }
+  }
+}
+
+/// The first error of several lanes; the others stop when they see it.
+private final class FirstFailure: Sendable {
+  private let error = Mutex<(any Error)?>(nil)
+
+  var hasFailed: Bool { error.withLock { $0 != nil } }
+
+  func record(_ body: () throws -> Void) {
+    do { try body() } catch let new { error.withLock { $0 = $0 ?? new } }
+  }
+
+  func rethrow() throws {
+    if let error = error.withLock({ $0 }) { throw error }
+  }
+}

@@ -1,0 +1,48 @@
+import Linux
+
+/// Why a worker wasn't hibernated or resumed: the phase that failed, why, and what that leaves.
+public struct HibernationError: Error, Sendable, CustomStringConvertible {
+  public enum Phase: String, Sendable {
+    case checking, stopping, seizing, scanning, capturing, committing, evicting, resting
+    case reading
+    case writingBack = "writing back"
+    case waking
+  }
+
+  /// What can be said of the worker now.
+  public enum Aftermath: Sendable {
+    /// Everything is as it was before; trying again may succeed.
+    case intact
+    /// As it was, and trying again is useless: the worker is of a kind that can't be hibernated.
+    case ineligible
+    /// Its processes are gone.
+    case vanished
+    /// Its memory can't be proven. It must not run again.
+    case unprovable
+  }
+
+  public var phase: Phase
+  public var reason: String
+  public var aftermath: Aftermath
+
+  public init(_ phase: Phase, _ reason: String, _ aftermath: Aftermath = .intact) {
+    self.phase = phase
+    self.reason = reason
+    self.aftermath = aftermath
+  }
+
+  public var description: String {
+    aftermath == .ineligible ? reason : "\(reason) (while \(phase.rawValue))"
+  }
+
+  static func from(_ error: any Error, in phase: Phase) -> HibernationError {
+    switch error {
+    case let error as HibernationError: error
+    case TraceError.vanished(let pid):
+      HibernationError(phase, "process \(pid) has ended", .vanished)
+    case let error as SystemCallError where error.meansVanished:
+      HibernationError(phase, error.description, .vanished)
+    default: HibernationError(phase, "\(error)")
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import CLinux
+
+// A hibernation image holds the private memory of one worker (all its processes), and what its
+// threads were doing. docs/image-format.md is the specification; in short:
+//
+//     0          64                                index offset             end
+//     ┌──────────┬─────────────────────────────────┬────────────────────────┐
+//     │ header   │ chunks: zstd frames, each on    │ index: sections of     │
+//     │ (last    │ its own, in any order           │ (type, flags, length,  │
+//     │ written) │                                 │ payload)               │
+//     └──────────┴─────────────────────────────────┴────────────────────────┘
+//
+// All numbers are little-endian. The header is written last and the file renamed into place after
+// that, so a file under its final name is complete. A reader skips sections that it doesn't know
+// if their flag says that it may.
+
+/// The layout's constants.
+enum ImageLayout {
+  static let magic: [UInt8] = Array("DORMOUSE".utf8)
+  static let version: UInt32 = 1
+  static let headerLength = 64
+  /// Offset of `ImageProgress` in the header; outside the header's checksum, for it changes later.
+  static let progressOffset = 60
+
+  /// Bytes of page data in a chunk, at most. 256 KiB costs at most 1 % of compression ratio against
+  /// one long frame, and lets every core work.
+  static let chunkLength = 256 * 1024
+
+  // Limits that a reader holds a file to, so that a damaged one can't make it allocate at will.
+  static let maximumIndexLength: UInt64 = 1 << 30
+
+  enum Section {
+    static let processes: UInt32 = 1
+    static let chunks: UInt32 = 2
+  }
+  static let mayBeSkipped: UInt32 = 1
+}
+
+/// How far a hibernation had come when the image's header was last written.
+public enum ImageProgress: UInt32, Sendable {
+  /// Complete. Threads may have foreign registers, pages may have been freed.
+  case committed = 1
+  /// Pages are gone, threads have their own registers and rest.
+  case atRest = 2
+}
+
+/// A process in an image.
+public struct ImageProcess: Sendable {
+  public var pid: Int32
+  /// Clock ticks since boot; with the pid it names the process for as long as the machine runs.
+  public var startTime: UInt64
+  /// Where the scratch area is, or would be.
+  public var scratchAddress: UInt64
+  public var threads: [TracedThreadState]
+
+  public struct TracedThreadState: Sendable {
+    public var tid: Int32
+    public var signalMask: UInt64
+    public var registers: [UInt64]
+  }
+}
+
+/// A chunk of page data: where it lies in the file, and which pages it fills.
+struct ImageChunk: Sendable {
+  var process: UInt32
+  /// All its pages may be written with process_vm_writev.
+  var writable: Bool
+  var offset: UInt64
+  var storedLength: UInt32
+  var ranges: [clinux_range]
+
+  /// Bytes of page data.
+  var length: Int { ranges.reduce(0) { $0 + Int($1.length) } }
+}
+
+/// Why an image can't be used.
+public enum ImageError: Error, Sendable, CustomStringConvertible {
+  case unreadable(path: String, reason: String)
+  case notAnImage(path: String)
+  case unknownVersion(path: String, version: UInt32)
+  case truncated(path: String, expected: UInt64, actual: UInt64)
+  case damaged(path: String, part: String)
+
+  public var description: String {
+    switch self {
+    case .unreadable(let path, let reason): "can't read the image \(path): \(reason)"
+    case .notAnImage(let path): "\(path) is not a hibernation image"
+    case .unknownVersion(let path, let version):
+      "the image \(path) has format version \(version), this Dormouse reads \(ImageLayout.version)"
+    case .truncated(let path, let expected, let actual):
+      "the image \(path) is truncated: \(actual) of \(expected) bytes"
+    case .damaged(let path, let part): "the image \(path) is damaged: \(part)"
+    }
+  }
+}
+
+/// Appends little-endian numbers.
+struct ByteWriter {
+  private(set) var bytes: [UInt8] = []
+
+  mutating func append<Number: FixedWidthInteger>(_ number: Number) {
+    withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
+  }
+  mutating func append(_ more: [UInt8]) { bytes += more }
+}
+
+/// Takes little-endian numbers off the front; never reads past the end.
+struct ByteReader {
+  private var rest: ArraySlice<UInt8>
+
+  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+  struct Exhausted: Error {}
+
+  var count: Int { rest.count }
+
+  mutating func take<Number: FixedWidthInteger>(_: Number.Type) throws(Exhausted) -> Number {
+    let size = MemoryLayout<Number>.size
+    guard rest.count >= size else { throw Exhausted() }
+    var number: Number = 0
+    for byte in rest.prefix(size).reversed() { number = number << 8 | Number(byte) }
+    rest = rest.dropFirst(size)
+    return number
+  }
+
+  mutating func take(count: Int) throws(Exhausted) -> ArraySlice<UInt8> {
+    guard count >= 0, rest.count >= count else { throw Exhausted() }
+    defer { rest = rest.dropFirst(count) }
+    return rest.prefix(count)
+  }
+}

@@ -1,0 +1,239 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Reads an image, trusting nothing in it: every offset and count is checked against the file, the
+/// header and index against their checksums, and each chunk against zstd's.
+public struct ImageReader: Sendable {
+  public let path: String
+  public let fileLength: UInt64
+  public let progress: ImageProgress
+  public let processes: [ImageProcess]
+  let chunks: [ImageChunk]
+  private let file: Descriptor
+
+  /// Bytes of page data in the image, uncompressed.
+  public var dataLength: UInt64 { chunks.reduce(0) { $0 + UInt64($1.length) } }
+
+  public init(path: String) throws(ImageError) {
+    self.path = path
+    let file: Descriptor
+    do throws(SystemCallError) {
+      file = try Descriptor.open(path)
+    } catch { throw .unreadable(path: path, reason: error.reason) }
+    self.file = file
+
+    let header = try Header(path: path, file: file)
+    fileLength = header.fileLength
+    progress = header.progress
+    let index = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
+    guard Checksum.crc32c(index) == header.indexChecksum else {
+      throw .damaged(path: path, part: "its index has a wrong checksum")
+    }
+    do throws(ByteReader.Exhausted) {
+      (processes, chunks) = try Self.sections(of: index)
+    } catch { throw .damaged(path: path, part: "its index ends early") }
+    try checkBounds(dataEnd: header.indexOffset)
+  }
+
+  /// Reads and verifies one chunk into `target`, which has the chunk's length.
+  func read(
+    _ chunk: ImageChunk, stored: UnsafeMutableRawBufferPointer,
+    into target: UnsafeMutableRawBufferPointer, with decompressor: borrowing ChunkDecompressor
+  ) throws(ImageError) {
+    let area = UnsafeMutableRawBufferPointer(rebasing: stored[..<Int(chunk.storedLength)])
+    try fill(area, from: file, path, at: chunk.offset)
+    do throws(ZstdError) {
+      try decompressor.decompress(UnsafeRawBufferPointer(area), into: target)
+    } catch {
+      throw .damaged(path: path, part: "the chunk at byte \(chunk.offset): \(error)")
+    }
+  }
+
+  private func checkBounds(dataEnd: UInt64) throws(ImageError) {
+    for chunk in chunks {
+      let end = chunk.offset.addingReportingOverflow(UInt64(chunk.storedLength))
+      guard chunk.offset >= UInt64(ImageLayout.headerLength), !end.overflow,
+        end.partialValue <= dataEnd, Int(chunk.process) < processes.count,
+        chunk.storedLength <= ChunkCompressor.bound(ImageLayout.chunkLength),
+        chunk.length > 0, chunk.length <= ImageLayout.chunkLength
+      else { throw .damaged(path: path, part: "a chunk lies outside the file") }
+    }
+  }
+
+  private static func sections(
+    of index: [UInt8]
+  ) throws(ByteReader.Exhausted) -> ([ImageProcess], [ImageChunk]) {
+    var reader = ByteReader(index[...])
+    var processes: [ImageProcess]?
+    var chunks: [ImageChunk]?
+    while reader.count > 0 {
+      let type = try reader.take(UInt32.self)
+      let flags = try reader.take(UInt32.self)
+      let length = try reader.take(UInt64.self)
+      var payload = ByteReader(try reader.take(count: Int(clamping: length)))
+      switch type {
+      case ImageLayout.Section.processes: processes = try readProcesses(&payload)
+      case ImageLayout.Section.chunks: chunks = try readChunks(&payload)
+      default:
+        if flags & ImageLayout.mayBeSkipped == 0 { throw ByteReader.Exhausted() }
+      }
+    }
+    guard let processes, let chunks else { throw ByteReader.Exhausted() }
+    return (processes, chunks)
+  }
+
+  private static func readProcesses(
+    _ reader: inout ByteReader
+  ) throws(ByteReader.Exhausted) -> [ImageProcess] {
+    var processes: [ImageProcess] = []
+    for _ in 0..<(try reader.take(UInt32.self)) {
+      var process = ImageProcess(
+        pid: try reader.take(Int32.self), startTime: try reader.take(UInt64.self),
+        scratchAddress: try reader.take(UInt64.self), threads: [])
+      for _ in 0..<(try reader.take(UInt32.self)) {
+        var thread = ImageProcess.TracedThreadState(
+          tid: try reader.take(Int32.self), signalMask: try reader.take(UInt64.self),
+          registers: [])
+        for _ in 0..<(try reader.take(UInt32.self)) {
+          thread.registers.append(try reader.take(UInt64.self))
+        }
+        process.threads.append(thread)
+      }
+      processes.append(process)
+    }
+    return processes
+  }
+
+  private static func readChunks(
+    _ reader: inout ByteReader
+  ) throws(ByteReader.Exhausted) -> [ImageChunk] {
+    var chunks: [ImageChunk] = []
+    for _ in 0..<(try reader.take(UInt32.self)) {
+      var chunk = ImageChunk(
+        process: try reader.take(UInt32.self), writable: try reader.take(UInt32.self) & 1 == 1,
+        offset: try reader.take(UInt64.self), storedLength: try reader.take(UInt32.self),
+        ranges: [])
+      var total: UInt64 = 0
+      for _ in 0..<(try reader.take(UInt32.self)) {
+        let range = clinux_range(
+          address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
+        total = total.addingReportingOverflow(range.length).partialValue
+        let isSane =
+          range.address % pageSize == 0 && range.length % pageSize == 0 && range.length > 0
+          && range.length <= UInt64(ImageLayout.chunkLength)
+          && total <= UInt64(ImageLayout.chunkLength)
+        if !isSane { throw ByteReader.Exhausted() }
+        chunk.ranges.append(range)
+      }
+      chunks.append(chunk)
+    }
+    return chunks
+  }
+}
+
+/// The first 64 bytes.
+private struct Header {
+  var fileLength: UInt64
+  var indexOffset: UInt64
+  var indexLength: Int
+  var indexChecksum: UInt32
+  var progress: ImageProgress
+
+  init(path: String, file: Descriptor) throws(ImageError) {
+    let actual = UInt64(max(0, lseek(file.raw, 0, SEEK_END)))
+    guard actual >= UInt64(ImageLayout.headerLength) else {
+      throw actual == 0
+        ? .truncated(path: path, expected: UInt64(ImageLayout.headerLength), actual: 0)
+        : .notAnImage(path: path)
+    }
+    let bytes = try readExactly(file, path, at: 0, count: ImageLayout.headerLength)
+    guard Array(bytes[..<8]) == ImageLayout.magic else { throw .notAnImage(path: path) }
+    let fields: Fields
+    do throws(ByteReader.Exhausted) {
+      fields = try Fields(bytes[8...])
+    } catch { throw .notAnImage(path: path) }
+
+    // The version before the checksum: a later version may checksum differently.
+    guard fields.version == ImageLayout.version else {
+      throw .unknownVersion(path: path, version: fields.version)
+    }
+    let covered = bytes[..<(ImageLayout.progressOffset - 4)]
+    guard Checksum.crc32c(covered) == fields.checksum else {
+      throw .damaged(path: path, part: "its header has a wrong checksum")
+    }
+    guard let progress = ImageProgress(rawValue: fields.progress) else {
+      throw .damaged(path: path, part: "its header has an unknown progress")
+    }
+    guard actual == fields.fileLength else {
+      throw .truncated(path: path, expected: fields.fileLength, actual: actual)
+    }
+    let end = fields.indexOffset.addingReportingOverflow(fields.indexLength)
+    guard !end.overflow, end.partialValue == fields.fileLength,
+      fields.indexLength <= ImageLayout.maximumIndexLength
+    else { throw .damaged(path: path, part: "its index lies outside the file") }
+
+    fileLength = fields.fileLength
+    indexOffset = fields.indexOffset
+    indexLength = Int(fields.indexLength)
+    indexChecksum = fields.indexChecksum
+    self.progress = progress
+  }
+
+  private struct Fields {
+    let version: UInt32
+    let indexChecksum: UInt32
+    let fileLength: UInt64
+    let indexOffset: UInt64
+    let indexLength: UInt64
+    let checksum: UInt32
+    let progress: UInt32
+
+    init(_ bytes: ArraySlice<UInt8>) throws(ByteReader.Exhausted) {
+      var reader = ByteReader(bytes)
+      version = try reader.take(UInt32.self)
+      indexChecksum = try reader.take(UInt32.self)
+      fileLength = try reader.take(UInt64.self)
+      indexOffset = try reader.take(UInt64.self)
+      indexLength = try reader.take(UInt64.self)
+      _ = try reader.take(count: 16)
+      checksum = try reader.take(UInt32.self)
+      progress = try reader.take(UInt32.self)
+    }
+  }
+}
+
+private func readExactly(
+  _ file: Descriptor, _ path: String, at offset: UInt64, count: Int
+) throws(ImageError) -> [UInt8] {
+  var bytes = [UInt8](repeating: 0, count: count)
+  var failure: ImageError?
+  bytes.withUnsafeMutableBytes { buffer in
+    do throws(ImageError) {
+      try fill(buffer, from: file, path, at: offset)
+    } catch { failure = error }
+  }
+  if let failure { throw failure }
+  return bytes
+}
+
+private func fill(
+  _ buffer: UnsafeMutableRawBufferPointer, from file: Descriptor, _ path: String,
+  at offset: UInt64
+) throws(ImageError) {
+  var done = 0
+  while done < buffer.count {
+    let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+    let count: Int
+    do throws(SystemCallError) {
+      count = try systemCall("read", on: path) {
+        pread(file.raw, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
+      }
+    } catch { throw .unreadable(path: path, reason: error.reason) }
+    if count == 0 {
+      throw .truncated(
+        path: path, expected: offset + UInt64(buffer.count), actual: offset + UInt64(done))
+    }
+    done += count
+  }
+}

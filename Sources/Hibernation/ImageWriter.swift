@@ -1,0 +1,151 @@
+import CLinux
+import Glibc
+import Linux
+import Synchronization
+
+/// Writes an image under a temporary name. Lanes append chunks at the same time; `commit` makes the
+/// file complete and gives it its name. Dropped before that, it leaves no file.
+final class ImageWriter: Sendable {
+  let path: String
+  private let partialPath: String
+  private let file: Descriptor
+  private let state: Mutex<State>
+
+  private struct State {
+    var end = UInt64(ImageLayout.headerLength)
+    var chunks: [ImageChunk] = []
+    var isCommitted = false
+  }
+
+  init(path: String) throws(SystemCallError) {
+    self.path = path
+    partialPath = path + ".partial"
+    file = try Descriptor.open(partialPath, O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
+    state = Mutex(State())
+  }
+
+  deinit {
+    if !state.withLock({ $0.isCommitted }) { unlink(partialPath) }
+  }
+
+  /// Appends one compressed chunk. `chunk`'s offset and stored length are filled in here.
+  func append(_ data: UnsafeRawBufferPointer, _ chunk: ImageChunk) throws(SystemCallError) {
+    let offset = state.withLock { state in
+      defer { state.end += UInt64(data.count) }
+      return state.end
+    }
+    try write(data, at: offset)
+    var chunk = chunk
+    chunk.offset = offset
+    chunk.storedLength = UInt32(data.count)
+    state.withLock { [chunk] in $0.chunks.append(chunk) }
+  }
+
+  /// Commit A: index, header, rename. From here on the memory can be written back from the file.
+  /// Returns the file's length in bytes.
+  func commit(processes: [ImageProcess]) throws(SystemCallError) -> UInt64 {
+    let (end, chunks) = state.withLock { ($0.end, $0.chunks) }
+    let index = Self.index(processes: processes, chunks: chunks)
+    try write(index, at: end)
+    let length = end + UInt64(index.count)
+    try write(Self.header(indexOffset: end, index: index, fileLength: length), at: 0)
+    _ = try systemCall("rename", on: path) { rename(partialPath, path) }
+    state.withLock { $0.isCommitted = true }
+    return length
+  }
+
+  /// Notes that everything has been freed and every thread rests with its own registers.
+  func markAtRest() throws(SystemCallError) {
+    var writer = ByteWriter()
+    writer.append(ImageProgress.atRest.rawValue)
+    try write(writer.bytes, at: UInt64(ImageLayout.progressOffset))
+  }
+
+  /// Starts the write to disk, so that the kernel can drop the pages when it needs them.
+  func startWriteback() { _ = clinux_start_writeback(file.raw) }
+
+  private func write(_ bytes: [UInt8], at offset: UInt64) throws(SystemCallError) {
+    var failure: SystemCallError?
+    bytes.withUnsafeBytes { buffer in
+      do throws(SystemCallError) { try write(buffer, at: offset) } catch { failure = error }
+    }
+    if let failure { throw failure }
+  }
+
+  private func write(
+    _ data: UnsafeRawBufferPointer, at offset: UInt64
+  ) throws(SystemCallError) {
+    var done = 0
+    while done < data.count {
+      let rest = UnsafeRawBufferPointer(rebasing: data[done...])
+      done += try systemCall("write", on: partialPath) {
+        pwrite(file.raw, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
+      }
+    }
+  }
+
+  private static func header(
+    indexOffset: UInt64, index: [UInt8], fileLength: UInt64
+  ) -> [UInt8] {
+    var writer = ByteWriter()
+    writer.append(ImageLayout.magic)
+    writer.append(ImageLayout.version)
+    writer.append(Checksum.crc32c(index))
+    writer.append(fileLength)
+    writer.append(indexOffset)
+    writer.append(UInt64(index.count))
+    writer.append([UInt8](repeating: 0, count: 16))
+    writer.append(Checksum.crc32c(writer.bytes))
+    writer.append(ImageProgress.committed.rawValue)
+    return writer.bytes
+  }
+
+  private static func index(processes: [ImageProcess], chunks: [ImageChunk]) -> [UInt8] {
+    var writer = ByteWriter()
+    for (type, payload) in [
+      (ImageLayout.Section.processes, processSection(processes)),
+      (ImageLayout.Section.chunks, chunkSection(chunks)),
+    ] {
+      writer.append(type)
+      writer.append(UInt32(0))
+      writer.append(UInt64(payload.count))
+      writer.append(payload)
+    }
+    return writer.bytes
+  }
+
+  private static func processSection(_ processes: [ImageProcess]) -> [UInt8] {
+    var writer = ByteWriter()
+    writer.append(UInt32(processes.count))
+    for process in processes {
+      writer.append(process.pid)
+      writer.append(process.startTime)
+      writer.append(process.scratchAddress)
+      writer.append(UInt32(process.threads.count))
+      for thread in process.threads {
+        writer.append(thread.tid)
+        writer.append(thread.signalMask)
+        writer.append(UInt32(thread.registers.count))
+        for word in thread.registers { writer.append(word) }
+      }
+    }
+    return writer.bytes
+  }
+
+  private static func chunkSection(_ chunks: [ImageChunk]) -> [UInt8] {
+    var writer = ByteWriter()
+    writer.append(UInt32(chunks.count))
+    for chunk in chunks {
+      writer.append(chunk.process)
+      writer.append(UInt32(chunk.writable ? 1 : 0))
+      writer.append(chunk.offset)
+      writer.append(chunk.storedLength)
+      writer.append(UInt32(chunk.ranges.count))
+      for range in chunk.ranges {
+        writer.append(range.address)
+        writer.append(range.length)
+      }
+    }
+    return writer.bytes
+  }
+}

@@ -1,0 +1,124 @@
+import CLinux
+import Linux
+
+/// Which pages of a process move, and in which chunks they are captured.
+struct PagePlan: Sendable {
+  /// By address; what is freed once the image is complete.
+  var ranges: [clinux_range] = []
+  var chunks: [PlannedChunk] = []
+
+  var bytes: UInt64 { ranges.reduce(0) { $0 + $1.length } }
+
+  /// Up to `ImageLayout.chunkLength` bytes of pages of one kind.
+  struct PlannedChunk: Sendable {
+    var process: Int
+    var kind: Kind
+    var ranges: [clinux_range] = []
+    var length: UInt64 = 0
+  }
+
+  /// Pages are sorted by what can be done with them, so that a chunk is read and written by one
+  /// call.
+  struct Kind: Hashable, Sendable {
+    /// process_vm_readv and process_vm_writev go; otherwise through /proc/PID/mem.
+    var readable: Bool
+    var writable: Bool
+    /// A page that isn't there reads as zeros, so zero pages needn't be stored. Not so for private
+    /// copies of a file's pages: without the copy the file shows through.
+    var absentIsZero: Bool
+  }
+
+  /// - Parameter keep: addresses that stay in memory.
+  init(
+    process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>]
+  ) throws(SystemCallError) {
+    var byKind: [Kind: [clinux_range]] = [:]
+    for mapping in mappings where Self.canMove(mapping) {
+      let found = try pages.privatePages(from: mapping.start, to: mapping.end)
+      let moving = Self.subtract(keep, from: found)
+      let kind = Kind(
+        readable: mapping.readable, writable: mapping.writable, absentIsZero: !mapping.hasFile)
+      byKind[kind, default: []] += moving
+      for range in moving { Self.append(range, to: &ranges) }
+    }
+    let order = byKind.keys.sorted { Self.rank($0) < Self.rank($1) }
+    for kind in order {
+      appendChunks(of: byKind[kind] ?? [], kind: kind, process: process)
+    }
+  }
+
+  private static func rank(_ kind: Kind) -> Int {
+    (kind.readable ? 0 : 4) + (kind.writable ? 0 : 2) + (kind.absentIsZero ? 0 : 1)
+  }
+
+  static func canMove(_ mapping: MemoryMapping) -> Bool {
+    let kernelOwned = ["[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]"]
+    let immovable: MemoryMapping.Flags = [.shared, .deviceMemory, .pureFrames]
+    if mapping.shared || kernelOwned.contains(mapping.name) { return false }
+    if !mapping.flags.isDisjoint(with: immovable) { return false }
+    // mseal(2): discarding what is sealed and not writable is refused.
+    if mapping.flags.contains(.sealed), !mapping.writable { return false }
+    return mapping.anonymous > 0
+  }
+
+  private mutating func appendChunks(of ranges: [clinux_range], kind: Kind, process: Int) {
+    let limit = UInt64(ImageLayout.chunkLength)
+    var chunk = PlannedChunk(process: process, kind: kind)
+    for var rest in ranges {
+      while rest.length > 0 {
+        let part = min(rest.length, limit - chunk.length)
+        chunk.ranges.append(clinux_range(address: rest.address, length: part))
+        chunk.length += part
+        rest = clinux_range(address: rest.address + part, length: rest.length - part)
+        // 1024: what process_vm_readv takes in one call.
+        if chunk.length == limit || chunk.ranges.count == 1024 {
+          chunks.append(chunk)
+          chunk = PlannedChunk(process: process, kind: kind)
+        }
+      }
+    }
+    if chunk.length > 0 { chunks.append(chunk) }
+  }
+
+  private static func append(_ range: clinux_range, to ranges: inout [clinux_range]) {
+    if let last = ranges.indices.last,
+      ranges[last].address + ranges[last].length == range.address
+    {
+      ranges[last].length += range.length
+    } else {
+      ranges.append(range)
+    }
+  }
+
+  /// The pages of `found` that no range in `keep` touches.
+  static func subtract(_ keep: [Range<UInt64>], from found: [clinux_range]) -> [clinux_range] {
+    var result = found
+    for kept in keep where !kept.isEmpty {
+      let start = kept.lowerBound / pageSize * pageSize
+      let end = (kept.upperBound + pageSize - 1) / pageSize * pageSize
+      result = result.flatMap { range -> [clinux_range] in
+        let rangeEnd = range.address + range.length
+        if rangeEnd <= start || range.address >= end { return [range] }
+        var parts: [clinux_range] = []
+        if range.address < start {
+          parts.append(clinux_range(address: range.address, length: start - range.address))
+        }
+        if rangeEnd > end { parts.append(clinux_range(address: end, length: rangeEnd - end)) }
+        return parts
+      }
+    }
+    return result
+  }
+
+  /// A free place for the scratch area: below a mapping that has a wide gap under it, away from the
+  /// gaps that the heap and the stack grow into.
+  static func scratchAddress(in mappings: [MemoryMapping]) -> UInt64? {
+    let clearance: UInt64 = 512 * 1024
+    for (lower, upper) in zip(mappings, mappings.dropFirst()).reversed() {
+      if upper.name.hasPrefix("[") || lower.name == "[heap]" { continue }
+      guard upper.start > lower.end + 4 * clearance else { continue }
+      return upper.start - clearance
+    }
+    return nil
+  }
+}

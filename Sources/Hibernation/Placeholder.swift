@@ -1,1 +1,0 @@
-// Hibernation: see docs/ARCHITECTURE.md
