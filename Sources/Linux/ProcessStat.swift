@@ -124,11 +124,12 @@ public struct ProcessIdentity: Hashable, Sendable {
     return stat.startTime == startTime && !stat.isEnded
   }
 
-  /// A descriptor that stays with this process. Fails with ESRCH when the pid is another's.
+  /// A descriptor that stays with this process. Fails with ESRCH when it has ended, or the pid
+  /// is another's.
   public func openPidfd() throws(SystemCallError) -> Descriptor {
     let pidfd = try Descriptor.pidfd(of: pid)
     // Only now that the descriptor holds the process can the look at its start time be trusted.
-    guard try ProcessStat.read(pid).startTime == startTime else {
+    guard isAlive else {
       throw SystemCallError("pidfd_open", on: "pid \(pid)", code: ESRCH)
     }
     return pidfd
