@@ -1,0 +1,116 @@
+import CLinux
+import Glibc
+
+/// The cgroup (version 2) under which each worker gets one of its own.
+///
+/// Only the freezer, `cgroup.kill` and the pressure files are used, which every group has; no
+/// controller needs to be enabled. So any group that we may make children in will do.
+public struct CgroupRoot: Hashable, Sendable {
+  public let path: String
+
+  /// Finds a place and makes `<place>/<name>` there. Places: `DORMOUSE_CGROUP` where it is set (and
+  /// then no other), else our own group in each cgroup2 tree.
+  public static func detect(name: String? = nil) throws(CgroupError) -> CgroupRoot {
+    let name = CgroupRoot.sanitised(name ?? "dormouse-\(getpid())")
+    if let given = getenv("DORMOUSE_CGROUP").map({ String(cString: $0) }), !given.isEmpty {
+      guard given.hasPrefix("/") else { throw .notAbsolute(given) }
+      return try make(in: given, name: name)
+    }
+    var failure = CgroupError.noTree
+    for place in try ownGroups() {
+      do throws(CgroupError) { return try make(in: place, name: name) } catch { failure = error }
+    }
+    throw failure
+  }
+
+  private static func make(in parent: String, name: String) throws(CgroupError) -> CgroupRoot {
+    let path = parent.hasSuffix("/") ? parent + name : "\(parent)/\(name)"
+    let result = mkdir(path, 0o755)
+    let code = errno
+    if result != 0 && code != EEXIST { throw .cannotCreate(path: path, code: code) }
+    guard access("\(path)/cgroup.freeze", W_OK) == 0, access("\(path)/cgroup.procs", W_OK) == 0
+    else {
+      rmdir(path)
+      throw .noFreezer(path: path)
+    }
+    return CgroupRoot(path: path)
+  }
+
+  /// Our own group's directory in each mounted cgroup2 tree.
+  static func ownGroups() throws(CgroupError) -> [String] {
+    do throws(SystemCallError) {
+      guard let own = ownPath(parsing: try readText("/proc/self/cgroup")) else { return [] }
+      return try Mount.all().filter { $0.type == "cgroup2" }.compactMap {
+        directory(of: own, in: $0)
+      }
+    } catch {
+      throw .failed(error)
+    }
+  }
+
+  /// The `0::/…` line (cgroups(7)).
+  static func ownPath(parsing text: String) -> String? {
+    text.split(separator: "\n").first { $0.hasPrefix("0::/") }.map { String($0.dropFirst(3)) }
+  }
+
+  /// Where a group is seen through a mount, which may show only a part of the tree.
+  static func directory(of group: String, in mount: Mount) -> String? {
+    if mount.root == "/" { return group == "/" ? mount.point : mount.point + group }
+    guard group == mount.root || group.hasPrefix(mount.root + "/") else { return nil }
+    return mount.point + group.dropFirst(mount.root.count)
+  }
+
+  /// Removes the group, when no worker is left in it.
+  public func remove() { rmdir(path) }
+
+  /// A directory name from any text, different for different texts: what isn't a letter, a digit,
+  /// `-` or `_` becomes `%` and two hex digits. Dots too, since the kernel's own files have them.
+  public static func sanitised(_ name: String) -> String {
+    let hex = Array("0123456789abcdef".utf8)
+    var result: [UInt8] = []
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
+    for byte in name.utf8 {
+      hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        result.append(byte)
+      default:
+        result += [UInt8(ascii: "%"), hex[Int(byte >> 4)], hex[Int(byte & 15)]]
+      }
+    }
+    let text = String(decoding: result.prefix(200), as: UTF8.self)
+    // File names end at 255 bytes. What is cut off still counts.
+    return result.count > 200 ? "\(text)%\(String(hash, radix: 16))" : text
+  }
+}
+
+/// Why a cgroup can't be had, or doesn't do what it was told.
+public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
+  case noTree
+  case notAbsolute(String)
+  case cannotCreate(path: String, code: Int32)
+  case noFreezer(path: String)
+  /// Processes of somebody else are in it.
+  case inUse(path: String)
+  case timedOut(path: String, waitingFor: String)
+  case failed(SystemCallError)
+
+  public var description: String {
+    switch self {
+    case .noTree:
+      "no cgroup version 2 tree is mounted here, or we aren't in one"
+    case .notAbsolute(let path):
+      "DORMOUSE_CGROUP=\(path): give an absolute path, such as /sys/fs/cgroup/dormouse"
+    case .cannotCreate(let path, let code):
+      "can't make the cgroup \(path): \(String(cString: strerror(code))); run the daemon with "
+        + "`systemd-run --user -p Delegate=yes`, or name a delegated group in DORMOUSE_CGROUP"
+    case .noFreezer(let path):
+      "the cgroup \(path) can't be frozen by us; Linux 5.2 or later and a delegated group are "
+        + "needed"
+    case .inUse(let path): "the cgroup \(path) has processes in it that aren't this worker's"
+    case .timedOut(let path, let what): "the cgroup \(path) didn't become \(what) in time"
+    case .failed(let error): "\(error)"
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import CLinux
+import Glibc
+
+/// A point in time until which something is waited for. Counts what the machine is awake
+/// (CLOCK_MONOTONIC): a machine's sleep in the middle of a wait is no reason to give up.
+public struct Deadline: Hashable, Sendable {
+  public let nanoseconds: Int64
+
+  public init(in duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    let span = min(max(seconds, 0), 1_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000
+    nanoseconds = Clocks.monotonic + max(span, 0)
+  }
+
+  public var hasPassed: Bool { Clocks.monotonic >= nanoseconds }
+
+  /// For poll(2): rounded up, so that waiting this long reaches the deadline.
+  public var remainingMilliseconds: Int32 {
+    Int32(clamping: (max(0, nanoseconds - Clocks.monotonic) + 999_999) / 1_000_000)
+  }
+}
+
+/// Asks again and again where the kernel has no event to wait for: pauses grow from 100 µs to
+/// 5 ms. Returns false when the deadline passed first.
+func waitUntil<Failure: Error>(
+  _ deadline: Deadline, _ condition: () throws(Failure) -> Bool
+) throws(Failure) -> Bool {
+  var pause: useconds_t = 100
+  while true {
+    if try condition() { return true }
+    if deadline.hasPassed { return false }
+    usleep(pause)
+    pause = min(pause * 2, 5000)
+  }
+}
+
+/// Waits for events on one descriptor. Returns false when the deadline passed first.
+@discardableResult
+public func pollDescriptor(
+  _ raw: Int32, for events: Int32, until deadline: Deadline
+) throws(SystemCallError) -> Bool {
+  var entry = pollfd(fd: raw, events: Int16(events), revents: 0)
+  while true {
+    let ready = try systemCall("poll") { poll(&entry, 1, deadline.remainingMilliseconds) }
+    if ready > 0 { return true }
+    if deadline.hasPassed { return false }
+  }
+}

@@ -1,0 +1,83 @@
+import Glibc
+
+/// What a process, or several, hold in memory; bytes (`/proc/PID/smaps_rollup`).
+public struct Footprint: Hashable, Sendable {
+  /// Private_Dirty + Swap: what it alone keeps, and what would come back if it ended.
+  public var footprint: Int64 = 0
+  /// Private_Clean + Shared_Clean: file pages that the kernel may drop at any time.
+  public var reclaimable: Int64 = 0
+  public var resident: Int64 = 0
+  /// Resident, pages shared with others counted by share.
+  public var proportional: Int64 = 0
+  public var anonymous: Int64 = 0
+  /// Part of `footprint`.
+  public var swapped: Int64 = 0
+
+  public init() {}
+
+  /// nil when the process is gone.
+  public static func measure(_ pid: Int32) throws(FootprintError) -> Footprint? {
+    do throws(SystemCallError) {
+      return Footprint(parsing: try readNamedFile("/proc/\(pid)/smaps_rollup"))
+    } catch {
+      if !error.meansVanished { throw FootprintError(pid: pid, cause: error) }
+    }
+    // Kernels before 4.14 have only the long form; a process that has ended has neither.
+    do throws(SystemCallError) {
+      return Footprint(parsing: try readNamedFile("/proc/\(pid)/smaps"))
+    } catch {
+      if error.meansVanished { return nil }
+      throw FootprintError(pid: pid, cause: error)
+    }
+  }
+
+  /// The sum over a tree; processes that have gone count as nothing.
+  public static func measure(_ pids: [Int32]) throws(FootprintError) -> Footprint {
+    var sum = Footprint()
+    for pid in pids {
+      if let one = try measure(pid) { sum += one }
+    }
+    return sum
+  }
+
+  /// Of smaps_rollup, or of smaps, whose mappings are added up.
+  public init(parsing bytes: [UInt8]) {
+    forEachField(bytes) { key, value in
+      if let add = Footprint.fields[key], let size = kilobytes(value) { add(&self, size) }
+    }
+  }
+
+  private static let fields: [String: @Sendable (inout Footprint, Int64) -> Void] = [
+    "Private_Dirty": { $0.footprint &+= $1 },
+    "Swap": {
+      $0.footprint &+= $1
+      $0.swapped &+= $1
+    },
+    "Private_Clean": { $0.reclaimable &+= $1 },
+    "Shared_Clean": { $0.reclaimable &+= $1 },
+    "Rss": { $0.resident &+= $1 },
+    "Pss": { $0.proportional &+= $1 },
+    "Anonymous": { $0.anonymous &+= $1 },
+  ]
+
+  public static func += (left: inout Footprint, right: Footprint) {
+    left.footprint &+= right.footprint
+    left.reclaimable &+= right.reclaimable
+    left.resident &+= right.resident
+    left.proportional &+= right.proportional
+    left.anonymous &+= right.anonymous
+    left.swapped &+= right.swapped
+  }
+}
+
+/// A process whose memory can't be measured.
+public struct FootprintError: Error, Hashable, Sendable, CustomStringConvertible {
+  public let pid: Int32
+  public let cause: SystemCallError
+
+  public var description: String {
+    guard cause.code == EACCES || cause.code == EPERM else { return "\(cause)" }
+    return "can't measure process \(pid): it belongs to another user, or has made itself "
+      + "undumpable (setuid, PR_SET_DUMPABLE); measuring it takes CAP_SYS_PTRACE"
+  }
+}

@@ -1,0 +1,50 @@
+/// The machine's memory, in bytes (`/proc/meminfo`, proc_meminfo(5)).
+public struct MemoryInfo: Hashable, Sendable {
+  public var total: Int64
+  /// What could be allocated without swapping, by the kernel's estimate.
+  public var available: Int64
+  public var swapFree: Int64
+
+  public init(total: Int64, available: Int64, swapFree: Int64) {
+    self.total = total
+    self.available = available
+    self.swapFree = swapFree
+  }
+
+  /// `withPerCPULists`: counts the free pages that each CPU keeps for itself. The kernel's estimate
+  /// leaves them out, and swings by tens of megabytes with them. Reading them costs more, so it is
+  /// for measurements rather than for sampling.
+  public static func read(withPerCPULists: Bool = false) throws(SystemCallError) -> MemoryInfo {
+    let path = "/proc/meminfo"
+    guard var info = MemoryInfo(parsing: try readNamedFile(path)) else { throw malformed(path) }
+    if withPerCPULists {
+      let pages = perCPUPages(parsing: try readNamedFile("/proc/zoneinfo"))
+      info.available += pages * Int64(pageSize)
+    }
+    return info
+  }
+
+  /// nil without MemTotal and MemAvailable (the latter came with Linux 3.14).
+  public init?(parsing bytes: [UInt8]) {
+    var fields: [String: Int64] = [:]
+    forEachField(bytes) { key, value in
+      if key == "MemTotal" || key == "MemAvailable" || key == "SwapFree" {
+        fields[key] = kilobytes(value)
+      }
+    }
+    guard let total = fields["MemTotal"], let available = fields["MemAvailable"] else {
+      return nil
+    }
+    self.init(total: total, available: available, swapFree: fields["SwapFree"] ?? 0)
+  }
+
+  /// Sum of the `count:` lines of /proc/zoneinfo, in pages.
+  public static func perCPUPages(parsing bytes: [UInt8]) -> Int64 {
+    var pages: Int64 = 0
+    forEachField(bytes) { key, value in
+      let isCount = key.utf8.words().last.map { $0.elementsEqual("count".utf8) } ?? false
+      if isCount, let count: Int64 = value.number() { pages &+= count }
+    }
+    return pages
+  }
+}

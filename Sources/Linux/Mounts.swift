@@ -1,0 +1,43 @@
+/// One line of `/proc/PID/mountinfo` (proc_pid_mountinfo(5)).
+struct Mount: Hashable {
+  /// The part of the file system that is mounted here.
+  var root: String
+  var point: String
+  var type: String
+
+  init?(parsing line: some StringProtocol) {
+    let words = line.split(separator: " ")
+    // Optional fields end with a lone "-"; the type follows.
+    guard words.count >= 9, let dash = words.dropFirst(6).firstIndex(of: "-"),
+      dash + 1 < words.count
+    else { return nil }
+    root = Self.unescape(words[3])
+    point = Self.unescape(words[4])
+    type = String(words[dash + 1])
+  }
+
+  /// Blanks, tabs, newlines and backslashes are `\` and three octal digits.
+  static func unescape(_ text: some StringProtocol) -> String {
+    let bytes = Array(text.utf8)
+    var result: [UInt8] = []
+    var index = 0
+    while index < bytes.count {
+      if bytes[index] == UInt8(ascii: "\\"), index + 3 < bytes.count,
+        let byte: UInt8 = bytes[(index + 1)...(index + 3)].number(radix: 8)
+      {
+        result.append(byte)
+        index += 4
+      } else {
+        result.append(bytes[index])
+        index += 1
+      }
+    }
+    return String(decoding: result, as: UTF8.self)
+  }
+
+  static func all() throws(SystemCallError) -> [Mount] {
+    try readText("/proc/self/mountinfo").split(separator: "\n").compactMap {
+      Mount(parsing: $0)
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import Glibc
+
+/// Pressure stall information (Documentation/accounting/psi.rst).
+public struct PressureStall: Hashable, Sendable {
+  /// Some task, and all tasks that aren't idle.
+  public var some: Line
+  /// nil where the kernel doesn't tell.
+  public var full: Line?
+
+  public struct Line: Hashable, Sendable {
+    /// Share of time stalled over the last 10 s, 0–100 %.
+    public var average10: Double
+    /// Time stalled since boot (or since the group's making), in microseconds.
+    public var totalMicroseconds: UInt64
+  }
+
+  public static let systemMemoryPath = "/proc/pressure/memory"
+
+  /// Of the system's memory file, or of a cgroup's `memory.pressure`.
+  public static func read(
+    _ path: String = systemMemoryPath
+  ) throws(SystemCallError) -> PressureStall {
+    guard let stall = PressureStall(parsing: try readNamedFile(path)) else {
+      throw malformed(path)
+    }
+    return stall
+  }
+
+  public init?(parsing bytes: [UInt8]) {
+    var lines: [String: Line] = [:]
+    for line in bytes.lines() {
+      let words = line.words().map { String(decoding: $0, as: UTF8.self) }
+      guard let kind = words.first else { continue }
+      var values: [String: String] = [:]
+      for word in words.dropFirst() {
+        let parts = word.split(separator: "=", maxSplits: 1)
+        if parts.count == 2 { values[String(parts[0])] = String(parts[1]) }
+      }
+      guard let average = values["avg10"].flatMap(Double.init),
+        let total = values["total"].flatMap(UInt64.init)
+      else { return nil }
+      lines[kind] = Line(average10: average, totalMicroseconds: total)
+    }
+    guard let some = lines["some"] else { return nil }
+    self.some = some
+    full = lines["full"]
+  }
+}
+
+/// A pressure threshold that the kernel watches for us. Its descriptor polls `POLLPRI` at most once
+/// a window while the stall exceeds the threshold, and `POLLERR` when the cgroup is gone.
+public struct PressureTrigger: Sendable {
+  public enum Kind: String, Hashable, Sendable { case some, full }
+
+  public let descriptor: Descriptor
+
+  /// `stall` within each `window`; windows are 500 ms to 10 s, and multiples of 2 s without
+  /// CAP_SYS_RESOURCE.
+  public init(
+    _ kind: Kind = .some, stall: Duration = .milliseconds(200), window: Duration = .seconds(2),
+    path: String = PressureStall.systemMemoryPath
+  ) throws(PressureTriggerError) {
+    do throws(SystemCallError) {
+      descriptor = try Descriptor.open(path, O_RDWR | O_NONBLOCK)
+      // The kernel overwrites the last byte with the terminating NUL, so it gets one to overwrite.
+      try descriptor.writeAll("\(kind.rawValue) \(stall.microseconds) \(window.microseconds)\0")
+    } catch {
+      throw PressureTriggerError(cause: error.on(path), window: window)
+    }
+  }
+}
+
+extension Duration {
+  var microseconds: Int64 {
+    components.seconds &* 1_000_000 &+ components.attoseconds / 1_000_000_000_000
+  }
+}
+
+/// Why the kernel won't watch a pressure threshold. Sampling the averages works all the same.
+public struct PressureTriggerError: Error, Hashable, Sendable, CustomStringConvertible {
+  public let cause: SystemCallError
+  public let window: Duration
+
+  public var description: String {
+    let path = cause.subject
+    switch cause.code {
+    case ENOENT, EOPNOTSUPP:
+      return "\(path): this kernel has no pressure stall information "
+        + "(CONFIG_PSI, or psi=1 on its command line)"
+    case EPERM, EACCES:
+      return "\(path): not permitted to set a pressure trigger; kernels before 6.5 need "
+        + "CAP_SYS_RESOURCE for it, later ones take windows that are multiples of 2 s from anybody"
+    case EINVAL:
+      return "\(path): the kernel refuses a pressure trigger with a window of \(window); windows "
+        + "are 500 ms to 10 s, and multiples of 2 s without CAP_SYS_RESOURCE"
+    default:
+      return "\(cause)"
+    }
+  }
+}

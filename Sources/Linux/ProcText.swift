@@ -1,0 +1,99 @@
+import Glibc
+
+// What the files of /proc and of cgroups have in common.
+
+extension SystemCallError {
+  /// The process (or its directory in /proc) is gone: ENOENT when it went before the open, ESRCH
+  /// when it went after.
+  public var meansVanished: Bool { code == ENOENT || code == ESRCH }
+
+  /// The same failure, naming a file. `Descriptor` doesn't know its path.
+  func on(_ path: String) -> SystemCallError { SystemCallError(call, on: path, code: code) }
+}
+
+/// `readFile`, with the path in every error.
+func readNamedFile(_ path: String) throws(SystemCallError) -> [UInt8] {
+  do throws(SystemCallError) { return try readFile(path) } catch { throw error.on(path) }
+}
+
+/// A kernel file whose content isn't what the kernel's documentation says.
+func malformed(_ path: String) -> SystemCallError {
+  SystemCallError("parse", on: path, code: EBADMSG)
+}
+
+extension Collection where Element == UInt8, SubSequence: Collection {
+  /// Digits only; nil on anything else, and on overflow.
+  func number<Number: FixedWidthInteger>(radix: Number = 10) -> Number? {
+    guard !isEmpty else { return nil }
+    var value: Number = 0
+    for byte in self {
+      let digit: UInt8
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+      default: return nil
+      }
+      guard Number(digit) < radix else { return nil }
+      let (product, overflow) = value.multipliedReportingOverflow(by: radix)
+      let (sum, carry) = product.addingReportingOverflow(Number(digit))
+      if overflow || carry { return nil }
+      value = sum
+    }
+    return value
+  }
+
+  /// The words between blanks and tabs.
+  func words() -> [SubSequence] {
+    split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+  }
+
+  func lines() -> [SubSequence] { split(separator: UInt8(ascii: "\n")) }
+}
+
+/// Calls `body` for each `Key: value` line, value without its leading blanks.
+func forEachField(
+  _ bytes: [UInt8], _ body: (_ key: String, _ value: ArraySlice<UInt8>) -> Void
+) {
+  for line in bytes.lines() {
+    guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+    let value = line[(colon + 1)...].drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+    body(String(decoding: line[..<colon], as: UTF8.self), value)
+  }
+}
+
+/// The bytes in `16 kB`.
+func kilobytes(_ value: ArraySlice<UInt8>) -> Int64? {
+  guard let first = value.words().first, let count: Int64 = first.number() else { return nil }
+  return count.multipliedReportingOverflow(by: 1024).partialValue
+}
+
+/// The names in a directory, without `.` and `..`.
+func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(SystemCallError)
+  -> [String]
+{
+  guard let directory = opendir(path) else {
+    throw SystemCallError("opendir", on: path, code: errno)
+  }
+  defer { closedir(directory) }
+  var names: [String] = []
+  while true {
+    errno = 0
+    guard let entry = readdir(directory) else {
+      // A process that ends while its directory is read is just a shorter list.
+      if errno != 0 && errno != ENOENT && errno != ESRCH {
+        throw SystemCallError("readdir", on: path, code: errno)
+      }
+      return names
+    }
+    let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+    let wanted = !onlyDirectories || entry.pointee.d_type == UInt8(DT_DIR)
+    if name != "." && name != ".." && wanted { names.append(name) }
+  }
+}
+
+/// The entries of a directory that are numbers: processes, threads, descriptors.
+func listNumbers(_ path: String) throws(SystemCallError) -> [Int32] {
+  try listDirectory(path).compactMap { $0.utf8.first == UInt8(ascii: "-") ? nil : Int32($0) }
+}

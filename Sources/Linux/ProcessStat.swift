@@ -1,0 +1,137 @@
+import Glibc
+
+/// `/proc/PID/stat` (proc_pid_stat(5)).
+public struct ProcessStat: Hashable, Sendable {
+  public var pid: Int32
+  /// At most 15 bytes that the process chooses itself: blanks, newlines and `)` included.
+  public var name: String
+  public var state: State
+  public var parent: Int32
+  public var processGroup: Int32
+  public var session: Int32
+  /// utime + stime, in clock ticks (`ClockTicks.perSecond`).
+  public var cpuTicks: UInt64
+  public var threadCount: Int
+  /// In clock ticks since boot. Together with the pid it names a process for ever.
+  public var startTime: UInt64
+  /// Where the command line and the environment are; empty where we may not trace the process.
+  public var arguments: Range<UInt64>
+  public var environment: Range<UInt64>
+
+  public enum State: Hashable, Sendable {
+    case running, sleeping, uninterruptible, stopped, traced, zombie, dead, idle
+    case other(UInt8)
+
+    init(letter: UInt8) {
+      switch letter {
+      case UInt8(ascii: "R"): self = .running
+      case UInt8(ascii: "S"): self = .sleeping
+      case UInt8(ascii: "D"): self = .uninterruptible
+      case UInt8(ascii: "T"): self = .stopped
+      case UInt8(ascii: "t"): self = .traced
+      case UInt8(ascii: "Z"): self = .zombie
+      case UInt8(ascii: "X"), UInt8(ascii: "x"): self = .dead
+      case UInt8(ascii: "I"): self = .idle
+      default: self = .other(letter)
+      }
+    }
+
+    /// Nothing of it will ever run again.
+    public var isEnded: Bool { self == .zombie || self == .dead }
+    /// It doesn't run until somebody lets it.
+    public var isAtRest: Bool { self == .stopped || self == .traced || isEnded }
+  }
+
+  /// The process as a whole has ended. A first thread that has left the others running shows as a
+  /// zombie too.
+  public var isEnded: Bool { state.isEnded && threadCount <= 1 }
+
+  public var identity: ProcessIdentity { ProcessIdentity(pid: pid, startTime: startTime) }
+
+  public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessStat {
+    try read(path: "/proc/\(pid)/stat")
+  }
+
+  public static func read(thread: Int32, of pid: Int32) throws(SystemCallError) -> ProcessStat {
+    try read(path: "/proc/\(pid)/task/\(thread)/stat")
+  }
+
+  private static func read(path: String) throws(SystemCallError) -> ProcessStat {
+    let bytes = try readNamedFile(path)
+    guard let stat = ProcessStat(parsing: bytes) else { throw malformed(path) }
+    return stat
+  }
+
+  /// nil when it isn't the content of a stat file.
+  public init?(parsing bytes: [UInt8]) {
+    // The name is the process's own choice; only the first `(` and the last `)` are the kernel's.
+    guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
+      let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close,
+      let pid: Int32 = bytes[..<open].words().first?.number()
+    else { return nil }
+    let rest = bytes[(close + 1)...].split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\n") }
+    // Fields are numbered as in the manual page; the third is the first after the name.
+    func field<Number: FixedWidthInteger>(_ number: Int) -> Number? {
+      rest.count > number - 3 ? rest[number - 3].number() : nil
+    }
+    guard let letter = rest.first?.first, let parent: Int32 = field(4),
+      let startTime: UInt64 = field(22), let user: UInt64 = field(14),
+      let system: UInt64 = field(15), let threads: Int = field(20)
+    else { return nil }
+    self.pid = pid
+    name = String(decoding: bytes[(open + 1)..<close], as: UTF8.self)
+    state = State(letter: letter)
+    self.parent = parent
+    // A process without a terminal session or outside our pid namespace shows 0 or −1.
+    processGroup = field(5) ?? 0
+    session = field(6) ?? 0
+    cpuTicks = user &+ system
+    threadCount = threads
+    self.startTime = startTime
+    arguments = Self.range(field(48), field(49))
+    environment = Self.range(field(50), field(51))
+  }
+
+  private static func range(_ start: UInt64?, _ end: UInt64?) -> Range<UInt64> {
+    guard let start, let end, start <= end else { return 0..<0 }
+    return start..<end
+  }
+}
+
+/// The unit of processor times and start times in /proc.
+public enum ClockTicks {
+  public static let perSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
+}
+
+/// A process, for ever: pids come back, start times don't.
+public struct ProcessIdentity: Hashable, Sendable {
+  public let pid: Int32
+  /// In clock ticks since boot.
+  public let startTime: UInt64
+
+  public init(pid: Int32, startTime: UInt64) {
+    self.pid = pid
+    self.startTime = startTime
+  }
+
+  public static func current(of pid: Int32) throws(SystemCallError) -> ProcessIdentity {
+    try ProcessStat.read(pid).identity
+  }
+
+  /// It is this process that has the pid, and it hasn't ended.
+  public var isAlive: Bool {
+    guard let stat = try? ProcessStat.read(pid) else { return false }
+    return stat.startTime == startTime && !stat.isEnded
+  }
+
+  /// A descriptor that stays with this process. Fails with ESRCH when it has ended, or the pid
+  /// is another's.
+  public func openPidfd() throws(SystemCallError) -> Descriptor {
+    let pidfd = try Descriptor.pidfd(of: pid)
+    // Only now that the descriptor holds the process can the look at its start time be trusted.
+    guard isAlive else {
+      throw SystemCallError("pidfd_open", on: "pid \(pid)", code: ESRCH)
+    }
+    return pidfd
+  }
+}

@@ -1,0 +1,62 @@
+import Glibc
+
+/// `/proc/PID/status` (proc_pid_status(5)). Signal masks have signal N in bit N−1.
+public struct ProcessStatus: Hashable, Sendable {
+  /// The process that a thread belongs to.
+  public var threadGroup: Int32 = 0
+  /// 0: nobody traces it.
+  public var tracer: Int32 = 0
+  /// The real user id.
+  public var user: UInt32 = 0
+  /// Pending for this thread, and for the process.
+  public var pendingForThread: UInt64 = 0
+  public var pendingForProcess: UInt64 = 0
+  public var blocked: UInt64 = 0
+  public var ignored: UInt64 = 0
+  public var caught: UInt64 = 0
+  /// Bytes; 0 for kernel threads.
+  public var lockedBytes: Int64 = 0
+  public var swappedBytes: Int64 = 0
+  /// 0 off, 1 strict, 2 filter.
+  public var seccomp: Int32 = 0
+  /// Its pid in each pid namespace, from ours inwards.
+  public var namespacePids: [Int32] = []
+
+  /// Of a process, or of any thread.
+  public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessStatus {
+    ProcessStatus(parsing: try readNamedFile("/proc/\(pid)/status"))
+  }
+
+  /// Fields that the kernel leaves out (older kernels, kernel threads) keep their zeros.
+  public init(parsing bytes: [UInt8]) {
+    forEachField(bytes) { key, value in
+      switch key {
+      case "Tgid": threadGroup = value.number() ?? 0
+      case "TracerPid": tracer = value.number() ?? 0
+      case "Uid": user = value.words().first?.number() ?? 0
+      case "SigPnd": pendingForThread = value.number(radix: 16) ?? 0
+      case "ShdPnd": pendingForProcess = value.number(radix: 16) ?? 0
+      case "SigBlk": blocked = value.number(radix: 16) ?? 0
+      case "SigIgn": ignored = value.number(radix: 16) ?? 0
+      case "SigCgt": caught = value.number(radix: 16) ?? 0
+      case "VmLck": lockedBytes = kilobytes(value) ?? 0
+      case "VmSwap": swappedBytes = kilobytes(value) ?? 0
+      case "Seccomp": seccomp = value.number() ?? 0
+      case "NSpid": namespacePids = value.words().compactMap { $0.number() }
+      default: break
+      }
+    }
+  }
+
+  /// It has a handler for the signal.
+  public func catches(_ signal: Int32) -> Bool { Self.contains(caught, signal) }
+
+  public static func contains(_ mask: UInt64, _ signal: Int32) -> Bool {
+    (1...64).contains(signal) && mask & (1 << UInt64(signal - 1)) != 0
+  }
+}
+
+/// The threads of a process, the first one first.
+public func threads(of pid: Int32) throws(SystemCallError) -> [Int32] {
+  try listNumbers("/proc/\(pid)/task")
+}

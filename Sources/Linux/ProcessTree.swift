@@ -1,0 +1,109 @@
+import CLinux
+import Glibc
+
+/// The processes of one worker, parents before their children. Zombies don't count.
+///
+/// In a cgroup it is everybody in the group. Elsewhere it is found from the root by closure: the
+/// children of a member belong, and so do the members of a session that a member leads (a
+/// grandchild whose parent is gone has another parent, but it stays in its session). What starts a
+/// session of its own *and* loses its parent escapes; only a cgroup holds that.
+public struct ProcessTree: Hashable, Sendable {
+  public var processes: [ProcessStat]
+
+  public init(processes: [ProcessStat]) { self.processes = processes }
+
+  public var pids: [Int32] { processes.map(\.pid) }
+  public var isEmpty: Bool { processes.isEmpty }
+
+  public func contains(_ pid: Int32) -> Bool { processes.contains { $0.pid == pid } }
+
+  /// `session`: a session that belongs to the worker even if its leader is gone.
+  public static func discover(
+    root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
+  ) throws(SystemCallError) -> ProcessTree {
+    let candidates = if let cgroup { try cgroup.processes() } else { try listNumbers("/proc") }
+    var found: [ProcessStat] = []
+    for pid in candidates {
+      do throws(SystemCallError) {
+        let stat = try ProcessStat.read(pid)
+        if !stat.isEnded { found.append(stat) }
+      } catch {
+        if !error.meansVanished { throw error }
+      }
+    }
+    if cgroup != nil { return ProcessTree(processes: parentsFirst(found)) }
+    return ProcessTree(
+      processes: parentsFirst(members(of: found, root: root, session: session)))
+  }
+
+  /// Pure part of `discover`.
+  static func members(
+    of all: [ProcessStat], root: ProcessIdentity, session: Int32?
+  ) -> [ProcessStat] {
+    var members: Set<Int32> = []
+    var sessions: Set<Int32> = []
+    if let session, session > 0 { sessions.insert(session) }
+    // Nobody in the worker is older than its root: what is, has a pid or session number that was
+    // used again.
+    let candidates = all.filter { $0.startTime >= root.startTime }
+    var grew = true
+    while grew {
+      grew = false
+      for stat in candidates where !members.contains(stat.pid) {
+        guard
+          stat.identity == root || members.contains(stat.parent) || sessions.contains(stat.session)
+        else { continue }
+        members.insert(stat.pid)
+        if stat.session == stat.pid { sessions.insert(stat.pid) }
+        grew = true
+      }
+    }
+    return candidates.filter { members.contains($0.pid) }
+  }
+
+  static func parentsFirst(_ processes: [ProcessStat]) -> [ProcessStat] {
+    let present = Set(processes.map(\.pid))
+    let children = Dictionary(grouping: processes) { present.contains($0.parent) ? $0.parent : 0 }
+    var ordered: [ProcessStat] = []
+    var queue = children[0] ?? []
+    while !queue.isEmpty {
+      ordered += queue
+      queue = queue.flatMap { children[$0.pid] ?? [] }
+    }
+    // A parent read before, and a child after, somebody's exec or reparenting could form a ring;
+    // nobody is left out for that.
+    let placed = Set(ordered.map(\.pid))
+    return ordered + processes.filter { !placed.contains($0.pid) }
+  }
+
+  /// Sends a signal to each process that still is the one that was found. Returns how many got it.
+  @discardableResult
+  public func signalAll(_ signal: Int32) throws(SystemCallError) -> Int {
+    var count = 0
+    for stat in processes where try Self.signal(stat.identity, signal) { count += 1 }
+    return count
+  }
+
+  /// Children first: a parent that wakes must not find them still stopped.
+  public func continueAll() throws(SystemCallError) {
+    try ProcessTree(processes: processes.reversed()).signalAll(SIGCONT)
+  }
+
+  public func killAll() throws(SystemCallError) { try signalAll(SIGKILL) }
+
+  /// False when the process is gone.
+  static func signal(
+    _ process: ProcessIdentity, _ signal: Int32
+  ) throws(SystemCallError) -> Bool {
+    do throws(SystemCallError) {
+      let pidfd = try process.openPidfd()
+      try shim("pidfd_send_signal", on: "pid \(process.pid)") {
+        clinux_pidfd_send_signal(pidfd.raw, signal)
+      }
+      return true
+    } catch {
+      if error.meansVanished { return false }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import Glibc
+
+/// Why a tree couldn't be stopped. What had been stopped runs again.
+public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// A thread that doesn't come to rest: usually in uninterruptible sleep.
+  case stuck(pid: Int32, name: String, thread: Int32, ProcessStat.State)
+  /// New processes kept appearing until the deadline.
+  case keepsForking(newest: Int32)
+  case failed(SystemCallError)
+
+  public var description: String {
+    switch self {
+    case .stuck(let pid, let name, let thread, .uninterruptible):
+      "process \(pid) (\(name)) can't be stopped: its thread \(thread) is in uninterruptible "
+        + "sleep (D), waiting for a device, a file system or a child between vfork and exec; "
+        + "try again later"
+    case .stuck(let pid, let name, let thread, let state):
+      "process \(pid) (\(name)) hasn't stopped in time: its thread \(thread) is \(state)"
+    case .keepsForking(let newest):
+      "it starts processes faster than they can be stopped (the newest is \(newest)); "
+        + "run it in a cgroup to freeze it as one"
+    case .failed(let error): "\(error)"
+    }
+  }
+}
+
+extension ProcessTree {
+  /// Stops the whole tree with SIGSTOP: until no new process appears, and every thread of every
+  /// process is at rest. Undone when it fails.
+  public static func stopAll(
+    root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
+    until deadline: Deadline
+  ) throws(ProcessTreeError) -> ProcessTree {
+    var stopped: Set<ProcessIdentity> = []
+    do throws(ProcessTreeError) {
+      while true {
+        let tree = try rethrowing { () throws(SystemCallError) in
+          try discover(root: root, session: session, cgroup: cgroup)
+        }
+        let new = tree.processes.filter { !stopped.contains($0.identity) }
+        // Everybody in this look was at rest before it, so nobody can have forked since.
+        if new.isEmpty { return tree }
+        if deadline.hasPassed, !stopped.isEmpty, let newest = new.last {
+          throw .keepsForking(newest: newest.pid)
+        }
+        for stat in new {
+          let sent = try rethrowing { () throws(SystemCallError) in
+            try signal(stat.identity, SIGSTOP)
+          }
+          // One that is gone comes up no more; remembering it all the same ends the loop.
+          if sent { stopped.insert(stat.identity) }
+        }
+        for stat in new { try waitForRest(stat, until: deadline) }
+      }
+    } catch {
+      for identity in stopped { _ = try? signal(identity, SIGCONT) }
+      throw error
+    }
+  }
+
+  /// Waits until no thread of the process runs.
+  static func waitForRest(
+    _ process: ProcessStat, until deadline: Deadline
+  ) throws(ProcessTreeError) {
+    var restless: (thread: Int32, state: ProcessStat.State)?
+    let atRest = try waitUntil(deadline) { () throws(ProcessTreeError) in
+      restless = try rethrowing { () throws(SystemCallError) in
+        try firstRestless(of: process.pid)
+      }
+      return restless == nil
+    }
+    guard !atRest, let restless else { return }
+    throw .stuck(
+      pid: process.pid, name: process.name, thread: restless.thread, restless.state)
+  }
+
+  /// A thread that isn't at rest; nil when all are, or the process is gone.
+  private static func firstRestless(
+    of pid: Int32
+  ) throws(SystemCallError) -> (thread: Int32, state: ProcessStat.State)? {
+    do throws(SystemCallError) {
+      for thread in try threads(of: pid) {
+        do throws(SystemCallError) {
+          let state = try ProcessStat.read(thread: thread, of: pid).state
+          if !state.isAtRest { return (thread, state) }
+        } catch {
+          if !error.meansVanished { throw error }
+        }
+      }
+    } catch {
+      if !error.meansVanished { throw error }
+    }
+    return nil
+  }
+
+  private static func rethrowing<Result>(
+    _ body: () throws(SystemCallError) -> Result
+  ) throws(ProcessTreeError) -> Result {
+    do throws(SystemCallError) { return try body() } catch { throw .failed(error) }
+  }
+}

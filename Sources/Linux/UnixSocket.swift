@@ -1,0 +1,70 @@
+import Glibc
+
+/// Making Unix sockets (unix(7)).
+public enum UnixSocket {
+  public enum Kind: Hashable, Sendable { case stream, datagram }
+
+  /// The longest path that every program can use: sun_path has 108 bytes, one for the NUL.
+  public static let longestPath = 107
+
+  /// A non-blocking socket. A path that begins with `@` names an abstract socket, as in
+  /// sd_notify(3). A path that is in use is taken over; whoever must not be displaced checks
+  /// before. Mode 0600.
+  public static func bound(
+    to path: String, _ kind: Kind
+  ) throws(SystemCallError) -> Descriptor {
+    let socket = try make(kind)
+    if !path.hasPrefix("@") {
+      // The file takes its mode from the socket, so that it never exists with a wider one.
+      _ = try systemCall("fchmod", on: path) { fchmod(socket.raw, 0o600) }
+      unlink(path)
+    }
+    try withAddress(path) { (address, length) throws(SystemCallError) in
+      _ = try systemCall("bind", on: path) { bind(socket.raw, address, length) }
+    }
+    return socket
+  }
+
+  /// Connects to a path; EAGAIN when the listener's queue is full.
+  public static func connected(
+    to path: String, _ kind: Kind
+  ) throws(SystemCallError) -> Descriptor {
+    let socket = try make(kind)
+    try withAddress(path) { (address, length) throws(SystemCallError) in
+      _ = try systemCall("connect", on: path) { connect(socket.raw, address, length) }
+    }
+    return socket
+  }
+
+  private static func make(_ kind: Kind) throws(SystemCallError) -> Descriptor {
+    let type = kind == .stream ? SOCK_STREAM : SOCK_DGRAM
+    let flags = type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+    return Descriptor(
+      owning: try systemCall("socket") { socket(AF_UNIX, Int32(flags), 0) })
+  }
+
+  private static func withAddress(
+    _ path: String,
+    _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemCallError) -> Void
+  ) throws(SystemCallError) {
+    var bytes = Array(path.utf8)
+    guard !bytes.isEmpty, bytes.count <= longestPath, !bytes.contains(0) else {
+      throw SystemCallError("bind", on: path, code: bytes.isEmpty ? EINVAL : ENAMETOOLONG)
+    }
+    // An abstract name ends with the address, any other with a NUL.
+    if path.hasPrefix("@") { bytes[0] = 0 } else { bytes.append(0) }
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    let length = MemoryLayout<sa_family_t>.size + bytes.count
+    var failure: SystemCallError?
+    withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { rebound in
+        do throws(SystemCallError) {
+          try body(rebound, socklen_t(length))
+        } catch { failure = error }
+      }
+    }
+    if let failure { throw failure }
+  }
+}

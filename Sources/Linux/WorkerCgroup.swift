@@ -1,0 +1,185 @@
+import CLinux
+import Glibc
+
+/// One worker's cgroup.
+public final class WorkerCgroup: Sendable {
+  public let path: String
+  /// For clone3(CLONE_INTO_CGROUP).
+  public let directory: Descriptor
+  /// `cgroup.events`, on which the kernel announces changes (POLLPRI).
+  private let events: Descriptor
+
+  /// A new, empty group. One of the same name that nobody is in is used again.
+  public static func create(
+    in root: CgroupRoot, name: String
+  ) throws(CgroupError) -> WorkerCgroup {
+    let path = "\(root.path)/worker-\(CgroupRoot.sanitised(name))"
+    let result = mkdir(path, 0o755)
+    let code = errno
+    if result != 0 && code != EEXIST { throw .cannotCreate(path: path, code: code) }
+    let group = try WorkerCgroup(path: path)
+    if try group.isPopulated { throw .inUse(path: path) }
+    // An earlier daemon may have left it frozen.
+    try group.thaw(until: Deadline(in: .seconds(1)))
+    return group
+  }
+
+  /// One that exists, such as an earlier daemon's.
+  public init(path: String) throws(CgroupError) {
+    self.path = path
+    do throws(SystemCallError) {
+      directory = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
+      events = try Descriptor.open("\(path)/cgroup.events")
+    } catch {
+      throw .failed(error)
+    }
+  }
+
+  /// Everybody in it and in the groups that the worker has made below it.
+  public func processes() throws(SystemCallError) -> [Int32] {
+    var all: [Int32] = []
+    for group in try groups() {
+      do throws(SystemCallError) {
+        for line in try readNamedFile("\(group)/cgroup.procs").lines() {
+          // 0: a process outside our pid namespace.
+          if let pid: Int32 = line.number(), pid > 0 { all.append(pid) }
+        }
+      } catch {
+        if !error.meansVanished && error.code != ENODEV { throw error }
+      }
+    }
+    return all
+  }
+
+  /// The group and those below it, parents first.
+  private func groups() throws(SystemCallError) -> [String] {
+    var all = [path]
+    var next = 0
+    while next < all.count {
+      let parent = all[next]
+      next += 1
+      do throws(SystemCallError) {
+        for name in try listDirectory(parent, onlyDirectories: true) {
+          all.append("\(parent)/\(name)")
+        }
+      } catch {
+        if !error.meansVanished && error.code != ENOTDIR { throw error }
+      }
+    }
+    return all
+  }
+
+  /// Moves a process into the group. Costs milliseconds; starting it here doesn't.
+  public func add(_ pid: Int32) throws(SystemCallError) {
+    try writeControl("\(path)/cgroup.procs", "\(pid)")
+  }
+
+  /// Nobody in it gets processor time any more. Thawed again when it doesn't freeze in time.
+  public func freeze(until deadline: Deadline) throws(CgroupError) {
+    do throws(CgroupError) {
+      try write("cgroup.freeze", "1")
+      try wait(for: "frozen", toBe: true, until: deadline)
+    } catch {
+      // A group that is half frozen stands still for ever: nobody believes that it is frozen.
+      _ = try? writeControl("\(path)/cgroup.freeze", "0")
+      throw error
+    }
+  }
+
+  public func thaw(until deadline: Deadline) throws(CgroupError) {
+    try write("cgroup.freeze", "0")
+    try wait(for: "frozen", toBe: false, until: deadline)
+  }
+
+  public var isFrozen: Bool {
+    get throws(CgroupError) { try event("frozen") }
+  }
+
+  public var isPopulated: Bool {
+    get throws(CgroupError) { try event("populated") }
+  }
+
+  /// SIGKILL to everybody, frozen or not. They are gone when `isPopulated` is false.
+  public func kill() throws(CgroupError) {
+    do throws(SystemCallError) {
+      try writeControl("\(path)/cgroup.kill", "1")
+      return
+    } catch {
+      // Before Linux 5.14.
+      if error.code != ENOENT { throw .failed(error) }
+    }
+    // Whoever forks while we go through the list is in the next list.
+    for _ in 0..<100 {
+      do throws(SystemCallError) {
+        let pids = try processes()
+        if pids.isEmpty { return }
+        for pid in pids { Glibc.kill(pid, SIGKILL) }
+        usleep(1000)
+      } catch {
+        throw .failed(error)
+      }
+    }
+    throw .timedOut(path: path, waitingFor: "empty")
+  }
+
+  /// Removes the group, waiting for its last process to leave it.
+  public func remove(until deadline: Deadline) throws(CgroupError) {
+    do throws(SystemCallError) {
+      for group in try groups().reversed() where group != path { rmdir(group) }
+    } catch {
+      throw .failed(error)
+    }
+    if access(path, F_OK) != 0 { return }
+    try wait(for: "populated", toBe: false, until: deadline)
+    var code: Int32 = 0
+    // A group stays busy for an instant after its last process has left.
+    let removed = waitUntil(deadline) { () throws(Never) in
+      code = rmdir(path) == 0 ? 0 : errno
+      return code != EBUSY
+    }
+    if code == 0 || code == ENOENT { return }
+    if !removed { throw .timedOut(path: path, waitingFor: "empty") }
+    throw .failed(SystemCallError("rmdir", on: path, code: code))
+  }
+
+  private func write(_ file: String, _ text: String) throws(CgroupError) {
+    do throws(SystemCallError) {
+      try writeControl("\(path)/\(file)", text)
+    } catch {
+      throw .failed(error)
+    }
+  }
+
+  /// A flag of `cgroup.events`. Reading it also arms the next POLLPRI.
+  private func event(_ name: String) throws(CgroupError) -> Bool {
+    var buffer = [UInt8](repeating: 0, count: 256)
+    do throws(SystemCallError) {
+      let count = try systemCall("pread", on: "\(path)/cgroup.events") {
+        pread(events.raw, &buffer, buffer.count, 0)
+      }
+      for line in buffer.prefix(count).lines() {
+        let words = line.words()
+        if words.count == 2, words[0].elementsEqual(name.utf8) {
+          return words[1].elementsEqual("1".utf8)
+        }
+      }
+    } catch {
+      throw .failed(error)
+    }
+    throw .failed(malformed("\(path)/cgroup.events"))
+  }
+
+  private func wait(
+    for name: String, toBe wanted: Bool, until deadline: Deadline
+  ) throws(CgroupError) {
+    while try event(name) != wanted {
+      do throws(SystemCallError) {
+        if try pollDescriptor(events.raw, for: POLLPRI, until: deadline) { continue }
+      } catch {
+        throw .failed(error)
+      }
+      if try event(name) == wanted { return }
+      throw .timedOut(path: path, waitingFor: wanted ? name : "not \(name)")
+    }
+  }
+}

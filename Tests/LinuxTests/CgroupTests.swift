@@ -1,0 +1,117 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite struct CgroupParsingTests {
+  @Test func `names become directories, different ones different directories`() {
+    #expect(CgroupRoot.sanitised("web-1_a") == "web-1_a")
+    #expect(CgroupRoot.sanitised("../up") == "%2e%2e%2fup")
+    #expect(CgroupRoot.sanitised("cgroup.procs") == "cgroup%2eprocs")
+    let long = String(repeating: "x", count: 300)
+    #expect(CgroupRoot.sanitised(long).utf8.count < 255)
+    #expect(CgroupRoot.sanitised(long + "1") != CgroupRoot.sanitised(long + "2"))
+  }
+
+  @Test func `our group is found through a mount of the tree or of a part`() throws {
+    #expect(CgroupRoot.ownPath(parsing: "4:memory:/x\n0::/user/me\n") == "/user/me")
+    #expect(CgroupRoot.ownPath(parsing: "4:memory:/x\n") == nil)
+    let whole = try #require(
+      Mount(parsing: "41 31 0:38 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw"))
+    #expect(whole.type == "cgroup2")
+    #expect(CgroupRoot.directory(of: "/user/me", in: whole) == "/sys/fs/cgroup/user/me")
+    #expect(CgroupRoot.directory(of: "/", in: whole) == "/sys/fs/cgroup")
+    let part = try #require(
+      Mount(parsing: "41 31 0:38 /user /sys/fs/my\\040group rw - cgroup2 cgroup2 rw"))
+    #expect(CgroupRoot.directory(of: "/user/me", in: part) == "/sys/fs/my group/me")
+    #expect(CgroupRoot.directory(of: "/username", in: part) == nil)
+    #expect(Mount(parsing: "41 31 0:38 / /sys") == nil)
+  }
+}
+
+@Suite(
+  .enabled(
+    if: TestCgroups.available,
+    "no cgroup v2 group here that we may make children in: nothing to try the freezer on"))
+struct CgroupTests {
+  @Test func `a process is born in the group, stands still frozen, and goes on`() throws {
+    try TestCgroups.with("freeze") { group in
+      let child = try TestChild(
+        "sh", "-c", "echo on; while :; do :; done", cgroup: group)
+      #expect(try child.line() == "on")
+      #expect(try group.processes() == [child.pid])
+      #expect(try group.isPopulated)
+
+      try group.freeze(until: Deadline(in: .seconds(5)))
+      #expect(try group.isFrozen)
+      let frozen = try ProcessStat.read(child.pid).cpuTicks
+      // A foreign SIGCONT must not set it free.
+      kill(child.pid, SIGCONT)
+      usleep(50_000)
+      #expect(try ProcessStat.read(child.pid).cpuTicks == frozen)
+
+      try group.thaw(until: Deadline(in: .seconds(5)))
+      #expect(try !group.isFrozen)
+      #expect(try eventually { try ProcessStat.read(child.pid).cpuTicks > frozen })
+    }
+  }
+
+  @Test func `killing a frozen group with groups below it empties it, and it can be removed`()
+    throws
+  {
+    try TestCgroups.with("kill") { group in
+      let child = try TestChild("sh", "-c", "sleep 60 & sleep 61 & echo on; wait", cgroup: group)
+      #expect(try child.line() == "on")
+      let below = "\(group.path)/below.slice"
+      #expect(mkdir(below, 0o755) == 0)
+      let moved = try #require(group.processes().last)
+      try writeControl("\(below)/cgroup.procs", "\(moved)")
+      #expect(try Set(group.processes()).count == 3)
+
+      try group.freeze(until: Deadline(in: .seconds(5)))
+      try group.kill()
+      // The orphans are init's to reap, the shell ours.
+      try child.waitForExit()
+      #expect(
+        try eventually { try group.processes().allSatisfy { try ProcessStat.read($0).isEnded } })
+      waitpid(child.pid, nil, 0)
+      try group.remove(until: Deadline(in: .seconds(5)))
+      #expect(access(group.path, F_OK) != 0)
+      // Twice is as good as once.
+      try group.remove(until: Deadline(in: .seconds(1)))
+    }
+  }
+
+  @Test func `a group that others are in isn't handed out again`() throws {
+    try TestCgroups.with("busy") { group in
+      let child = try TestChild("sleep", "60", cgroup: group)
+      let parent = String(group.path.dropLast("/worker-busy".count))
+      _ = child
+      #expect(throws: CgroupError.inUse(path: group.path)) {
+        try WorkerCgroup.create(in: CgroupRoot(path: parent), name: "busy")
+      }
+    }
+  }
+
+  @Test func `removing a group that stays populated gives up at the deadline`() throws {
+    try TestCgroups.with("stay") { group in
+      let child = try TestChild("sleep", "60", cgroup: group)
+      _ = child
+      #expect(throws: CgroupError.self) {
+        try group.remove(until: Deadline(in: .milliseconds(50)))
+      }
+    }
+  }
+
+  @Test func `the tree of a worker with a group is the group`() throws {
+    try TestCgroups.with("tree") { group in
+      let child = try TestChild(
+        "sh", "-c", "setsid sh -c 'setsid sleep 60 & echo on'; sleep 61 & wait", cgroup: group)
+      #expect(try child.line() == "on")
+      #expect(
+        try eventually {
+          try ProcessTree.discover(root: child.process.identity, cgroup: group).pids.count == 3
+        })
+    }
+  }
+}

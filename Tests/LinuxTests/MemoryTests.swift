@@ -1,0 +1,107 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite struct MemoryTests {
+  @Test func `the machine's memory is read`() throws {
+    let info = try MemoryInfo.read()
+    #expect(info.total > 0)
+    #expect(info.available > 0 && info.available <= info.total)
+    #expect(try MemoryInfo.read(withPerCPULists: true).available > 0)
+    #expect(MemoryInfo(parsing: Array("MemTotal: 5 kB\n".utf8)) == nil)
+  }
+
+  @Test func `the lists of each CPU are added up`() {
+    let text = """
+      Node 0, zone   Normal
+        pages free     5
+        pagesets
+          cpu: 0
+                    count:    93
+                    high:     372
+          cpu: 1
+                    count: 7
+      """
+    #expect(MemoryInfo.perCPUPages(parsing: Array(text.utf8)) == 100)
+  }
+
+  @Test func `what a process keeps dirty is its footprint`() throws {
+    let child = try TestChild(
+      "python3", "-c",
+      """
+      import signal, time
+      signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+      print('small', flush=True)
+      signal.sigwait([signal.SIGUSR1])
+      block = bytearray(b'x') * (20 << 20)
+      print('big', flush=True)
+      time.sleep(60)
+      """)
+    #expect(try child.line() == "small")
+    let before = try #require(try Footprint.measure(child.pid))
+    kill(child.pid, SIGUSR1)
+    #expect(try child.line() == "big")
+    let after = try #require(try Footprint.measure(child.pid))
+    let grown = after.footprint - before.footprint
+    #expect(grown >= 20 << 20 && grown < 24 << 20)
+    #expect(after.anonymous >= 20 << 20)
+    #expect(after.resident >= after.proportional)
+    #expect(after.reclaimable > 0)
+
+    var sum = before
+    sum += after
+    #expect(sum.footprint == before.footprint + after.footprint)
+    kill(child.pid, SIGKILL)
+    try child.waitForExit()
+    #expect(try Footprint.measure([child.pid]).footprint == 0)
+  }
+
+  @Test func `the long form adds up to the short one`() throws {
+    let long = Footprint(parsing: try readFile("/proc/self/smaps"))
+    #expect(long.footprint > 0)
+    #expect(long.resident >= long.footprint - long.swapped)
+  }
+
+  @Test func `a process that isn't there has no footprint`() throws {
+    #expect(try Footprint.measure(Int32.max) == nil)
+  }
+
+  @Test func `missing permission is explained`() {
+    let error = FootprintError(
+      pid: 5, cause: SystemCallError("open", on: "/proc/5/smaps_rollup", code: EACCES))
+    #expect(error.description.contains("CAP_SYS_PTRACE"))
+  }
+}
+
+@Suite struct PressureStallTests {
+  @Test func `averages and totals are read`() throws {
+    let text = """
+      some avg10=1.25 avg60=0.00 avg300=0.00 total=1234
+      full avg10=0.50 avg60=0.00 avg300=0.00 total=56
+      """
+    let stall = try #require(PressureStall(parsing: Array(text.utf8)))
+    #expect(stall.some == PressureStall.Line(average10: 1.25, totalMicroseconds: 1234))
+    #expect(stall.full == PressureStall.Line(average10: 0.5, totalMicroseconds: 56))
+    #expect(PressureStall(parsing: Array("some nonsense\n".utf8)) == nil)
+    #expect(PressureStall(parsing: []) == nil)
+  }
+
+  @Test(.enabled(if: access(PressureStall.systemMemoryPath, W_OK) == 0, "no PSI here"))
+  func `the kernel takes a trigger, and refuses a bad window in words`() throws {
+    _ = try PressureStall.read()
+    _ = try PressureTrigger()
+    _ = try PressureTrigger(.full, stall: .milliseconds(100), window: .seconds(4))
+    let error = #expect(throws: PressureTriggerError.self) {
+      try PressureTrigger(window: .seconds(30))
+    }
+    #expect(error?.description.contains("multiples of 2 s") == true)
+  }
+
+  @Test func `a kernel without pressure information says so`() {
+    let error = #expect(throws: PressureTriggerError.self) {
+      try PressureTrigger(path: "/proc/pressure/nonsense")
+    }
+    #expect(error?.description.contains("no pressure stall information") == true)
+  }
+}

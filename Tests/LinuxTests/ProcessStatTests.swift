@@ -1,0 +1,123 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite struct ProcessStatTests {
+  /// A stat line with this name, of a process with pid 7, parent 3, session 5, started at tick 99.
+  static func line(name: String) -> [UInt8] {
+    let after = "S 3 4 5 0 -1 4194560 1 2 3 4 11 22 0 0 20 0 6 0 99 1000 200 "
+    let rest = (25...47).map { _ in "0" }.joined(separator: " ")
+    return Array("7 (\(name)) \(after)\(rest) 4096 8192 12288 16384 0\n".utf8)
+  }
+
+  @Test(arguments: [
+    "bash", "a) R 1 (b", ")", "(", "", ") S 1 1 1", "new\nline", "tab\tand  blanks", "ümlaut",
+  ])
+  func `a hostile name changes no field`(name: String) throws {
+    let stat = try #require(ProcessStat(parsing: Self.line(name: name)))
+    #expect(stat.name == name)
+    #expect(stat.pid == 7)
+    #expect(stat.parent == 3)
+    #expect(stat.processGroup == 4)
+    #expect(stat.session == 5)
+    #expect(stat.state == .sleeping)
+    #expect(stat.cpuTicks == 33)
+    #expect(stat.threadCount == 6)
+    #expect(stat.startTime == 99)
+    #expect(stat.arguments == 4096..<8192)
+    #expect(stat.environment == 12288..<16384)
+  }
+
+  @Test(arguments: ["", "7", "7 (a", "7 a) S", "7 (a) S 1 2", "x (a) S 1 2 3", ")("])
+  func `what is no stat line is nil`(text: String) {
+    #expect(ProcessStat(parsing: Array(text.utf8)) == nil)
+  }
+
+  @Test func `our own entry agrees with the system calls`() throws {
+    let stat = try ProcessStat.read(getpid())
+    #expect(stat.pid == getpid())
+    #expect(stat.parent == getppid())
+    #expect(stat.session == getsid(0))
+    #expect(stat.identity.isAlive)
+    #expect(stat.arguments.count > 0)
+    #expect(try threads(of: getpid()).contains(getpid()))
+  }
+
+  @Test func `a real process may call itself anything`() throws {
+    let child = try TestChild(
+      "python3", "-c",
+      """
+      import ctypes, sys, time
+      ctypes.CDLL(None).prctl(15, b'a) R 1 (b\\n', 0, 0, 0)
+      print('named', flush=True)
+      time.sleep(60)
+      """)
+    #expect(try child.line() == "named")
+    let stat = try ProcessStat.read(child.pid)
+    #expect(stat.name == "a) R 1 (b\n")
+    #expect(stat.parent == getpid())
+    #expect(stat.session == child.pid)
+  }
+
+  @Test func `an ended process isn't alive, and its pid in other hands isn't it`() throws {
+    let child = try TestChild("sleep", "60")
+    #expect(child.process.identity.isAlive)
+    let other = ProcessIdentity(pid: child.pid, startTime: child.process.startTime + 1)
+    #expect(!other.isAlive)
+    #expect(throws: SystemCallError("pidfd_open", on: "pid \(child.pid)", code: ESRCH)) {
+      try other.openPidfd()
+    }
+    kill(child.pid, SIGKILL)
+    try child.waitForExit()
+    // Not reaped yet: a zombie.
+    #expect(!child.process.identity.isAlive)
+  }
+}
+
+@Suite struct ProcessStatusTests {
+  @Test func `masks, ids and sizes are read`() {
+    let text = """
+      Name:\ta
+      Tgid:\t12
+      TracerPid:\t34
+      Uid:\t1000\t0\t0\t0
+      NSpid:\t12\t1
+      VmLck:\t       8 kB
+      VmSwap:\t      16 kB
+      SigPnd:\t0000000000000001
+      ShdPnd:\t0000000000000200
+      SigBlk:\t0000000000010000
+      SigIgn:\t0000000000001000
+      SigCgt:\t8000000000000a00
+      Seccomp:\t2
+      """
+    let status = ProcessStatus(parsing: Array(text.utf8))
+    #expect(status.threadGroup == 12)
+    #expect(status.tracer == 34)
+    #expect(status.user == 1000)
+    #expect(status.namespacePids == [12, 1])
+    #expect(status.lockedBytes == 8192)
+    #expect(status.swappedBytes == 16384)
+    #expect(ProcessStatus.contains(status.pendingForThread, SIGHUP))
+    #expect(ProcessStatus.contains(status.pendingForProcess, SIGUSR1))
+    #expect(ProcessStatus.contains(status.blocked, SIGCHLD))
+    #expect(ProcessStatus.contains(status.ignored, SIGPIPE))
+    #expect(status.catches(SIGUSR1))
+    #expect(status.catches(SIGUSR2))
+    #expect(status.catches(64))
+    #expect(!status.catches(SIGTERM))
+    #expect(!status.catches(0))
+    #expect(!status.catches(65))
+    #expect(status.seccomp == 2)
+  }
+
+  @Test func `a handler shows in the real mask`() throws {
+    let child = try TestChild("sh", "-c", "trap : USR1; echo ready; sleep 60 & wait")
+    #expect(try child.line() == "ready")
+    let status = try ProcessStatus.read(child.pid)
+    #expect(status.catches(SIGUSR1))
+    #expect(!status.catches(SIGUSR2))
+    #expect(status.user == getuid())
+  }
+}

@@ -1,0 +1,127 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite struct ProcessTreeTests {
+  /// A shell with two branches, one of whose leaves has lost its parent.
+  private static let bushy = """
+    sleep 61 &
+    sh -c 'sleep 62 & sleep 63 & echo branch; wait' &
+    sh -c '(sleep 64 & echo orphan)'
+    wait
+    """
+
+  @Test func `every descendant is found, orphans too, parents first`() throws {
+    let child = try TestChild("sh", "-c", Self.bushy)
+    #expect(try Set([child.line(), child.line()]) == ["branch", "orphan"])
+    // The subshell that made the orphan goes by itself.
+    #expect(try eventually { try child.tree().processes.count == 6 })
+    let tree = try child.tree()
+    #expect(tree.pids.first == child.pid)
+    for (index, stat) in tree.processes.enumerated() {
+      if let parent = tree.pids.firstIndex(of: stat.parent) { #expect(parent < index) }
+    }
+    #expect(!tree.contains(getpid()))
+  }
+
+  @Test func `stopping leaves no thread running, and continuing lets all run`() throws {
+    let child = try TestChild("sh", "-c", Self.bushy)
+    _ = try (child.line(), child.line())
+    let tree = try ProcessTree.stopAll(
+      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
+    #expect(tree.pids.count >= 6)
+    for pid in tree.pids {
+      for thread in try threads(of: pid) {
+        #expect(try ProcessStat.read(thread: thread, of: pid).state.isAtRest)
+      }
+    }
+    try tree.continueAll()
+    #expect(
+      try eventually { try child.tree().processes.allSatisfy { $0.state != .stopped } })
+  }
+
+  @Test func `a tree that keeps forking is stopped all the same`() throws {
+    let child = try TestChild(
+      "sh", "-c", "echo on; while :; do sh -c 'sh -c : & :' & sh -c :; done")
+    #expect(try child.line() == "on")
+    let tree: ProcessTree
+    do throws(ProcessTreeError) {
+      tree = try ProcessTree.stopAll(
+        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
+    } catch {
+      // Caught between vfork and exec: refused, and everything runs on.
+      guard case .stuck(_, _, _, .uninterruptible) = error else { throw error }
+      return
+    }
+    // Nobody is new, now or later: all who could fork stand still.
+    let later = try child.tree()
+    #expect(Set(later.processes.map(\.identity)).isSubset(of: tree.processes.map(\.identity)))
+    #expect(later.processes.allSatisfy { $0.state.isAtRest })
+    try tree.killAll()
+  }
+
+  @Test func `many threads are all at rest`() throws {
+    let child = try TestChild(
+      "python3", "-c",
+      """
+      import threading, time
+      for _ in range(8):
+          threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()
+      print('spinning', flush=True)
+      time.sleep(60)
+      """)
+    #expect(try child.line() == "spinning")
+    let tree = try ProcessTree.stopAll(
+      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
+    let before = try ProcessStat.read(child.pid)
+    #expect(before.threadCount == 9)
+    for thread in try threads(of: child.pid) {
+      #expect(try ProcessStat.read(thread: thread, of: child.pid).state == .stopped)
+    }
+    try tree.continueAll()
+    #expect(try eventually { try ProcessStat.read(child.pid).cpuTicks > before.cpuTicks })
+  }
+
+  @Test func `killing ends every one`() throws {
+    let child = try TestChild("sh", "-c", Self.bushy)
+    _ = try (child.line(), child.line())
+    let tree = try child.tree()
+    try tree.killAll()
+    #expect(try eventually { tree.processes.allSatisfy { !$0.identity.isAlive } })
+    #expect(try child.tree().isEmpty)
+    // Once more, on nobody, is nothing.
+    #expect(try tree.signalAll(SIGTERM) == 0)
+  }
+
+  private func process(
+    _ pid: Int32, parent: Int32, session: Int32, started: UInt64 = 100
+  ) throws -> ProcessStat {
+    var stat = try ProcessStat.read(getpid())
+    stat.pid = pid
+    stat.parent = parent
+    stat.session = session
+    stat.startTime = started
+    return stat
+  }
+
+  @Test func `a session number used again doesn't bring strangers in`() throws {
+    let root = ProcessIdentity(pid: 10, startTime: 100)
+    let all = [
+      try process(10, parent: 1, session: 10),
+      try process(11, parent: 10, session: 10),
+      // A grandchild in a session of its own, and its orphan.
+      try process(12, parent: 11, session: 12), try process(13, parent: 1, session: 12),
+      // Older than the root: the number is a coincidence.
+      try process(14, parent: 1, session: 10, started: 50),
+      try process(15, parent: 1, session: 1),
+    ]
+    let members = ProcessTree.members(of: all, root: root, session: 10).map(\.pid)
+    #expect(members == [10, 11, 12, 13])
+  }
+
+  @Test func `a ring of parents loses nobody`() throws {
+    let ring = [try process(20, parent: 21, session: 1), try process(21, parent: 20, session: 1)]
+    #expect(Set(ProcessTree.parentsFirst(ring).map(\.pid)) == [20, 21])
+  }
+}

@@ -1,0 +1,110 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite struct SpawnTests {
+  private func request(
+    path: String = "/bin/sh", arguments: [String] = ["sh", "-c", ":"], directory: String = "/",
+    environment: [String: String] = [:], output: Int32? = nil, cgroup: Int32? = nil,
+    null: Descriptor
+  ) -> SpawnRequest {
+    SpawnRequest(
+      path: path, arguments: arguments, environment: environment, directory: directory,
+      input: null.raw, output: output ?? null.raw, error: null.raw, cgroup: cgroup)
+  }
+
+  private func failure(_ request: SpawnRequest) -> SpawnError? {
+    do throws(SpawnError) {
+      let process = try spawn(request)
+      kill(process.pid, SIGKILL)
+      waitpid(process.pid, nil, 0)
+      return nil
+    } catch { return error }
+  }
+
+  @Test func `each step's failure has its own sentence`() throws {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let missing = failure(request(path: "/x/y", null: null))
+    #expect(missing?.step == .exec)
+    #expect(missing?.description == "can't start /x/y: No such file or directory")
+
+    let notExecutable = failure(request(path: "/etc/passwd", null: null))
+    #expect(notExecutable?.description == "can't start /etc/passwd: Permission denied")
+
+    let directory = failure(request(directory: "/nowhere", null: null))
+    #expect(directory?.step == .directory)
+    #expect(
+      directory?.description
+        == "can't start /bin/sh: its directory /nowhere: No such file or directory")
+
+    let descriptors = failure(request(output: 9999, null: null))
+    #expect(descriptors?.step == .descriptors)
+
+    // Not a cgroup at all.
+    let cgroup = failure(request(cgroup: null.raw, null: null))
+    #expect(cgroup?.step == .fork)
+    #expect(cgroup?.mayBeTheCgroup == true)
+    #expect(cgroup?.description.contains("cgroup") == true)
+
+    for bad in [
+      request(arguments: ["a\0b"], null: null), request(environment: ["a=b": ""], null: null),
+      request(environment: ["": "x"], null: null), request(environment: ["a": "\0"], null: null),
+    ] {
+      #expect(failure(bad)?.step == .prepare)
+    }
+  }
+
+  @Test func `a script without its interpreter says so`() throws {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let path = "/tmp/dormouse-test-script-\(getpid())"
+    defer { unlink(path) }
+    try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o700).writeAll("#!/no/such/thing\n")
+    #expect(failure(request(path: path, null: null))?.description.contains("interpreter") == true)
+    try Descriptor.open(path, O_WRONLY | O_TRUNC).writeAll("neither\n")
+    #expect(failure(request(path: path, null: null))?.code == ENOEXEC)
+  }
+
+  @Test func `no descriptor of ours leaks into the child`() throws {
+    // Opened without O_CLOEXEC, as a careless library would.
+    let null = try Descriptor.open("/dev/null")
+    let leaky = dup(null.raw)
+    defer { close(leaky) }
+    // First that this way of counting sees a leak at all.
+    #expect(try listNumbers("/proc/self/fd").contains(leaky))
+    let child = try TestChild(
+      "python3", "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))")
+    // The fourth is the directory that is being listed.
+    #expect(try child.line() == "['0', '1', '2', '3']")
+  }
+
+  @Test func `the child has its own session, clean signals and the given environment`() throws {
+    signal(SIGUSR2, SIG_IGN)
+    defer { signal(SIGUSR2, SIG_DFL) }
+    let child = try TestChild(
+      "python3", "-c", "import os; print(os.getsid(0), flush=True); input()")
+    #expect(try child.line() == "\(child.pid)")
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let quiet = try spawn(
+      request(arguments: ["sh", "-c", "kill -STOP $$"], environment: ["A": "1"], null: null))
+    defer {
+      kill(quiet.pid, SIGKILL)
+      waitpid(quiet.pid, nil, 0)
+    }
+    #expect(try eventually { try ProcessStat.read(quiet.pid).state == .stopped })
+    let status = try ProcessStatus.read(quiet.pid)
+    #expect(!ProcessStatus.contains(status.ignored, SIGUSR2))
+    #expect(status.blocked == 0)
+    #expect(try readText("/proc/\(quiet.pid)/environ").split(separator: "\0").contains("A=1"))
+  }
+
+  @Test func `programs are looked up as a shell does, without the current directory`() {
+    #expect(resolveExecutable("sh", path: "/nowhere:/bin") == "/bin/sh")
+    #expect(resolveExecutable("sh", path: "/nowhere") == nil)
+    #expect(resolveExecutable("./sh", path: "") == "./sh")
+    #expect(resolveExecutable("", path: "/bin") == nil)
+    // A directory and a plain file aren't programs.
+    #expect(resolveExecutable("fs", path: "/proc/sys") == nil)
+    #expect(resolveExecutable("passwd", path: "/etc") == nil)
+  }
+}

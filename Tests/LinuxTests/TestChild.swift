@@ -1,0 +1,109 @@
+import Glibc
+import Linux
+
+/// A process of a test, gone when the test is: with everything in its session.
+final class TestChild {
+  let process: SpawnedProcess
+  var pid: Int32 { process.pid }
+  private let output: Descriptor?
+
+  /// Runs `command` (looked up in PATH). Its output can be read with `line()`.
+  init(_ command: String..., cgroup: WorkerCgroup? = nil) throws {
+    var ends: [Int32] = [0, 0]
+    guard pipe(&ends) == 0 else { throw TestFailure("pipe") }
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let writer = Descriptor(owning: ends[1])
+    output = Descriptor(owning: ends[0])
+    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+    guard let program = resolveExecutable(command[0], path: path) else {
+      throw TestFailure("\(command[0]) isn't installed")
+    }
+    process = try spawn(
+      SpawnRequest(
+        path: program, arguments: command, environment: ["PATH": path], directory: "/",
+        input: null.raw, output: writer.raw, error: writer.raw,
+        cgroup: cgroup?.directory.raw))
+  }
+
+  /// The next line of output; fails after 10 s without one.
+  func line() throws -> String {
+    guard let output else { return "" }
+    var bytes: [UInt8] = []
+    let deadline = Deadline(in: .seconds(10))
+    while try pollDescriptor(output.raw, for: POLLIN, until: deadline) {
+      let part = try output.read(upTo: 1)
+      if part.isEmpty || part == [UInt8(ascii: "\n")] {
+        return String(decoding: bytes, as: UTF8.self)
+      }
+      bytes += part
+    }
+    throw TestFailure("no line within 10 s; so far \(String(decoding: bytes, as: UTF8.self))")
+  }
+
+  /// Everything until it closes its output.
+  func allOutput() throws -> [String] {
+    var lines: [String] = []
+    while true {
+      let next = try line()
+      if next.isEmpty { return lines }
+      lines.append(next)
+    }
+  }
+
+  func waitForExit() throws {
+    guard try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+    else { throw TestFailure("process \(pid) still runs after 10 s") }
+  }
+
+  func tree() throws -> ProcessTree {
+    try ProcessTree.discover(root: process.identity, session: pid)
+  }
+
+  deinit {
+    try? tree().killAll()
+    kill(pid, SIGKILL)
+    while waitpid(pid, nil, 0) < 0 && errno == EINTR {}
+  }
+}
+
+struct TestFailure: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// Waits for something that has no event.
+func eventually(within limit: Duration = .seconds(10), _ condition: () throws -> Bool) throws
+  -> Bool
+{
+  let deadline = Deadline(in: limit)
+  while !deadline.hasPassed {
+    if try condition() { return true }
+    usleep(1000)
+  }
+  return try condition()
+}
+
+/// A place for cgroups, where this machine gives us one.
+enum TestCgroups {
+  static let available = {
+    guard let root = try? CgroupRoot.detect(name: "dormouse-test-probe-\(getpid())") else {
+      return false
+    }
+    root.remove()
+    return true
+  }()
+
+  /// Lends a group and removes it again.
+  static func with<Result>(
+    _ name: String, _ body: (WorkerCgroup) throws -> Result
+  ) throws -> Result {
+    let root = try CgroupRoot.detect(name: "dormouse-test-\(getpid())-\(name)")
+    defer { root.remove() }
+    let group = try WorkerCgroup.create(in: root, name: name)
+    defer {
+      try? group.kill()
+      try? group.remove(until: Deadline(in: .seconds(5)))
+    }
+    return try body(group)
+  }
+}
