@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
+#include <malloc.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -82,4 +83,10 @@ int clinux_try_process_madvise_self(void) {
 int clinux_share_memory(pid_t one, pid_t other) {
   long order = syscall(SYS_kcmp, one, other, 1 /* KCMP_VM */, 0, 0);
   return order < 0 ? -errno : order == 0;
+}
+
+void clinux_trim_own_memory(void) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }

@@ -42,4 +42,6 @@ int64_t clinux_syscall_number(int which);
 int clinux_try_process_madvise_self(void);
 // 1: both processes run in one address space (kcmp(2)); 0: they don't; -errno: can't be told.
 int clinux_share_memory(pid_t one, pid_t other);
+// Gives freed memory of our own back to the kernel (malloc_trim(3); elsewhere nothing).
+void clinux_trim_own_memory(void);
 #endif

@@ -1,0 +1,102 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Puts workers' memory to disk and brings it back. All calls come from one thread, the one that
+/// traces.
+///
+/// The protocol, with what a crash in each step leaves, is in docs/hibernation.md. Its two commit
+/// points: *A*, the complete image gets its name, before any page is freed; from there on the
+/// memory can be written back from the file at any time, because the worker doesn't run. *B*, the
+/// image is unlinked, after all pages are back and before the worker runs.
+public final class Hibernator {
+  let features: KernelFeatures
+  let lanes: Int
+  /// Sessions of workers that rest traced, by worker.
+  var resting: [String: [TraceSession]] = [:]
+
+  public init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
+    self.features = features
+    self.lanes = lanes ?? max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+  }
+
+  deinit { for session in resting.values.joined() { session.detach() } }
+
+  /// Hibernates a suspended worker (frozen or stopped).
+  ///
+  /// - Parameters:
+  ///   - path: where the image goes; its directory exists.
+  ///   - level: zstd's, −7…19.
+  /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unprovable`, the worker is
+  ///   suspended and unchanged, as before.
+  public func hibernate(
+    _ target: HibernationTarget, to path: String, level: Int32 = 1
+  ) throws(HibernationError) -> HibernationSummary {
+    guard features.canInject else {
+      throw HibernationError(
+        .checking, "hibernation isn't implemented for this processor architecture yet",
+        .ineligible)
+    }
+    try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
+    var operation = Operation(target: target, path: path, level: level, hibernator: self)
+    do throws(HibernationError) {
+      try stopUntilIdle(&operation)
+      try operation.capture()
+    } catch {
+      operation.release()
+      throw error
+    }
+    do throws(HibernationError) {
+      try operation.evict()
+      return try operation.rest()
+    } catch {
+      throw operation.rollBack(after: error)
+    }
+  }
+
+  /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few
+  /// milliseconds to come to a system call, some times.
+  private func stopUntilIdle(_ operation: inout Operation) throws(HibernationError) {
+    for attempt in 1... {
+      try operation.stopAndSeize()
+      if operation.isIdle { return }
+      operation.detach()
+      guard attempt < 10 else {
+        throw HibernationError(.seizing, "it is busy: a process of it never waits for anything")
+      }
+      _ = try? operation.target.discover().continueAll()
+      var pause = timespec(tv_sec: 0, tv_nsec: 5_000_000)
+      nanosleep(&pause, nil)
+    }
+  }
+
+  /// Looks whether workers that rest traced are still there. To be called after SIGCHLD: the end of
+  /// a traced process isn't reported to anybody before its tracer has looked.
+  public func buryTheDead() {
+    for (name, sessions) in resting where !sessions.contains(where: { $0.isAlive() }) {
+      for session in sessions { session.detach() }
+      resting[name] = nil
+    }
+  }
+
+  /// Gives up on a worker that is being killed.
+  public func forget(_ name: String) {
+    for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
+  }
+}
+
+/// What a hibernation did. Sizes in bytes.
+public struct HibernationSummary: Sendable {
+  /// Private pages that left memory.
+  public var moved: UInt64
+  public var imageLength: UInt64
+  public var processes: Int
+  public var duration: Duration
+}
+
+/// Names the phase of whatever goes wrong in `body`.
+func attempt<Value>(
+  _ phase: HibernationError.Phase, _ body: () throws -> Value
+) throws(HibernationError) -> Value {
+  do { return try body() } catch { throw .from(error, in: phase) }
+}

@@ -1,0 +1,225 @@
+import CLinux
+import Glibc
+import Linux
+
+/// One hibernation under way: the state that its steps hand on to each other.
+struct Operation {
+  let target: HibernationTarget
+  let path: String
+  let level: Int32
+  let hibernator: Hibernator
+  private let started = Clocks.monotonic
+  private var processes: [Captive] = []
+  private var writer: ImageWriter?
+  private var imageLength: UInt64 = 0
+
+  /// A process under our control.
+  private struct Captive {
+    let stat: ProcessStat
+    let session: TraceSession
+    var memory: ProcessMemory
+    var mappings: [MemoryMapping] = []
+    var plan: PagePlan?
+    var scratchAddress: UInt64 = 0
+  }
+
+  init(target: HibernationTarget, path: String, level: Int32, hibernator: Hibernator) {
+    self.target = target
+    self.path = path
+    self.level = level
+    self.hibernator = hibernator
+  }
+
+  // MARK: up to commit A: nothing of the worker is changed
+
+  mutating func stopAndSeize() throws(HibernationError) {
+    let tree = try attempt(.stopping) { try target.stop() }
+    FaultPoint.stopped.pass()
+    for stat in tree.processes {
+      let captive = try attempt(.seizing) {
+        let session = try TraceSession.seize(pid: stat.pid)
+        do {
+          return Captive(stat: stat, session: session, memory: try target.memory(of: stat.pid))
+        } catch {
+          session.detach()
+          throw error
+        }
+      }
+      processes.append(captive)
+      try attempt(.seizing) { try captive.session.mendInterruptedCalls() }
+    }
+    if processes.isEmpty { throw HibernationError(.seizing, "it has ended", .vanished) }
+    FaultPoint.seized.pass()
+  }
+
+  /// Every process has a thread that waits in a system call, and so can be used for eviction.
+  var isIdle: Bool {
+    processes.allSatisfy { $0.session.threads.contains { $0.registers.isInSystemCall } }
+  }
+
+  mutating func detach() {
+    for captive in processes { captive.session.detach() }
+    processes = []
+  }
+
+  mutating func capture() throws(HibernationError) {
+    for index in processes.indices { try scan(index) }
+    FaultPoint.scanned.pass()
+    guard processes.contains(where: { $0.plan?.ranges.isEmpty == false }) else {
+      throw HibernationError(.scanning, "it has no memory of its own that could be moved")
+    }
+    let writer = try attempt(.capturing) { try ImageWriter(path: path) }
+    try attempt(.capturing) {
+      try Capture(
+        chunks: processes.flatMap { $0.plan?.chunks ?? [] }, memories: processes.map(\.memory),
+        writer: writer, level: level
+      ).run(lanes: hibernator.lanes)
+    }
+    FaultPoint.captured.pass()
+    imageLength = try attempt(.committing) {
+      try writer.commit(processes: processes.map(Self.imageProcess))
+    }
+    self.writer = writer
+    FaultPoint.committed.pass()
+  }
+
+  private mutating func scan(_ index: Int) throws(HibernationError) {
+    let stat = processes[index].stat
+    let mappings = try attempt(.scanning) { try MemoryMapping.all(of: stat.pid) }
+    try Eligibility.check(mappings: mappings, of: stat)
+    try Eligibility.mayInject(into: processes[index].session, stat)
+    guard let scratch = PagePlan.scratchAddress(in: mappings) else {
+      throw HibernationError(
+        .scanning, "process \(stat.pid) has no room in its address space", .ineligible)
+    }
+    processes[index].mappings = mappings
+    processes[index].scratchAddress = scratch
+    // ps(1) reads arguments and environment from the process's memory.
+    processes[index].plan = try attempt(.scanning) {
+      try PagePlan(
+        process: index, mappings: mappings,
+        pages: PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan),
+        keep: [stat.arguments, stat.environment])
+    }
+  }
+
+  private static func imageProcess(_ captive: Captive) -> ImageProcess {
+    ImageProcess(
+      pid: captive.stat.pid, startTime: captive.stat.startTime,
+      scratchAddress: captive.scratchAddress,
+      threads: captive.session.threads.map {
+        ImageProcess.TracedThreadState(
+          tid: $0.tid, signalMask: $0.signalMask, registers: $0.registers.storedWords)
+      })
+  }
+
+  /// Back to how it was, from any point before commit A.
+  mutating func release() {
+    // Frozen before it is let go, so that it doesn't run for a moment.
+    try? target.cgroup?.freeze(until: Deadline(in: HibernationTarget.patience))
+    detach()
+    if target.cgroup != nil { _ = try? target.discover().continueAll() }
+  }
+
+  // MARK: from commit A on: the image is the truth
+
+  mutating func evict() throws(HibernationError) {
+    for captive in processes {
+      guard let plan = captive.plan, !plan.ranges.isEmpty else { continue }
+      try attempt(.evicting) { try evict(captive, plan) }
+    }
+    FaultPoint.restored.pass()
+  }
+
+  private func evict(_ captive: Captive, _ plan: PagePlan) throws {
+    guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else {
+      throw HibernationError(.evicting, "process \(captive.stat.pid) has no vdso", .ineligible)
+    }
+    var injector = try Injector(session: captive.session, memory: captive.memory, vdso: vdso)
+    try injector.mapScratch(at: captive.scratchAddress)
+    FaultPoint.scratchMapped.pass()
+    var rest = plan.ranges[...]
+    while !rest.isEmpty {
+      let batch = rest.prefix(Injector.rangesPerCall)
+      let wanted = batch.reduce(0) { $0 + $1.length }
+      let freed = try injector.discard(
+        batch, inOneCall: hibernator.features.processMadviseSelf)
+      guard freed == wanted else {
+        // The thread must have its own registers again before anything else is done.
+        try injector.finish()
+        throw HibernationError(
+          .evicting, "the kernel freed \(freed) of \(wanted) bytes of process \(captive.stat.pid)")
+      }
+      rest = rest.dropFirst(batch.count)
+      FaultPoint.evicting.pass()
+    }
+    FaultPoint.evicted.pass()
+    try injector.finish()
+  }
+
+  /// The worker rests: frozen and untraced in a cgroup of its own, else stopped and traced.
+  mutating func rest() throws(HibernationError) -> HibernationSummary {
+    if let cgroup = target.cgroup {
+      try attempt(.resting) {
+        try cgroup.freeze(until: Deadline(in: HibernationTarget.patience))
+      }
+      FaultPoint.frozen.pass()
+      let moved = moved
+      let count = processes.count
+      detach()
+      FaultPoint.detached.pass()
+      // Nothing runs, it is frozen; this ends the stop, so that only the freezer holds it.
+      try attempt(.resting) { try target.discover().continueAll() }
+      return try finish(moved: moved, processes: count)
+    }
+    let moved = moved
+    hibernator.resting[target.name] = processes.map(\.session)
+    let count = processes.count
+    processes = []
+    return try finish(moved: moved, processes: count)
+  }
+
+  private var moved: UInt64 { processes.reduce(0) { $0 + ($1.plan?.bytes ?? 0) } }
+
+  private func finish(
+    moved: UInt64, processes: Int
+  ) throws(HibernationError) -> HibernationSummary {
+    if let writer {
+      try attempt(.resting) { try writer.markAtRest() }
+      writer.startWriteback()
+    }
+    FaultPoint.rested.pass()
+    // The compressors' memory goes back to the kernel, not into the allocator's pockets.
+    clinux_trim_own_memory()
+    return HibernationSummary(
+      moved: moved, imageLength: imageLength, processes: processes,
+      duration: .nanoseconds(Clocks.monotonic - started))
+  }
+
+  /// Writes everything back after a failure behind commit A. The worker is as it was if that works.
+  mutating func rollBack(after error: HibernationError) -> HibernationError {
+    do throws(HibernationError) {
+      if processes.isEmpty {
+        // It had come to rest already: the ordinary way back, short of running.
+        try hibernator.bringBack(target, from: path, run: false)
+      } else {
+        try attempt(.writingBack) {
+          let image = try ImageReader(path: path)
+          try WriteBack(image: image, memories: processes.map(\.memory))
+            .run(lanes: hibernator.lanes)
+          for captive in processes {
+            for thread in captive.session.threads { try captive.session.restore(thread) }
+          }
+        }
+      }
+      unlink(path)
+      release()
+      return error
+    } catch let second {
+      detach()
+      if second.aftermath == .vanished { return second }
+      return HibernationError(
+        error.phase, "\(error.reason); and then \(second)", .unprovable)
+    }
+  }
+}
