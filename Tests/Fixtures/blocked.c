@@ -16,7 +16,8 @@
 //               FILE, mapped shared (made if absent)
 // semop         semop; prints `semid N` first     blocked poke semop N
 // sigtimedwait  sigtimedwait, limit 10 minutes    SIGUSR1
-// nanosleep [S] nanosleep of S seconds (3), once  itself; prints rc and what remained
+// nanosleep [S] nanosleep of S seconds (3), once  itself; prints `nanosleep ok rc=0 remaining=N`,
+//               where N isn't 0 after a stop: the kernel says what remained then, and goes on
 //
 // Between `ready` and the call lies an instant: /proc/PID/syscall tells when it is in there.
 #define _GNU_SOURCE

@@ -1,5 +1,6 @@
 // Has locked memory (1 MB), which can't be hibernated. Prints `ready PID`, then answers each line
 // on stdin with `sum HEX`; ends with its input.
+#define _DEFAULT_SOURCE
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
