@@ -37,8 +37,8 @@ lint:
 install: build
 	install -D -m 755 "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
 	  "$(DESTDIR)$(PREFIX)/bin/dormouse"
-	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/Policies"
-	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/Policies"
+	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
+	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 
 clean:
 	$(SWIFT) package clean
