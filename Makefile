@@ -1,0 +1,44 @@
+# make demo and make test are all that a fresh Debian or Ubuntu with a Swift toolchain needs.
+SWIFT ?= swift
+PREFIX ?= /usr/local
+SOURCES = Package.swift Sources Tests
+
+# The standard library is linked in: the daemon needs no Swift on the machine, and less memory.
+RELEASE = -c release --static-swift-stdlib --product dormouse
+# The layers of the design, enforced: a module imports only what its target names.
+CHECKED = --explicit-target-dependency-import-check error
+
+.PHONY: build debug demo test format lint install clean
+
+build:
+	scripts/bootstrap build
+	$(SWIFT) build $(RELEASE)
+
+debug:
+	scripts/bootstrap build
+	$(SWIFT) build $(CHECKED)
+
+demo:
+	scripts/bootstrap demo
+	$(SWIFT) build $(RELEASE)
+	scripts/demo
+
+test: lint
+	scripts/bootstrap test
+	$(SWIFT) build --build-tests $(CHECKED)
+	$(SWIFT) test --skip-build $(CHECKED)
+
+format:
+	$(SWIFT) format -i -r $(SOURCES)
+
+lint:
+	$(SWIFT) format lint --strict -r $(SOURCES)
+
+install: build
+	install -D -m 755 "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
+	  "$(DESTDIR)$(PREFIX)/bin/dormouse"
+	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
+	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
+
+clean:
+	$(SWIFT) package clean
