@@ -61,7 +61,7 @@ let package = Package(
       name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy"], swiftSettings: strict),
     .testTarget(name: "LinuxTests", dependencies: ["Linux"], swiftSettings: strict),
     .testTarget(
-      name: "HibernationTests", dependencies: ["Hibernation", "Linux"], swiftSettings: strict),
+      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"], swiftSettings: strict),
     .testTarget(
       name: "SupervisionTests", dependencies: ["Supervision", "Linux", "Policy"],
       swiftSettings: strict),

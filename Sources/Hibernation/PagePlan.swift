@@ -110,12 +110,12 @@ struct PagePlan: Sendable {
     return result
   }
 
-  /// A free place for the scratch area: below a mapping that has a wide gap under it, away from the
-  /// gaps that the heap and the stack grow into.
+  /// A free place for the scratch area: under a mapping that has a wide gap below it, but not
+  /// under the stack, which grows, or the kernel's own. Nothing runs while it is mapped, so nothing else is lost.
   static func scratchAddress(in mappings: [MemoryMapping]) -> UInt64? {
     let clearance: UInt64 = 512 * 1024
     for (lower, upper) in zip(mappings, mappings.dropFirst()).reversed() {
-      if upper.name.hasPrefix("[") || lower.name == "[heap]" { continue }
+      if upper.name.hasPrefix("[") { continue }
       guard upper.start > lower.end + 4 * clearance else { continue }
       return upper.start - clearance
     }

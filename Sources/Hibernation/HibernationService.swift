@@ -1,0 +1,68 @@
+import Linux
+import Synchronization
+
+/// The hibernator on its own thread, for an event loop that mustn't wait. Operations are performed
+/// one after the other, and each calls its completion on that thread.
+public final class HibernationService: Sendable {
+  private let queue = WorkQueue(name: "dormouse-trace")
+  /// Locked only on the queue's thread; the lock is how the compiler knows.
+  private let hibernator: Mutex<Hibernator>
+
+  public init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
+    hibernator = Mutex(Hibernator(features: features, lanes: lanes))
+  }
+
+  public func hibernate(
+    _ target: HibernationTarget, to path: String, level: Int32,
+    then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
+  ) {
+    submit(completion) { (hibernator) throws(HibernationError) in
+      try hibernator.hibernate(target, to: path, level: level)
+    }
+  }
+
+  public func resume(
+    _ target: HibernationTarget, from path: String,
+    then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
+  ) {
+    submit(completion) { (hibernator) throws(HibernationError) in
+      try hibernator.resume(target, from: path)
+    }
+  }
+
+  /// See `Hibernator.buryTheDead`.
+  public func buryTheDead() {
+    queue.submit { self.hibernator.withLock { $0.buryTheDead() } }
+  }
+
+  /// See `Hibernator.forget`.
+  public func forget(_ name: String) {
+    queue.submit { self.hibernator.withLock { $0.forget(name) } }
+  }
+
+  /// Performs the operation and waits for it.
+  public func wait<Value: Sendable>(
+    _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
+  ) throws(HibernationError) -> Value {
+    try queue.perform { () -> Result<Value, HibernationError> in
+      self.perform(operation)
+    }.get()
+  }
+
+  private func submit<Value: Sendable>(
+    _ completion: @escaping @Sendable (Result<Value, HibernationError>) -> Void,
+    _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
+  ) {
+    queue.submit { completion(self.perform(operation)) }
+  }
+
+  private func perform<Value: Sendable>(
+    _ operation: (Hibernator) throws(HibernationError) -> Value
+  ) -> Result<Value, HibernationError> {
+    hibernator.withLock { hibernator in
+      do throws(HibernationError) { return .success(try operation(hibernator)) } catch {
+        return .failure(error)
+      }
+    }
+  }
+}
