@@ -44,12 +44,16 @@ public enum WireCodec {
 
   private static func explain(_ error: any Error) -> String {
     switch error {
+    case DecodingError.typeMismatch(_, let context) where context.codingPath.isEmpty,
+      DecodingError.valueNotFound(_, let context) where context.codingPath.isEmpty:
+      "it isn't a JSON object"
     case DecodingError.keyNotFound(let key, let context):
       "`\(path(context.codingPath + [key]))` is missing"
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
       "`\(path(context.codingPath))` has the wrong type"
+    // The decoder doesn't tell these two apart.
     case DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty:
-      "it isn't a JSON object"
+      "it isn't valid JSON, or a number in it is out of range"
     case DecodingError.dataCorrupted(let context):
       "`\(path(context.codingPath))` has a value that isn't known here"
     case EncodingError.invalidValue(let value, let context):
