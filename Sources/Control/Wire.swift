@@ -59,10 +59,12 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   public var daemon: DaemonReport?
   /// `jetsam`: the report, as it is stored.
   public var jetsam: JetsamRecord?
+  /// `jetsam`: the ids of all reports that are kept, the newest first.
+  public var reports: [String]?
 
   public init(
     id: UInt64, result: Result, text: String, workers: [WorkerReport]? = nil,
-    daemon: DaemonReport? = nil, jetsam: JetsamRecord? = nil
+    daemon: DaemonReport? = nil, jetsam: JetsamRecord? = nil, reports: [String]? = nil
   ) {
     self.id = id
     self.result = result
@@ -70,6 +72,7 @@ public struct ControlResponse: Codable, Hashable, Sendable {
     self.workers = workers
     self.daemon = daemon
     self.jetsam = jetsam
+    self.reports = reports
   }
 
   public enum Result: String, Codable, Hashable, Sendable {

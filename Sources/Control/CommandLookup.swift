@@ -1,0 +1,70 @@
+import Glibc
+
+/// Finds the file of a command as a shell in `directory` would, so that the daemon, whose PATH
+/// and directory are others, starts what the person meant.
+public func locateCommand(
+  _ command: String, searchPath: String?, directory: String
+) throws(CommandLookupError) -> String {
+  guard !command.isEmpty else { throw .notFound(command) }
+  if command.contains("/") {
+    let path = absolutePath(command, in: directory)
+    switch kind(of: path) {
+    case .program: return path
+    case .missing: throw .notFound(command)
+    case .directory: throw .isDirectory(command)
+    case .other: throw .notExecutable(command)
+    }
+  }
+  var refused: String?
+  // POSIX: an empty entry means the current directory.
+  let entries = (searchPath ?? "/usr/local/bin:/usr/bin:/bin")
+    .split(separator: ":", omittingEmptySubsequences: false)
+  for entry in entries {
+    let path = absolutePath("\(entry.isEmpty ? "." : entry)/\(command)", in: directory)
+    switch kind(of: path) {
+    case .program: return path
+    case .other: refused = refused ?? path
+    case .missing, .directory: continue
+    }
+  }
+  if let refused { throw .notExecutable(refused) }
+  throw .notFoundInPath(command)
+}
+
+/// `path` as seen from `directory`, which is absolute; a leading `./` goes.
+public func absolutePath(_ path: String, in directory: String) -> String {
+  if path.hasPrefix("/") { return path }
+  var relative = path[...]
+  while relative.hasPrefix("./") { relative = relative.dropFirst(2) }
+  if relative.isEmpty || relative == "." { return directory }
+  return directory.hasSuffix("/") ? directory + relative : "\(directory)/\(relative)"
+}
+
+/// Why a command can't be started.
+public enum CommandLookupError: Error, Hashable, Sendable, CustomStringConvertible {
+  case notFound(String)
+  case notFoundInPath(String)
+  case isDirectory(String)
+  case notExecutable(String)
+
+  public var description: String {
+    switch self {
+    case .notFound(let name): "there is no command `\(escaped(name))`"
+    case .notFoundInPath(let name): "there is no command `\(escaped(name))` in PATH"
+    case .isDirectory(let name): "`\(escaped(name))` is a directory, not a command"
+    case .notExecutable(let name): "`\(escaped(name))` is no program that you may run"
+    }
+  }
+}
+
+private enum FileKind { case program, missing, directory, other }
+
+private func kind(of path: String) -> FileKind {
+  var status = stat()
+  guard stat(path, &status) == 0 else { return .missing }
+  switch status.st_mode & S_IFMT {
+  case S_IFDIR: return .directory
+  case S_IFREG: return access(path, X_OK) == 0 ? .program : .other
+  default: return .other
+  }
+}

@@ -1,0 +1,181 @@
+import Glibc
+
+/// A blocking client of the control socket: what every verb of the command line is made of.
+///
+/// Requests may be pipelined (`send` several, then wait for each): the daemon answers when a thing
+/// has happened, so answers come in their own order, and those that arrive early are kept.
+public struct ControlClient: ~Copyable {
+  public let path: String
+  private let socket: OwnedDescriptor
+  private var framer = LineFramer()
+  private var outstanding: Set<UInt64> = []
+  private var early: [UInt64: ControlResponse] = [:]
+  /// 0 is the daemon's, for answers to lines whose id it couldn't read.
+  private var nextID: UInt64 = 1
+
+  /// Connects to the daemon at `path`.
+  public init(connectingTo path: String) throws(ControlError) {
+    socket = try Self.connect(to: path)
+    self.path = path
+  }
+
+  private static func connect(to path: String) throws(ControlError) -> OwnedDescriptor {
+    try UnixSocketAddress.check(path: path)
+    let number = Glibc.socket(
+      AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    guard number >= 0 else {
+      throw .system(operation: "making a socket", path: path, errno: errno)
+    }
+    let socket = OwnedDescriptor(number)
+    let (_, failure) = try UnixSocketAddress.with(path: path) { address, length in
+      retryingOnInterrupt { Int(Glibc.connect(number, address, length)) }
+    }
+    switch failure {
+    case 0: break
+    case ENOENT, ECONNREFUSED, ENOTDIR: throw .noDaemon(path: path)
+    case EACCES, EPERM: throw .refusedByPermissions(path: path)
+    default: throw .system(operation: "connecting", path: path, errno: failure)
+    }
+    try checkListener(socket, path: path)
+    return socket
+  }
+
+  /// Sends a request under an id of its own, which it returns.
+  public mutating func send(
+    _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
+    report: String? = nil
+  ) throws(ControlError) -> UInt64 {
+    let id = nextID
+    nextID += 1
+    try send(
+      ControlRequest(id: id, verb: verb, worker: worker, launch: launch, report: report))
+    return id
+  }
+
+  /// Sends a request under the caller's id, which must be in use for no other request.
+  public mutating func send(_ request: ControlRequest) throws(ControlError) {
+    let line: [UInt8]
+    do { line = try WireCodec.line(for: request) } catch { throw .unsendable(error) }
+    outstanding.insert(request.id)
+    var rest = line[...]
+    while !rest.isEmpty {
+      let (count, failure) = retryingOnInterrupt {
+        rest.withUnsafeBytes {
+          Glibc.send(socket.number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+      }
+      switch failure {
+      case 0: rest = rest.dropFirst(count)
+      // The daemon may have said why before it hung up: leave it to `response` to find out.
+      case EPIPE, ECONNRESET: return
+      default: throw .system(operation: "sending", path: path, errno: failure)
+      }
+    }
+  }
+
+  /// Waits for the response to a request that was sent; without a limit where that is nil. After
+  /// `timedOut` it may be called again.
+  public mutating func response(
+    to id: UInt64, timeout: Duration? = nil
+  ) throws(ControlError) -> ControlResponse {
+    let deadline = timeout.map { ContinuousClock.now + $0 }
+    while true {
+      if let response = early.removeValue(forKey: id) { return response }
+      if let line = try nextLine() {
+        try accept(line)
+      } else {
+        if let deadline, let timeout { try waitReadable(until: deadline, timeout) }
+        try receive()
+      }
+    }
+  }
+
+  /// `send` and `response` in one.
+  public mutating func perform(
+    _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
+    report: String? = nil, timeout: Duration? = nil
+  ) throws(ControlError) -> ControlResponse {
+    let id = try send(verb, worker: worker, launch: launch, report: report)
+    return try response(to: id, timeout: timeout)
+  }
+
+  private mutating func accept(_ line: [UInt8]) throws(ControlError) {
+    let response: ControlResponse
+    do {
+      response = try WireCodec.decode(ControlResponse.self, from: line)
+    } catch {
+      throw .malformed(path: path, what: error.description)
+    }
+    if outstanding.remove(response.id) != nil {
+      early[response.id] = response
+    } else if response.id == 0, response.result == .badRequest {
+      throw .rejected(text: response.text)
+    } else {
+      throw .unexpectedResponse(id: response.id)
+    }
+  }
+
+  private mutating func nextLine() throws(ControlError) -> [UInt8]? {
+    do { return try framer.next() } catch {
+      throw .malformed(path: path, what: error.description)
+    }
+  }
+
+  private mutating func receive() throws(ControlError) {
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    let (count, failure) = retryingOnInterrupt {
+      buffer.withUnsafeMutableBytes { recv(socket.number, $0.baseAddress, $0.count, 0) }
+    }
+    switch failure {
+    case 0 where count > 0: framer.append(buffer[..<count])
+    case 0, ECONNRESET: throw .closedEarly(path: path)
+    default: throw .system(operation: "receiving", path: path, errno: failure)
+    }
+  }
+
+  private func waitReadable(
+    until deadline: ContinuousClock.Instant, _ timeout: Duration
+  ) throws(ControlError) {
+    var entry = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
+    while true {
+      let left = deadline - ContinuousClock.now
+      guard left > .zero else { throw .timedOut(after: timeout) }
+      // Rounded up: waking before the deadline would only mean waiting again.
+      let milliseconds = min(left / .milliseconds(1) + 1, Double(Int32.max))
+      let ready = poll(&entry, 1, Int32(milliseconds))
+      let failure = errno
+      if ready > 0 { return }
+      if ready < 0, failure != EINTR {
+        throw .system(operation: "waiting", path: path, errno: failure)
+      }
+    }
+  }
+
+  /// In a directory that anybody can create, such as the last resort under /tmp, anybody can
+  /// listen. The kernel knows who called `listen` (SO_PEERCRED, unix(7)).
+  private static func checkListener(
+    _ socket: borrowing OwnedDescriptor, path: String
+  ) throws(ControlError) {
+    var credentials = PeerCredentials()
+    var length = socklen_t(MemoryLayout<PeerCredentials>.size)
+    let status = getsockopt(socket.number, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
+    guard status == 0 else {
+      throw .system(operation: "asking who listens", path: path, errno: errno)
+    }
+    guard trusts(listener: credentials.uid, as: geteuid()) else {
+      throw .foreignDaemon(path: path, uid: credentials.uid)
+    }
+  }
+
+  /// Root may talk to anybody's daemon: it names it, or finds it where only root can create.
+  static func trusts(listener: UInt32, as user: UInt32) -> Bool {
+    listener == user || listener == 0 || user == 0
+  }
+}
+
+/// `struct ucred` of unix(7), which the Glibc module hides behind _GNU_SOURCE.
+private struct PeerCredentials {
+  var pid: Int32 = 0
+  var uid: UInt32 = 0
+  var gid: UInt32 = 0
+}

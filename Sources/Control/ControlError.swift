@@ -1,0 +1,61 @@
+import Glibc
+
+/// Why a client got no answer.
+public enum ControlError: Error, Hashable, Sendable {
+  /// Nobody listens at this path.
+  case noDaemon(path: String)
+  case refusedByPermissions(path: String)
+  /// Somebody else's process listens there, who would be handed our environment.
+  case foreignDaemon(path: String, uid: UInt32)
+  case pathTooLong(path: String, maximum: Int)
+  /// The connection ended before the answer.
+  case closedEarly(path: String)
+  /// The daemon sent a line that isn't a response.
+  case malformed(path: String, what: String)
+  /// The daemon couldn't read our request, and says why.
+  case rejected(text: String)
+  /// The daemon answered a request that we didn't make.
+  case unexpectedResponse(id: UInt64)
+  case timedOut(after: Duration)
+  case unsendable(WireError)
+  case system(operation: String, path: String, errno: Int32)
+}
+
+extension ControlError: CustomStringConvertible {
+  /// One sentence without a full stop: what failed, on what, and what to do.
+  public var description: String {
+    switch self {
+    case .noDaemon(let path):
+      "no daemon answers at \(escaped(path)); start one with `dormouse daemon --config FILE`"
+    case .refusedByPermissions(let path):
+      "you may not connect to \(escaped(path)): only the daemon's own user and root may"
+    case .foreignDaemon(let path, let uid):
+      "the process that listens at \(escaped(path)) belongs to user \(uid), not to you or root; "
+        + "choose your own daemon with --socket"
+    case .pathTooLong(let path, let maximum):
+      "the socket path \(escaped(path)) has \(path.utf8.count) bytes, and the kernel takes "
+        + "\(maximum) at most; choose a shorter one with --socket or DORMOUSE_SOCKET_PATH"
+    case .closedEarly(let path):
+      "the daemon at \(escaped(path)) went away before it answered"
+    case .malformed(let path, let what):
+      "what listens at \(escaped(path)) doesn't speak Dormouse's protocol: \(what)"
+    case .rejected(let text): "the daemon couldn't read the request: \(escaped(text))"
+    case .unexpectedResponse(let id):
+      "the daemon answered request \(id), which this client didn't make"
+    case .timedOut(let limit): "the daemon hasn't answered within \(limit)"
+    case .unsendable(let error): "the request can't be sent: \(error)"
+    case .system(let operation, let path, let errno):
+      "\(operation) failed at \(escaped(path)): \(errorText(errno))"
+    }
+  }
+}
+
+/// The C library's words for an errno.
+public func errorText(_ errno: Int32) -> String {
+  withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+    guard let start = buffer.baseAddress, strerror_r(errno, start, buffer.count) == 0 else {
+      return "error \(errno)"
+    }
+    return String(cString: start)
+  }
+}

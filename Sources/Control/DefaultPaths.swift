@@ -1,0 +1,121 @@
+import Glibc
+
+/// Where things are unless somebody says otherwise, by the XDG base directory specification; for
+/// root without XDG variables, system-wide.
+///
+/// | | variable | user | root |
+/// |---|---|---|---|
+/// | socket | `$DORMOUSE_SOCKET_PATH`, `$XDG_RUNTIME_DIR` | `/tmp/dormouse-UID` | `/run/dormouse` |
+/// | state | `$XDG_STATE_HOME` | `~/.local/state/dormouse` | `/var/lib/dormouse` |
+/// | configuration | `$XDG_CONFIG_HOME` | `~/.config/dormouse` | `/etc/dormouse` |
+public struct DefaultPaths: Sendable {
+  private let environment: [String: String]
+  private let userID: UInt32
+  private let home: String
+  private let executableDirectory: String?
+  private let isDirectory: @Sendable (String) -> Bool
+
+  /// For tests: everything that the paths depend on. `executableDirectory` is the real one.
+  public init(
+    environment: [String: String], userID: UInt32, home: String, executableDirectory: String?,
+    isDirectory: @escaping @Sendable (String) -> Bool
+  ) {
+    self.environment = environment
+    self.userID = userID
+    self.home = home
+    self.executableDirectory = executableDirectory
+    self.isDirectory = isDirectory
+  }
+
+  /// Those of this process.
+  public static func ofThisProcess() -> DefaultPaths {
+    let environment = ProcessEnvironment.current().variables
+    let user = geteuid()
+    return DefaultPaths(
+      environment: environment, userID: user,
+      home: environment["HOME"].flatMap(absolute) ?? homeOfUser(user) ?? "/",
+      executableDirectory: linkTarget("/proc/self/exe").map(parent),
+      isDirectory: { path in
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+      })
+  }
+
+  /// The control socket; `option` is what `--socket` says.
+  public func socket(option: String? = nil) -> String {
+    if let option, !option.isEmpty { return option }
+    if let path = environment["DORMOUSE_SOCKET_PATH"], !path.isEmpty { return path }
+    if let directory = variable("XDG_RUNTIME_DIR") { return "\(directory)/dormouse/control.sock" }
+    if userID == 0 { return "/run/dormouse/control.sock" }
+    return "/tmp/dormouse-\(userID)/control.sock"
+  }
+
+  /// Images, journal, logs.
+  public var stateDirectory: String {
+    if let directory = variable("XDG_STATE_HOME") { return "\(directory)/dormouse" }
+    return userID == 0 ? "/var/lib/dormouse" : "\(home)/.local/state/dormouse"
+  }
+
+  public var configurationDirectory: String {
+    if let directory = variable("XDG_CONFIG_HOME") { return "\(directory)/dormouse" }
+    return userID == 0 ? "/etc/dormouse" : "\(home)/.config/dormouse"
+  }
+
+  public var configuration: String { "\(configurationDirectory)/dormouse.yaml" }
+
+  /// Where a policy that is named without a path is looked for, in this order: the user's own,
+  /// those of the installation, those of the source tree that the executable was built in.
+  public var policyDirectories: [String] {
+    var directories = ["\(configurationDirectory)/policies"]
+    guard let executableDirectory else { return directories }
+    directories.append("\(Self.parent(executableDirectory))/share/dormouse/policies")
+    var directory = executableDirectory
+    for _ in 0...5 {
+      let candidate = directory == "/" ? "/Policies" : "\(directory)/Policies"
+      if isDirectory(candidate) {
+        directories.append(candidate)
+        break
+      }
+      if directory == "/" { break }
+      directory = Self.parent(directory)
+    }
+    return directories
+  }
+
+  /// The specification says of relative paths: "should be ignored".
+  private func variable(_ name: String) -> String? {
+    environment[name].flatMap(Self.absolute)
+  }
+
+  private static func absolute(_ path: String) -> String? {
+    guard path.hasPrefix("/") else { return nil }
+    var path = path
+    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    return path
+  }
+
+  private static func parent(_ path: String) -> String {
+    guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+    return String(path[..<slash])
+  }
+
+  private static func homeOfUser(_ user: UInt32) -> String? {
+    guard let entry = getpwuid(user), let directory = entry.pointee.pw_dir else { return nil }
+    return absolute(String(cString: directory))
+  }
+
+  private static func linkTarget(_ path: String) -> String? {
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+      guard let start = buffer.baseAddress else { return nil }
+      let length = readlink(path, start, buffer.count)
+      guard length > 0, length < buffer.count else { return nil }
+      return String(bytes: buffer[..<length])
+    }
+  }
+}
+
+extension String {
+  fileprivate init?(bytes: Slice<UnsafeMutableBufferPointer<CChar>>) {
+    self.init(validating: bytes.lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,53 @@
+/// What the command line's exit codes mean; docs/exit-codes.md explains them. From 64 on they are
+/// those of sysexits.h.
+public enum CommandExit: Int32, Hashable, Sendable, CaseIterable {
+  case done = 0
+  /// The reason is one sentence on standard error.
+  case notDone = 1
+  case unknownWorker = 3
+  case noDaemon = 4
+  case daemonWentAway = 5
+  /// ArgumentParser's own.
+  case usage = 64
+  case badConfiguration = 65
+  case missingMechanism = 69
+  case internalError = 70
+  case cannotCreate = 73
+
+  public var meaning: String {
+    switch self {
+    case .done: "done"
+    case .notDone: "it didn't happen; the reason is one sentence on standard error"
+    case .unknownWorker: "the daemon knows no worker of that name"
+    case .noDaemon: "no daemon answers at the socket"
+    case .daemonWentAway: "the daemon went away before it answered"
+    case .usage: "wrong arguments"
+    case .badConfiguration: "a configuration or policy file is wrong"
+    case .missingMechanism: "the kernel lacks something that is needed"
+    case .internalError: "a mistake in Dormouse itself"
+    case .cannotCreate: "socket or state can't be created, or another daemon is there"
+    }
+  }
+}
+
+extension ControlResponse.Result {
+  public var exit: CommandExit {
+    switch self {
+    case .done: .done
+    case .refused, .failed, .badRequest: .notDone
+    case .unknownWorker: .unknownWorker
+    }
+  }
+}
+
+extension ControlError {
+  public var exit: CommandExit {
+    switch self {
+    case .noDaemon: .noDaemon
+    case .closedEarly: .daemonWentAway
+    case .refusedByPermissions, .foreignDaemon, .pathTooLong, .malformed, .rejected,
+      .unexpectedResponse, .timedOut, .unsendable, .system:
+      .notDone
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Glibc
+
+/// The environment that this process was started with.
+public struct ProcessEnvironment: Hashable, Sendable {
+  public var variables: [String: String] = [:]
+  /// Names of variables whose value isn't UTF-8. JSON can't carry those, and a repaired value
+  /// would be a wrong one.
+  public var unusable: [String] = []
+
+  /// From `/proc/self/environ`, and not from `environ`: that is a mutable global, which Swift 6
+  /// rightly refuses.
+  public static func current() -> ProcessEnvironment {
+    ProcessEnvironment(block: (try? readWholeFile("/proc/self/environ")) ?? [])
+  }
+
+  /// `NAME=VALUE` entries, each ended by NUL.
+  init(block: [UInt8]) {
+    for entry in block.split(separator: 0) {
+      guard let equals = entry.firstIndex(of: UInt8(ascii: "=")), equals > entry.startIndex else {
+        continue
+      }
+      let name = String(decoding: entry[..<equals], as: UTF8.self)
+      if let name = String(validating: entry[..<equals], as: UTF8.self),
+        let value = String(validating: entry[(equals + 1)...], as: UTF8.self)
+      {
+        // As getenv does it, the first of two entries of the same name counts.
+        if variables[name] == nil { variables[name] = value }
+      } else {
+        unusable.append(name)
+      }
+    }
+  }
+}
+
+/// A system call on a file failed.
+public struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
+  public var operation: String
+  public var path: String
+  public var errno: Int32
+
+  public init(operation: String, path: String, errno: Int32) {
+    self.operation = operation
+    self.path = path
+    self.errno = errno
+  }
+
+  public var description: String {
+    "\(operation) \(escaped(path)) failed: \(errorText(errno))"
+  }
+}
+
+func readWholeFile(_ path: String) throws(FileError) -> [UInt8] {
+  let (number, failure) = retryingOnInterrupt { Int(open(path, O_RDONLY | O_CLOEXEC)) }
+  guard failure == 0 else { throw FileError(operation: "opening", path: path, errno: failure) }
+  let file = OwnedDescriptor(Int32(number))
+  var contents: [UInt8] = []
+  var buffer = [UInt8](repeating: 0, count: 1 << 14)
+  while true {
+    let (count, failure) = retryingOnInterrupt {
+      buffer.withUnsafeMutableBytes { read(file.number, $0.baseAddress, $0.count) }
+    }
+    guard failure == 0 else { throw FileError(operation: "reading", path: path, errno: failure) }
+    if count == 0 { return contents }
+    contents += buffer[..<count]
+  }
+}

@@ -1,0 +1,32 @@
+/// The few colours, by their SGR codes (ECMA-48), which every terminal lets its user choose.
+enum Color: String {
+  case red = "31"
+  case green = "32"
+  case yellow = "33"
+  case blue = "34"
+  case magenta = "35"
+  case cyan = "36"
+  case bold = "1"
+  case dim = "2"
+
+  func paint(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
+
+  static func ofState(_ state: String) -> Color {
+    switch state {
+    case "foreground": .green
+    case "background": .cyan
+    case "suspended": .yellow
+    case "hibernated": .blue
+    case "terminated": .dim
+    default: .magenta
+    }
+  }
+
+  static func ofPressure(_ level: String) -> Color {
+    switch level {
+    case "normal": .green
+    case "warning": .yellow
+    default: .red
+    }
+  }
+}

@@ -1,0 +1,81 @@
+/// Columns that line up, two spaces apart. No cell contains a line break: callers escape.
+struct Table {
+  struct Column {
+    var title: String
+    var alignsRight = false
+  }
+  struct Cell {
+    var text: String
+    var color: Color?
+
+    init(_ text: String, _ color: Color? = nil) {
+      self.text = text
+      self.color = color
+    }
+  }
+
+  var columns: [Column]
+  var rows: [[Cell]] = []
+
+  /// `width`: columns of the terminal, where there is one; longer lines lose the end of their last
+  /// cell rather than wrap.
+  func lines(width: Int?, color: Bool) -> [String] {
+    let header = columns.map { Cell($0.title, .bold) }
+    let all = [header] + rows
+    let widths = columns.indices.map { index in
+      all.map { displayWidth($0[index].text) }.max() ?? 0
+    }
+    let before = widths.dropLast().reduce(0) { $0 + $1 + 2 }
+    let room = width.map { max($0 - before, 8) }
+    return all.map { row in line(row, widths: widths, room: room, color: color) }
+  }
+
+  private func line(_ row: [Cell], widths: [Int], room: Int?, color: Bool) -> String {
+    var line = ""
+    for (index, cell) in row.enumerated() {
+      let isLast = index == row.count - 1
+      let text = isLast ? shortened(cell.text, to: room) : cell.text
+      let padding = String(repeating: " ", count: max(widths[index] - displayWidth(text), 0))
+      let shown = cell.color.map { color && !text.isEmpty ? $0.paint(text) : text } ?? text
+      if columns[index].alignsRight {
+        line += padding + shown
+      } else {
+        line += isLast ? shown : shown + padding
+      }
+      if !isLast { line += "  " }
+    }
+    while line.hasSuffix(" ") { line.removeLast() }
+    return line
+  }
+}
+
+/// `text`, or its beginning and an ellipsis.
+func shortened(_ text: String, to room: Int?) -> String {
+  guard let room, displayWidth(text) > room else { return text }
+  var result = ""
+  var used = 1
+  for character in text {
+    used += displayWidth(String(character))
+    if used > room { break }
+    result.append(character)
+  }
+  return result + "…"
+}
+
+/// Terminal columns that a text takes: wide East Asian characters and emoji take two, marks that
+/// combine none. An approximation of Unicode TR 11 that needs no table.
+func displayWidth(_ text: String) -> Int {
+  text.unicodeScalars.reduce(0) { width, scalar in
+    switch scalar.value {
+    case 0..<0x300: return width + 1
+    case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
+      0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
+      return width + 2
+    default:
+      switch scalar.properties.generalCategory {
+      case .nonspacingMark, .enclosingMark, .format: return width
+      default: return width + 1
+      }
+    }
+  }
+}

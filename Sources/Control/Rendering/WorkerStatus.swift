@@ -1,0 +1,84 @@
+/// `dormouse status NAME`: everything about one worker that explains it.
+public func renderWorkerStatus(_ worker: WorkerReport, color: Bool = false) -> String {
+  let state = escaped(worker.state)
+  let shown = color ? Color.ofState(worker.state).paint(state) : state
+  var block = StatusBlock(
+    title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
+  block.add("why", escaped(worker.reason))
+  block.add(
+    "band", "\(worker.band)\(worker.importance > 0 ? ", importance \(worker.importance)" : "")")
+  block.add("last used", "\(durationText(worker.secondsSinceUse)) ago")
+  block.add("footprint", sizeText(worker.footprint) + ", at most \(sizeText(worker.peakFootprint))")
+  block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages besides")
+  block.add("image", worker.imageSize.map { "\(sizeText($0)) on disk" })
+  block.add("hibernation", worker.hibernation.map(escaped))
+  block.add("cost", costText(worker))
+  block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
+  block.add("processes", processesText(worker))
+  block.add("last exit", worker.lastExit.map(escaped))
+  block.add("policy", escaped(worker.policy))
+  block.add("log", worker.log.map(escaped))
+  block.add("command", worker.command.isEmpty ? nil : shellText(worker.command))
+  return block.text
+}
+
+/// `dormouse status`: the daemon, and the machine as it sees it.
+public func renderDaemonStatus(
+  _ daemon: DaemonReport, workers: [WorkerReport]? = nil, color: Bool = false
+) -> String {
+  let level = escaped(daemon.pressure)
+  var block = StatusBlock(
+    title: "dormouse \(escaped(daemon.version)), pid \(daemon.pid)")
+  block.add("policy", "\(escaped(daemon.policy)), mode \(escaped(daemon.mode))")
+  block.add("pressure", color ? Color.ofPressure(daemon.pressure).paint(level) : level)
+  block.add("memory", memoryText(daemon))
+  block.add("budget", daemon.budgetIsHost ? "this machine" : "a device that the workers play")
+  block.add("suspends by", escaped(daemon.freezer))
+  block.add("state in", escaped(daemon.stateDirectory))
+  block.add("workers", workers.map(totalsLine))
+  return block.text
+}
+
+private func processesText(_ worker: WorkerReport) -> String? {
+  guard let pid = worker.pid else { return nil }
+  return worker.processes > 1 ? "\(worker.processes), the first is pid \(pid)" : "pid \(pid)"
+}
+
+/// The comparison that decides whether hibernating is worth it.
+private func costText(_ worker: WorkerReport) -> String? {
+  switch (worker.launchSeconds, worker.resumeSeconds) {
+  case (nil, nil): nil
+  case (let launch?, nil): "launch \(durationText(launch)), resume not yet known"
+  case (nil, let resume?): "resume \(durationText(resume)), launch not yet known"
+  case (let launch?, let resume?):
+    "launch \(durationText(launch)), resume \(durationText(resume))"
+      + (resume > 0 && launch > 0 ? ": \(comparison(launch: launch, resume: resume))" : "")
+  }
+}
+
+private func comparison(launch: Double, resume: Double) -> String {
+  launch >= resume
+    ? "resuming is \(decimal(launch / resume)) times as fast"
+    : "relaunching is \(decimal(resume / launch)) times as fast"
+}
+
+/// A title and indented, aligned `label  value` lines.
+struct StatusBlock {
+  var title: String
+  private var entries: [(label: String, value: String)] = []
+
+  init(title: String) { self.title = title }
+
+  mutating func add(_ label: String, _ value: String?) {
+    guard let value, !value.isEmpty else { return }
+    entries.append((label, value))
+  }
+
+  var text: String {
+    let width = entries.map(\.label.count).max() ?? 0
+    let lines = entries.map { entry in
+      "  \(entry.label)\(String(repeating: " ", count: width - entry.label.count))  \(entry.value)"
+    }
+    return ([title] + lines).joined(separator: "\n") + "\n"
+  }
+}

@@ -1,0 +1,47 @@
+import Glibc
+
+/// Owns a file descriptor; closes it at the end of its life.
+struct OwnedDescriptor: ~Copyable {
+  let number: Int32
+
+  init(_ number: Int32) { self.number = number }
+  deinit { close(number) }
+}
+
+/// Addresses of Unix sockets.
+public enum UnixSocketAddress {
+  /// Bytes of a path that fit into `sun_path`, beside the NUL that must end it (unix(7)).
+  public static let maximumPathLength = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
+  public static func check(path: String) throws(ControlError) {
+    guard path.utf8.count <= maximumPathLength else {
+      throw .pathTooLong(path: path, maximum: maximumPathLength)
+    }
+  }
+
+  /// Calls `body` with the address of `path`, for `bind` and `connect`.
+  public static func with<Result>(
+    path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  ) throws(ControlError) -> Result {
+    try check(path: path)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+  }
+}
+
+/// Calls until the call isn't interrupted by a signal; the result, or the errno, captured before
+/// anything else can overwrite it.
+func retryingOnInterrupt(_ call: () -> Int) -> (result: Int, errno: Int32) {
+  while true {
+    let result = call()
+    let number = errno
+    if result >= 0 { return (result, 0) }
+    if number != EINTR { return (result, number) }
+  }
+}

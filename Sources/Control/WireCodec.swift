@@ -1,0 +1,85 @@
+import FoundationEssentials
+
+/// One JSON object a line, keys sorted, so that equal values are equal bytes.
+public enum WireCodec {
+  /// The line for a value, with its LF.
+  public static func line(for value: some Encodable) throws(WireError) -> [UInt8] {
+    var bytes = try json(for: value)
+    guard bytes.count <= LineFramer.defaultMaximumLength else {
+      throw .tooLong(bytes: bytes.count, maximum: LineFramer.defaultMaximumLength)
+    }
+    bytes.append(UInt8(ascii: "\n"))
+    return bytes
+  }
+
+  /// The JSON for a value, on one line and without an end: what `--json` prints.
+  public static func json(for value: some Encodable) throws(WireError) -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    do {
+      return Array(try encoder.encode(value))
+    } catch {
+      throw .unencodable(explain(error))
+    }
+  }
+
+  /// The value of a line without its end. Unknown keys are ignored, so that a newer peer may say
+  /// more.
+  public static func decode<Value: Decodable>(
+    _ type: Value.Type, from line: [UInt8]
+  ) throws(WireError) -> Value {
+    do {
+      return try JSONDecoder().decode(type, from: Data(line))
+    } catch {
+      throw .malformed(explain(error))
+    }
+  }
+
+  /// The id of a request that can't be decoded as a whole (an unknown verb, a missing field), so
+  /// that its refusal can still be told apart from others'.
+  public static func requestID(in line: [UInt8]) -> UInt64? {
+    struct Identified: Decodable { var id: UInt64 }
+    return try? decode(Identified.self, from: line).id
+  }
+
+  private static func explain(_ error: any Error) -> String {
+    switch error {
+    case DecodingError.typeMismatch(_, let context) where context.codingPath.isEmpty,
+      DecodingError.valueNotFound(_, let context) where context.codingPath.isEmpty:
+      "it isn't a JSON object"
+    case DecodingError.keyNotFound(let key, let context):
+      "`\(path(context.codingPath + [key]))` is missing"
+    case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
+      "`\(path(context.codingPath))` has the wrong type"
+    // The decoder doesn't tell these two apart.
+    case DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty:
+      "it isn't valid JSON, or a number in it is out of range"
+    case DecodingError.dataCorrupted(let context):
+      "`\(path(context.codingPath))` has a value that isn't known here"
+    case EncodingError.invalidValue(let value, let context):
+      "`\(path(context.codingPath))` can't be \(value)"
+    default: "\(error)"
+    }
+  }
+
+  private static func path(_ keys: [any CodingKey]) -> String {
+    keys.map { key in key.intValue.map(String.init) ?? key.stringValue }.joined(separator: ".")
+  }
+}
+
+/// Why a value and a line don't match.
+public enum WireError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What is wrong with the line, as half a sentence.
+  case malformed(String)
+  case unencodable(String)
+  case tooLong(bytes: Int, maximum: Int)
+
+  public var description: String {
+    switch self {
+    case .malformed(let what): what
+    case .unencodable(let what): what
+    case .tooLong(let bytes, let maximum):
+      "the message has \(bytes) bytes, and the control socket takes lines of \(maximum) at most"
+    }
+  }
+}

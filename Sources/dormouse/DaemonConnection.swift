@@ -1,0 +1,54 @@
+import ArgumentParser
+import Control
+import Glibc
+
+/// Where the daemon is.
+struct ConnectionOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "The daemon's control socket.",
+      discussion: "Default: $DORMOUSE_SOCKET_PATH, or $XDG_RUNTIME_DIR/dormouse/control.sock.",
+      valueName: "path"))
+  var socket: String?
+
+  var path: String { DefaultPaths.ofThisProcess().socket(option: socket) }
+
+  func connect() throws(ControlError) -> DaemonConnection {
+    DaemonConnection(client: try ControlClient(connectingTo: path))
+  }
+}
+
+/// A client that waits like a person: without a limit, but saying so.
+struct DaemonConnection: ~Copyable {
+  var client: ControlClient
+
+  /// The response, where it is `done`.
+  mutating func ask(
+    _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
+    report: String? = nil
+  ) throws -> ControlResponse {
+    let id = try client.send(verb, worker: worker, launch: launch, report: report)
+    let response = try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
+    guard response.result == .done else { throw CommandFailure(response) }
+    return response
+  }
+
+  /// Waits for as long as it takes; after a second it tells a person at a terminal.
+  mutating func wait(for id: UInt64, what: String?) throws(ControlError) -> ControlResponse {
+    guard isatty(STDERR_FILENO) == 1 else { return try client.response(to: id) }
+    do {
+      return try client.response(to: id, timeout: .seconds(1))
+    } catch .timedOut {
+      Output.standardError("waiting\(what.map { " (\(escaped($0)))" } ?? "")…")
+      // Back to the start of the line, and clear it.
+      defer { Output.standardError("\r\u{1B}[K") }
+      return try client.response(to: id)
+    }
+  }
+}
+
+extension CommandFailure {
+  init(_ response: ControlResponse) {
+    self.init(exit: response.result.exit, text: escaped(response.text))
+  }
+}

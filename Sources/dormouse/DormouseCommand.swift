@@ -1,0 +1,64 @@
+import ArgumentParser
+import Control
+import Glibc
+
+@main
+struct DormouseCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "dormouse",
+    abstract: "The life cycle of iOS apps for ordinary Linux processes.",
+    discussion: "Exit codes:\n" + exitCodeTable(),
+    version: Dormouse.version,
+    groupedSubcommands: [
+      CommandGroup(
+        name: "Daemon", subcommands: [DaemonCommand.self, ShutdownCommand.self, DoctorCommand.self]),
+      CommandGroup(
+        name: "Worker",
+        subcommands: [
+          RunCommand.self, StartCommand.self, StopCommand.self, ForegroundCommand.self,
+          BackgroundCommand.self, SuspendCommand.self, HibernateCommand.self, WakeCommand.self,
+          WarnCommand.self, TerminateCommand.self,
+        ]),
+      CommandGroup(
+        name: "Inspection",
+        subcommands: [
+          ProcessesCommand.self, StatusCommand.self, LogsCommand.self, JetsamCommand.self,
+        ]),
+      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self]),
+    ])
+
+  /// Every verb throws what went wrong; here it becomes a sentence and an exit code.
+  static func main() {
+    do {
+      var command = try parseAsRoot()
+      try command.run()
+    } catch let failure as CommandFailure {
+      end(failure.exit, failure.text)
+    } catch let error as ControlError {
+      end(error.exit, error.description)
+    } catch let error as FileError {
+      end(.notDone, error.description)
+    } catch {
+      exit(withError: error)
+    }
+  }
+
+  private static func end(_ code: CommandExit, _ text: String) -> Never {
+    Output.complain(text)
+    Glibc.exit(code.rawValue)
+  }
+
+  private static func exitCodeTable() -> String {
+    CommandExit.allCases.map { code in
+      let number = "\(code.rawValue)"
+      return "\(String(repeating: " ", count: 4 - number.count))\(number)  \(code.meaning)"
+    }.joined(separator: "\n")
+  }
+}
+
+/// A verb didn't do what it was asked to.
+struct CommandFailure: Error {
+  var exit: CommandExit
+  /// One sentence, escaped, without a full stop.
+  var text: String
+}

@@ -1,0 +1,77 @@
+import ArgumentParser
+import Control
+
+struct ProcessesCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ps", abstract: "List the workers, and what they cost.")
+  @OptionGroup var connection: ConnectionOptions
+  @Flag(help: "As JSON.") var json = false
+
+  func run() throws {
+    var daemon = try connection.connect()
+    let response = try daemon.ask(.ps)
+    let workers = response.workers ?? []
+    if json { return try Output.json(Listing(daemon: response.daemon, workers: workers)) }
+    try Output.write(
+      renderProcessTable(
+        workers, daemon: response.daemon, width: Terminal.width, color: Terminal.showsColor))
+  }
+}
+
+/// What `ps --json` and `status --json` print.
+private struct Listing: Encodable {
+  var daemon: DaemonReport?
+  var workers: [WorkerReport]?
+}
+
+struct StatusCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status", abstract: "Explain one worker, or the daemon.")
+  @OptionGroup var connection: ConnectionOptions
+  @Flag(help: "As JSON.") var json = false
+  @Argument(help: "A worker; none for the daemon.") var name: String?
+
+  func run() throws {
+    var daemon = try connection.connect()
+    let response = try daemon.ask(.status, worker: name)
+    if let name {
+      guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
+      if json { return try Output.json(worker) }
+      try Output.write(renderWorkerStatus(worker, color: Terminal.showsColor))
+    } else {
+      guard let report = response.daemon else { throw CommandFailure.noReport(of: "the daemon") }
+      if json { return try Output.json(Listing(daemon: report, workers: response.workers)) }
+      try Output.write(
+        renderDaemonStatus(report, workers: response.workers, color: Terminal.showsColor))
+    }
+  }
+}
+
+struct JetsamCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "jetsam", abstract: "Show a low memory report: who was terminated, and why.")
+  @OptionGroup var connection: ConnectionOptions
+  @Flag(help: "As JSON.") var json = false
+  @Argument(help: ArgumentHelp("Which report; none for the newest.", valueName: "id"))
+  var report: String?
+
+  func run() throws {
+    var daemon = try connection.connect()
+    let response = try daemon.ask(.jetsam, report: report)
+    if json { return try Output.json(response.jetsam) }
+    guard let record = response.jetsam else { return try Output.line(escaped(response.text)) }
+    try Output.write(
+      renderJetsam(record, width: Terminal.width, color: Terminal.showsColor))
+    let others = (response.reports ?? []).filter { $0 != record.id }
+    if !others.isEmpty {
+      try Output.line("other reports: \(others.map(escaped).joined(separator: ", "))")
+    }
+  }
+}
+
+extension CommandFailure {
+  static func noReport(of what: String) -> CommandFailure {
+    CommandFailure(
+      exit: .notDone, text: "the daemon answered without a report of \(escaped(what))")
+  }
+}

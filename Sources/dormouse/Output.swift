@@ -1,0 +1,59 @@
+import Control
+import Glibc
+
+/// Writes straight to the descriptors: the C library's `stdout` is a mutable global, which Swift 6
+/// refuses, and a verb has no use for a buffer.
+enum Output {
+  static func write(_ bytes: [UInt8]) throws(FileError) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+      let failure = errno
+      if count >= 0 {
+        rest = rest.dropFirst(count)
+      } else if failure != EINTR {
+        throw FileError(operation: "writing to", path: "standard output", errno: failure)
+      }
+    }
+  }
+
+  static func write(_ text: String) throws(FileError) { try write(Array(text.utf8)) }
+
+  static func line(_ text: String) throws(FileError) { try write(text + "\n") }
+
+  static func json(_ value: some Encodable) throws {
+    let text: [UInt8]
+    do {
+      text = try WireCodec.json(for: value)
+    } catch {
+      throw CommandFailure(exit: .internalError, text: "the answer can't be printed: \(error)")
+    }
+    try write(text + [UInt8(ascii: "\n")])
+  }
+
+  /// `dormouse: …` on standard error. If even that can't be written, the exit code must do.
+  static func complain(_ text: String) { standardError("dormouse: \(text)\n") }
+
+  static func standardError(_ text: String) {
+    let bytes = Array(text.utf8)
+    _ = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+  }
+}
+
+/// What the terminal can show, where there is one.
+enum Terminal {
+  /// Colours on standard output: a terminal that isn't dumb, and no NO_COLOR (no-color.org).
+  static var showsColor: Bool {
+    guard isatty(STDOUT_FILENO) == 1 else { return false }
+    let environment = ProcessEnvironment.current().variables
+    return environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
+  }
+
+  /// Columns; nil where standard output is no terminal.
+  static var width: Int? {
+    guard isatty(STDOUT_FILENO) == 1 else { return nil }
+    var size = winsize()
+    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+    return Int(size.ws_col)
+  }
+}

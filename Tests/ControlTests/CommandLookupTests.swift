@@ -1,0 +1,70 @@
+import Control
+import Glibc
+import Testing
+
+@testable import struct Control.ProcessEnvironment
+
+/// A directory with `bin/tool` (a program), `bin/notes` (not executable) and `other/tool`.
+private final class Tree {
+  let root: String
+
+  init() throws {
+    root = try makeTemporaryDirectory()
+    for directory in ["bin", "other", "bin/folder"] { mkdir("\(root)/\(directory)", 0o755) }
+    for (file, mode) in [("bin/tool", 0o755), ("bin/notes", 0o644), ("other/tool", 0o755)] {
+      close(open("\(root)/\(file)", O_CREAT | O_WRONLY, mode_t(mode)))
+    }
+  }
+
+  deinit {
+    for file in ["bin/tool", "bin/notes", "other/tool"] { unlink("\(root)/\(file)") }
+    for directory in ["bin/folder", "bin", "other", ""] { rmdir("\(root)/\(directory)") }
+  }
+}
+
+@Suite struct CommandLookup {
+  @Test func `the first program of that name in the path is it`() throws {
+    let tree = try Tree()
+    let root = tree.root
+    #expect(
+      try locateCommand(
+        "tool", searchPath: "\(root)/none:\(root)/bin:\(root)/other", directory: "/")
+        == "\(root)/bin/tool")
+    #expect(
+      try locateCommand("tool", searchPath: "\(root)/other:\(root)/bin", directory: "/")
+        == "\(root)/other/tool")
+  }
+
+  @Test func `relative commands and path entries are seen from the directory`() throws {
+    let tree = try Tree()
+    let root = tree.root
+    for (command, path) in [("./tool", "/bin"), ("../other/tool", "/bin"), ("tool", ":/bin")] {
+      let found = try locateCommand(command, searchPath: path, directory: "\(root)/bin")
+      #expect(found.hasPrefix("\(root)/bin/") && found.hasSuffix("tool"))
+      #expect(access(found, X_OK) == 0)
+    }
+  }
+
+  @Test func `what can't be started is told apart`() throws {
+    let tree = try Tree()
+    let bin = "\(tree.root)/bin"
+    let table: [(String, CommandLookupError)] = [
+      ("nonsuch", .notFoundInPath("nonsuch")), ("", .notFound("")),
+      ("./nonsuch", .notFound("./nonsuch")), ("notes", .notExecutable("\(bin)/notes")),
+      ("./notes", .notExecutable("./notes")), ("./folder", .isDirectory("./folder")),
+      ("folder", .notFoundInPath("folder")),
+    ]
+    for (command, expected) in table {
+      #expect(throws: expected) {
+        try locateCommand(command, searchPath: bin, directory: bin)
+      }
+    }
+  }
+
+  @Test func `an environment block is read as getenv would, and broken text is named`() {
+    let block = Array("A=1\0EMPTY=\0A=2\0nonsense\0=C:\0X=a=b\0BAD=".utf8) + [0xFF, 0]
+    let environment = ProcessEnvironment(block: block)
+    #expect(environment.variables == ["A": "1", "EMPTY": "", "X": "a=b"])
+    #expect(environment.unusable == ["BAD"])
+  }
+}

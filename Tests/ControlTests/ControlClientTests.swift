@@ -1,0 +1,216 @@
+import Glibc
+import Testing
+
+@testable import Control
+
+@Suite struct Client {
+  @Test func `a request gets its response, and arrives as it was meant`() throws {
+    let daemon = try FakeDaemon { connection in
+      guard let request = connection.requests(1).first else { return }
+      connection.send(
+        ControlResponse(
+          id: request.id, result: .done,
+          text:
+            "\(request.verb.rawValue) \(request.worker ?? "") \(request.launch == Sample.launch)"))
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    let response = try client.perform(.run, worker: "api", launch: Sample.launch)
+    #expect(response == ControlResponse(id: 1, result: .done, text: "run api true"))
+  }
+
+  @Test func `responses out of order each reach the request that they answer`() throws {
+    let daemon = try FakeDaemon { connection in
+      for request in connection.requests(3).reversed() {
+        connection.send(ControlResponse(id: request.id, result: .done, text: request.worker ?? ""))
+      }
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    var ids: [UInt64] = []
+    for name in ["a", "b", "c"] { ids.append(try client.send(.stop, worker: name)) }
+    var texts: [String] = []
+    for id in ids { texts.append(try client.response(to: id).text) }
+    #expect(texts == ["a", "b", "c"])
+  }
+
+  @Test func `a response that comes byte by byte, with CRLF, is understood`() throws {
+    let daemon = try FakeDaemon { connection in
+      _ = connection.requests(1)
+      for byte in Array("{\"id\":1,\"result\":\"done\",\"text\":\"ü\"}\r\n".utf8) {
+        connection.send([byte])
+      }
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    #expect(try client.perform(.ps).text == "ü")
+  }
+
+  @Test func `a large request and a large response pass whole`() throws {
+    let text = String(repeating: "0123456789", count: 90_000)
+    let daemon = try FakeDaemon { connection in
+      guard let request = connection.requests(1).first else { return }
+      connection.send(ControlResponse(id: request.id, result: .done, text: request.worker ?? ""))
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    #expect(try client.perform(.stop, worker: text).text == text)
+  }
+
+  @Test func `a daemon that hangs up, in silence or within a line, has closed early`() throws {
+    for script in ["", "{\"id\":1,"] {
+      let daemon = try FakeDaemon { connection in
+        _ = connection.requests(1)
+        connection.send(script)
+      }
+      var client = try ControlClient(connectingTo: daemon.path)
+      let error = #expect(throws: ControlError.self) { try client.perform(.ps) }
+      #expect(error == .closedEarly(path: daemon.path))
+      #expect(error?.exit == .daemonWentAway)
+    }
+  }
+
+  @Test func `a daemon that hangs up without reading has closed early too`() throws {
+    let daemon = try FakeDaemon { _ in }
+    var client = try ControlClient(connectingTo: daemon.path)
+    #expect(throws: ControlError.closedEarly(path: daemon.path)) {
+      // More than a socket buffer, so that sending notices it as well.
+      try client.perform(.stop, worker: String(repeating: "x", count: 900_000))
+    }
+  }
+
+  @Test func `a daemon that answers garbage is malformed`() throws {
+    let daemon = try FakeDaemon { connection in
+      _ = connection.requests(1)
+      connection.send("220 mail.example.org ESMTP\r\n")
+      connection.waitForEnd()
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    #expect(
+      throws: ControlError.malformed(
+        path: daemon.path, what: "it isn't valid JSON, or a number in it is out of range")
+    ) {
+      try client.perform(.ps)
+    }
+  }
+
+  @Test func `a daemon that never ends its line is malformed, not a memory leak`() throws {
+    let daemon = try FakeDaemon { connection in
+      _ = connection.requests(1)
+      connection.send([UInt8](repeating: 0x20, count: 3 << 20))
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    #expect(
+      throws: ControlError.malformed(
+        path: daemon.path, what: "a line is longer than 1048576 bytes")
+    ) { try client.perform(.ps) }
+  }
+
+  @Test func `an answer to a request that wasn't made is refused`() throws {
+    let daemon = try FakeDaemon { connection in
+      _ = connection.requests(1)
+      connection.send(ControlResponse(id: 99, result: .done, text: ""))
+      connection.waitForEnd()
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    #expect(throws: ControlError.unexpectedResponse(id: 99)) { try client.perform(.ps) }
+  }
+
+  @Test func `a second answer to the same request is refused`() throws {
+    let daemon = try FakeDaemon { connection in
+      _ = connection.requests(2)
+      for _ in 0..<2 { connection.send(ControlResponse(id: 1, result: .done, text: "")) }
+      connection.waitForEnd()
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    let first = try client.send(.ps)
+    let second = try client.send(.ps)
+    #expect(try client.response(to: first).result == .done)
+    #expect(throws: ControlError.unexpectedResponse(id: 1)) { try client.response(to: second) }
+  }
+
+  @Test func `a daemon that couldn't read the request says why`() throws {
+    let daemon = try FakeDaemon { connection in
+      connection.send(ControlResponse(id: 0, result: .badRequest, text: "`id` is missing"))
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    #expect(throws: ControlError.rejected(text: "`id` is missing")) { try client.perform(.ps) }
+  }
+
+  @Test func `a wait that has timed out can be taken up again`() throws {
+    let daemon = try FakeDaemon { connection in
+      // Answers the first only when the second has come, which is after the time-out.
+      for request in connection.requests(2) {
+        connection.send(ControlResponse(id: request.id, result: .done, text: "late"))
+      }
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    let first = try client.send(.hibernate, worker: "w")
+    let limit = Duration.milliseconds(20)
+    let before = ContinuousClock.now
+    #expect(throws: ControlError.timedOut(after: limit)) {
+      try client.response(to: first, timeout: limit)
+    }
+    #expect(ContinuousClock.now - before >= limit)
+    _ = try client.send(.ps)
+    #expect(try client.response(to: first, timeout: .seconds(60)).text == "late")
+  }
+}
+
+@Suite struct Connecting {
+  @Test func `where no socket is, there is no daemon`() throws {
+    let directory = try makeTemporaryDirectory()
+    defer { rmdir(directory) }
+    for path in ["\(directory)/control.sock", "\(directory)/no/control.sock"] {
+      let error = #expect(throws: ControlError.self) { _ = try ControlClient(connectingTo: path) }
+      #expect(error == .noDaemon(path: path))
+      #expect(error?.exit == .noDaemon)
+      #expect(
+        error?.description
+          == "no daemon answers at \(path); start one with `dormouse daemon --config FILE`")
+    }
+  }
+
+  @Test func `a socket that a dead daemon left behind is no daemon`() throws {
+    let directory = try makeTemporaryDirectory()
+    let path = "\(directory)/control.sock"
+    defer {
+      unlink(path)
+      rmdir(directory)
+    }
+    let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+    let status = try UnixSocketAddress.with(path: path) { bind(listener, $0, $1) }
+    close(listener)
+    #expect(status == 0)
+    #expect(throws: ControlError.noDaemon(path: path)) {
+      _ = try ControlClient(connectingTo: path)
+    }
+  }
+
+  @Test(.enabled(if: geteuid() != 0, "root may connect to everything"))
+  func `a socket that may not be opened is refused by permissions`() throws {
+    let daemon = try FakeDaemon { _ in }
+    chmod(daemon.path, 0)
+    #expect(throws: ControlError.refusedByPermissions(path: daemon.path)) {
+      _ = try ControlClient(connectingTo: daemon.path)
+    }
+  }
+
+  @Test func `a path of 107 bytes fits, and one of 108 is a clear error`() throws {
+    let fits = "/tmp/" + String(repeating: "x", count: 102)
+    #expect(throws: ControlError.noDaemon(path: fits)) {
+      _ = try ControlClient(connectingTo: fits)
+    }
+    let error = #expect(throws: ControlError.self) {
+      _ = try ControlClient(connectingTo: fits + "x")
+    }
+    #expect(error == .pathTooLong(path: fits + "x", maximum: 107))
+    #expect(error?.description.contains("has 108 bytes, and the kernel takes 107") == true)
+  }
+
+  @Test(
+    arguments: [
+      (1000, 1000, true), (0, 1000, true), (1001, 1000, false), (1000, 0, true), (0, 0, true),
+    ] as [(UInt32, UInt32, Bool)])
+  func `only one's own daemon and root's are handed an environment`(
+    listener: UInt32, user: UInt32, isTrusted: Bool
+  ) {
+    #expect(ControlClient.trusts(listener: listener, as: user) == isTrusted)
+  }
+}

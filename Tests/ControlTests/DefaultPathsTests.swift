@@ -1,0 +1,74 @@
+import Control
+import Testing
+
+@Suite struct Paths {
+  private func paths(
+    _ environment: [String: String] = [:], user: UInt32 = 1000, executable: String? = nil,
+    directories: Set<String> = []
+  ) -> DefaultPaths {
+    DefaultPaths(
+      environment: environment, userID: user, home: user == 0 ? "/root" : "/home/ada",
+      executableDirectory: executable, isDirectory: { directories.contains($0) })
+  }
+
+  @Test func `the socket is where the option says, then the variables, then by user`() {
+    let all = ["DORMOUSE_SOCKET_PATH": "/s", "XDG_RUNTIME_DIR": "/run/user/1000"]
+    #expect(paths(all).socket(option: "/o") == "/o")
+    #expect(paths(all).socket() == "/s")
+    #expect(
+      paths(["XDG_RUNTIME_DIR": "/run/user/1000"]).socket()
+        == "/run/user/1000/dormouse/control.sock")
+    #expect(paths().socket() == "/tmp/dormouse-1000/control.sock")
+    #expect(paths(user: 0).socket() == "/run/dormouse/control.sock")
+    #expect(
+      paths(["XDG_RUNTIME_DIR": "/run/user/0"], user: 0).socket()
+        == "/run/user/0/dormouse/control.sock")
+  }
+
+  @Test func `empty and relative variables count as not set`() {
+    let odd = ["DORMOUSE_SOCKET_PATH": "", "XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": ""]
+    #expect(paths(odd).socket(option: "") == "/tmp/dormouse-1000/control.sock")
+    #expect(paths(odd).stateDirectory == "/home/ada/.local/state/dormouse")
+    #expect(paths(["XDG_CONFIG_HOME": "/c/"]).configuration == "/c/dormouse/dormouse.yaml")
+  }
+
+  @Test func `state and configuration follow XDG, and are system-wide for root`() {
+    #expect(paths(["XDG_STATE_HOME": "/x"]).stateDirectory == "/x/dormouse")
+    #expect(paths(user: 0).stateDirectory == "/var/lib/dormouse")
+    #expect(paths().configuration == "/home/ada/.config/dormouse/dormouse.yaml")
+    #expect(paths(user: 0).configuration == "/etc/dormouse/dormouse.yaml")
+    #expect(
+      paths(["XDG_CONFIG_HOME": "/c"], user: 0).configuration == "/c/dormouse/dormouse.yaml")
+  }
+
+  @Test func `policies are looked for with the user, the installation and the source tree`() {
+    let built = paths(
+      executable: "/src/.build/x86_64-unknown-linux-gnu/release",
+      directories: ["/src/Policies", "/Policies"])
+    #expect(
+      built.policyDirectories == [
+        "/home/ada/.config/dormouse/policies",
+        "/src/.build/x86_64-unknown-linux-gnu/share/dormouse/policies",
+        "/src/Policies",
+      ])
+    #expect(
+      paths(user: 0, executable: "/usr/bin").policyDirectories == [
+        "/etc/dormouse/policies", "/usr/share/dormouse/policies",
+      ])
+    #expect(paths().policyDirectories == ["/home/ada/.config/dormouse/policies"])
+  }
+
+  @Test func `the walk upwards ends after five levels`() {
+    let near = paths(executable: "/1/2/3/4/5/6", directories: ["/1/Policies"])
+    #expect(near.policyDirectories.last == "/1/Policies")
+    let far = paths(executable: "/1/2/3/4/5/6", directories: ["/Policies"])
+    #expect(far.policyDirectories.last == "/1/2/3/4/5/share/dormouse/policies")
+  }
+
+  @Test func `this process finds the source tree's own directory of policies or does without`() {
+    let here = DefaultPaths.ofThisProcess()
+    #expect(here.policyDirectories.count >= 2)
+    #expect(here.stateDirectory.hasPrefix("/"))
+    #expect(here.configuration.hasSuffix("/dormouse/dormouse.yaml"))
+  }
+}

@@ -1,0 +1,48 @@
+import Control
+import FoundationEssentials
+import Testing
+
+/// The documents are promises to people who write their own clients and scripts.
+@Suite struct Documents {
+  private func document(_ name: String) throws -> [Substring] {
+    let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let bytes = try Data(contentsOf: URL(filePath: "/\(root)/docs/\(name)"))
+    return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+  }
+
+  @Test func `each line of the protocol's transcript is what this version would send`() throws {
+    var pending: Set<UInt64> = []
+    var count = 0
+    for line in try document("control-protocol.md") {
+      guard let mark = line.first, mark == "→" || mark == "←" else { continue }
+      guard line.dropFirst(2).hasPrefix("{") else { continue }
+      let bytes = Array(line.dropFirst(2).utf8)
+      count += 1
+      if mark == "→" {
+        pending.insert(try #require(WireCodec.requestID(in: bytes)))
+        if line.contains("dance") { continue }
+        let request = try WireCodec.decode(ControlRequest.self, from: bytes)
+        #expect(try WireCodec.json(for: request) == bytes)
+      } else {
+        let response = try WireCodec.decode(ControlResponse.self, from: bytes)
+        #expect(try WireCodec.json(for: response) == bytes)
+        #expect(pending.remove(response.id) != nil, "\(response.id) answers nothing")
+      }
+    }
+    #expect(count == 12)
+    #expect(pending.isEmpty)
+  }
+
+  @Test func `every verb is in the protocol's document, and every code in that of the codes`()
+    throws
+  {
+    let verbs = try document("control-protocol.md").filter { $0.hasPrefix("|") }
+    for verb in ControlRequest.Verb.allCases {
+      #expect(verbs.contains { $0.contains("`\(verb.rawValue)`") }, "\(verb)")
+    }
+    let codes = try document("exit-codes.md")
+    for code in CommandExit.allCases {
+      #expect(codes.contains { $0.hasPrefix("| \(code.rawValue) |") }, "\(code)")
+    }
+  }
+}

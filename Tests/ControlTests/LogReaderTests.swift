@@ -1,0 +1,104 @@
+import Control
+import Glibc
+import Testing
+
+/// A file that is written by system calls, as a worker does.
+private final class Log {
+  let directory: String
+  let path: String
+
+  init(_ text: String) throws {
+    directory = try makeTemporaryDirectory()
+    path = "\(directory)/worker.log"
+    append(text)
+  }
+
+  func append(_ text: String) {
+    let file = open(path, O_WRONLY | O_APPEND | O_CREAT, 0o600)
+    let bytes = Array(text.utf8)
+    #expect(bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == bytes.count)
+    close(file)
+  }
+
+  deinit {
+    unlink(path)
+    rmdir(directory)
+  }
+}
+
+@Suite struct LogReading {
+  private func rest(_ reader: inout LogReader) throws -> String {
+    var bytes: [UInt8] = []
+    while true {
+      let chunk = try reader.read()
+      if chunk.isEmpty { return String(decoding: bytes, as: UTF8.self) }
+      bytes += chunk
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("a\nb\nc\n", 2, "b\nc\n"), ("a\nb\nc", 2, "b\nc"), ("a\nb\n", 5, "a\nb\n"),
+      ("a\nb\n", 0, ""), ("", 3, ""), ("\n\n\n", 2, "\n\n"), ("one", 1, "one"),
+      ("a\nb\n", nil, "a\nb\n"),
+    ] as [(String, Int?, String)])
+  func `the last lines are those that end last`(text: String, count: Int?, expected: String) throws
+  {
+    let log = try Log(text)
+    var reader = try LogReader(path: log.path, lastLines: count)
+    #expect(try rest(&reader) == expected)
+  }
+
+  @Test func `lines longer than a block are found`() throws {
+    let long = String(repeating: "x", count: 200_000)
+    let log = try Log("first\n\(long)\nlast\n")
+    var reader = try LogReader(path: log.path, lastLines: 2)
+    #expect(try rest(&reader) == "\(long)\nlast\n")
+  }
+
+  @Test func `what is written later is read later`() throws {
+    let log = try Log("a\n")
+    var reader = try LogReader(path: log.path, lastLines: 0)
+    #expect(try rest(&reader) == "")
+    log.append("b\n")
+    #expect(try rest(&reader) == "b\n")
+  }
+
+  @Test func `a truncated file is read from its start`() throws {
+    let log = try Log("a long first life\n")
+    var reader = try LogReader(path: log.path, lastLines: nil)
+    #expect(try rest(&reader) == "a long first life\n")
+    #expect(truncate(log.path, 0) == 0)
+    log.append("second\n")
+    #expect(try rest(&reader) == "second\n")
+  }
+
+  @Test func `a new file under the name is read once the old one is at its end`() throws {
+    let log = try Log("old\n")
+    var reader = try LogReader(path: log.path, lastLines: 0)
+    log.append("end of old\n")
+    let old = "\(log.directory)/old"
+    #expect(rename(log.path, old) == 0)
+    defer { unlink(old) }
+    log.append("new\n")
+    #expect(try rest(&reader) == "end of old\nnew\n")
+  }
+
+  @Test func `waiting ends when the file grows`() throws {
+    let log = try Log("")
+    var reader = try LogReader(path: log.path, lastLines: nil)
+    reader.waitForChange()
+    log.append("x")
+    let before = ContinuousClock.now
+    reader.waitForChange()
+    #expect(ContinuousClock.now - before < .milliseconds(900), "inotify, not the one-second limit")
+    #expect(try rest(&reader) == "x")
+  }
+
+  @Test func `a log that isn't there is named`() {
+    let error = #expect(throws: FileError.self) {
+      _ = try LogReader(path: "/nonexistent/w.log", lastLines: nil)
+    }
+    #expect(error?.description == "opening /nonexistent/w.log failed: No such file or directory")
+  }
+}

@@ -1,0 +1,51 @@
+import Testing
+
+@testable import Control
+
+@Suite struct Quantities {
+  @Test(
+    arguments: [
+      (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (4096, "4.0 KB"), (1_048_570, "1.0 MB"),
+      (1_048_524, "1023.9 KB"), (17_091_789, "16.3 MB"), (1 << 30, "1.0 GB"), (3 << 40, "3.0 TB"),
+      (Int64.max, "8388608.0 TB"), (-2048, "-2.0 KB"), (Int64.min, "-8388608.0 TB"),
+    ] as [(Int64, String)])
+  func `sizes have one decimal in powers of 1024`(bytes: Int64, text: String) {
+    #expect(sizeText(bytes) == text)
+  }
+
+  @Test(
+    arguments: [
+      (0, "0 s"), (0.0004, "0.4 ms"), (0.0142, "14 ms"), (0.9994, "999 ms"), (0.9996, "1.0 s"),
+      (1.24, "1.2 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.4, "59 s"), (59.6, "1 m"),
+      (245, "4 m 5 s"),
+      (3600, "1 h"), (7322, "2 h 2 m"), (86_400, "1 d"), (273_600, "3 d 4 h"), (-3, "0 s"),
+      (.infinity, "?"), (.nan, "?"), (1e300, "?"),
+    ] as [(Double, String)])
+  func `durations have two units at most`(seconds: Double, text: String) {
+    #expect(durationText(seconds) == text)
+  }
+
+  @Test(arguments: [
+    ("plain-name_1", "plain-name_1"), ("zwölf 鼠", "zwölf 鼠"), ("a\nb\tc\r", "a\\nb\\tc\\r"),
+    ("\u{1B}[2J", "\\u{1b}[2J"), ("\u{0}\u{7F}\u{9B}", "\\u{0}\\u{7f}\\u{9b}"),
+    ("evil\u{202E}txt", "evil\\u{202e}txt"), ("\u{2028}", "\\u{2028}"),
+  ])
+  func `control characters are shown, not obeyed`(text: String, expected: String) {
+    #expect(escaped(text) == expected)
+  }
+
+  @Test func `a command is shown as one could type it`() {
+    #expect(
+      shellText(["python3", "-m", "x", "it's", "", "a b", "$HOME", "--k=v", "ü", "\u{1B}"])
+        == #"python3 -m x 'it'\''s' '' 'a b' '$HOME' --k=v ü '\u{1b}'"#)
+  }
+
+  @Test func `wide characters take two columns, and marks none`() {
+    #expect(displayWidth("abc") == 3)
+    #expect(displayWidth("鼠") == 2)
+    #expect(displayWidth("e\u{301}") == 1)
+    #expect(shortened("abcdef", to: 4) == "abc…")
+    #expect(shortened("鼠鼠鼠", to: 4) == "鼠…")
+    #expect(shortened("abcd", to: 4) == "abcd")
+  }
+}

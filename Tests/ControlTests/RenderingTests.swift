@@ -1,0 +1,151 @@
+import Control
+import Testing
+
+@Suite struct Rendering {
+  private let all = [Sample.foreground, Sample.hibernated, Sample.terminated]
+
+  @Test func `ps shows a line a worker, totals and pressure`() {
+    #expect(
+      renderProcessTable(all, daemon: Sample.daemon) == """
+        NAME    STATE       BAND  FOOTPRINT   IMAGE   PID      FOR  REASON
+        editor  foreground   100    64.2 MB       -  4211  4 m 5 s  somebody asked for it
+        cache   hibernated    75     4.0 KB  3.4 MB  4300     12 s  suspended for 30 s
+        game    terminated     0        0 B       -     -  2 h 2 m  pressure critical
+        3 workers: 1 foreground, 1 hibernated, 1 terminated; footprint 64.2 MB, images 3.4 MB
+        pressure warning; 35.8 MB of 256.0 MB available (14 %); policy ios-5
+
+        """)
+  }
+
+  @Test func `ps without workers says so`() {
+    var daemon = Sample.daemon
+    daemon.mode = "shadow"
+    #expect(
+      renderProcessTable([], daemon: daemon) == """
+        no workers
+        pressure warning; 35.8 MB of 256.0 MB available (14 %); policy ios-5 (shadow: nothing is done)
+
+        """)
+  }
+
+  @Test func `ps cuts reasons at the terminal's width, and colours states outside the padding`() {
+    let text = renderProcessTable([Sample.hibernated], width: 64, color: true)
+    let lines = text.split(separator: "\n")
+    #expect(
+      lines[1]
+        == "cache  \u{1B}[34mhibernated\u{1B}[0m    75     4.0 KB  3.4 MB  4300  12 s  suspend…")
+    #expect(lines[0].hasPrefix("\u{1B}[1mNAME\u{1B}[0m   \u{1B}[1mSTATE\u{1B}[0m       "))
+  }
+
+  @Test func `a hostile name neither moves the cursor nor breaks the table`() {
+    var worker = Sample.hibernated
+    worker.name = "a\n\u{1B}[2J) R 1"
+    worker.reason = "said \u{7}"
+    let lines = renderProcessTable([worker]).split(separator: "\n")
+    #expect(lines.count == 3)
+    #expect(lines[1].hasPrefix("a\\n\\u{1b}[2J) R 1  hibernated"))
+    #expect(lines[1].hasSuffix("said \\u{7}"))
+  }
+
+  @Test func `names of wide characters keep the columns aligned`() {
+    var worker = Sample.hibernated
+    worker.name = "睡鼠"
+    let lines = renderProcessTable([worker, Sample.terminated]).split(separator: "\n")
+    #expect(lines[1].hasPrefix("睡鼠  hibernated"))
+    #expect(lines[2].hasPrefix("game  terminated"))
+  }
+
+  @Test func `status of a worker explains everything that is known`() {
+    #expect(
+      renderWorkerStatus(Sample.foreground) == """
+        editor: foreground for 4 m 5 s
+          why          somebody asked for it
+          band         100, importance 5
+          last used    400 ms ago
+          footprint    64.2 MB, at most 70.0 MB
+          reclaimable  12.0 MB of file pages besides
+          hibernation  it is in the foreground
+          cost         launch 221 ms, resume 14 ms: resuming is 15.8 times as fast
+          tasks        upload, index
+          processes    3, the first is pid 4211
+          last exit    exit code 1
+          policy       ios-5
+          log          /var/lib/dormouse/logs/editor.log
+          command      python3 server.py --title 'it'\\''s me'
+
+        """)
+  }
+
+  @Test func `status leaves out what isn't known`() {
+    #expect(
+      renderWorkerStatus(Sample.hibernated) == """
+        cache: hibernated for 12 s
+          why          suspended for 30 s
+          band         75
+          last used    52 s ago
+          footprint    4.0 KB, at most 17.4 MB
+          reclaimable  0 B of file pages besides
+          image        3.4 MB on disk
+          processes    pid 4300
+          policy       ios-5
+          command      redis-server
+
+        """)
+  }
+
+  @Test func `a worker that relaunches faster than it resumes is shown as such`() {
+    var worker = Sample.hibernated
+    worker.launchSeconds = 0.01
+    worker.resumeSeconds = 0.05
+    #expect(renderWorkerStatus(worker).contains("relaunching is 5.0 times as fast\n"))
+    worker.resumeSeconds = nil
+    #expect(renderWorkerStatus(worker).contains("launch 10 ms, resume not yet known\n"))
+  }
+
+  @Test func `status of the daemon tells budget, freezer and workers`() {
+    #expect(
+      renderDaemonStatus(Sample.daemon, workers: all) == """
+        dormouse 0.1.0, pid 812
+          policy       ios-5, mode enforce
+          pressure     warning
+          memory       35.8 MB of 256.0 MB available (14 %)
+          budget       a device that the workers play
+          suspends by  cgroup-v2 freezer
+          state in     /var/lib/dormouse
+          workers      3 workers: 1 foreground, 1 hibernated, 1 terminated; footprint 64.2 MB, \
+        images 3.4 MB
+
+        """)
+    #expect(renderDaemonStatus(Sample.daemon, color: true).contains("\u{1B}[33mwarning\u{1B}[0m"))
+  }
+
+  @Test func `jetsam lists all workers and marks the victims`() {
+    #expect(
+      renderJetsam(Sample.jetsam) == """
+        low memory report 2026-11-21-1
+          time        2026-11-21T08:46:07Z
+          pressure    critical
+          why         4.8 MB available, under 5 %
+          available   4.8 MB before, 72.0 MB after, of 128.0 MB
+          largest     game
+          terminated  1 of 3 workers
+          policy      ios-5
+
+        NAME    STATE       BAND  FOOTPRINT     PEAK  UNUSED FOR
+        game    suspended     30    67.0 MB  70.0 MB     4 m 5 s  (jettisoned) lowest band; \
+        gave back 67.0 MB
+        cache   hibernated    75     4.0 KB  17.4 MB        52 s
+        editor  foreground   100    51.2 MB  52.0 MB      400 ms
+
+        """)
+  }
+
+  @Test func `exit codes say what became of a request`() {
+    #expect(ControlResponse.Result.done.exit == .done)
+    #expect(ControlResponse.Result.refused.exit == .notDone)
+    #expect(ControlResponse.Result.failed.exit == .notDone)
+    #expect(ControlResponse.Result.unknownWorker.exit.rawValue == 3)
+    #expect(ControlError.noDaemon(path: "").exit.rawValue == 4)
+    #expect(ControlError.closedEarly(path: "").exit.rawValue == 5)
+  }
+}
