@@ -13,8 +13,7 @@ public enum ConfigurationFile {
   ) -> ParseResult<DaemonConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink) else { return sink.result(nil) }
-    let root = document.root ?? Node("", .implicit, .plain)
-    guard let mapping = sink.topMapping(root, of: "a configuration") else {
+    guard let mapping = sink.topMapping(document.root, of: "a configuration") else {
       return sink.result(nil)
     }
     let reader = MappingReader(mapping, title: "", renamed: document.renamed, sink: sink)

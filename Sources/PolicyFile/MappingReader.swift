@@ -66,9 +66,18 @@ final class MappingReader {
   /// The value of a known key, if it is there.
   func node(_ key: String) -> Node? {
     asked.append(key)
-    guard let value = entries[key]?.value else { return nil }
+    guard let value = entries[key]?.value, untagged(value, called: key) else { return nil }
     places.note(path(of: key), value.position)
     return value
+  }
+
+  /// A tag (`!include file`) that were ignored would deceive.
+  private func untagged(_ node: Node, called name: String) -> Bool {
+    guard let tag = node.foreignTag else { return true }
+    sink.error(
+      at: node.position, "`\(shortened(name))` has a tag (`\(shortened(tag))`); none is known here",
+      suggestion: "leave the tag out")
+    return false
   }
 
   /// Reads a key if it is there and right; otherwise the target keeps what it has.
@@ -83,6 +92,7 @@ final class MappingReader {
 
   /// For values under a key that has been asked for.
   func convert<Value>(_ node: Node, called name: String, as converter: Converter<Value>) -> Value? {
+    guard untagged(node, called: name) else { return nil }
     switch converter.convert(node) {
     case .success(let value):
       return value
@@ -136,6 +146,12 @@ final class MappingReader {
 }
 
 extension Node {
+  /// A tag that was written, other than those of texts, mappings and lists.
+  var foreignTag: String? {
+    let name: Tag.Name = Tag.Name(rawValue: tag.description)
+    return [.implicit, .nonSpecific, .str, .map, .seq].contains(name) ? nil : name.rawValue
+  }
+
   /// A plain scalar without any text, as in `key:`.
   var isEmpty: Bool {
     guard case .scalar(let scalar) = self else { return false }

@@ -33,8 +33,9 @@ public enum PolicyFile {
   ) -> ParseResult<LifecyclePolicy> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink) else { return sink.result(nil) }
-    let root = document.root ?? Node("", .implicit, .plain)
-    guard let mapping = sink.topMapping(root, of: "a policy") else { return sink.result(nil) }
+    guard let mapping = sink.topMapping(document.root, of: "a policy") else {
+      return sink.result(nil)
+    }
     let reader = MappingReader(mapping, title: "", renamed: document.renamed, sink: sink)
     return sink.result(PolicyReader(scope: scope).read(reader, over: base))
   }
@@ -42,7 +43,12 @@ public enum PolicyFile {
 
 extension DiagnosticSink {
   /// The mapping that a file consists of; an empty file is an empty mapping.
-  func topMapping(_ root: Node, of what: String) -> Node.Mapping? {
+  func topMapping(_ root: Node?, of what: String) -> Node.Mapping? {
+    guard let root else { return Node.Mapping([]) }
+    if let tag = root.foreignTag {
+      error(at: root.position, "\(what) has no tag such as `\(shortened(tag))`")
+      return nil
+    }
     switch root {
     case .mapping(let mapping): return mapping
     case _ where root.isEmpty: return Node.Mapping([])

@@ -42,6 +42,18 @@ struct SourceText {
     return Excerpt(line: Array(lines[position.line - 1]), column: position.column)
   }
 
+  /// The same position, or the end of the last line with text where it lies behind the whole text.
+  func clamped(_ position: Position) -> Position {
+    guard position.line >= lines.count, excerptIsBlank(position),
+      let last = lines.lastIndex(where: { !$0.isEmpty })
+    else { return position }
+    return Position(line: last + 1, column: lines[last].count + 1)
+  }
+
+  private func excerptIsBlank(_ position: Position) -> Bool {
+    !lines.indices.contains(position.line - 1) || lines[position.line - 1].isEmpty
+  }
+
   func scalar(at position: Position) -> Unicode.Scalar? {
     guard lines.indices.contains(position.line - 1) else { return nil }
     return lines[position.line - 1].dropFirst(position.column - 1).first

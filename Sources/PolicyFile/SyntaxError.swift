@@ -10,10 +10,10 @@ extension DiagnosticSink {
     case .scanner(let context, let text, let mark, _),
       .parser(let context, let text, let mark, _),
       .composer(let context, let text, let mark, _):
-      let position = Position(line: mark.line, column: mark.column)
+      let position = source.clamped(Position(line: mark.line, column: mark.column))
       error(
         at: position, "syntax: " + Self.sentence(context?.text, text),
-        suggestion: hint(for: text, at: position))
+        suggestion: hint(for: text, at: position) ?? Self.beginning(context, before: position))
     case .reader(let text, let offset, _, _):
       error(at: offset.map(source.position(ofCharacter:)), "syntax: \(text)")
     case .duplicatedKeysInMapping(_, let context):
@@ -28,6 +28,13 @@ extension DiagnosticSink {
   private static func sentence(_ context: String?, _ problem: String) -> String {
     guard let context, !context.isEmpty else { return problem }
     return "\(context), \(problem)"
+  }
+
+  /// An unclosed bracket or quote is noticed far behind it.
+  private static func beginning(_ context: YamlError.Context?, before end: Position) -> String? {
+    guard let context else { return nil }
+    let begin = Position(line: context.mark.line, column: context.mark.column)
+    return begin < end ? "it begins in line \(begin.line), column \(begin.column)" : nil
   }
 
   private func hint(for problem: String, at position: Position) -> String? {

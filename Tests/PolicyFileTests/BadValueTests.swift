@@ -119,6 +119,13 @@ struct BadText: Sendable, CustomTestStringConvertible {
     BadText(
       "name: .hidden", "`name` must be a name such as `my-policy`, not `.hidden`",
       "a name has \(nameRule)"),
+    BadText(
+      "memory: { budget: !!int 5 }",
+      "`budget` has a tag (`tag:yaml.org,2002:int`); none is known here",
+      "leave the tag out"),
+    BadText(
+      "memory: !include m.yaml", "`memory` has a tag (`!include`); none is known here",
+      "leave the tag out"),
     BadText("[1, 2]", "a policy is a mapping of keys to values, not a list"),
     BadText("? [a]\n: b", "a key must be a word, not a list"),
     BadText(
@@ -173,7 +180,7 @@ struct BadText: Sendable, CustomTestStringConvertible {
     "terminate.order", "ladder", "ladder.warning", "ladder.urgent", "ladder.critical",
   ]
 
-  @Test(arguments: keys, ["!?", "[[]]", "{ '': 1 }"])
+  @Test(arguments: keys, ["'?!'", "[[]]", "{ '': 1 }"])
   func `of the wrong kind are errors for every key`(key: String, value: String) {
     let parts = key.split(separator: ".")
     let text =

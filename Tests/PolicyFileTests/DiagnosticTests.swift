@@ -66,6 +66,16 @@ import Testing
         """)
   }
 
+  @Test func `what isn't closed is shown where the text ends, with where it begins`() {
+    #expect(
+      policy("name: x\nmemory: { budget: host\n").rendered == """
+        p.yaml:2:23: error: syntax: while parsing a flow mapping, did not find expected ',' or '}'
+        memory: { budget: host
+                              ^
+        help: it begins in line 2, column 9
+        """)
+  }
+
   @Test func `a duplicate key is reported at the second, and nothing else is lost`() {
     #expect(
       policy("name: a\nmode: shadow\n\"mode\": enforc\nnamed: b\n").rendered == """
