@@ -1,0 +1,91 @@
+import Yams
+
+extension MappingReader {
+  /// A program and its arguments, as a list or as one text; `nil` where it is missing or wrong.
+  func command(_ key: String) -> [String]? {
+    guard let node = node(key) else { return nil }
+    let expects = "a list of words such as `[python3, server.py]`"
+    if case .sequence(let sequence) = node {
+      let words = sequence.map { convert($0, called: key, as: .word) }
+      return nonEmpty(words.compactMap(\.self), complete: !words.contains(nil), node, key)
+    }
+    let split = Converter<CommandWords>.scalar(expects) { CommandWords.split($0) }
+    guard let command = convert(node, called: key, as: split) else { return nil }
+    if let sign = command.shellSign, node.scalar?.style != .literal {
+      sink.warning(
+        at: node.position, "`\(sign)` reaches the program as a word: no shell runs this command",
+        suggestion: "write `[sh, -c, '…']` if a shell is meant")
+    }
+    return nonEmpty(command.words, complete: true, node, key)
+  }
+
+  private func nonEmpty(
+    _ words: [String], complete: Bool, _ node: Node, _ key: String
+  ) -> [String]? {
+    guard complete else { return nil }
+    guard let program = words.first, !program.isEmpty else {
+      sink.error(at: node.position, "`\(key)` names no program")
+      return nil
+    }
+    return words
+  }
+}
+
+extension Converter where Value == String {
+  /// A word of a command: any scalar as it is written, the empty text in quotes included.
+  fileprivate static var word: Converter { .text("a list of words such as `[sleep, \"60\"]`") }
+}
+
+/// A command that was written as one text.
+struct CommandWords {
+  var words: [String]
+  /// Something that only a shell understands, standing alone.
+  var shellSign: String?
+
+  /// Words are separated by blanks. `'…'` keeps everything, `"…"` all but `\"` and `\\`, and `\`
+  /// outside quotes the next character. Nothing is expanded.
+  static func split(_ text: String) -> Result<CommandWords, Problem> {
+    var command = CommandWords(words: [], shellSign: nil)
+    var word: String?
+    var quote: Character?
+    var quoted = false
+    var escaped = false
+
+    func finish() {
+      guard let done = word else { return }
+      if !quoted, shellSigns.contains(done), command.shellSign == nil { command.shellSign = done }
+      command.words.append(done)
+      (word, quoted) = (nil, false)
+    }
+    for character in text {
+      if character == "\0" {
+        return .failure(Problem(message: "can't hold a NUL character"))
+      }
+      if escaped {
+        // Within double quotes `\` is only special before these two.
+        if quote == "\"", character != "\"", character != "\\" { word = (word ?? "") + "\\" }
+        word = (word ?? "") + String(character)
+        escaped = false
+      } else if character == "\\", quote != "'" {
+        escaped = true
+      } else if character == quote {
+        quote = nil
+      } else if quote == nil, character == "'" || character == "\"" {
+        (quote, quoted, word) = (character, true, word ?? "")
+      } else if quote == nil, character.isWhitespace {
+        finish()
+      } else {
+        word = (word ?? "") + String(character)
+      }
+    }
+    if let quote {
+      return .failure(Problem(message: "has a quote (\(quote)) without its end"))
+    }
+    if escaped { return .failure(Problem(message: "ends with a `\\` that escapes nothing")) }
+    finish()
+    return .success(command)
+  }
+
+  private static let shellSigns: Set<String> =
+    ["|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>"]
+}

@@ -1,0 +1,136 @@
+import Yams
+
+/// Makes a value out of a node, or says what is wrong with the node.
+struct Converter<Value> {
+  /// Follows "must be": ``a duration such as `10s` ``.
+  var expects: String
+  var convert: (Node) -> Result<Value, Problem>
+}
+
+/// Why a node has no value of the wanted kind.
+struct Problem: Error {
+  /// Follows the key: "can't be negative". `nil`: "must be … , not …".
+  var message: String?
+  var suggestion: String?
+
+  static let wrongKind = Problem(message: nil, suggestion: nil)
+  static func write(_ text: String) -> Problem {
+    Problem(message: nil, suggestion: "write `\(shortened(text))`")
+  }
+}
+
+extension Converter {
+  /// A converter for values that are one word or text.
+  static func scalar(
+    _ expects: String, _ convert: @escaping (String) -> Result<Value, Problem>
+  ) -> Converter {
+    Converter(expects: expects) { node in
+      guard let scalar = node.scalar, !node.isEmpty else { return .failure(.wrongKind) }
+      return convert(scalar.string)
+    }
+  }
+
+  /// The value, or a word that stands for another.
+  func orWord(_ word: String, _ value: Value) -> Converter {
+    Converter(expects: "\(expects), or `\(word)`") { node in
+      if node.scalar?.string == word { return .success(value) }
+      return convert(node).mapError { problem in
+        guard let text = node.scalar?.string, nearest(to: text, among: [word]) != nil else {
+          return problem
+        }
+        return Problem(message: nil, suggestion: "did you mean `\(word)`?")
+      }
+    }
+  }
+
+  func map<Other>(_ transform: @escaping (Value) -> Other) -> Converter<Other> {
+    Converter<Other>(expects: expects) { convert($0).map(transform) }
+  }
+
+  /// The value, if it passes; otherwise the problem that `check` finds.
+  func checked(_ check: @escaping (Value) -> Problem?) -> Converter {
+    Converter(expects: expects) { node in
+      convert(node).flatMap { value in check(value).map { .failure($0) } ?? .success(value) }
+    }
+  }
+}
+
+extension Converter where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+  /// One of the enumeration's words.
+  static var choice: Converter {
+    let words = Value.allCases.map(\.rawValue)
+    return .scalar(listed(words)) { text in
+      if let value = Value(rawValue: text) { return .success(value) }
+      return .failure(Problem(message: nil, suggestion: didYouMean(text, among: words)))
+    }
+  }
+}
+
+extension Converter where Value == Bool {
+  static var boolean: Converter {
+    .scalar("`true` or `false`") { text in
+      switch text {
+      case "true": .success(true)
+      case "false": .success(false)
+      default:
+        switch text.lowercased() {
+        case "true", "yes", "on", "y", "1": .failure(.write("true"))
+        case "false", "no", "off", "n", "0": .failure(.write("false"))
+        default:
+          .failure(
+            Problem(message: nil, suggestion: didYouMean(text, among: ["true", "false"])))
+        }
+      }
+    }
+  }
+}
+
+extension Converter where Value == Int {
+  static func integer(_ range: ClosedRange<Int>) -> Converter {
+    let expects =
+      range.upperBound == .max
+      ? "a whole number from \(range.lowerBound)"
+      : "a whole number from \(range.lowerBound) to \(range.upperBound)"
+    return .scalar(expects) { text in
+      guard let value = Int(text), !text.hasPrefix("+"), range.contains(value) else {
+        return .failure(.wrongKind)
+      }
+      return .success(value)
+    }
+  }
+}
+
+extension Converter where Value == String {
+  /// Any text without NUL, which no system call could pass on.
+  static func text(_ expects: String) -> Converter {
+    .scalar(expects) { text in
+      text.unicodeScalars.contains("\0")
+        ? .failure(Problem(message: "can't hold a NUL character")) : .success(text)
+    }
+  }
+
+  /// 1–64 letters, digits, `-`, `_` and `.`, not starting with `.` or `-`.
+  static func name(_ expects: String) -> Converter {
+    .scalar(expects) { text in
+      isName(text)
+        ? .success(text)
+        : .failure(Problem(message: nil, suggestion: "a name has \(nameRule)"))
+    }
+  }
+}
+
+let nameRule = "1 to 64 of the letters a–z and A–Z, digits, `-`, `_` and `.`, no `.` or `-` first"
+
+func isName(_ text: String) -> Bool {
+  guard (1...64).contains(text.utf8.count), let first = text.utf8.first else { return false }
+  guard first != UInt8(ascii: "."), first != UInt8(ascii: "-") else { return false }
+  return text.utf8.allSatisfy {
+    switch $0 {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+      UInt8(ascii: "."):
+      true
+    default: false
+    }
+  }
+}

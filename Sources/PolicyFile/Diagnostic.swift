@@ -1,0 +1,79 @@
+/// A place in a text. Both count from 1; columns count Unicode scalars, as libYAML does.
+public struct Position: Hashable, Comparable, Sendable {
+  public var line: Int
+  public var column: Int
+
+  public init(line: Int, column: Int) {
+    self.line = line
+    self.column = column
+  }
+
+  public static func < (left: Position, right: Position) -> Bool {
+    (left.line, left.column) < (right.line, right.column)
+  }
+}
+
+/// What is wrong with a file, where, and how to mend it.
+public struct Diagnostic: Hashable, Sendable {
+  public enum Severity: String, Hashable, Sendable { case error, warning }
+
+  public var severity: Severity
+  /// The file's name as the caller gave it.
+  public var file: String
+  /// `nil`: it concerns the file as a whole (it can't be read, say).
+  public var position: Position?
+  /// One sentence without a full stop.
+  public var message: String
+  /// How to mend it: the nearest valid spelling, or what to write.
+  public var suggestion: String?
+  /// The line concerned, and where in it the caret belongs; ready for a terminal.
+  public var excerpt: Excerpt?
+
+  public init(
+    severity: Severity, file: String, position: Position?, message: String,
+    suggestion: String? = nil, excerpt: Excerpt? = nil
+  ) {
+    self.severity = severity
+    self.file = file
+    self.position = position
+    self.message = message
+    self.suggestion = suggestion
+    self.excerpt = excerpt
+  }
+
+  /// The way compilers say it:
+  /// ```
+  /// web.yaml:3:3: error: unknown key `max_footprnt` in `hibernate`
+  ///   max_footprnt: 16MB
+  ///   ^
+  /// help: did you mean `max_footprint`?
+  /// ```
+  public var rendered: String {
+    var place = file
+    if let position { place += ":\(position.line):\(position.column)" }
+    var lines = ["\(place): \(severity.rawValue): \(message)"]
+    if let excerpt { lines += [excerpt.line, excerpt.caretLine] }
+    if let suggestion { lines.append("help: \(suggestion)") }
+    return lines.joined(separator: "\n")
+  }
+}
+
+/// A value, where the text had no errors, and everything there is to say about the text.
+public struct ParseResult<Value: Sendable>: Sendable {
+  /// `nil` exactly when there is an error among the diagnostics.
+  public var value: Value?
+  /// In the order of the text.
+  public var diagnostics: [Diagnostic]
+
+  public init(value: Value?, diagnostics: [Diagnostic]) {
+    self.value = diagnostics.contains { $0.severity == .error } ? nil : value
+    self.diagnostics = diagnostics
+  }
+
+  public var errors: [Diagnostic] { diagnostics.filter { $0.severity == .error } }
+  public var warnings: [Diagnostic] { diagnostics.filter { $0.severity == .warning } }
+  /// All diagnostics, one after the other.
+  public var rendered: String { diagnostics.map(\.rendered).joined(separator: "\n") }
+}
+
+extension ParseResult: Equatable where Value: Equatable {}

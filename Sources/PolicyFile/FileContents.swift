@@ -1,0 +1,73 @@
+import Glibc
+
+/// A file that gives no text, and why.
+struct Unreadable: Error {
+  var diagnostic: Diagnostic
+
+  init(_ path: String, _ what: String, code: Int32? = nil) {
+    let reason = code.map { ": " + String(cString: strerror($0)) } ?? ""
+    diagnostic = Diagnostic(
+      severity: .error, file: path, position: nil, message: "the file \(what)\(reason)")
+  }
+}
+
+/// Files as texts, without Foundation.
+enum FileContents {
+  static func read(_ path: String) -> Result<String, Unreadable> {
+    switch bytes(path) {
+    case .success(let bytes):
+      guard let text = String(validating: bytes, as: UTF8.self) else {
+        let line = firstInvalidLine(bytes)
+        return .failure(
+          .init(path, "isn't UTF-8 text; the first byte that is wrong is in line \(line)"))
+      }
+      return .success(text)
+    case .failure(let error):
+      return .failure(error)
+    }
+  }
+
+  private static func bytes(_ path: String) -> Result<[UInt8], Unreadable> {
+    // Without O_NONBLOCK a FIFO in the place of a policy would block the daemon for good.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { return .failure(.init(path, "can't be opened", code: errno)) }
+    defer { close(descriptor) }
+    var all: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+      let count = Glibc.read(descriptor, &buffer, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { return .failure(.init(path, "can't be read", code: errno)) }
+      if count == 0 { return .success(all) }
+      all += buffer[..<count]
+      if all.count > Document.sizeLimit {
+        return .failure(.init(path, "is larger than 1MB: this is no configuration"))
+      }
+    }
+  }
+
+  private static func firstInvalidLine(_ bytes: [UInt8]) -> Int {
+    var line = 1
+    for part in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+      if String(validating: part, as: UTF8.self) == nil { return line }
+      line += 1
+    }
+    return line
+  }
+
+  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+  /// Names in a directory, sorted; none where it can't be read.
+  static func names(in directory: String) -> [String] {
+    guard let stream = opendir(directory) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
+        String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      names.append(name)
+    }
+    return names.sorted()
+  }
+}

@@ -1,0 +1,26 @@
+/// Paths as texts.
+enum FilePaths {
+  /// `policies/web.yaml` → `web`.
+  static func stem(of path: String) -> String {
+    let name = path.split(separator: "/").last.map(String.init) ?? path
+    for ending in [".yaml", ".yml"] where name.hasSuffix(ending) {
+      return String(name.dropLast(ending.count))
+    }
+    return name
+  }
+
+  /// The directory that a file is in; `.` for a bare name.
+  static func directory(of path: String) -> String {
+    guard let slash = path.lastIndex(of: "/") else { return "." }
+    return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+
+  /// A path as seen from a directory.
+  static func resolve(_ path: String, from directory: String) -> String {
+    if path.hasPrefix("/") || directory == "." { return path }
+    var rest = Substring(path)
+    while rest.hasPrefix("./") { rest = rest.dropFirst(2) }
+    if rest.isEmpty || rest == "." { return directory }
+    return directory.hasSuffix("/") ? directory + rest : "\(directory)/\(rest)"
+  }
+}

@@ -1,0 +1,44 @@
+import Yams
+
+extension MappingReader {
+  /// The items of a list that are right; `nil` where the key is missing or no list. An item that
+  /// is wrong is reported and left out.
+  func list<Item>(
+    _ key: String, of converter: Converter<Item>
+  ) -> [(value: Item, node: Node)]? {
+    guard let node = node(key) else { return nil }
+    guard case .sequence(let sequence) = node else {
+      let inBrackets = node.scalar.flatMap { $0.string.isEmpty ? nil : "write `[\($0.string)]`" }
+      sink.error(
+        at: node.position,
+        "`\(key)` must be a list in `[ ]`, "
+          + (node.isEmpty ? "and is empty" : "not \(node.kind)"),
+        suggestion: inBrackets.map(shortenedSuggestion))
+      return nil
+    }
+    return sequence.compactMap { item in
+      convert(item, called: key, as: converter).map { ($0, item) }
+    }
+  }
+
+  private func shortenedSuggestion(_ text: String) -> String {
+    text.unicodeScalars.count > 60 ? "put it in `[ ]`" : text
+  }
+
+  /// The values without the repetitions, which are reported.
+  func unique<Item: Hashable>(_ items: [(value: Item, text: String, node: Node)]) -> [Item] {
+    var seen: Set<Item> = []
+    return items.compactMap { item in
+      guard seen.insert(item.value).inserted else {
+        sink.error(at: item.node.position, "`\(item.text)` stands twice in this list")
+        return nil
+      }
+      return item.value
+    }
+  }
+
+  /// Marks a key as known, and says where it stands, if it does.
+  func refused(_ key: String) -> Position? {
+    node(key) == nil ? nil : position(ofKey: key)
+  }
+}

@@ -1,1 +1,0 @@
-// PolicyFile: see docs/ARCHITECTURE.md

@@ -1,0 +1,140 @@
+import Policy
+
+/// What must hold between the keys of a policy. A check speaks up only where the text at hand set
+/// one of the keys concerned: what a base policy got wrong is reported for the base.
+struct PolicyChecks {
+  var policy: LifecyclePolicy
+  var reader: MappingReader
+  /// A policy of its own, not overrides.
+  var whole: Bool
+
+  func run() {
+    thresholds()
+    reach()
+    end()
+    footprints()
+    deadlines()
+  }
+
+  private func place(_ paths: String...) -> Position? {
+    paths.lazy.compactMap { reader.places[$0] }.first
+  }
+
+  /// A higher level is reached with less memory available.
+  private func thresholds() {
+    let levels: [PressureLevel] = [.warning, .urgent, .critical]
+    for (index, upper) in levels.enumerated().dropFirst() {
+      // The nearest lower level that has a threshold in the same unit.
+      guard let own = policy.pressure[upper]?.availableBelow else { continue }
+      for lower in levels[..<index].reversed() {
+        guard let other = policy.pressure[lower]?.availableBelow,
+          let ascending = own.isAbove(other)
+        else { continue }
+        if ascending {
+          reportThreshold(upper, own, lower, other)
+        }
+        break
+      }
+    }
+  }
+
+  private func reportThreshold(
+    _ upper: PressureLevel, _ own: PressureCondition.Amount, _ lower: PressureLevel,
+    _ other: PressureCondition.Amount
+  ) {
+    guard
+      let position = place(
+        "pressure.\(upper.name).available_below", "pressure.\(lower.name).available_below")
+    else { return }
+    reader.sink.error(
+      at: position,
+      "thresholds out of order: `\(upper.name)` begins at \(own.policyText) available, before"
+        + " `\(lower.name)` at \(other.policyText)",
+      suggestion: "warning, urgent and critical need ever smaller values")
+  }
+
+  /// A higher level that could do less than the one below would take back its promise.
+  private func reach() {
+    let levels: [PressureLevel] = [.warning, .urgent, .critical]
+    for (lower, upper) in zip(levels, levels.dropFirst()) {
+      let (below, above) = (policy.ladder[lower].reach, policy.ladder[upper].reach)
+      // Without any `terminate` in `critical`, `end()` has the clearer words.
+      guard let below, above.map({ $0 < below }) ?? (upper != .critical) else { continue }
+      guard let position = place("ladder.\(upper.name)", "ladder.\(lower.name)") else { continue }
+      reader.sink.error(
+        at: position,
+        "`\(upper.name)` can do less than `\(lower.name)`, which goes as far as"
+          + " `\(below.text)`",
+        suggestion: "end `\(upper.name)` with `\(below.text)`")
+    }
+  }
+
+  /// The ladder must end: whatever the workers hold can be had back.
+  private func end() {
+    if policy.pressure.critical == nil, let position = place("pressure.critical") {
+      reader.sink.error(
+        at: position, "`critical` can't be `never`: the ladder would have no end",
+        suggestion: "give it the smallest threshold, such as `{ available_below: 5% }`")
+    }
+    guard let position = place("ladder.critical") else { return }
+    switch policy.ladder.critical.reach {
+    case nil:
+      reader.sink.error(
+        at: position, "`critical` has no `terminate`: the ladder can't end",
+        suggestion: "end it with `terminate background, terminate foreground`")
+    case .terminate(.foreground):
+      break
+    case let last?:
+      reader.sink.warning(
+        at: position,
+        "`critical` ends with `\(last.text)`: a foreground worker alone can exhaust the memory",
+        suggestion: "end it with `terminate foreground`")
+    }
+  }
+
+  private func footprints() {
+    guard let largest = policy.hibernate.maxFootprint, largest < policy.hibernate.minFootprint,
+      let position = place("hibernate.max_footprint", "hibernate.min_footprint")
+    else { return }
+    reader.sink.error(
+      at: position,
+      "`max_footprint` (\(largest.policyText)) is under `min_footprint`"
+        + " (\(policy.hibernate.minFootprint.policyText)): nothing would ever be hibernated",
+      suggestion: "write `enabled: false` if that is meant")
+  }
+
+  private func deadlines() {
+    guard let after = policy.background.suspendAfter, policy.background.shedDeadline > after,
+      let position = place("background.shed_deadline", "background.suspend_after")
+    else { return }
+    reader.sink.warning(
+      at: position,
+      "`shed_deadline` (\(policy.background.shedDeadline.policyText)) is longer than"
+        + " `suspend_after` (\(after.policyText)): a worker may be suspended before it has answered"
+    )
+  }
+}
+
+extension PressureCondition.Amount {
+  /// `nil`: a share and a size can't be compared without a machine.
+  fileprivate func isAbove(_ other: PressureCondition.Amount) -> Bool? {
+    switch (self, other) {
+    case (.percent(let own), .percent(let theirs)): own > theirs
+    case (.bytes(let own), .bytes(let theirs)): own > theirs
+    default: nil
+    }
+  }
+}
+
+extension [Ladder.Rung] {
+  /// The farthest `terminate` rung.
+  fileprivate var reach: Ladder.Rung? {
+    filter { ($0.loss ?? 0) > 0 }.max { ($0.loss ?? 0) < ($1.loss ?? 0) }
+  }
+}
+
+extension Ladder.Rung {
+  fileprivate static func < (left: Ladder.Rung, right: Ladder.Rung) -> Bool {
+    (left.loss ?? 0) < (right.loss ?? 0)
+  }
+}

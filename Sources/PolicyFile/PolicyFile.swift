@@ -1,0 +1,60 @@
+import Policy
+import Yams
+
+/// Policy files: YAML to `LifecyclePolicy` and back. docs/policy-files.md lists the keys.
+public enum PolicyFile {
+  /// Reads a whole policy. Keys that the text leaves out have the defaults, those of `ios-5`; the
+  /// policy without a `name` is called after its file.
+  public static func parse(text: String, file: String) -> ParseResult<LifecyclePolicy> {
+    var base = LifecyclePolicy()
+    let stem = FilePaths.stem(of: file)
+    if isName(stem) { base.name = stem }
+    return parse(text: text, file: file, over: base, scope: .policy)
+  }
+
+  /// Lays the keys in a text over another policy. A pressure level, a ladder level or another list
+  /// that the text names replaces the base's as a whole.
+  public static func parse(
+    text: String, file: String, over base: LifecyclePolicy
+  ) -> ParseResult<LifecyclePolicy> {
+    parse(text: text, file: file, over: base, scope: .overrides)
+  }
+
+  /// Reads a policy from a file, by its path.
+  public static func load(path: String) -> ParseResult<LifecyclePolicy> {
+    switch FileContents.read(path) {
+    case .success(let text): parse(text: text, file: path)
+    case .failure(let problem): ParseResult(value: nil, diagnostics: [problem.diagnostic])
+    }
+  }
+
+  private static func parse(
+    text: String, file: String, over base: LifecyclePolicy, scope: PolicyReader.Scope
+  ) -> ParseResult<LifecyclePolicy> {
+    let sink = DiagnosticSink(source: SourceText(text: text, file: file))
+    guard let document = Document.compose(sink) else { return sink.result(nil) }
+    guard let mapping = sink.topMapping(document.root, of: "a policy") else {
+      return sink.result(nil)
+    }
+    let reader = MappingReader(mapping, title: "", renamed: document.renamed, sink: sink)
+    return sink.result(PolicyReader(scope: scope).read(reader, over: base))
+  }
+}
+
+extension DiagnosticSink {
+  /// The mapping that a file consists of; an empty file is an empty mapping.
+  func topMapping(_ root: Node?, of what: String) -> Node.Mapping? {
+    guard let root else { return Node.Mapping([]) }
+    if let tag = root.foreignTag {
+      error(at: root.position, "\(what) has no tag such as `\(shortened(tag))`")
+      return nil
+    }
+    switch root {
+    case .mapping(let mapping): return mapping
+    case _ where root.isEmpty: return Node.Mapping([])
+    default:
+      error(at: root.position, "\(what) is a mapping of keys to values, not \(root.kind)")
+      return nil
+    }
+  }
+}

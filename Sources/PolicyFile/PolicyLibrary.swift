@@ -1,0 +1,62 @@
+import Policy
+
+/// The shipped policies, by name: `NAME.yaml` in one of some directories.
+public struct PolicyLibrary: Hashable, Sendable {
+  /// Searched in this order; the first that has a name wins. One that doesn't exist is skipped.
+  public var directories: [String]
+
+  public init(directories: [String]) { self.directories = directories }
+
+  /// What can be loaded by name, sorted.
+  public var names: [String] {
+    let files = directories.flatMap { FileContents.names(in: $0) }
+    return Set(files.filter { $0.hasSuffix(".yaml") && isName($0) }.map(FilePaths.stem(of:)))
+      .sorted()
+  }
+
+  /// The file of a policy; `nil` where no directory has it.
+  public func path(of name: String) -> String? {
+    // A name with a slash would lead out of the directories.
+    guard isName(name) else { return nil }
+    return directories.lazy.map { FilePaths.resolve("\(name).yaml", from: $0) }
+      .first(where: FileContents.exists)
+  }
+
+  /// Loads a policy by its name, or by its path: what holds a `/` or ends in `.yaml` or `.yml`.
+  public func load(_ nameOrPath: String) -> ParseResult<LifecyclePolicy> {
+    if Self.isPath(nameOrPath) { return PolicyFile.load(path: nameOrPath) }
+    guard let path = path(of: nameOrPath) else {
+      let missing = Missing(name: nameOrPath, library: self)
+      let diagnostic = Diagnostic(
+        severity: .error, file: nameOrPath, position: nil, message: missing.message,
+        suggestion: missing.suggestion)
+      return ParseResult(value: nil, diagnostics: [diagnostic])
+    }
+    return PolicyFile.load(path: path)
+  }
+
+  static func isPath(_ text: String) -> Bool {
+    text.contains("/") || text.hasSuffix(".yaml") || text.hasSuffix(".yml")
+  }
+
+  /// What to say where no directory has a policy.
+  struct Missing {
+    var message: String
+    var suggestion: String
+
+    init(name: String, library: PolicyLibrary) {
+      let names = library.names
+      message = "there is no policy named `\(shortened(name))`"
+      if library.directories.isEmpty {
+        suggestion = "write the path of a policy file"
+      } else if names.isEmpty {
+        suggestion =
+          "no policies in \(library.directories.joined(separator: ", "));"
+          + " write the path of a policy file"
+      } else {
+        let meant = didYouMean(name, among: names).map { $0 + " " } ?? ""
+        suggestion = "\(meant)Available: \(names.joined(separator: ", "))"
+      }
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import Policy
+
+extension PolicyFile {
+  /// The canonical YAML of a policy: every key, in the order of the documentation, without
+  /// comments. Reading it gives the policy back.
+  public static func render(_ policy: LifecyclePolicy) -> String {
+    let budget =
+      switch policy.memory {
+      case .host: "host"
+      case .device(let size): size.policyText
+      }
+    let lines =
+      ["name: \(policy.name)", "mode: \(policy.mode.rawValue)", "memory:", "  budget: \(budget)"]
+      + pressure(policy.pressure) + foreground(policy.foreground) + background(policy.background)
+      + hibernate(policy.hibernate) + watchdog(policy.watchdog) + terminate(policy.terminate)
+      + ladder(policy.ladder)
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private static func pressure(_ rules: PressureRules) -> [String] {
+    [
+      "pressure:",
+      "  warning: \(condition(rules.warning))",
+      "  urgent: \(condition(rules.urgent))",
+      "  critical: \(condition(rules.critical))",
+      "  sustained_for: \(rules.sustainedFor.policyText)",
+      "  clear_after: \(rules.clearAfter.policyText)",
+    ]
+  }
+
+  private static func condition(_ condition: PressureCondition?) -> String {
+    guard let condition else { return "never" }
+    var parts: [String] = []
+    if let below = condition.availableBelow { parts.append("available_below: \(below.policyText)") }
+    var stall: [String] = []
+    if let some = condition.someStall { stall.append("some: \(percentText(some.percent))") }
+    if let full = condition.fullStall { stall.append("full: \(percentText(full.percent))") }
+    if let window = (condition.someStall ?? condition.fullStall)?.window {
+      stall.append("window: \(window.policyText)")
+      parts.append("stall: { \(stall.joined(separator: ", ")) }")
+    }
+    // A condition without conditions never holds.
+    return parts.isEmpty ? "never" : "{ \(parts.joined(separator: ", ")) }"
+  }
+
+  private static func foreground(_ rules: ForegroundRules) -> [String] {
+    [
+      "foreground:",
+      "  by: \(rules.by.rawValue)",
+      "  max: \(rules.max.map(String.init) ?? "unlimited")",
+      "  idle_after: \(rules.idleAfter.policyText)",
+      "  cpu_below: \(percentText(rules.cpuBelow))",
+    ]
+  }
+
+  private static func background(_ rules: BackgroundRules) -> [String] {
+    [
+      "background:",
+      "  shed_deadline: \(rules.shedDeadline.policyText)",
+      "  task_limit: \(rules.taskLimit.policyText)",
+      "  suspend_after: \(rules.suspendAfter?.policyText ?? "never")",
+    ]
+  }
+
+  private static func hibernate(_ rules: HibernationRules) -> [String] {
+    [
+      "hibernate:",
+      "  enabled: \(rules.enabled)",
+      "  max_footprint: \(rules.maxFootprint?.policyText ?? "unlimited")",
+      "  min_footprint: \(rules.minFootprint.policyText)",
+      "  after: \(rules.after?.policyText ?? "never")",
+      "  only_if_faster_than_relaunch: \(rules.onlyIfFasterThanRelaunch)",
+      "  cooldown: \(rules.cooldown.policyText)",
+      "  disk:",
+      "    budget: \(rules.disk.budget.policyText)",
+      "    min_free: \(percentText(rules.disk.minFreePercent))",
+      "    daily_writes: \(rules.disk.dailyWrites.policyText)",
+      "  compression:",
+      "    level: \(rules.compressionLevel)",
+    ]
+  }
+
+  private static func watchdog(_ rules: WatchdogRules) -> [String] {
+    [
+      "watchdog:",
+      "  launch: \(rules.launch.policyText)",
+      "  answer: \(rules.answer.policyText)",
+      "  on_miss: \(rules.onMiss.rawValue)",
+    ]
+  }
+
+  private static func terminate(_ rules: TerminationRules) -> [String] {
+    [
+      "terminate:",
+      "  grace: \(rules.grace.policyText)",
+      "  settle: \(rules.settle.policyText)",
+      "  order: [\(rules.order.map(\.rawValue).joined(separator: ", "))]",
+    ]
+  }
+
+  private static func ladder(_ ladder: Ladder) -> [String] {
+    ["ladder:"]
+      + [PressureLevel.warning, .urgent, .critical].map { level in
+        "  \(level.name): [\(ladder[level].map(\.text).joined(separator: ", "))]"
+      }
+  }
+}

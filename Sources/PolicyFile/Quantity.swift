@@ -1,0 +1,50 @@
+/// A number and what follows it: `1.5` and `GB`.
+struct Quantity {
+  var negative: Bool
+  var whole: Int64
+  /// Digits after the point.
+  var fraction: [UInt8]
+  var unit: String
+  /// The number as it was written, without its sign.
+  var number: String
+
+  /// `nil`: doesn't begin with a number. A number too big for 64 bits saturates.
+  init?(_ text: String) {
+    var rest = Substring(text)
+    negative = rest.hasPrefix("-")
+    if negative { rest = rest.dropFirst() }
+    let digits = rest.prefix { Self.isDigit($0) }
+    guard !digits.isEmpty else { return nil }
+    whole = Int64(digits) ?? .max
+    rest = rest.dropFirst(digits.count)
+    number = String(digits)
+    fraction = []
+    if rest.hasPrefix(".") {
+      let decimals = rest.dropFirst().prefix { Self.isDigit($0) }
+      guard !decimals.isEmpty else { return nil }
+      fraction = decimals.utf8.map { $0 - UInt8(ascii: "0") }
+      number += "." + decimals
+      rest = rest.dropFirst(decimals.count + 1)
+    }
+    unit = String(rest)
+  }
+
+  private static func isDigit(_ character: Character) -> Bool { ("0"..."9").contains(character) }
+
+  /// The number times `scale`, rounded to the nearest; `nil` where 64 bits don't hold it.
+  func scaled(by scale: Int64) -> Int64? {
+    let (product, overflow) = whole.multipliedReportingOverflow(by: scale)
+    // 18 decimals are beyond what any unit resolves.
+    let part = fraction.prefix(18).reversed().reduce(0.0) { ($0 + Double($1)) / 10 }
+    let (sum, carried) = product.addingReportingOverflow(Int64((part * Double(scale)).rounded()))
+    return overflow || carried ? nil : sum
+  }
+
+  /// The unit in small letters without the blanks around it.
+  var looseUnit: String {
+    var scalars = Substring(unit.lowercased()).unicodeScalars
+    while scalars.first?.properties.isWhitespace == true { scalars.removeFirst() }
+    while scalars.last?.properties.isWhitespace == true { scalars.removeLast() }
+    return String(scalars)
+  }
+}

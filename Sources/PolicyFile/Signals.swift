@@ -1,0 +1,48 @@
+import Glibc
+
+/// Linux' signals by name, without `SIG`.
+enum Signals {
+  static let named: [(name: String, number: Int32)] = [
+    ("HUP", SIGHUP), ("INT", SIGINT), ("QUIT", SIGQUIT), ("ILL", SIGILL), ("TRAP", SIGTRAP),
+    ("ABRT", SIGABRT), ("BUS", SIGBUS), ("FPE", SIGFPE), ("KILL", SIGKILL), ("USR1", SIGUSR1),
+    ("SEGV", SIGSEGV), ("USR2", SIGUSR2), ("PIPE", SIGPIPE), ("ALRM", SIGALRM),
+    ("TERM", SIGTERM), ("CHLD", SIGCHLD), ("CONT", SIGCONT), ("STOP", SIGSTOP),
+    ("TSTP", SIGTSTP), ("TTIN", SIGTTIN), ("TTOU", SIGTTOU), ("URG", SIGURG),
+    ("XCPU", SIGXCPU), ("XFSZ", SIGXFSZ), ("VTALRM", SIGVTALRM), ("PROF", SIGPROF),
+    ("WINCH", SIGWINCH), ("IO", SIGIO), ("PWR", SIGPWR), ("SYS", SIGSYS),
+  ]
+
+  static func number(of name: String) -> Int32? {
+    let bare = name.hasPrefix("SIG") ? String(name.dropFirst(3)) : name
+    return named.first { $0.name == bare }?.number
+  }
+}
+
+extension Converter where Value == Int32 {
+  /// A signal by its name, with or without `SIG`.
+  static func signal(except refused: [Int32], because reason: String) -> Converter {
+    .scalar("a signal's name such as `TERM`") { text in
+      guard let number = Signals.number(of: text) else {
+        return .failure(Problem(message: nil, suggestion: suggestion(for: text)))
+      }
+      return refused.contains(number)
+        ? .failure(Problem(message: "can't be `\(text)`: \(reason)")) : .success(number)
+    }
+  }
+
+  static var stopSignal: Converter {
+    signal(except: [SIGSTOP, SIGCONT, SIGTSTP, SIGCHLD], because: "it ends no process")
+  }
+
+  static var shedSignal: Converter {
+    signal(except: [SIGKILL, SIGSTOP], because: "no process can catch it")
+  }
+
+  private static func suggestion(for text: String) -> String? {
+    if let number = Int32(text), let known = Signals.named.first(where: { $0.number == number }) {
+      return "write `\(known.name)`"
+    }
+    let bare = text.uppercased().hasPrefix("SIG") ? String(text.dropFirst(3)) : text
+    return didYouMean(bare, among: Signals.named.map(\.name))
+  }
+}

@@ -1,0 +1,99 @@
+/// A text and its lines, for excerpts under diagnostics.
+struct SourceText {
+  let file: String
+  let text: String
+  private let lines: [Substring.UnicodeScalarView]
+
+  init(text: String, file: String) {
+    self.text = text
+    self.file = file
+    // libYAML ends lines at LF, CR LF, CR, NEL, LS and PS; the positions it gives count those.
+    var lines: [Substring.UnicodeScalarView] = []
+    let scalars = text.unicodeScalars
+    var start = scalars.startIndex
+    var index = start
+    while index < scalars.endIndex {
+      let scalar = scalars[index]
+      let next = scalars.index(after: index)
+      if Self.isLineEnd(scalar) {
+        lines.append(scalars[start..<index])
+        start = next
+        if scalar == "\r", next < scalars.endIndex, scalars[next] == "\n" {
+          start = scalars.index(after: next)
+        }
+        index = start
+      } else {
+        index = next
+      }
+    }
+    lines.append(scalars[start...])
+    self.lines = lines
+  }
+
+  static func isLineEnd(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar {
+    case "\n", "\r", "\u{85}", "\u{2028}", "\u{2029}": true
+    default: false
+    }
+  }
+
+  func excerpt(at position: Position) -> Excerpt? {
+    guard lines.indices.contains(position.line - 1) else { return nil }
+    return Excerpt(line: Array(lines[position.line - 1]), column: position.column)
+  }
+
+  /// The same position, or the end of the last line with text where it lies behind the whole text.
+  func clamped(_ position: Position) -> Position {
+    guard position.line >= lines.count, excerptIsBlank(position),
+      let last = lines.lastIndex(where: { !$0.isEmpty })
+    else { return position }
+    return Position(line: last + 1, column: lines[last].count + 1)
+  }
+
+  private func excerptIsBlank(_ position: Position) -> Bool {
+    !lines.indices.contains(position.line - 1) || lines[position.line - 1].isEmpty
+  }
+
+  func scalar(at position: Position) -> Unicode.Scalar? {
+    guard lines.indices.contains(position.line - 1) else { return nil }
+    return lines[position.line - 1].dropFirst(position.column - 1).first
+  }
+
+  /// The position of the scalar that begins `offset` characters after the start.
+  func position(ofCharacter offset: Int) -> Position {
+    let end = text.index(text.startIndex, offsetBy: offset, limitedBy: text.endIndex)
+    let before = text[..<(end ?? text.endIndex)]
+    let line = SourceText(text: String(before), file: file).lines
+    return Position(line: line.count, column: (line.last?.count ?? 0) + 1)
+  }
+}
+
+/// One line of a text with a caret under a column of it.
+public struct Excerpt: Hashable, Sendable {
+  public var line: String
+  /// Blanks and a `^`; tabs where the line has them, so that the caret lands under its spot.
+  public var caretLine: String
+
+  private static let width = 120
+
+  init(line: [Unicode.Scalar], column: Int) {
+    let caret = min(max(column - 1, 0), line.count)
+    // A long line is shown around the caret only.
+    let first = line.count <= Self.width ? 0 : max(0, min(caret - 40, line.count - Self.width))
+    let last = min(line.count, first + Self.width)
+    let shown = line[first..<last].map(Self.printable)
+    let head = first > 0 ? "…" : ""
+    self.line = head + String(String.UnicodeScalarView(shown)) + (last < line.count ? "…" : "")
+    let blanks = shown[..<(caret - first)].map { $0 == "\t" ? $0 : " " as Unicode.Scalar }
+    self.caretLine =
+      (head.isEmpty ? "" : " ") + String(String.UnicodeScalarView(blanks)) + "^"
+  }
+
+  /// Hostile files don't get to send control sequences to a terminal.
+  private static func printable(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+    switch scalar.properties.generalCategory {
+    case .control, .format, .privateUse: scalar == "\t" ? scalar : "\u{FFFD}"
+    default: scalar
+    }
+  }
+}

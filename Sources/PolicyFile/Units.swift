@@ -1,0 +1,167 @@
+import Policy
+
+// Converters for what has a unit. A wrong spelling that can only mean one thing is refused all the
+// same, with the right one as a suggestion: a policy is read by more people than it is written by.
+
+extension Converter where Value == ByteCount {
+  /// A size: `16MB`, `1.5GB`; powers of 1024.
+  static var size: Converter {
+    .scalar("a size such as `16MB`") { text in
+      guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
+      guard !quantity.negative else { return .failure(.negative) }
+      guard let scale = sizeUnits.first(where: { $0.name == quantity.unit })?.bytes else {
+        return .failure(sizeProblem(quantity))
+      }
+      guard let bytes = quantity.scaled(by: scale) else {
+        return .failure(Problem(message: "is too big: 64 bits hold at most `8589934591GB`"))
+      }
+      return .success(ByteCount(bytes))
+    }
+  }
+
+  var notZero: Converter {
+    checked { $0 > .zero ? nil : Problem(message: "must be more than zero") }
+  }
+
+  private static func sizeProblem(_ quantity: Quantity) -> Problem {
+    switch quantity.looseUnit {
+    case "":
+      return Problem(message: "needs a unit", suggestion: "write `\(quantity.number)MB`")
+    case "b", "byte", "bytes": return .write(quantity.number + "B")
+    case "k", "kb", "kib": return .write(quantity.number + "KB")
+    case "m", "mb", "mib": return .write(quantity.number + "MB")
+    case "g", "gb", "gib": return .write(quantity.number + "GB")
+    case "t", "tb", "tib":
+      guard quantity.fraction.isEmpty, quantity.whole < 1 << 20 else { fallthrough }
+      return .write("\(quantity.whole * 1024)GB")
+    default: return Problem(message: nil, suggestion: "the units are B, KB, MB and GB")
+    }
+  }
+}
+
+let sizeUnits: [(name: String, bytes: Int64)] =
+  [("B", 1), ("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)]
+
+extension Converter where Value == Duration {
+  /// A duration: `500ms`, `1.5s`, `10m`, `1h`.
+  static var duration: Converter {
+    .scalar("a duration such as `10s`") { text in
+      guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
+      guard !quantity.negative else { return .failure(.negative) }
+      guard let scale = milliseconds(inUnit: quantity.unit) else {
+        return .failure(durationProblem(quantity, text))
+      }
+      guard let count = quantity.scaled(by: scale), count <= longestMilliseconds else {
+        return .failure(Problem(message: "is too long: at most `87600h`, ten years"))
+      }
+      // Milliseconds are what a policy is written back in.
+      if quantity.whole == 0, count == 0, quantity.fraction.contains(where: { $0 != 0 }) {
+        return .failure(Problem(message: "is finer than `1ms`"))
+      }
+      return .success(.milliseconds(count))
+    }
+  }
+
+  var notZero: Converter {
+    checked { $0 > .zero ? nil : Problem(message: "must be more than zero") }
+  }
+
+  private static var longestMilliseconds: Int64 { 87_600 * 3_600_000 }
+
+  private static func milliseconds(inUnit unit: String) -> Int64? {
+    switch unit {
+    case "ms": 1
+    case "s": 1_000
+    case "m": 60_000
+    case "h": 3_600_000
+    default: nil
+    }
+  }
+
+  private static func durationProblem(_ quantity: Quantity, _ text: String) -> Problem {
+    switch quantity.looseUnit {
+    case "": return Problem(message: "needs a unit", suggestion: "write `\(quantity.number)s`")
+    case "ms", "msec", "msecs", "millis", "millisecond", "milliseconds":
+      return .write(quantity.number + "ms")
+    case "s", "sec", "secs", "second", "seconds": return .write(quantity.number + "s")
+    case "m", "min", "mins", "minute", "minutes": return .write(quantity.number + "m")
+    case "h", "hr", "hrs", "hour", "hours": return .write(quantity.number + "h")
+    case "d", "day", "days":
+      guard quantity.fraction.isEmpty, quantity.whole <= 3_650 else { fallthrough }
+      return .write("\(quantity.whole * 24)h")
+    default:
+      if let sum = compound(text) { return .write(sum.policyText) }
+      return Problem(message: nil, suggestion: "the units are ms, s, m and h")
+    }
+  }
+
+  /// `1m30s`, which isn't a policy's way to write `90s`.
+  private static func compound(_ text: String) -> Duration? {
+    var rest = text
+    var sum: Int64 = 0
+    while !rest.isEmpty {
+      guard let part = Quantity(rest), !part.negative else { return nil }
+      let unit = part.unit.prefix { $0.isLetter }
+      guard let scale = milliseconds(inUnit: String(unit)),
+        let count = part.scaled(by: scale), count <= longestMilliseconds, sum <= longestMilliseconds
+      else { return nil }
+      sum += count
+      rest = String(part.unit.dropFirst(unit.count))
+    }
+    return .milliseconds(sum)
+  }
+}
+
+extension Converter where Value == Double {
+  /// `0%`–`100%`, with at most three decimals.
+  static var percent: Converter {
+    .scalar("a percentage such as `5%`") { text in
+      guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
+      guard !quantity.negative else { return .failure(.negative) }
+      guard quantity.unit == "%" else {
+        switch quantity.looseUnit {
+        case "":
+          return .failure(
+            Problem(message: "needs a unit", suggestion: "write `\(quantity.number)%`"))
+        case "%", "percent", "pct": return .failure(.write(quantity.number + "%"))
+        default: return .failure(.wrongKind)
+        }
+      }
+      guard let thousandths = quantity.scaled(by: 1_000), thousandths <= 100_000 else {
+        return .failure(Problem(message: "must be from `0%` to `100%`, not `\(shortened(text))`"))
+      }
+      return .success(Double(thousandths) / 1_000)
+    }
+  }
+
+  var notZero: Converter {
+    checked { $0 > 0 ? nil : Problem(message: "must be more than zero") }
+  }
+}
+
+extension Converter where Value == PressureCondition.Amount {
+  /// A share of the whole, or a size.
+  static var amount: Converter {
+    Converter(expects: "a percentage such as `10%` or a size such as `512MB`") { node in
+      guard let text = node.scalar?.string, let quantity = Quantity(text) else {
+        return .failure(.wrongKind)
+      }
+      if quantity.looseUnit.isEmpty {
+        return .failure(
+          Problem(
+            message: "needs a unit",
+            suggestion: "write `\(quantity.number)%` or `\(quantity.number)MB`"))
+      }
+      switch quantity.looseUnit {
+      case "%", "percent", "pct":
+        return Converter<Double>.percent.convert(node).map { .percent($0) }
+      default:
+        return Converter<ByteCount>.size.convert(node).map { .bytes($0) }
+      }
+    }
+  }
+}
+
+extension Problem {
+  static let negative = Problem(message: "can't be negative")
+}

@@ -1,0 +1,212 @@
+import Glibc
+import Policy
+import Testing
+
+@testable import PolicyFile
+
+@Suite struct `The daemon's configuration` {
+  static let full = """
+    policy: server
+    policy_overrides: { memory: { budget: 96MB } }
+    state_directory: ../state
+    socket: /run/d.sock
+    workers:
+      web:
+        command: [python3, server.py, "8080", 1, ""]
+        directory: web
+        environment: { PORT: 8080, DEBUG: true, HOME: "${HOME}", MODE: "${MODE:-fast}", COST: $$5 }
+        importance: 10
+        autostart: false
+        shed: { signal: SIGUSR1 }
+        readiness: { tcp: 8080 }
+        stop_signal: INT
+        policy: { hibernate: { max_footprint: 64MB } }
+      cache:
+        command: redis-server --port 6379 --dir 'a b' "say \\"hi\\""
+        shed: { command: [redis-cli, memory, purge] }
+        readiness: { log_line: "Ready to accept" }
+      plain: { command: sleep 60, shed: { notify: true }, readiness: { notify: true } }
+    """
+
+  @Test func `is read in full`() throws {
+    let result = configuration(Self.full, environment: ["HOME": "/root", "MODE": ""])
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    let read = try #require(result.value)
+    var policy = try #require(library.load("server").value)
+    policy.memory = .device(.megabytes(96))
+    #expect(read.policy == policy)
+    #expect(read.stateDirectory == "etc/../state")
+    #expect(read.socket == "/run/d.sock")
+    #expect(read.workers.map(\.name) == ["web", "cache", "plain"])
+
+    var webPolicy = policy
+    webPolicy.hibernate.maxFootprint = .megabytes(64)
+    #expect(
+      read.workers[0]
+        == WorkerConfiguration(
+          name: "web", command: ["python3", "server.py", "8080", "1", ""], directory: "etc/web",
+          environment: [
+            "PORT": "8080", "DEBUG": "true", "HOME": "/root", "MODE": "fast", "COST": "$5",
+          ],
+          importance: 10, autostart: false, shed: .signal(SIGUSR1), readiness: .tcp(8080),
+          stopSignal: SIGINT, policy: webPolicy))
+    #expect(
+      read.workers[1]
+        == WorkerConfiguration(
+          name: "cache",
+          command: ["redis-server", "--port", "6379", "--dir", "a b", "say \"hi\""],
+          directory: "etc", shed: .command(["redis-cli", "memory", "purge"]),
+          readiness: .logLine("Ready to accept"), policy: policy))
+    #expect(read.workers[2].shed == .notify)
+    #expect(read.workers[2].readiness == .notify)
+  }
+
+  @Test(arguments: ["", "workers:\n", "workers: {}\n", "policy: ios-5\n"])
+  func `may be next to nothing`(text: String) {
+    #expect(configuration(text).value == DaemonConfiguration())
+    #expect(configuration(text).diagnostics.isEmpty)
+  }
+
+  @Test func `names the policies that exist`() {
+    #expect(
+      configuration("policy: ios5\nworkers: {}\n").rendered == """
+        etc/dormouse.yaml:1:9: error: there is no policy named `ios5`
+        policy: ios5
+                ^
+        help: did you mean `ios-5`? Available: ios-5, iphone-os-3, server
+        """)
+    #expect(
+      configuration("policy: none.yaml").errors.first?.message
+        == "the file can't be opened: No such file or directory")
+    #expect(configuration("policy: none.yaml").errors.first?.file == "etc/none.yaml")
+    #expect(configuration("policy: \(shippedDirectory)/server.yaml").value?.policy.name == "server")
+  }
+
+  static let worker: [(String, String, String?)] = [
+    ("command: []", "`command` names no program", nil),
+    ("command: ''", "`command` names no program", nil),
+    (
+      "command: [a, [b]]",
+      "`command` must be a list of words such as `[sleep, \"60\"]`, not a list", nil
+    ),
+    ("command: say 'hi", "`command` has a quote (') without its end", nil),
+    ("command: 'a\\'", "`command` ends with a `\\` that escapes nothing", nil),
+    ("importance: 5", "`w` has no `command`", "write `command: [program, argument]`"),
+    ("command: a, comand: b", "unknown key `comand` in `workers.w`", "did you mean `command`?"),
+    (
+      "command: a, importance: 101", "`importance` must be a whole number from 0 to 100, not `101`",
+      nil
+    ),
+    (
+      "command: a, stop_signal: TREM",
+      "`stop_signal` must be a signal's name such as `TERM`, not `TREM`",
+      "did you mean `TERM`?"
+    ),
+    (
+      "command: a, stop_signal: 15",
+      "`stop_signal` must be a signal's name such as `TERM`, not `15`",
+      "write `TERM`"
+    ),
+    ("command: a, stop_signal: STOP", "`stop_signal` can't be `STOP`: it ends no process", nil),
+    (
+      "command: a, shed: { signal: KILL }", "`signal` can't be `KILL`: no process can catch it", nil
+    ),
+    ("command: a, shed: { http: 'x' }", "`http` isn't in this version yet", nil),
+    ("command: a, readiness: { http: { path: / } }", "`http` isn't in this version yet", nil),
+    (
+      "command: a, readiness: { tcp: 80, notify: true }",
+      "only one of `notify`, `tcp` or `log_line` can be chosen", nil
+    ),
+    (
+      "command: a, shed: {}", "this needs one of `signal`, `command` or `notify`",
+      "write `{ signal: USR1 }`"
+    ),
+    (
+      "command: a, readiness: { tcp: 70000 }",
+      "`tcp` must be a whole number from 1 to 65535, not `70000`",
+      nil
+    ),
+    (
+      "command: a, environment: { A: '${NOPE}' }",
+      "`A` needs the variable `NOPE`, which the daemon doesn't have",
+      "set it, or write `${NOPE:-default}`"
+    ),
+    (
+      "command: a, environment: { A: '${' }", "`A` has `${` without its `}`",
+      "write `$$` for a `$`"
+    ),
+    (
+      "command: a, environment: { A: '${a-b}' }", "`A` can't make sense of `${a-b}`",
+      "write `${VAR}` or `${VAR:-default}`"
+    ),
+    (
+      "command: a, environment: { 'A=B': c }",
+      "`A=B` can't be a variable's name: empty, or with `=` or NUL in it", nil
+    ),
+    (
+      "command: a, environment: { A: [b] }",
+      "`A` must be a text, a number or a truth value, not a list",
+      nil
+    ),
+    (
+      "command: a, directory: ~/x", "`directory` can't begin with `~`: only a shell expands it",
+      "write the path out"
+    ),
+    (
+      "command: a, policy: { ladder: { warning: [warn] } }",
+      "`ladder` holds for all workers together, and can't be set for one",
+      "put it under `policy_overrides` at the top of the file"
+    ),
+    (
+      "command: a, policy: { hibernate: { max_footprnt: 1MB } }",
+      "unknown key `max_footprnt` in `workers.w.policy.hibernate`",
+      "did you mean `max_footprint`?"
+    ),
+  ]
+
+  @Test(arguments: worker)
+  func `says what is wrong with a worker`(body: String, message: String, suggestion: String?) {
+    let result = configuration("workers: { w: { \(body) } }")
+    #expect(result.value == nil)
+    #expect(result.diagnostics.map(\.message) == [message])
+    #expect(result.diagnostics.first?.suggestion == suggestion)
+    #expect(result.diagnostics.first?.position?.line == 1)
+  }
+
+  @Test(arguments: [".web", "-web", "we b", "a/b", String(repeating: "x", count: 65), "ä", "''"])
+  func `refuses a worker's name that isn't one`(name: String) {
+    let result = configuration("workers:\n  \(name): { command: run }\n")
+    #expect(result.errors.count == 1)
+    #expect(result.errors.first?.message.hasSuffix("can't be a worker's name") == true)
+  }
+
+  @Test func `warns that no shell runs a command`() {
+    let result = configuration("workers: { w: { command: a | b } }")
+    #expect(result.value?.workers.first?.command == ["a", "|", "b"])
+    #expect(
+      result.warnings.map(\.message) == [
+        "`|` reaches the program as a word: no shell runs this command"
+      ])
+  }
+
+  @Test func `refuses a socket's path that the kernel would`() {
+    let path = "/" + String(repeating: "x", count: 107)
+    #expect(
+      configuration("socket: \(path)").errors.map(\.message)
+        == ["`socket` is 108 bytes long; a socket's path has at most 107"])
+  }
+
+  @Test func `finds errors of all workers in one run`() {
+    let result = configuration(
+      """
+      polcy: ios-5
+      policy_overrides: { memory: { budget: 96mb } }
+      workers:
+        a: { command: run, importance: high }
+        a: { command: run }
+        b: { comand: run }
+      """)
+    #expect(result.value == nil)
+    #expect(result.errors.compactMap(\.position?.line) == [1, 2, 5, 6, 6])
+  }
+}

@@ -1,0 +1,130 @@
+import Testing
+
+@testable import PolicyFile
+
+@Suite struct `Diagnostics of policies` {
+  @Test func `an unknown key shows its line, a caret and the nearest spelling`() {
+    #expect(
+      policy("name: web\nhibernate:\n  max_footprnt: 16MB\n").rendered == """
+        p.yaml:3:3: error: unknown key `max_footprnt` in `hibernate`
+          max_footprnt: 16MB
+          ^
+        help: did you mean `max_footprint`?
+        """)
+  }
+
+  @Test func `a wrong unit shows the value and the right unit`() {
+    #expect(
+      policy("hibernate: { max_footprint: 16mb }").rendered == """
+        p.yaml:1:29: error: `max_footprint` must be a size such as `16MB`, or `unlimited`, not `16mb`
+        hibernate: { max_footprint: 16mb }
+                                    ^
+        help: write `16MB`
+        """)
+  }
+
+  @Test func `a ladder out of order says what to move`() {
+    #expect(
+      policy("ladder:\n  urgent: [terminate suspended, hibernate]\n").rendered == """
+        p.yaml:2:33: error: `hibernate` comes after `terminate suspended`, which loses more: cheapest \
+        loss first
+          urgent: [terminate suspended, hibernate]
+                                        ^
+        help: move `hibernate` in front of `terminate suspended`
+        """)
+  }
+
+  @Test func `a ladder that can't end is an error`() {
+    #expect(
+      policy("ladder: { urgent: [hibernate], critical: [warn] }").rendered == """
+        p.yaml:1:42: error: `critical` has no `terminate`: the ladder can't end
+        ladder: { urgent: [hibernate], critical: [warn] }
+                                                 ^
+        help: end it with `terminate background, terminate foreground`
+        """)
+  }
+
+  @Test func `thresholds out of order name both levels`() {
+    #expect(
+      policy("pressure:\n  critical: { available_below: 12% }\n").rendered == """
+        p.yaml:2:32: error: thresholds out of order: `critical` begins at 12% available, before \
+        `urgent` at 10%
+          critical: { available_below: 12% }
+                                       ^
+        help: warning, urgent and critical need ever smaller values
+        """)
+  }
+
+  @Test func `a syntax error is a diagnostic like any other`() {
+    #expect(
+      policy("memory:\n\tbudget: host\n").rendered == """
+        p.yaml:2:1: error: syntax: while scanning for the next token, found character that cannot \
+        start any token
+        \tbudget: host
+        ^
+        help: indent with blanks: YAML allows no tabs there
+        """)
+  }
+
+  @Test func `what isn't closed is shown where the text ends, with where it begins`() {
+    #expect(
+      policy("name: x\nmemory: { budget: host\n").rendered == """
+        p.yaml:2:23: error: syntax: while parsing a flow mapping, did not find expected ',' or '}'
+        memory: { budget: host
+                              ^
+        help: it begins in line 2, column 9
+        """)
+  }
+
+  @Test func `a duplicate key is reported at the second, and nothing else is lost`() {
+    #expect(
+      policy("name: a\nmode: shadow\n\"mode\": enforc\nnamed: b\n").rendered == """
+        p.yaml:3:1: error: `mode` stands twice; the first is in line 2
+        "mode": enforc
+        ^
+        p.yaml:3:9: error: `mode` must be `enforce` or `shadow`, not `enforc`
+        "mode": enforc
+                ^
+        help: did you mean `enforce`?
+        p.yaml:4:1: error: unknown key `named`
+        named: b
+        ^
+        help: did you mean `name`?
+        """)
+  }
+
+  @Test func `several errors come in one run, in the order of the text`() {
+    let result = policy(
+      """
+      mode: on
+      memory: { budget: 0B }
+      foreground: { max: 0 }
+      background: { suspend_after: 10 sec }
+      hibernate: { compression: { level: 20 } }
+      terminate: { order: [regret] }
+      ladder: { warning: [hibernat] }
+      """)
+    #expect(result.value == nil)
+    #expect(result.errors.compactMap(\.position?.line) == [1, 2, 3, 4, 5, 6, 7])
+    #expect(result.errors[3].suggestion == "write `10s`")
+    #expect(result.errors[5].message == "`order` can't be by `regret`: not in this version yet")
+  }
+
+  @Test func `a caret finds its spot behind tabs and in long lines`() {
+    let long = "name: x # " + String(repeating: "y", count: 300) + "\n"
+    let inLong = policy("memory: {\(String(repeating: " ", count: 300))budgt: host}\n" + long)
+    let excerpt = inLong.diagnostics.first?.excerpt
+    #expect(excerpt?.line.hasPrefix("…") == true)
+    let caret = excerpt?.caretLine.count ?? 0
+    #expect(excerpt.map { Array($0.line)[caret - 1] } == "b")
+    let tabbed = policy("memory: {\tbudgt: host }").diagnostics.first?.excerpt
+    #expect(tabbed?.caretLine == "         \t^")
+  }
+
+  @Test func `control sequences don't reach the terminal`() {
+    let result = policy("name: \"\u{1B}[31m\"\n\u{202E}mode: x\n")
+    #expect(!result.rendered.unicodeScalars.contains("\u{1B}"))
+    #expect(!result.rendered.unicodeScalars.contains("\u{202E}"))
+    #expect(result.value == nil)
+  }
+}

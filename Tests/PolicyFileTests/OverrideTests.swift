@@ -1,0 +1,95 @@
+import Policy
+import Testing
+
+@testable import PolicyFile
+
+@Suite struct `Reading policies` {
+  @Test func `an empty file is the defaults, called after the file`() {
+    var expected = LifecyclePolicy()
+    expected.name = "p"
+    #expect(policy("").value == expected)
+    #expect(policy("# nothing\n").value == expected)
+    #expect(policy("memory:\n  # budget: 1GB\n").value == expected)
+  }
+
+  @Test func `units are powers of 1024, decimals included`() throws {
+    let policy = try #require(
+      policy("hibernate: { max_footprint: 1.5GB, min_footprint: 0.5KB, after: 1.5s }").value)
+    #expect(policy.hibernate.maxFootprint == .megabytes(1536))
+    #expect(policy.hibernate.minFootprint == ByteCount(512))
+    #expect(policy.hibernate.after == .milliseconds(1500))
+  }
+
+  @Test func `words stand for no limit`() throws {
+    let policy = try #require(
+      policy(
+        """
+        pressure: { warning: never }
+        foreground: { max: unlimited }
+        background: { suspend_after: never }
+        hibernate: { after: never, max_footprint: unlimited }
+        """
+      ).value)
+    #expect(policy.pressure.warning == nil)
+    #expect(policy.foreground.max == nil)
+    #expect(policy.background.suspendAfter == nil)
+    #expect(policy.hibernate.after == nil)
+    #expect(policy.hibernate.maxFootprint == nil)
+    #expect(PolicyFile.parse(text: PolicyFile.render(policy), file: "x").value == policy)
+  }
+
+  @Test func `overrides change what they name and nothing else`() throws {
+    let base = try #require(library.load("server").value)
+    var expected = base
+    expected.memory = .device(.megabytes(96))
+    expected.pressure.warning = PressureCondition(availableBelow: .percent(20))
+    let result = PolicyFile.parse(
+      text: "memory: { budget: 96MB }\npressure: { warning: { available_below: 20% } }",
+      file: "o.yaml", over: base)
+    #expect(result.value == expected)
+    #expect(result.diagnostics.isEmpty)
+  }
+
+  @Test func `overrides are checked against what they are laid over`() {
+    let result = PolicyFile.parse(
+      text: "background: { suspend_after: 1s }", file: "o.yaml", over: LifecyclePolicy())
+    #expect(result.warnings.count == 1)
+    let renamed = PolicyFile.parse(text: "name: x", file: "o.yaml", over: LifecyclePolicy())
+    #expect(renamed.errors.map(\.message) == ["`name` can't be overridden: it is the policy's own"])
+  }
+
+  @Test func `an alias may stand for a value`() {
+    let result = policy(
+      "pressure:\n  warning: { stall: &s { some: 10%, window: 2s } }\n"
+        + "  critical: { available_below: 5%, stall: *s }\n")
+    #expect(result.value?.pressure.critical?.someStall == Stall(percent: 10, window: .seconds(2)))
+  }
+
+  @Test(arguments: [
+    ("hibernat", "hibernate"), ("grcae", "grace"), ("HOST", "host"), ("max", "max_footprint"),
+  ])
+  func `the nearest spelling is found`(word: String, meant: String) {
+    #expect(nearest(to: word, among: ["grace", "hibernate", "host", "max_footprint"]) == meant)
+  }
+
+  @Test func `nothing is suggested for something else`() {
+    #expect(nearest(to: "xy", among: ["ms", "by", "max"]) == "by")
+    #expect(nearest(to: "zebra", among: ["grace", "host"]) == nil)
+    #expect(nearest(to: "", among: ["a"]) == nil)
+    #expect(nearest(to: String(repeating: "a", count: 100_000), among: ["a"]) == nil)
+  }
+
+  @Test func `random policies survive being written and read`() throws {
+    var random = SeededGenerator(state: 5)
+    for _ in 0..<300 {
+      var policy = LifecyclePolicy(name: "r")
+      policy.hibernate.minFootprint = ByteCount(Int64.random(in: 0...(1 << 40), using: &random))
+      policy.hibernate.maxFootprint = nil
+      policy.terminate.grace = .milliseconds(Int64.random(in: 0...1_000_000_000, using: &random))
+      policy.foreground.cpuBelow = Double(Int.random(in: 0...100_000, using: &random)) / 1_000
+      policy.hibernate.compressionLevel = Int.random(in: -7...19, using: &random)
+      let text = PolicyFile.render(policy)
+      #expect(PolicyFile.parse(text: text, file: "r.yaml").value == policy, "\(text)")
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import Policy
+import Testing
+
+@testable import PolicyFile
+
+@Suite struct `Shipped policies` {
+  @Test(arguments: shipped) func `load without a word`(name: String) throws {
+    let result = library.load(name)
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    #expect(try #require(result.value).name == name)
+  }
+
+  @Test func `are all found by name`() {
+    #expect(library.names == shipped)
+  }
+
+  @Test func `ios-5 is what the defaults are`() {
+    #expect(library.load("ios-5").value == LifecyclePolicy())
+  }
+
+  @Test func `iphone-os-3 neither suspends nor hibernates, and warns first`() throws {
+    let policy = try #require(library.load("iphone-os-3").value)
+    #expect(policy.background.suspendAfter == nil)
+    #expect(!policy.hibernate.enabled)
+    #expect(policy.ladder.warning == [.warn])
+    #expect(policy.ladder.urgent.last == .terminate(.background))
+    #expect(policy.ladder.critical.last == .terminate(.foreground))
+    #expect(policy.pressure.critical?.availableBelow == .percent(5))
+    #expect(policy.watchdog.launch == .seconds(20))
+  }
+
+  @Test func `server goes by activity, without a limit in front`() throws {
+    let policy = try #require(library.load("server").value)
+    #expect(policy.foreground.by == .activity)
+    #expect(policy.foreground.max == nil)
+    #expect(policy.terminate.order == [.band, .recency, .footprint])
+    #expect(policy.hibernate.maxFootprint == .megabytes(256))
+  }
+
+  @Test(arguments: shipped) func `come back from their own rendering`(name: String) throws {
+    let policy = try #require(library.load(name).value)
+    let again = PolicyFile.parse(text: PolicyFile.render(policy), file: "again.yaml")
+    #expect(again.diagnostics.isEmpty, "\(again.rendered)")
+    #expect(again.value == policy)
+    #expect(again.value.map(PolicyFile.render) == PolicyFile.render(policy))
+  }
+
+  @Test func `an unknown name is answered with those that exist`() {
+    let result = library.load("ios5")
+    #expect(
+      result.rendered == """
+        ios5: error: there is no policy named `ios5`
+        help: did you mean `ios-5`? Available: ios-5, iphone-os-3, server
+        """)
+    #expect(library.load("../Policies/nothing").value == nil)
+    #expect(PolicyLibrary(directories: ["/nonexistent"]).names.isEmpty)
+  }
+
+  @Test func `a file that isn't there is one sentence`() {
+    #expect(
+      PolicyFile.load(path: "/nonexistent/x.yaml").rendered
+        == "/nonexistent/x.yaml: error: the file can't be opened: No such file or directory")
+    #expect(
+      PolicyFile.load(path: "/").rendered
+        == "/: error: the file can't be read: Is a directory")
+  }
+}
