@@ -15,6 +15,7 @@ extension Engine {
   mutating func concludeGoal(_ index: Int, _ code: Answer.Code, _ text: String) {
     guard let goal = workers[index].goal else { return }
     workers[index].goal = nil
+    decisions += 1
     for request in goal.requests { emit(.answer(request, Answer(code, text))) }
   }
 

@@ -38,10 +38,13 @@ extension Engine {
   mutating func climbLadder() {
     reviewStep()
     guard climb.step == nil else { return }
+    closeBurst(nothingLeft: false)
     var nothingLeft = false
     if actingLevel >= .warning, hasSettled {
       switch takeStep(actingLevel) {
-      case .acted: return
+      case .acted:
+        decisions += 1
+        return
       case .waiting: break
       case .nothingLeft: nothingLeft = actingLevel == gauge.level
       }

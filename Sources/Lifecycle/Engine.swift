@@ -25,6 +25,8 @@ public struct Engine: Sendable {
   var now = Instant.zero
   /// What the current call of `handle` has decided so far.
   var directives: [Directive] = []
+  /// Counts decisions, those too that no directive tells of: a goal reached, a step of the ladder.
+  var decisions = 0
   /// Something changed outside `handle`.
   var reviewDue = false
 
@@ -36,7 +38,7 @@ public struct Engine: Sendable {
     record(event)
     settle()
     workers.removeAll { $0.forgetWhenGone && $0.state == .terminated }
-    defer { directives = [] }
+    defer { (directives, decisions) = ([], 0) }
     return directives
   }
 
@@ -53,11 +55,11 @@ public struct Engine: Sendable {
 
   private mutating func settle() {
     for _ in 0..<Self.mostRounds {
-      let before = directives.count
+      let before = decisions
       for index in workers.indices { advance(index) }
       updatePressure()
       climbLadder()
-      if directives.count == before { return }
+      if decisions == before { return }
     }
   }
 
@@ -92,7 +94,10 @@ extension Engine {
     return low
   }
 
-  mutating func emit(_ directive: Directive) { directives.append(directive) }
+  mutating func emit(_ directive: Directive) {
+    directives.append(directive)
+    decisions += 1
+  }
 
   /// The one place where a worker changes its state.
   mutating func move(_ index: Int, to state: WorkerState, _ cause: Cause) {

@@ -15,7 +15,6 @@ extension Engine {
   mutating func recordLaunched(_ index: Int) {
     guard workers[index].state == .launching else { return }
     workers[index].run.isSpawned = true
-    if !workers[index].profile.announcesReadiness { becomeReady(index, .launched) }
   }
 
   mutating func recordReady(_ index: Int) {
@@ -53,9 +52,19 @@ extension Engine {
     guard worker.run.isSpawned else { return }
     if let goal = worker.goal, goal.destination.isEnd {
       beginEnding(index, goal.cause, gracefully: true)
+    } else if !worker.profile.announcesReadiness {
+      becomeReady(index, .launched)
+    } else if worker.run.missedReadiness {
+      failWaiting(index, "\(worker.id) is launched, but not ready yet")
     } else if let deadline = worker.readinessDeadline, now >= deadline {
       missReadiness(index)
     }
+  }
+
+  /// Nobody waits for a readiness that may never come.
+  private mutating func failWaiting(_ index: Int, _ text: String) {
+    answerStarts(index, .failed, text)
+    failGoal(index, text)
   }
 
   private mutating func missReadiness(_ index: Int) {
@@ -64,18 +73,15 @@ extension Engine {
     let name = workers[index].id
     let cause = Cause.watchdog("it was not ready within watchdog.launch, \(limit)")
     let sentence = "\(name) was not ready within \(limit)"
-    switch workers[index].policy.watchdog.onMiss {
-    case .terminate where isShadow(index):
+    let mayEnd = workers[index].policy.watchdog.onMiss == .terminate
+    let isEnded = mayEnd && !isShadow(index)
+    let text = "\(sentence), and is \(isEnded ? "terminated" : "left running")"
+    failWaiting(index, text)
+    if isEnded { return beginEnding(index, cause, gracefully: true) }
+    if mayEnd {
       emit(.wouldHave(name, "\(name) would have been terminated: \(cause.sentence)"))
-    case .terminate:
-      answerStarts(index, .failed, "\(sentence), and is terminated")
-      failGoal(index, "\(sentence), and is terminated")
-      beginEnding(index, cause, gracefully: true)
-    case .report:
-      answerStarts(index, .failed, "\(sentence); it is left running")
-      failGoal(index, "\(sentence); it is left running")
-      move(index, to: .launching, cause)
     }
+    move(index, to: .launching, cause)
   }
 }
 
