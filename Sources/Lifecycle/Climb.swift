@@ -57,8 +57,8 @@ extension Engine {
     guard let step = climb.step else { return }
     let isOver =
       switch step {
-      case .hibernating(let worker, _): state(of: worker) != .hibernating
-      case .terminating(let worker, _): state(of: worker) != .terminating
+      case .hibernating(let worker, _): (state(of: worker) ?? .terminated) != .hibernating
+      case .terminating(let worker, _): (state(of: worker) ?? .terminated) != .terminating
       case .warning:
         !workers.contains { $0.warnedIn == gauge.episode && $0.state.runs && $0.isShedding }
       }
@@ -67,10 +67,6 @@ extension Engine {
     guard isOver else { return }
     climb.settleUntil = now + policy.terminate.settle
     if case .terminating(let worker, _) = step { climb.burst?.noteGone(worker) }
-  }
-
-  private func state(of worker: WorkerID) -> WorkerState {
-    index(of: worker).map { workers[$0].state } ?? .terminated
   }
 
   /// After a step: the memory has had its time, and on a host we have heard of it since.

@@ -1,6 +1,11 @@
 import Policy
 
 extension Engine {
+  /// `nil`: there is no such worker.
+  public func state(of worker: WorkerID) -> WorkerState? {
+    index(of: worker).map { workers[$0].state }
+  }
+
   /// `now`: when the question is asked, for sentences that count time; `nil`: as of the last event.
   public func snapshot(of worker: WorkerID, at now: Instant? = nil) -> WorkerSnapshot? {
     index(of: worker).map { snapshot(workers[$0], at: max(self.now, now ?? self.now)) }

@@ -17,7 +17,8 @@ public struct SimulatedMachine {
   /// Memory that others on the host use.
   var usedByOthers = ByteCount.megabytes(64)
   var checker: Invariants
-  var history: [String] = []
+  /// The last events; put into words only when something fails.
+  private var history: [(at: Instant, event: Event, directives: [Directive])] = []
   public private(set) var events = 0
 
   /// Simulated time under load; then nothing new happens, and everything must come to rest.
@@ -81,19 +82,18 @@ public struct SimulatedMachine {
     events += 1
     let before = engine
     let directives = engine.handle(event, at: now)
-    remember("\(now.nanoseconds / 1_000_000) ms  \(event)\n    → \(directives)")
+    history.append((now, event, directives))
+    if history.count > 100 { history.removeFirst(50) }
     var complaint = checker.check(event, directives, before: before, after: engine, at: now)
     for directive in directives where complaint == nil { complaint = perform(directive) }
     if let complaint { throw failure(complaint) }
   }
 
-  private mutating func remember(_ line: String) {
-    history.append(line)
-    if history.count > 100 { history.removeFirst() }
-  }
-
   private func failure(_ what: String) -> SimulationFailure {
-    SimulationFailure(seed: seed, event: events, what: what, history: history)
+    let lines = history.map { line in
+      "\(line.at.nanoseconds / 1_000_000) ms  \(line.event)\n    → \(line.directives)"
+    }
+    return SimulationFailure(seed: seed, event: events, what: what, history: lines)
   }
 
   var reading: MemoryReading {
