@@ -1,18 +1,114 @@
 import Policy
 
 /// The engine: events and the time in, directives out.
+///
+/// Every event is handled in the same three steps. First the event is *recorded*: it changes
+/// facts. Then everything that the facts and the time now call for is *performed*, due deadlines
+/// included, until nothing changes any more. So an answer that comes at the very instant of its
+/// deadline still counts. Decisions depend on facts and the time only, never on which event
+/// happened to arrive, so no timer can be lost: `nextDeadline` merely says when the passing of
+/// time alone could change a decision.
+///
+/// Two kinds of policy meet here. The engine's own gives the rules of the machine (pressure,
+/// ladder, order of termination, how many in front, budget, mode); each worker's profile gives
+/// the knobs of its life (background, hibernate, watchdog, grace, `foreground.by`, mode).
 public struct Engine: Sendable {
   /// Machine-wide rules: pressure, ladder, termination order, foreground.
   public private(set) var policy: LifecyclePolicy
+
+  /// Sorted by name, so that every pass is in the same order on every run.
+  var workers: [WorkerRecord] = []
+  var memory = MemoryState()
+  var gauge = PressureGauge()
+  var climb = Climb()
+  /// The time of the latest event. It never goes back.
+  var now = Instant.zero
+  /// What the current call of `handle` has decided so far.
+  var directives: [Directive] = []
+  /// Counts decisions, those too that no directive tells of: a goal reached, a step of the ladder.
+  var decisions = 0
+  /// Something changed outside `handle`.
+  var reviewDue = false
+
   public init(policy: LifecyclePolicy) { self.policy = policy }
 
-  public mutating func handle(_ event: Event, at now: Instant) -> [Directive] { [] }
+  public mutating func handle(_ event: Event, at now: Instant) -> [Directive] {
+    self.now = max(self.now, now)
+    reviewDue = false
+    record(event)
+    settle()
+    workers.removeAll { $0.forgetWhenGone && $0.state == .terminated }
+    defer { (directives, decisions) = ([], 0) }
+    return directives
+  }
 
-  /// When `Event.deadline` must be delivered at the latest.
-  public var nextDeadline: Instant? { nil }
-  public var pressure: PressureLevel { .normal }
-  public func snapshot(of worker: WorkerID) -> WorkerSnapshot? { nil }
-  public func snapshots() -> [WorkerSnapshot] { [] }
-  public var budget: ByteCount { .zero }
-  public var available: ByteCount { .zero }
+  /// Replaces the machine-wide rules. They apply from the next event on; `nextDeadline` asks for
+  /// one at once.
+  public mutating func setPolicy(_ policy: LifecyclePolicy) {
+    self.policy = policy
+    reviewDue = true
+  }
+
+  /// More rounds than any chain of steps needs: a worker's longest, from the foreground to a
+  /// refused hibernation, takes six. The simulation checks that nothing is left undone.
+  private static let mostRounds = 64
+
+  private mutating func settle() {
+    for _ in 0..<Self.mostRounds {
+      let before = decisions
+      for index in workers.indices { advance(index) }
+      updatePressure()
+      climbLadder()
+      if decisions == before { return }
+    }
+  }
+
+  private mutating func advance(_ index: Int) {
+    switch workers[index].state {
+    case .launching: advanceLaunching(index)
+    case .foreground: advanceForeground(index)
+    case .background: advanceBackground(index)
+    case .suspended: advanceSuspended(index)
+    case .hibernated: advanceHibernated(index)
+    case .terminating: advanceTerminating(index)
+    case .suspending, .hibernating, .resuming, .terminated: break
+    }
+    advanceShed(index)
+  }
+}
+
+extension Engine {
+  func index(of worker: WorkerID) -> Int? {
+    let place = insertionPoint(of: worker)
+    return place < workers.count && workers[place].id == worker ? place : nil
+  }
+
+  /// Binary search: the first place whose name isn't smaller.
+  func insertionPoint(of worker: WorkerID) -> Int {
+    var low = 0
+    var high = workers.count
+    while low < high {
+      let middle = (low + high) / 2
+      if workers[middle].id < worker { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  mutating func emit(_ directive: Directive) {
+    directives.append(directive)
+    decisions += 1
+  }
+
+  /// The one place where a worker changes its state.
+  mutating func move(_ index: Int, to state: WorkerState, _ cause: Cause) {
+    let from = workers[index].state
+    workers[index].origin = from
+    workers[index].state = state
+    workers[index].since = now
+    workers[index].cause = cause
+    workers[index].notes = []
+    emit(
+      .transition(
+        Transition(worker: workers[index].id, from: from, to: state, cause: cause, at: now)))
+  }
 }

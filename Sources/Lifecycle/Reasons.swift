@@ -2,6 +2,8 @@ import Policy
 
 /// Why something happened, as data; `sentence` is for people.
 public enum Cause: Hashable, Sendable {
+  /// Known, and never started.
+  case added
   case requested(Request.Verb)
   case launched
   case becameReady
@@ -65,4 +67,16 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var resumeCost: Duration?
   public var lastExit: ExitStatus?
   public var tasks: [String]
+  /// What the last shed request achieved; `answered: false` is a missed `watchdog.answer`.
+  public var lastShed: ShedRecord?
+}
+
+/// What a shed request achieved, measured.
+public struct ShedRecord: Hashable, Sendable {
+  public var kind: Directive.ShedKind
+  public var at: Instant
+  public var before: ByteCount
+  public var after: ByteCount
+  /// In time.
+  public var answered: Bool
 }

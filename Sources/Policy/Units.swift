@@ -51,8 +51,10 @@ public struct Instant: Hashable, Comparable, Sendable {
   public static func < (left: Instant, right: Instant) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
+  /// Saturates: a duration of years in a policy means never, and not a crash.
   public static func + (left: Instant, right: Duration) -> Instant {
-    Instant(nanoseconds: left.nanoseconds + right.wholeNanoseconds)
+    let (sum, overflow) = left.nanoseconds.addingReportingOverflow(right.wholeNanoseconds)
+    return Instant(nanoseconds: overflow ? (right < .zero ? .min : .max) : sum)
   }
   public static func - (left: Instant, right: Instant) -> Duration {
     .nanoseconds(left.nanoseconds - right.nanoseconds)

@@ -1,0 +1,31 @@
+import Policy
+
+extension Engine {
+  /// The worker is where it was asked to go.
+  mutating func arrive(_ index: Int) {
+    let worker = workers[index]
+    let deeper = worker.state == .hibernated && worker.goal?.destination == .suspended
+    concludeGoal(
+      index, .done, "\(worker.id) is \(worker.state.spoken)\(deeper ? " already" : "")")
+  }
+
+  mutating func failGoal(_ index: Int, _ text: String) { concludeGoal(index, .failed, text) }
+
+  /// The goal is no goal any more, and everybody who asked for it is answered.
+  mutating func concludeGoal(_ index: Int, _ code: Answer.Code, _ text: String) {
+    guard let goal = workers[index].goal else { return }
+    workers[index].goal = nil
+    decisions += 1
+    for request in goal.requests { emit(.answer(request, Answer(code, text))) }
+  }
+
+  mutating func answerStarts(_ index: Int, _ code: Answer.Code, _ text: String) {
+    for request in workers[index].starts { emit(.answer(request, Answer(code, text))) }
+    workers[index].starts = []
+  }
+
+  mutating func failWarns(_ index: Int, _ text: String) {
+    for request in workers[index].warns { emit(.answer(request, Answer(.failed, text))) }
+    workers[index].warns = []
+  }
+}

@@ -1,0 +1,54 @@
+import Policy
+
+/// A worker's declared unfinished work. Its time runs in the background only.
+struct BackgroundTask: Sendable {
+  var name: String
+  var began: Instant
+  var limit: Duration?
+  /// When it was told that its time is over; the task counts for a moment longer.
+  var expiredAt: Instant?
+
+  /// From being told to being ignored.
+  static let lastWords = Duration.seconds(1)
+}
+
+extension Engine {
+  mutating func recordTaskBegan(_ index: Int, _ name: String, _ limit: Duration?) {
+    guard workers[index].state.isAlive else { return }
+    workers[index].run.tasks.removeAll { $0.name == name }
+    workers[index].run.tasks.append(BackgroundTask(name: name, began: now, limit: limit))
+  }
+
+  /// In the background only: tells tasks that have run out, and drops those told a second ago.
+  mutating func expireTasks(_ index: Int) {
+    let worker = workers[index]
+    for place in worker.run.tasks.indices where worker.run.tasks[place].expiredAt == nil {
+      let task = worker.run.tasks[place]
+      guard now >= worker.end(of: task) else { continue }
+      workers[index].run.tasks[place].expiredAt = now
+      if isShadow(index) {
+        let text = "\(worker.id) would have been told that its task \(task.name) ran out of time"
+        emit(.wouldHave(worker.id, text))
+      } else {
+        emit(.expireTask(worker.id, task: task.name))
+      }
+    }
+    workers[index].run.tasks.removeAll { task in
+      task.expiredAt.map { now >= $0 + BackgroundTask.lastWords } ?? false
+    }
+  }
+}
+
+extension WorkerRecord {
+  func end(of task: BackgroundTask) -> Instant {
+    let most = policy.background.taskLimit
+    return max(task.began, since) + min(task.limit ?? most, most)
+  }
+
+  var taskDeadlines: [Instant] {
+    guard state == .background else { return [] }
+    return run.tasks.map { task in
+      task.expiredAt.map { $0 + BackgroundTask.lastWords } ?? end(of: task)
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import Policy
+
+/// Where the engine stands on the ladder: at most one step is under way.
+struct Climb: Sendable {
+  var step: Step?
+  /// The freed memory must have had time to show.
+  var settleUntil: Instant?
+  var burst: JetsamBurst?
+  /// What shadow mode would have freed in this episode.
+  var shadowFreed = ByteCount.zero
+
+  /// Each with the time after which it is waited for no longer.
+  enum Step: Sendable {
+    case hibernating(WorkerID, until: Instant)
+    case terminating(WorkerID, until: Instant)
+    case warning(until: Instant)
+
+    var until: Instant {
+      switch self {
+      case .hibernating(_, let until), .terminating(_, let until), .warning(let until): until
+      }
+    }
+  }
+
+  enum Outcome { case acted, waiting, nothingLeft }
+
+  /// Longest that a hibernation, or any short transition, holds up the ladder.
+  static let patience = Duration.seconds(10)
+  /// Longest that a new reading is waited for once the memory has settled.
+  static let patienceForReading = Duration.seconds(1)
+}
+
+extension Engine {
+  /// What holds now, as far as hysteresis has let it through. Acting on the level alone would go
+  /// on terminating for `clear_after` when there is memory again.
+  var actingLevel: PressureLevel { min(gauge.level, gauge.holding) }
+
+  mutating func climbLadder() {
+    reviewStep()
+    guard climb.step == nil else { return }
+    closeBurst(nothingLeft: false)
+    var nothingLeft = false
+    if actingLevel >= .warning, hasSettled {
+      switch takeStep(actingLevel) {
+      case .acted:
+        decisions += 1
+        return
+      case .waiting: break
+      case .nothingLeft: nothingLeft = actingLevel == gauge.level
+      }
+    }
+    closeBurst(nothingLeft: nothingLeft)
+  }
+
+  /// Is the step over, by success or by failure?
+  private mutating func reviewStep() {
+    guard let step = climb.step else { return }
+    let isOver =
+      switch step {
+      case .hibernating(let worker, _): (state(of: worker) ?? .terminated) != .hibernating
+      case .terminating(let worker, _): (state(of: worker) ?? .terminated) != .terminating
+      case .warning:
+        !workers.contains { $0.warnedIn == gauge.episode && $0.state.runs && $0.isShedding }
+      }
+    guard isOver || now >= step.until else { return }
+    climb.step = nil
+    guard isOver else { return }
+    climb.settleUntil = now + policy.terminate.settle
+    if case .terminating(let worker, _) = step { climb.burst?.noteGone(worker) }
+  }
+
+  /// After a step: the memory has had its time, and on a host we have heard of it since.
+  private var hasSettled: Bool {
+    guard let settleUntil = climb.settleUntil else { return true }
+    guard now >= settleUntil else { return false }
+    return policy.memory != .host || memory.heardAt >= settleUntil
+      || now >= settleUntil + Climb.patienceForReading
+  }
+
+  var climbDeadlines: [Instant] {
+    var times = climb.step.map { [$0.until] } ?? []
+    if let settleUntil = climb.settleUntil {
+      times += [settleUntil, settleUntil + Climb.patienceForReading]
+    }
+    if actingLevel >= .warning {
+      times += workers.filter(\.isInTransit).map { $0.since + Climb.patience }
+    }
+    return times
+  }
+}
+
+extension WorkerRecord {
+  var isInTransit: Bool {
+    state == .suspending || state == .hibernating || state == .resuming
+  }
+}

@@ -1,0 +1,81 @@
+import Policy
+
+// any state → terminating → terminated.
+
+/// A termination under way.
+struct Ending: Sendable {
+  var cause: Cause
+  /// When SIGTERM has been given its chance; `nil`: `kill` is out.
+  var killAt: Instant?
+  var giveUpAt: Instant
+  var hasGivenUp = false
+
+  /// From SIGKILL to calling it a failure.
+  static let patience = Duration.seconds(5)
+}
+
+extension Engine {
+  mutating func beginEnding(_ index: Int, _ cause: Cause, gracefully: Bool) {
+    move(index, to: .terminating, cause)
+    workers[index].run.shed = nil
+    workers[index].run.owesBackgroundShed = false
+    workers[index].run.owesWarning = false
+    let killAt = gracefully ? now + workers[index].policy.terminate.grace : now
+    workers[index].run.ending = Ending(
+      cause: cause, killAt: gracefully ? killAt : nil, giveUpAt: killAt + Ending.patience)
+    emit(gracefully ? .terminate(workers[index].id) : .kill(workers[index].id))
+  }
+
+  mutating func advanceTerminating(_ index: Int) {
+    guard let ending = workers[index].run.ending else { return }
+    if let killAt = ending.killAt, now >= killAt {
+      workers[index].run.ending?.killAt = nil
+      emit(.kill(workers[index].id))
+    }
+    if !ending.hasGivenUp, now >= ending.giveUpAt {
+      workers[index].run.ending?.hasGivenUp = true
+      let text = "\(workers[index].id) did not die within \(Ending.patience.spoken) of SIGKILL"
+      failGoal(index, text)
+      answerStarts(index, .failed, text)
+      failWarns(index, text)
+    }
+  }
+
+  /// Somebody asks again for the end of a worker that didn't die.
+  mutating func killAgain(_ index: Int) {
+    guard workers[index].run.ending?.hasGivenUp == true else { return }
+    workers[index].run.ending?.hasGivenUp = false
+    workers[index].run.ending?.giveUpAt = now + Ending.patience
+    emit(.kill(workers[index].id))
+  }
+
+  mutating func recordExited(_ index: Int, _ status: ExitStatus) {
+    let state = workers[index].state
+    guard state.isAlive else { return }
+    workers[index].lastExit = status
+    let name = workers[index].id
+    let ending = workers[index].run.ending
+    move(index, to: .terminated, ending?.cause ?? .exited(status))
+    // Started again while it was ending: that wish is still to be granted.
+    let restarts = state == .terminating ? workers[index].starts : []
+    if !restarts.isEmpty { workers[index].starts = [] }
+    let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while it was \(state.spoken)"
+    concludeRun(index, "\(name) is gone: \(why)")
+    guard !restarts.isEmpty else { return }
+    launch(index, for: nil)
+    workers[index].starts = restarts
+  }
+
+  /// The run is over: whoever waits is answered, and what belonged to the run is forgotten.
+  mutating func concludeRun(_ index: Int, _ text: String) {
+    let wantedEnd = workers[index].goal?.destination.isEnd ?? false
+    if wantedEnd {
+      concludeGoal(index, .done, "\(workers[index].id) has ended")
+    } else {
+      failGoal(index, text)
+    }
+    answerStarts(index, .failed, text)
+    failWarns(index, text)
+    workers[index].run = Run()
+  }
+}

@@ -1,0 +1,70 @@
+import Policy
+
+// foreground ⇄ background.
+
+extension Engine {
+  mutating func enterForeground(_ index: Int, _ cause: Cause) {
+    move(index, to: .foreground, cause)
+    workers[index].lastUsed = now
+    workers[index].run.owesBackgroundShed = false
+    displaceSurplus(infrontOf: index)
+  }
+
+  /// Room is made by sending back who has been in front the longest.
+  private mutating func displaceSurplus(infrontOf newcomer: Int) {
+    guard let most = policy.foreground.max else { return }
+    var others = workers.indices.filter { $0 != newcomer && workers[$0].state == .foreground }
+    others.sort { (workers[$0].since, workers[$0].id) < (workers[$1].since, workers[$1].id) }
+    for index in others.prefix(max(0, others.count - max(0, most - 1))) {
+      leaveForFar(index, .displaced(by: workers[newcomer].id))
+    }
+  }
+
+  /// To the background: it is told, or, where it can't be, measured.
+  mutating func leaveForFar(_ index: Int, _ cause: Cause) {
+    workers[index].lastUsed = now
+    move(index, to: .background, cause)
+    let name = workers[index].id
+    guard workers[index].profile.canShed else { return emit(.measure(name)) }
+    if isShadow(index), !cause.isRequest {
+      emit(.wouldHave(name, "\(name) would have been asked to shed memory: it left the foreground"))
+      emit(.measure(name))
+    } else {
+      workers[index].run.owesBackgroundShed = true
+    }
+  }
+
+  mutating func advanceForeground(_ index: Int) {
+    guard let goal = workers[index].goal else {
+      if let idleAt = workers[index].idleAt, now >= idleAt {
+        leaveForFar(index, .idle(workers[index].policy.foreground.idleAfter))
+      }
+      return
+    }
+    switch goal.destination {
+    case .foreground: arrive(index)
+    case .background, .suspended, .hibernated: leaveForFar(index, goal.cause)
+    case .stopped, .terminated: beginEnding(index, goal.cause, gracefully: true)
+    }
+  }
+
+  mutating func recordActivity(_ index: Int) {
+    let state = workers[index].state
+    guard state == .foreground || state == .background else { return }
+    workers[index].lastUsed = now
+    workers[index].run.lastActivity = now
+    if state == .background, workers[index].goal == nil,
+      workers[index].policy.foreground.by == .activity
+    {
+      enterForeground(index, .active)
+    }
+  }
+}
+
+extension WorkerRecord {
+  /// `by: activity`: when it will have been idle long enough to leave the foreground.
+  var idleAt: Instant? {
+    guard state == .foreground, policy.foreground.by == .activity else { return nil }
+    return max(since, run.lastActivity ?? since) + policy.foreground.idleAfter
+  }
+}

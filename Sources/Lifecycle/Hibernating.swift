@@ -1,0 +1,88 @@
+import Policy
+
+// suspended → hibernating → hibernated.
+
+/// What has been tried and learned about hibernating this run of a worker.
+struct HibernationHistory: Sendable {
+  var footprintBefore: ByteCount?
+  var imageSize: ByteCount?
+  var permanentRefusal: String?
+  var failures = 0
+  var lastFailure: String?
+  var retryAt: Instant?
+  var lastResume: Instant?
+
+  /// 30 s, doubling, at most an hour.
+  static func backOff(after failures: Int) -> Duration {
+    .seconds(min(30 << min(max(failures - 1, 0), 7), 3600))
+  }
+}
+
+extension Engine {
+  mutating func advanceSuspended(_ index: Int) {
+    adoptWake(index)
+    switch workers[index].goal?.destination {
+    case .foreground?, .background?: resume(index)
+    case .suspended?: arrive(index)
+    case .stopped?, .terminated?:
+      beginEnding(index, workers[index].goal?.cause ?? .active, gracefully: true)
+    case .hibernated?: hibernateOnRequest(index)
+    case nil: considerHibernation(index)
+    }
+  }
+
+  private mutating func considerHibernation(_ index: Int) {
+    let worker = workers[index]
+    guard worker.obstacle(to: .automatic, at: now) == nil else { return }
+    let slept = now - worker.run.suspendedSince
+    if isShadow(index) {
+      let text = "would have been hibernated: suspended for \(slept.spoken)"
+      return note(index, .hibernation, text)
+    }
+    hibernate(index, .suspendedFor(slept))
+  }
+
+  private mutating func hibernateOnRequest(_ index: Int) {
+    guard let goal = workers[index].goal else { return }
+    switch workers[index].obstacle(to: .request, at: now) {
+    case nil: hibernate(index, goal.cause)
+    case .measuring?: break
+    case .some(let obstacle):
+      concludeGoal(index, .refused, "\(workers[index].id) stays suspended: \(obstacle.sentence)")
+    }
+  }
+
+  mutating func hibernate(_ index: Int, _ cause: Cause) {
+    move(index, to: .hibernating, cause)
+    emit(.hibernate(workers[index].id))
+  }
+
+  mutating func recordHibernated(_ index: Int, _ result: HibernationResult) {
+    guard workers[index].state == .hibernating else { return }
+    workers[index].run.hibernation.footprintBefore = result.footprintBefore
+    workers[index].run.hibernation.imageSize = result.imageSize
+    workers[index].run.hibernation.lastFailure = nil
+    recordFootprint(index, result.footprintAfter)
+    move(index, to: .hibernated, workers[index].cause)
+    if workers[index].goal?.destination == .hibernated {
+      let text = """
+        \(workers[index].id) is hibernated: from \(result.footprintBefore) to \
+        \(result.footprintAfter), in an image of \(result.imageSize), in \(result.duration.spoken)
+        """
+      concludeGoal(index, .done, text)
+    }
+  }
+
+  mutating func recordHibernateFailed(_ index: Int, _ why: String, permanent: Bool) {
+    guard workers[index].state == .hibernating else { return }
+    workers[index].run.hibernation.failures += 1
+    workers[index].run.hibernation.lastFailure = why
+    let failures = workers[index].run.hibernation.failures
+    workers[index].run.hibernation.retryAt = now + HibernationHistory.backOff(after: failures)
+    if permanent { workers[index].run.hibernation.permanentRefusal = why }
+    move(index, to: .suspended, .failed(why))
+    if workers[index].goal?.destination == .hibernated {
+      failGoal(index, "\(workers[index].id) could not be hibernated: \(why)")
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import Policy
+
+/// The terminations for memory that one report will tell of. The picture is taken before the
+/// first, and the report written when it is over: while memory is short there is no time to.
+struct JetsamBurst: Sendable {
+  var report: JetsamReport
+  var victims: [WorkerID: Victim] = [:]
+
+  struct Victim: Sendable {
+    var why: String
+    var isGone = false
+  }
+
+  mutating func noteGone(_ worker: WorkerID) { victims[worker]?.isGone = true }
+
+  func finished(availableAfter: ByteCount) -> JetsamReport {
+    var report = report
+    report.availableAfter = availableAfter
+    for place in report.entries.indices {
+      guard let victim = victims[report.entries[place].worker] else { continue }
+      report.entries[place].victimBecause = victim.why
+      report.entries[place].gaveBack = victim.isGone ? report.entries[place].footprint : nil
+    }
+    return report
+  }
+}
+
+extension Engine {
+  mutating func openBurst(at level: PressureLevel) {
+    guard climb.burst == nil else { return }
+    let order = ranked(workers.indices.filter { workers[$0].state.isAlive })
+    let largest = order.max { workers[$0].footprint < workers[$1].footprint }
+    climb.burst = JetsamBurst(
+      report: JetsamReport(
+        at: now, level: level, why: gauge.why, budget: budget, availableBefore: available,
+        availableAfter: available, largest: largest.map { workers[$0].id },
+        entries: order.map { entry(workers[$0]) }))
+  }
+
+  private func entry(_ worker: WorkerRecord) -> JetsamReport.Entry {
+    JetsamReport.Entry(
+      worker: worker.id, state: worker.state, band: worker.band, footprint: worker.footprint,
+      peakFootprint: worker.run.peakFootprint, sinceUse: now - lastUse(of: worker))
+  }
+
+  /// Over when the level has fallen, or when the ladder has nothing left to give at it.
+  mutating func closeBurst(nothingLeft: Bool) {
+    guard let burst = climb.burst, nothingLeft || gauge.level < burst.report.level else { return }
+    climb.burst = nil
+    emit(.report(burst.finished(availableAfter: available)))
+  }
+}

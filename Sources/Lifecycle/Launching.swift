@@ -1,0 +1,93 @@
+import Policy
+
+// terminated → launching → foreground, and the watchdog of the way.
+
+extension Engine {
+  mutating func launch(_ index: Int, for request: Request.ID?) {
+    workers[index].run = Run()
+    workers[index].run.launchAskedAt = now
+    workers[index].goal = nil
+    if let request { workers[index].starts.append(request) }
+    move(index, to: .launching, .requested(.start))
+    emit(.launch(workers[index].id))
+  }
+
+  mutating func recordLaunched(_ index: Int) {
+    guard workers[index].state == .launching else { return }
+    workers[index].run.isSpawned = true
+  }
+
+  mutating func recordReady(_ index: Int) {
+    guard workers[index].state == .launching else { return }
+    workers[index].run.isSpawned = true
+    if workers[index].profile.announcesReadiness {
+      workers[index].launchCost = now - workers[index].run.launchAskedAt
+    }
+    becomeReady(index, .becameReady)
+  }
+
+  mutating func recordLaunchFailed(_ index: Int, _ why: String) {
+    guard workers[index].state == .launching else { return }
+    move(index, to: .terminated, .failed(why))
+    concludeRun(index, "\(workers[index].id) could not be launched: \(why)")
+  }
+
+  /// A worker that was asked to end meanwhile isn't brought to the front for that, and one that
+  /// was asked to sleep goes straight to the background.
+  private mutating func becomeReady(_ index: Int, _ cause: Cause) {
+    let goal = workers[index].goal
+    if let goal, goal.destination.isEnd { return }
+    answerStarts(index, .done, "\(workers[index].id) is running")
+    workers[index].lastUsed = now
+    emit(.measure(workers[index].id))
+    if let goal, goal.destination != .foreground {
+      leaveForFar(index, goal.cause)
+    } else {
+      enterForeground(index, goal?.cause ?? cause)
+    }
+  }
+
+  mutating func advanceLaunching(_ index: Int) {
+    let worker = workers[index]
+    guard worker.run.isSpawned else { return }
+    if let goal = worker.goal, goal.destination.isEnd {
+      beginEnding(index, goal.cause, gracefully: true)
+    } else if !worker.profile.announcesReadiness {
+      becomeReady(index, .launched)
+    } else if worker.run.missedReadiness {
+      failWaiting(index, "\(worker.id) is launched, but not ready yet")
+    } else if let deadline = worker.readinessDeadline, now >= deadline {
+      missReadiness(index)
+    }
+  }
+
+  /// Nobody waits for a readiness that may never come.
+  private mutating func failWaiting(_ index: Int, _ text: String) {
+    answerStarts(index, .failed, text)
+    failGoal(index, text)
+  }
+
+  private mutating func missReadiness(_ index: Int) {
+    workers[index].run.missedReadiness = true
+    let limit = workers[index].policy.watchdog.launch.spoken
+    let name = workers[index].id
+    let cause = Cause.watchdog("it was not ready within watchdog.launch, \(limit)")
+    let sentence = "\(name) was not ready within \(limit)"
+    let mayEnd = workers[index].policy.watchdog.onMiss == .terminate
+    let isEnded = mayEnd && !isShadow(index)
+    let text = "\(sentence), and is \(isEnded ? "terminated" : "left running")"
+    failWaiting(index, text)
+    if isEnded { return beginEnding(index, cause, gracefully: true) }
+    if mayEnd {
+      emit(.wouldHave(name, "\(name) would have been terminated: \(cause.sentence)"))
+    }
+    move(index, to: .launching, cause)
+  }
+}
+
+extension WorkerRecord {
+  var readinessDeadline: Instant? {
+    guard state == .launching, profile.announcesReadiness, !run.missedReadiness else { return nil }
+    return run.launchAskedAt + policy.watchdog.launch
+  }
+}

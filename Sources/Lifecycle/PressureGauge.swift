@@ -1,0 +1,76 @@
+import Policy
+
+/// The pressure level, with hysteresis: it rises when a condition has held for `sustained_for`,
+/// and falls, to what holds then, when all of its conditions have been gone for `clear_after`.
+struct PressureGauge: Sendable {
+  private(set) var level = PressureLevel.normal
+  /// What holds at this moment, without hysteresis.
+  private(set) var holding = PressureLevel.normal
+  private(set) var why = ""
+  /// Counts the times that the level fell back to normal.
+  private(set) var episode = 0
+  /// Per level: since when it, or a higher one, has held without a break.
+  private var heldSince: [PressureLevel: Instant] = [:]
+  private var goneSince: Instant?
+
+  struct Change: Equatable {
+    var from: PressureLevel
+    var to: PressureLevel
+  }
+
+  mutating func update(
+    holding: PressureLevel, why: String, rules: PressureRules, at now: Instant
+  ) -> Change? {
+    self.holding = holding
+    self.why = why
+    for level in PressureLevel.allCases where level > .normal {
+      heldSince[level] = holding >= level ? heldSince[level] ?? now : nil
+    }
+    goneSince = holding < level ? goneSince ?? now : nil
+    return rise(rules, now) ?? fall(rules, now)
+  }
+
+  private mutating func rise(_ rules: PressureRules, _ now: Instant) -> Change? {
+    let reached = PressureLevel.allCases.last { level in
+      heldSince[level].map { now >= $0 + rules.sustainedFor } ?? false
+    }
+    guard let reached, reached > level else { return nil }
+    return set(reached)
+  }
+
+  private mutating func fall(_ rules: PressureRules, _ now: Instant) -> Change? {
+    guard let goneSince, now >= goneSince + rules.clearAfter else { return nil }
+    return set(holding)
+  }
+
+  private mutating func set(_ new: PressureLevel) -> Change {
+    defer {
+      level = new
+      goneSince = nil
+      if new == .normal { episode += 1 }
+    }
+    return Change(from: level, to: new)
+  }
+
+  /// When time alone may change the level.
+  func deadlines(_ rules: PressureRules) -> [Instant] {
+    let rises = PressureLevel.allCases.compactMap { candidate in
+      candidate > level ? heldSince[candidate].map { $0 + rules.sustainedFor } : nil
+    }
+    return rises + [goneSince.map { $0 + rules.clearAfter }].compactMap { $0 }
+  }
+}
+
+extension Engine {
+  mutating func updatePressure() {
+    let (holding, why) = holdingLevel()
+    let change = gauge.update(holding: holding, why: why, rules: policy.pressure, at: now)
+    guard let change else { return }
+    if change.to == .normal { climb.shadowFreed = .zero }
+    let gone = policy.pressure.clearAfter.spoken
+    let fell = "what raised it has been gone for \(gone); \(why)"
+    emit(
+      .pressureChanged(
+        from: change.from, to: change.to, why: change.to > change.from ? why : fell))
+  }
+}

@@ -1,0 +1,98 @@
+import Policy
+
+// An event changes facts here; what follows from them is decided in `advance`.
+
+extension Engine {
+  mutating func record(_ event: Event) {
+    switch event {
+    case .added(let worker, let profile): add(worker, profile)
+    case .request(let request): accept(request)
+    case .memory(let reading): recordReading(reading)
+    case .stalled(let level): recordStall(level)
+    case .deadline: break
+    case .adopted(let worker, let profile, let state): adopt(worker, profile, in: state)
+    default:
+      // Everything else is about a worker that we know, or news of one that is forgotten.
+      guard let worker = event.subject, let index = index(of: worker) else { return }
+      record(event, about: index)
+    }
+  }
+
+  private mutating func record(_ event: Event, about index: Int) {
+    switch event {
+    case .profileChanged(_, let profile): workers[index].profile = profile
+    case .removed: workers[index].forgetWhenGone = true
+    case .launched: recordLaunched(index)
+    case .launchFailed(_, let why): recordLaunchFailed(index, why)
+    case .ready: recordReady(index)
+    case .shedAnswered: recordShedAnswered(index)
+    case .shedFinished(_, let before, let after): recordShedFinished(index, before, after)
+    case .suspended: recordSuspended(index)
+    case .suspendFailed(_, let why): recordSuspendFailed(index, why)
+    case .hibernated(_, let result): recordHibernated(index, result)
+    case .hibernateFailed(_, let why, let permanent):
+      recordHibernateFailed(index, why, permanent: permanent)
+    case .resumed(_, let cost): recordResumed(index, cost)
+    case .resumeFailed(_, let why, let intact): recordResumeFailed(index, why, intact: intact)
+    case .exited(_, let status): recordExited(index, status)
+    case .footprint(_, let footprint): recordFootprint(index, footprint)
+    case .taskBegan(_, let task, let limit): recordTaskBegan(index, task, limit)
+    case .taskEnded(_, let task): workers[index].run.tasks.removeAll { $0.name == task }
+    case .activity: recordActivity(index)
+    case .wakeNeeded(_, let why): recordWakeNeeded(index, why)
+    case .added, .adopted, .request, .memory, .stalled, .deadline: break
+    }
+  }
+
+  private mutating func add(_ worker: WorkerID, _ profile: WorkerProfile) {
+    if let index = index(of: worker) {
+      workers[index].profile = profile
+      workers[index].forgetWhenGone = false
+    } else {
+      let record = WorkerRecord(id: worker, profile: profile, at: now)
+      workers.insert(record, at: insertionPoint(of: worker))
+    }
+  }
+
+  /// Only states in which an earlier daemon can have left a worker at rest are taken.
+  private mutating func adopt(
+    _ worker: WorkerID, _ profile: WorkerProfile, in state: WorkerState
+  ) {
+    add(worker, profile)
+    guard let index = index(of: worker), workers[index].state == .terminated,
+      state == .background || state == .suspended || state == .hibernated
+    else { return }
+    workers[index].run = Run()
+    workers[index].run.isSpawned = true
+    workers[index].run.suspendedSince = now
+    workers[index].lastUsed = now
+    move(index, to: state, .adopted)
+    emit(.measure(worker))
+  }
+
+  mutating func recordFootprint(_ index: Int, _ footprint: ByteCount) {
+    guard workers[index].state.isAlive else { return }
+    workers[index].run.footprint = footprint
+    workers[index].run.peakFootprint = max(workers[index].run.peakFootprint, footprint)
+    if workers[index].state == .suspended { workers[index].run.isMeasuredAsleep = true }
+  }
+}
+
+extension Event {
+  /// The worker that an outcome or a signal is about.
+  var subject: WorkerID? {
+    switch self {
+    case .added(let worker, _), .profileChanged(let worker, _), .removed(let worker),
+      .adopted(let worker, _, _), .launched(let worker), .launchFailed(let worker, _),
+      .ready(let worker), .shedAnswered(let worker), .shedFinished(let worker, _, _),
+      .suspended(let worker), .suspendFailed(let worker, _), .hibernated(let worker, _),
+      .hibernateFailed(let worker, _, _), .resumed(let worker, _),
+      .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
+      .taskBegan(let worker, _, _), .taskEnded(let worker, _), .activity(let worker),
+      .wakeNeeded(let worker, _):
+      worker
+    case .request(let request): request.worker
+    case .memory, .stalled, .deadline: nil
+    }
+  }
+}

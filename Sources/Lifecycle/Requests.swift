@@ -1,0 +1,134 @@
+import Policy
+
+// A request sets a goal; `advance` walks there. The goal of a later request replaces that of an
+// earlier one, which is answered then: every request gets exactly one answer.
+
+extension Engine {
+  mutating func accept(_ request: Request) {
+    guard let index = index(of: request.worker) else {
+      let text = "there is no worker named \(request.worker)"
+      return emit(.answer(request.id, Answer(.unknownWorker, text)))
+    }
+    if request.verb == .start { return acceptStart(index, request) }
+    if workers[index].state == .terminated {
+      let name = request.worker
+      return refuse(request, "\(name) is not running; start it with `dormouse start \(name)`")
+    }
+    if request.verb == .warn { return acceptWarn(index, request) }
+    guard let destination = request.verb.destination else { return }
+    if workers[index].state == .terminating {
+      return acceptWhileTerminating(index, request, destination)
+    }
+    if request.verb == .hibernate, let why = workers[index].refusalInAdvance {
+      return refuse(request, "\(request.worker) can't be hibernated: \(why)")
+    }
+    pursue(index, destination, request)
+    if request.verb == .wake, workers[index].state.runs {
+      concludeGoal(index, .done, "\(request.worker) is running already")
+    }
+  }
+
+  private mutating func pursue(
+    _ index: Int, _ destination: Goal.Destination, _ request: Request
+  ) {
+    workers[index].run.retryResumeAt = nil
+    if workers[index].goal?.destination == destination {
+      workers[index].goal?.requests.append(request.id)
+      return
+    }
+    overtakeGoal(index, by: request.verb)
+    if destination.isEnd { overtakeStarts(index, by: request.verb) }
+    workers[index].goal = Goal(
+      destination: destination, cause: .requested(request.verb), requests: [request.id])
+  }
+
+  private mutating func acceptStart(_ index: Int, _ request: Request) {
+    let name = request.worker
+    switch workers[index].state {
+    case .terminated: launch(index, for: request.id)
+    case .terminating where workers[index].run.ending?.hasGivenUp == true:
+      emit(.answer(request.id, Answer(.failed, "\(name) still hasn't died")))
+    case .launching, .terminating:
+      if workers[index].state == .launching { overtakeEnd(index, by: .start) }
+      workers[index].starts.append(request.id)
+    default:
+      overtakeEnd(index, by: .start)
+      let text = "\(name) is running already; it is \(workers[index].state.spoken)"
+      emit(.answer(request.id, Answer(.done, text)))
+    }
+  }
+
+  private mutating func acceptWarn(_ index: Int, _ request: Request) {
+    let worker = workers[index]
+    guard worker.state == .foreground || worker.state == .background else {
+      return refuse(
+        request, "\(worker.id) is \(worker.state.spoken), and can't give anything back now")
+    }
+    guard worker.profile.canShed else {
+      return refuse(request, "\(worker.id) has no channel on which it could be warned")
+    }
+    workers[index].warns.append(request.id)
+    if worker.run.shed?.kind != .memoryWarning { workers[index].run.owesWarning = true }
+  }
+
+  /// The end can't be called off any more, but it can be waited for.
+  private mutating func acceptWhileTerminating(
+    _ index: Int, _ request: Request, _ destination: Goal.Destination
+  ) {
+    guard destination.isEnd else {
+      return refuse(request, "\(request.worker) is being terminated")
+    }
+    overtakeStarts(index, by: request.verb)
+    if workers[index].goal?.destination.isEnd == true {
+      workers[index].goal?.requests.append(request.id)
+    } else {
+      overtakeGoal(index, by: request.verb)
+      workers[index].goal = Goal(
+        destination: destination, cause: .requested(request.verb), requests: [request.id])
+    }
+    killAgain(index)
+  }
+
+  private mutating func overtakeGoal(_ index: Int, by verb: Request.Verb) {
+    concludeGoal(index, .refused, "overtaken by `\(verb.rawValue)`")
+  }
+
+  private mutating func overtakeEnd(_ index: Int, by verb: Request.Verb) {
+    guard workers[index].goal?.destination.isEnd == true else { return }
+    overtakeGoal(index, by: verb)
+  }
+
+  private mutating func overtakeStarts(_ index: Int, by verb: Request.Verb) {
+    answerStarts(index, .refused, "overtaken by `\(verb.rawValue)`")
+  }
+
+  private mutating func refuse(_ request: Request, _ text: String) {
+    emit(.answer(request.id, Answer(.refused, text)))
+  }
+}
+
+extension Request.Verb {
+  /// `nil` for the verbs that ask for no state.
+  var destination: Goal.Destination? {
+    switch self {
+    case .start, .warn: nil
+    case .stop: .stopped
+    case .terminate: .terminated
+    case .foreground: .foreground
+    case .background, .wake: .background
+    case .suspend: .suspended
+    case .hibernate: .hibernated
+    }
+  }
+}
+
+extension WorkerRecord {
+  /// What speaks against hibernating it whatever its footprint will be.
+  fileprivate var refusalInAdvance: String? {
+    guard state != .hibernated, state != .hibernating else { return nil }
+    if !policy.hibernate.enabled { return HibernationObstacle.disabled.sentence }
+    return run.hibernation.permanentRefusal.map {
+      HibernationObstacle.refusedForGood($0).sentence
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import Policy
+
+// The engine's decisions in words.
+
+extension Cause {
+  /// A clause that can follow "because" or a colon: `a person asked for it (suspend)`.
+  public var sentence: String {
+    switch self {
+    case .added: "it has not been started yet"
+    case .requested(let verb): "it was asked for (\(verb.rawValue))"
+    case .launched: "it was launched"
+    case .becameReady: "it became ready"
+    case .displaced(let other): "\(other) took the foreground"
+    case .idle(let time): "it was idle for \(time.spoken)"
+    case .active: "it became active"
+    case .graceOver: "its grace in the background was over"
+    case .wakeNeeded(let why): "something waited for it: \(why)"
+    case .suspendedFor(let time): "it had been suspended for \(time.spoken)"
+    case .pressure(let level): "the pressure on memory was \(level.name)"
+    case .watchdog(let why): why
+    case .exited(let status): status.sentence
+    case .failed(let why): "the attempt failed: \(why)"
+    case .adopted: "an earlier daemon left it running"
+    case .succeeded: "it succeeded"
+    }
+  }
+
+  /// The same with its subject: `web: it was launched`.
+  public func sentence(worker: WorkerID) -> String { "\(worker): \(sentence)" }
+
+  var isRequest: Bool {
+    if case .requested = self { true } else { false }
+  }
+}
+
+extension ExitStatus {
+  public var sentence: String {
+    switch self {
+    case .exited(let code): "it exited with status \(code)"
+    case .signaled(let signal): "signal \(signal) ended it"
+    case .unknown: "it ended, and how isn't known"
+    }
+  }
+}
+
+extension ShedRecord {
+  /// `gave back 3.1 MB (from 20 MB to 16.9 MB)`.
+  public var sentence: String {
+    let silence = answered ? "" : ", and did not answer in time"
+    let span = "(from \(before) to \(after))"
+    return after < before
+      ? "gave back \(before - after) \(span)\(silence)" : "gave nothing back \(span)\(silence)"
+  }
+}
+
+extension WorkerState {
+  /// To follow "it is".
+  public var spoken: String {
+    switch self {
+    case .foreground: "in the foreground"
+    case .background: "in the background"
+    case .suspending: "being suspended"
+    case .hibernating: "being hibernated"
+    case .resuming: "being resumed"
+    case .terminating: "being terminated"
+    case .launching, .suspended, .hibernated, .terminated: rawValue
+    }
+  }
+}
+
+extension PressureCondition.Amount {
+  var spoken: String {
+    switch self {
+    case .percent(let share): "\(share.spokenPercent)"
+    case .bytes(let count): "\(count)"
+    }
+  }
+}
+
+extension Double {
+  /// `15%`, `12.5%`.
+  var spokenPercent: String {
+    let tenths = Int64((self * 10).rounded())
+    return tenths % 10 == 0 ? "\(tenths / 10)%" : "\(tenths / 10).\(tenths % 10)%"
+  }
+}
+
+extension Duration {
+  /// For people: `850 µs`, `120 ms`, `1.5 s`, `30 s`, `10 min`, `2 h`.
+  public var spoken: String {
+    let count = wholeNanoseconds
+    func text(_ unit: Int64, _ name: String) -> String {
+      let tenths = (Double(count) / Double(unit) * 10).rounded()
+      let whole = Int64(tenths / 10)
+      let rest = Int64(tenths.truncatingRemainder(dividingBy: 10)).magnitude
+      return rest == 0 || whole >= 10 ? "\(whole) \(name)" : "\(whole).\(rest) \(name)"
+    }
+    switch count.magnitude {
+    case 0: return "0 s"
+    case ..<1_000_000: return text(1_000, "µs")
+    case ..<1_000_000_000: return text(1_000_000, "ms")
+    case ..<120_000_000_000: return text(1_000_000_000, "s")
+    case ..<7_200_000_000_000: return text(60_000_000_000, "min")
+    default: return text(3_600_000_000_000, "h")
+    }
+  }
+}

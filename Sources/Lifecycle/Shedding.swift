@@ -1,0 +1,69 @@
+import Policy
+
+// One shed request at a time: asked → (answer or deadline) → finishing → measured.
+
+struct ShedInFlight: Sendable {
+  var kind: Directive.ShedKind
+  var askedAt: Instant
+  var until: Instant
+  var isAnswered = false
+  /// `finishShed` is out.
+  var isFinishing = false
+}
+
+extension Engine {
+  mutating func advanceShed(_ index: Int) {
+    let worker = workers[index]
+    guard worker.state == .foreground || worker.state == .background else { return }
+    if let shed = worker.run.shed {
+      if !shed.isFinishing, now >= shed.until { finishShed(index) }
+    } else if worker.run.owesBackgroundShed {
+      workers[index].run.owesBackgroundShed = false
+      ask(index, .didEnterBackground)
+    } else if worker.run.owesWarning {
+      workers[index].run.owesWarning = false
+      ask(index, .memoryWarning)
+    }
+  }
+
+  private mutating func ask(_ index: Int, _ kind: Directive.ShedKind) {
+    let until = now + workers[index].policy.background.shedDeadline
+    workers[index].run.shed = ShedInFlight(kind: kind, askedAt: now, until: until)
+    emit(.shed(workers[index].id, kind, until: until))
+  }
+
+  private mutating func finishShed(_ index: Int) {
+    workers[index].run.shed?.isFinishing = true
+    emit(.finishShed(workers[index].id))
+  }
+
+  /// An answer after the deadline belongs to a request that is being finished, and is no answer.
+  mutating func recordShedAnswered(_ index: Int) {
+    guard let shed = workers[index].run.shed, !shed.isFinishing else { return }
+    workers[index].run.shed?.isAnswered = true
+    finishShed(index)
+  }
+
+  mutating func recordShedFinished(_ index: Int, _ before: ByteCount, _ after: ByteCount) {
+    recordFootprint(index, after)
+    guard let shed = workers[index].run.shed, shed.isFinishing else { return }
+    workers[index].run.shed = nil
+    workers[index].lastShed = ShedRecord(
+      kind: shed.kind, at: now, before: before, after: after, answered: shed.isAnswered)
+    guard shed.kind == .memoryWarning else { return }
+    let text = workers[index].lastShed?.sentence ?? ""
+    for request in workers[index].warns {
+      emit(.answer(request, Answer(.done, "\(workers[index].id) \(text)")))
+    }
+    workers[index].warns = []
+  }
+}
+
+extension WorkerRecord {
+  var isShedding: Bool { run.shed != nil || run.owesBackgroundShed || run.owesWarning }
+
+  var shedDeadline: Instant? {
+    guard let shed = run.shed, !shed.isFinishing else { return nil }
+    return shed.until
+  }
+}

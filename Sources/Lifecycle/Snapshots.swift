@@ -1,0 +1,30 @@
+import Policy
+
+extension Engine {
+  /// `nil`: there is no such worker.
+  public func state(of worker: WorkerID) -> WorkerState? {
+    index(of: worker).map { workers[$0].state }
+  }
+
+  /// `now`: when the question is asked, for sentences that count time; `nil`: as of the last event.
+  public func snapshot(of worker: WorkerID, at now: Instant? = nil) -> WorkerSnapshot? {
+    index(of: worker).map { snapshot(workers[$0], at: max(self.now, now ?? self.now)) }
+  }
+
+  /// All workers, by name.
+  public func snapshots(at now: Instant? = nil) -> [WorkerSnapshot] {
+    workers.map { snapshot($0, at: max(self.now, now ?? self.now)) }
+  }
+
+  private func snapshot(_ worker: WorkerRecord, at now: Instant) -> WorkerSnapshot {
+    let isShadow = policy.mode == .shadow || worker.policy.mode == .shadow
+    return WorkerSnapshot(
+      worker: worker.id, state: worker.state, band: worker.band, profile: worker.profile,
+      footprint: worker.footprint, peakFootprint: worker.run.peakFootprint, since: worker.since,
+      lastUsed: worker.state == .foreground ? now : worker.lastUsed, cause: worker.cause,
+      hibernationVerdict: worker.hibernationVerdict(at: now, isShadow: isShadow),
+      imageSize: worker.state == .hibernated ? worker.run.hibernation.imageSize : nil,
+      launchCost: worker.launchCost, resumeCost: worker.resumeCost, lastExit: worker.lastExit,
+      tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed)
+  }
+}

@@ -1,0 +1,66 @@
+import Policy
+
+// background → suspending → suspended.
+
+extension Engine {
+  mutating func advanceBackground(_ index: Int) {
+    expireTasks(index)
+    switch workers[index].goal?.destination {
+    case .foreground?: enterForeground(index, workers[index].goal?.cause ?? .active)
+    case .background?: arrive(index)
+    case .stopped?, .terminated?:
+      beginEnding(index, workers[index].goal?.cause ?? .active, gracefully: true)
+    case .suspended?, .hibernated?, nil: considerSuspension(index)
+    }
+  }
+
+  /// A request skips the grace, but neither the shedding nor open tasks: nobody can shed or
+  /// finish anything afterwards.
+  private mutating func considerSuspension(_ index: Int) {
+    let worker = workers[index]
+    guard !worker.isShedding, worker.run.tasks.isEmpty else { return }
+    if let goal = worker.goal { return suspend(index, goal.cause) }
+    guard let graceOver = worker.graceOver, now >= graceOver else { return }
+    if isShadow(index) {
+      let time = (now - worker.since).spoken
+      return note(index, .suspension, "would have been suspended: in the background for \(time)")
+    }
+    suspend(index, .graceOver)
+  }
+
+  private mutating func suspend(_ index: Int, _ cause: Cause) {
+    move(index, to: .suspending, cause)
+    emit(.suspend(workers[index].id))
+  }
+
+  mutating func recordSuspended(_ index: Int) {
+    guard workers[index].state == .suspending else { return }
+    workers[index].run.suspendedSince = now
+    workers[index].run.isMeasuredAsleep = false
+    workers[index].run.retrySuspensionAt = nil
+    move(index, to: .suspended, workers[index].cause)
+    emit(.measure(workers[index].id))
+  }
+
+  mutating func recordSuspendFailed(_ index: Int, _ why: String) {
+    guard workers[index].state == .suspending else { return }
+    let wait = max(workers[index].policy.background.suspendAfter ?? .zero, .seconds(1))
+    workers[index].run.retrySuspensionAt = now + wait
+    // It never slept, so there is nothing to be woken from.
+    workers[index].run.wakeNeeded = nil
+    move(index, to: .background, .failed(why))
+    if let goal = workers[index].goal,
+      goal.destination == .suspended || goal.destination == .hibernated
+    {
+      failGoal(index, "\(workers[index].id) could not be suspended: \(why)")
+    }
+  }
+}
+
+extension WorkerRecord {
+  /// When the policy alone would suspend it; `nil`: never, or not in this state.
+  var graceOver: Instant? {
+    guard state == .background, let grace = policy.background.suspendAfter else { return nil }
+    return max(since + grace, run.retrySuspensionAt ?? since)
+  }
+}

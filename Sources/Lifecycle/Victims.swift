@@ -1,0 +1,95 @@
+import Policy
+
+// `terminate suspended|background|foreground`: one at a time, in the order of termination.
+
+extension Engine {
+  /// Less isn't worth a worker's life. A hibernated one usually holds less.
+  static let leastYield = ByteCount.kilobytes(256)
+
+  mutating func terminateFirst(
+    of victims: Ladder.Rung.Victims, _ level: PressureLevel
+  ) -> Climb.Outcome {
+    let candidates = ranked(
+      workers.indices.filter {
+        workers[$0].belongs(to: victims) && workers[$0].footprint >= Self.leastYield
+      })
+    if victims == .foreground, !candidates.isEmpty, othersMayStillGive(at: level) {
+      return .waiting
+    }
+    for (place, index) in candidates.enumerated() {
+      let why = reason(for: place, among: candidates, victims)
+      if isShadow(index) {
+        if noteShadowTermination(index, why) { return .acted }
+        continue
+      }
+      openBurst(at: level)
+      climb.burst?.victims[workers[index].id] = JetsamBurst.Victim(why: why)
+      terminateForMemory(index, level)
+      return .acted
+    }
+    return .nothingLeft
+  }
+
+  private mutating func terminateForMemory(_ index: Int, _ level: PressureLevel) {
+    beginEnding(index, .pressure(level), gracefully: workers[index].state != .hibernated)
+    let until = workers[index].run.ending?.giveUpAt ?? now + Climb.patience
+    climb.step = .terminating(workers[index].id, until: until)
+  }
+
+  /// Somebody between two states will soon be where a cheaper rung finds it.
+  private func othersMayStillGive(at level: PressureLevel) -> Bool {
+    let hasCheaperRung = policy.ladder[level].contains {
+      $0 == .hibernate || $0 == .terminate(.suspended) || $0 == .terminate(.background)
+    }
+    return workers.contains { worker in
+      guard worker.footprint >= Self.leastYield else { return false }
+      if worker.isInTransit { return hasCheaperRung && now < worker.since + Climb.patience }
+      return worker.state == .terminating && worker.run.ending?.hasGivenUp == false
+    }
+  }
+
+  private func reason(
+    for place: Int, among candidates: [Int], _ victims: Ladder.Rung.Victims
+  ) -> String {
+    let worker = workers[candidates[place]]
+    guard place + 1 < candidates.count else {
+      return "the last one (\(worker.footprint)) among \(victims.spoken)"
+    }
+    let next = workers[candidates[place + 1]]
+    var grounds: [String] = []
+    for criterion in policy.terminate.order {
+      grounds.append(ground(worker, criterion))
+      if compare(worker, next, by: criterion) != 0 { break }
+    }
+    return "\(grounds.joined(separator: " and ")) among \(victims.spoken)"
+  }
+
+  private func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
+    switch criterion {
+    case .band: "lowest band (\(worker.band))"
+    case .footprint: "the biggest footprint (\(worker.footprint))"
+    case .recency: "the longest unused (\((now - lastUse(of: worker)).spoken))"
+    case .relaunchCost: "the cheapest relaunch (\((worker.launchCost ?? .zero).spoken))"
+    }
+  }
+}
+
+extension WorkerRecord {
+  fileprivate func belongs(to victims: Ladder.Rung.Victims) -> Bool {
+    switch victims {
+    case .suspended: state == .suspended || state == .hibernated
+    case .background: state == .background
+    case .foreground: state == .foreground || (state == .launching && run.isSpawned)
+    }
+  }
+}
+
+extension Ladder.Rung.Victims {
+  fileprivate var spoken: String {
+    switch self {
+    case .suspended: "the suspended"
+    case .background: "those in the background"
+    case .foreground: "those in the foreground"
+    }
+  }
+}

@@ -1,0 +1,88 @@
+import Policy
+
+// suspended, hibernated → resuming → background or foreground.
+
+extension Engine {
+  /// Remembered while it sleeps or falls asleep; a worker that runs sees for itself.
+  mutating func recordWakeNeeded(_ index: Int, _ why: String) {
+    switch workers[index].state {
+    case .suspending, .suspended, .hibernating, .hibernated:
+      workers[index].run.wakeNeeded = why
+    default: break
+    }
+  }
+
+  /// What waits for a sleeping worker becomes its goal as soon as no request is under way.
+  mutating func adoptWake(_ index: Int) {
+    guard workers[index].goal == nil, let why = workers[index].run.wakeNeeded else { return }
+    workers[index].run.wakeNeeded = nil
+    let toFront = workers[index].policy.foreground.by == .activity
+    workers[index].goal = Goal(
+      destination: toFront ? .foreground : .background, cause: .wakeNeeded(why), requests: [])
+  }
+
+  mutating func advanceHibernated(_ index: Int) {
+    adoptWake(index)
+    switch workers[index].goal?.destination {
+    case .foreground?, .background?, .stopped?: resume(index)
+    case .suspended?, .hibernated?: arrive(index)
+    case .terminated?:
+      // It can't run without its memory, so there is no use in asking it to end.
+      beginEnding(index, workers[index].goal?.cause ?? .active, gracefully: false)
+    case nil: break
+    }
+  }
+
+  mutating func resume(_ index: Int) {
+    if let retryAt = workers[index].run.retryResumeAt, now < retryAt { return }
+    workers[index].run.wakeNeeded = nil
+    move(index, to: .resuming, workers[index].goal?.cause ?? .active)
+    emit(.resume(workers[index].id))
+  }
+
+  mutating func recordResumed(_ index: Int, _ cost: Duration) {
+    guard workers[index].state == .resuming else { return }
+    if workers[index].origin == .hibernated { learnResume(index, cost) }
+    workers[index].lastUsed = now
+    workers[index].run.retryResumeAt = nil
+    workers[index].run.failedResumes = 0
+    workers[index].run.lastActivity = nil
+    let cause = workers[index].cause
+    if workers[index].goal?.destination == .foreground {
+      enterForeground(index, cause)
+    } else {
+      move(index, to: .background, cause)
+    }
+  }
+
+  private mutating func learnResume(_ index: Int, _ cost: Duration) {
+    workers[index].resumeCost = cost
+    workers[index].run.hibernation.lastResume = now
+    workers[index].run.hibernation.failures = 0
+    workers[index].run.hibernation.retryAt = nil
+    workers[index].run.hibernation.imageSize = nil
+    if let before = workers[index].run.hibernation.footprintBefore {
+      recordFootprint(index, before)
+    }
+    emit(.measure(workers[index].id))
+  }
+
+  mutating func recordResumeFailed(_ index: Int, _ why: String, intact: Bool) {
+    guard workers[index].state == .resuming else { return }
+    let name = workers[index].id
+    guard intact else {
+      let sentence = "its memory could not be proven after resuming failed: \(why)"
+      failGoal(index, "\(name) is ended, \(sentence)")
+      return beginEnding(index, .failed(sentence), gracefully: false)
+    }
+    let goal = workers[index].goal
+    move(index, to: workers[index].origin, .failed(why))
+    workers[index].run.failedResumes += 1
+    failGoal(index, "\(name) could not be resumed: \(why)")
+    // Nobody but the engine will try again for what waits at its sockets: 1 s, doubling.
+    guard let goal, case .wakeNeeded = goal.cause else { return }
+    let shift = min(workers[index].run.failedResumes - 1, 6)
+    workers[index].run.retryResumeAt = now + .seconds(1 << shift)
+    workers[index].goal = Goal(destination: goal.destination, cause: goal.cause, requests: [])
+  }
+}

@@ -1,0 +1,101 @@
+import Policy
+
+/// All that the engine knows of one worker.
+struct WorkerRecord: Sendable {
+  let id: WorkerID
+  var profile: WorkerProfile
+  var state = WorkerState.terminated
+  /// The state before this one; what a transition comes from.
+  var origin = WorkerState.terminated
+  var since: Instant
+  var cause: Cause
+  var lastUsed: Instant
+  /// Where it was asked to go. `nil`: the policy alone decides.
+  var goal: Goal?
+  /// Requests to start it, which wait for readiness.
+  var starts: [Request.ID] = []
+  /// Requests for a memory warning, which wait for its result.
+  var warns: [Request.ID] = []
+  /// What shadow mode has already told in this state.
+  var notes: ShadowNotes = []
+  var run = Run()
+
+  // Learned, and kept over relaunches.
+  var launchCost: Duration?
+  var resumeCost: Duration?
+  var lastExit: ExitStatus?
+  var lastShed: ShedRecord?
+
+  /// The episode of pressure in which it was last warned, or would have been terminated.
+  var warnedIn: Int?
+  var sparedIn: Int?
+  /// `removed` came while it was alive.
+  var forgetWhenGone = false
+
+  init(id: WorkerID, profile: WorkerProfile, at now: Instant) {
+    self.id = id
+    self.profile = profile
+    since = now
+    lastUsed = now
+    cause = .added
+  }
+
+  var policy: LifecyclePolicy { profile.policy }
+  /// Zero as long as nobody has measured.
+  var footprint: ByteCount { run.footprint ?? .zero }
+}
+
+/// What belongs to one run of the program, and is forgotten when it exits.
+struct Run: Sendable {
+  var footprint: ByteCount?
+  var peakFootprint = ByteCount.zero
+
+  var launchAskedAt = Instant.zero
+  var isSpawned = false
+  var missedReadiness = false
+  var lastActivity: Instant?
+
+  var shed: ShedInFlight?
+  /// It went to the background, and hasn't been told yet.
+  var owesBackgroundShed = false
+  var owesWarning = false
+  var tasks: [BackgroundTask] = []
+  var retrySuspensionAt: Instant?
+
+  var suspendedSince = Instant.zero
+  /// Its footprint has been measured since it was suspended.
+  var isMeasuredAsleep = false
+  var hibernation = HibernationHistory()
+
+  /// Something waits for it, and it sleeps or is about to.
+  var wakeNeeded: String?
+  var retryResumeAt: Instant?
+  var failedResumes = 0
+
+  var ending: Ending?
+}
+
+/// What a worker was asked to become, and who waits for the answer.
+struct Goal: Sendable {
+  enum Destination: Hashable, Sendable {
+    case foreground, background, suspended, hibernated
+    /// Ended with a chance to save its work: a hibernated worker is resumed first.
+    case stopped
+    /// Ended as jetsam does it.
+    case terminated
+
+    var isEnd: Bool { self == .stopped || self == .terminated }
+  }
+
+  var destination: Destination
+  var cause: Cause
+  var requests: [Request.ID]
+}
+
+struct ShadowNotes: OptionSet, Sendable {
+  let rawValue: UInt8
+  static let suspension = ShadowNotes(rawValue: 1)
+  static let hibernation = ShadowNotes(rawValue: 2)
+  static let shed = ShadowNotes(rawValue: 4)
+  static let watchdog = ShadowNotes(rawValue: 8)
+}

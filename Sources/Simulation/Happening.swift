@@ -1,0 +1,61 @@
+import Lifecycle
+import Policy
+
+// Outcomes change the bodies when they happen, and may have become impossible meanwhile.
+
+extension SimulatedMachine {
+  /// The news, if it is still true enough to be told. Some news of the dead is told all the same,
+  /// as it is in life: the outcome was on its way when the worker died.
+  mutating func happen(_ news: Pending) -> Event? {
+    guard let worker = news.event.worker else { return news.event }
+    guard let state = workers[worker], state.life == news.life else { return nil }
+    if state.body == .absent { return news.event.isExit || random.chance(50) ? nil : news.event }
+    apply(news.event, to: worker)
+    return news.event
+  }
+
+  private mutating func apply(_ event: Event, to worker: WorkerID) {
+    switch event {
+    case .launched:
+      workers[worker]?.body = .running
+      workers[worker]?.footprint = .kilobytes(random.pick([100, 3_000, 20_000, 60_000]))
+      if random.chance(90) { schedule(.ready(worker), of: worker, upTo: .seconds(3)) }
+    case .shedFinished(_, _, let after):
+      workers[worker]?.isShedding = false
+      workers[worker]?.footprint = after
+    case .suspended: workers[worker]?.body = .stopped
+    case .hibernated(_, let result):
+      workers[worker]?.body = .evicted
+      workers[worker]?.beforeEviction = result.footprintBefore
+      workers[worker]?.footprint = result.footprintAfter
+    case .resumed:
+      if workers[worker]?.body == .evicted, let footprint = workers[worker]?.beforeEviction {
+        workers[worker]?.footprint = footprint
+      }
+      workers[worker]?.body = .running
+    case .launchFailed, .exited:
+      workers[worker]?.body = .absent
+      workers[worker]?.footprint = .zero
+      workers[worker]?.isShedding = false
+    default: break
+    }
+  }
+}
+
+extension Event {
+  var isExit: Bool { if case .exited = self { true } else { false } }
+
+  /// The worker that an outcome is of.
+  var worker: WorkerID? {
+    switch self {
+    case .launched(let worker), .launchFailed(let worker, _), .ready(let worker),
+      .shedAnswered(let worker), .shedFinished(let worker, _, _), .suspended(let worker),
+      .suspendFailed(let worker, _), .hibernated(let worker, _),
+      .hibernateFailed(let worker, _, _), .resumed(let worker, _),
+      .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
+      .taskEnded(let worker, _):
+      worker
+    default: nil
+    }
+  }
+}

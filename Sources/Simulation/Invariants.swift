@@ -1,0 +1,164 @@
+import Lifecycle
+import Policy
+
+/// What must hold after every event, whatever the machine does.
+struct Invariants {
+  private var states: [WorkerID: WorkerState] = [:]
+  private var open: Set<Request.ID> = []
+  private var level = PressureLevel.normal
+  private var victims: [WorkerID] = []
+  private(set) var seen: Set<String> = []
+
+  /// A complaint, or `nil`.
+  mutating func check(
+    _ event: Event, _ directives: [Directive], before: Engine, after: Engine, at now: Instant
+  ) -> String? {
+    if case .request(let request) = event { open.insert(request.id) }
+    level = before.pressure
+    for directive in directives {
+      if let complaint = check(directive, before: before, after: after) { return complaint }
+    }
+    if let complaint = checkStates(after) { return complaint }
+    if let deadline = after.nextDeadline, deadline <= now {
+      return "nextDeadline \(deadline) isn't after now, \(now)"
+    }
+    var again = after
+    let more = again.handle(.deadline, at: now)
+    return more.isEmpty ? nil : "left undone: \(more)"
+  }
+
+  private mutating func check(
+    _ directive: Directive, before: Engine, after: Engine
+  ) -> String? {
+    switch directive {
+    case .transition(let transition):
+      return check(transition, before: before, after: after)
+    case .answer(let request, let answer):
+      guard open.remove(request) != nil else { return "request \(request) was answered twice" }
+      seen.insert("answer \(answer.code)")
+      return answer.text.isEmpty ? "an answer without words" : nil
+    case .pressureChanged(let from, let to, let why):
+      guard from == level, from != to else { return "pressure went from \(from) at \(level)" }
+      level = to
+      seen.insert("pressure \(to.name)")
+      return why.isEmpty ? "a change of pressure without a reason" : nil
+    case .report(let report): return check(report)
+    case .wouldHave: seen.insert("would have")
+    default: break
+    }
+    guard let worker = directive.worker else { return nil }
+    if case .launch = directive { return nil }
+    return states[worker] ?? .terminated == .terminated
+      ? "\(directive) concerns a terminated worker" : nil
+  }
+
+  private mutating func check(
+    _ transition: Transition, before: Engine, after: Engine
+  ) -> String? {
+    let known = states[transition.worker] ?? .terminated
+    guard known == transition.from else { return "\(transition) starts elsewhere than in \(known)" }
+    guard transition.from.mayBecome(transition.to) else { return "\(transition) is no step" }
+    seen.insert("\(transition.from) → \(transition.to)")
+    defer { states[transition.worker] = transition.to }
+    guard transition.to == .terminating, case .pressure = transition.cause else { return nil }
+    victims.append(transition.worker)
+    seen.insert("jetsam of \(transition.from)")
+    if level == .normal { return "\(transition.worker) was terminated without pressure" }
+    return checkForeground(transition, before, after)
+  }
+
+  /// Nobody cheaper was left in a rung of every level at which the foreground may go.
+  private func checkForeground(
+    _ transition: Transition, _ before: Engine, _ after: Engine
+  ) -> String? {
+    guard transition.from == .foreground || transition.from == .launching else { return nil }
+    let ladder = after.policy.ladder
+    let levels = PressureLevel.allCases.filter {
+      $0 <= level && ladder[$0].contains(.terminate(.foreground))
+    }
+    let cheaper = after.snapshots().first { other in
+      let rung: Ladder.Rung? =
+        switch other.state {
+        case .suspended, .hibernated: .terminate(.suspended)
+        case .background: .terminate(.background)
+        default: nil
+        }
+      guard let rung, other.footprint >= .kilobytes(256),
+        before.snapshot(of: other.worker)?.state == other.state,
+        other.profile.policy.mode == .enforce
+      else { return false }
+      return levels.allSatisfy { ladder[$0].contains(rung) }
+    }
+    return cheaper.map { "\(transition.worker) went from the front before \($0.worker)" }
+  }
+
+  private mutating func check(_ report: JetsamReport) -> String? {
+    let told = report.entries.filter { $0.victimBecause != nil }
+    seen.insert("report")
+    // One that restarted within the burst may have been a victim twice, and is told of once.
+    guard Set(told.map(\.worker)) == Set(victims).intersection(report.entries.map(\.worker)) else {
+      return "the report tells of \(told.map(\.worker)), and \(victims) were terminated"
+    }
+    victims = []
+    return told.isEmpty ? "a report without a victim" : nil
+  }
+
+  private func checkStates(_ engine: Engine) -> String? {
+    for (worker, known) in states where engine.state(of: worker) ?? .terminated != known {
+      return "\(worker) changed its state in silence"
+    }
+    return nil
+  }
+
+  /// After the load has ended: nothing is stuck.
+  func atRest(_ engine: Engine) -> String? {
+    if !open.isEmpty {
+      let states = engine.snapshots().map { "\($0.worker) \($0.state)" }
+      return "requests \(open.sorted()) were never answered; \(states)"
+    }
+    let isRoomy = engine.available.bytes * 4 > engine.budget.bytes
+    if engine.pressure != .normal, isRoomy {
+      return "the pressure is still \(engine.pressure)"
+    }
+    if let odd = engine.snapshots().first(where: { !(0...100).contains($0.band) }) {
+      return "\(odd.worker) has band \(odd.band)"
+    }
+    let stuck = engine.snapshots().filter {
+      [.suspending, .hibernating, .resuming].contains($0.state)
+    }
+    return stuck.isEmpty ? nil : "stuck: \(stuck.map { "\($0.worker) \($0.state)" })"
+  }
+}
+
+extension WorkerState {
+  /// The arrows of the life cycle.
+  func mayBecome(_ next: WorkerState) -> Bool {
+    if next == .terminated { return self != .terminated }
+    switch self {
+    case .terminated: return next == .launching
+    case .launching: return [.launching, .foreground, .background, .terminating].contains(next)
+    case .foreground: return [.background, .terminating].contains(next)
+    case .background: return [.foreground, .suspending, .terminating].contains(next)
+    case .suspending: return [.suspended, .background].contains(next)
+    case .suspended: return [.hibernating, .resuming, .terminating].contains(next)
+    case .hibernating: return [.hibernated, .suspended].contains(next)
+    case .hibernated: return [.resuming, .terminating].contains(next)
+    case .resuming:
+      return [.foreground, .background, .suspended, .hibernated, .terminating].contains(next)
+    case .terminating: return false
+    }
+  }
+}
+
+extension Directive {
+  /// Whom it is to be performed on.
+  var worker: WorkerID? {
+    switch self {
+    case .launch(let worker), .shed(let worker, _, _), .finishShed(let worker),
+      .expireTask(let worker, _), .suspend(let worker), .hibernate(let worker),
+      .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker):
+      worker
+    case .answer, .transition, .pressureChanged, .report, .wouldHave: nil
+    }
+  }
+}

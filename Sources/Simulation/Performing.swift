@@ -1,0 +1,139 @@
+import Lifecycle
+import Policy
+
+// What the kernel and the shell would make of a directive. A directive that no body could obey is
+// a complaint.
+
+extension SimulatedMachine {
+  mutating func schedule(_ event: Event, of worker: WorkerID, upTo delay: Duration) {
+    scheduled += 1
+    pending.append(
+      Pending(
+        at: now + random.duration(upTo: delay), order: scheduled, event: event,
+        life: workers[worker]?.life))
+  }
+
+  mutating func perform(_ directive: Directive) -> String? {
+    switch directive {
+    case .launch(let worker): launch(worker)
+    case .shed(let worker, _, _): shed(worker)
+    case .finishShed(let worker): finishShed(worker)
+    case .suspend(let worker): suspend(worker)
+    case .hibernate(let worker): hibernate(worker)
+    case .resume(let worker): resume(worker)
+    case .terminate(let worker): terminate(worker)
+    case .kill(let worker): kill(worker)
+    case .measure(let worker): measure(worker)
+    case .expireTask(let worker, let task): expire(worker, task)
+    case .answer, .transition, .pressureChanged, .report, .wouldHave: nil
+    }
+  }
+
+  private func body(_ worker: WorkerID) -> SimulatedWorker.Body {
+    workers[worker]?.body ?? .absent
+  }
+
+  private mutating func launch(_ worker: WorkerID) -> String? {
+    guard body(worker) == .absent else { return "launches \(worker), which runs" }
+    let life = (workers[worker]?.life ?? 0) + 1
+    workers[worker] = SimulatedWorker(body: .spawning, life: life)
+    if random.chance(5) {
+      schedule(.launchFailed(worker, "no such file"), of: worker, upTo: .milliseconds(20))
+    } else {
+      schedule(.launched(worker), of: worker, upTo: .milliseconds(50))
+    }
+    return nil
+  }
+
+  private mutating func shed(_ worker: WorkerID) -> String? {
+    guard body(worker) == .running else { return "asks \(worker), which doesn't run, to shed" }
+    guard workers[worker]?.isShedding == false else { return "asks \(worker) twice to shed" }
+    workers[worker]?.isShedding = true
+    if random.chance(75) { schedule(.shedAnswered(worker), of: worker, upTo: .seconds(6)) }
+    return nil
+  }
+
+  private mutating func finishShed(_ worker: WorkerID) -> String? {
+    guard workers[worker]?.isShedding == true else { return "finishes no shed of \(worker)" }
+    let before = workers[worker]?.footprint ?? .zero
+    let after = random.chance(60) ? ByteCount(before.bytes / 2) : before
+    let event = Event.shedFinished(worker, before: before, after: after)
+    schedule(event, of: worker, upTo: .milliseconds(20))
+    return nil
+  }
+
+  private mutating func suspend(_ worker: WorkerID) -> String? {
+    guard body(worker) == .running else { return "suspends \(worker), which doesn't run" }
+    let fails = random.chance(10)
+    schedule(
+      fails ? .suspendFailed(worker, "a child escaped") : .suspended(worker), of: worker,
+      upTo: .milliseconds(50))
+    return nil
+  }
+
+  private mutating func hibernate(_ worker: WorkerID) -> String? {
+    guard body(worker) == .stopped else { return "hibernates \(worker), which isn't suspended" }
+    if random.chance(12) {
+      let event = Event.hibernateFailed(worker, "no space left", permanent: random.chance(20))
+      schedule(event, of: worker, upTo: .milliseconds(200))
+      return nil
+    }
+    let before = workers[worker]?.footprint ?? .zero
+    let result = HibernationResult(
+      footprintBefore: before, footprintAfter: .kilobytes(random.pick([4, 128, 512])),
+      imageSize: ByteCount(before.bytes / 5), duration: .milliseconds(50))
+    schedule(.hibernated(worker, result), of: worker, upTo: .milliseconds(300))
+    return nil
+  }
+
+  private mutating func resume(_ worker: WorkerID) -> String? {
+    guard body(worker) == .stopped || body(worker) == .evicted else {
+      return "resumes \(worker), which isn't asleep"
+    }
+    let event: Event =
+      random.chance(8)
+      ? .resumeFailed(worker, "checksum differs", intact: random.chance(60))
+      : .resumed(worker, random.duration(upTo: .milliseconds(40)))
+    schedule(event, of: worker, upTo: .milliseconds(60))
+    return nil
+  }
+
+  private mutating func terminate(_ worker: WorkerID) -> String? {
+    switch body(worker) {
+    case .absent, .spawning: return "terminates \(worker), which isn't there"
+    case .evicted: return "sends SIGTERM to \(worker), which has no memory to run in"
+    case .running, .stopped: break
+    }
+    if random.chance(80) { die(worker, .exited(0), within: .seconds(3)) }
+    return nil
+  }
+
+  private mutating func kill(_ worker: WorkerID) -> String? {
+    guard body(worker) != .absent else { return "kills \(worker), which isn't there" }
+    if random.chance(5) { workers[worker]?.isUnkillable = true }
+    guard workers[worker]?.isUnkillable == false else { return nil }
+    die(worker, .signaled(9), within: .milliseconds(50))
+    return nil
+  }
+
+  mutating func die(_ worker: WorkerID, _ status: ExitStatus, within delay: Duration) {
+    schedule(.exited(worker, status), of: worker, upTo: delay)
+  }
+
+  private mutating func measure(_ worker: WorkerID) -> String? {
+    guard body(worker) != .absent else { return "measures \(worker), which isn't there" }
+    // A measurement is lost now and then: the process may not let itself be read.
+    if random.chance(97), let footprint = workers[worker]?.footprint {
+      schedule(.footprint(worker, footprint), of: worker, upTo: .milliseconds(20))
+    }
+    return nil
+  }
+
+  private mutating func expire(_ worker: WorkerID, _ task: String) -> String? {
+    guard body(worker) == .running else { return "tells \(worker), which doesn't run" }
+    if random.chance(50) {
+      schedule(.taskEnded(worker, task: task), of: worker, upTo: .seconds(2))
+    }
+    return nil
+  }
+}

@@ -1,1 +1,0 @@
-// Simulation: see docs/ARCHITECTURE.md

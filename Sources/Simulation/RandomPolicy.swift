@@ -1,0 +1,54 @@
+import Lifecycle
+import Policy
+
+extension LifecyclePolicy {
+  /// A policy that somebody might write, or shouldn't: corner values on purpose.
+  static func random(using generator: inout SplitMix64) -> LifecyclePolicy {
+    var policy = LifecyclePolicy()
+    policy.mode = generator.chance(10) ? .shadow : .enforce
+    policy.memory = generator.chance(50) ? .host : .device(.megabytes(128))
+    policy.pressure.sustainedFor = generator.pick([.zero, .zero, .seconds(1)])
+    policy.pressure.clearAfter = generator.pick([.zero, .seconds(1), .seconds(5)])
+    policy.foreground.by = generator.pick([.manual, .activity])
+    policy.foreground.max = generator.pick([1, 1, 2, nil])
+    policy.foreground.idleAfter = generator.pick([.seconds(5), .seconds(60)])
+    policy.background.suspendAfter = generator.pick([.zero, .seconds(2), .seconds(10), nil])
+    policy.background.taskLimit = generator.pick([.zero, .seconds(20)])
+    policy.hibernate.enabled = generator.chance(90)
+    policy.hibernate.after = generator.pick([.zero, .seconds(5), .seconds(30), nil])
+    policy.hibernate.maxFootprint = generator.pick([.megabytes(16), .megabytes(64), nil])
+    policy.hibernate.cooldown = generator.pick([.zero, .seconds(45)])
+    policy.watchdog.launch = generator.pick([.seconds(2), .seconds(20)])
+    policy.watchdog.onMiss = generator.pick([.terminate, .report])
+    policy.terminate.grace = generator.pick([.zero, .seconds(2)])
+    policy.terminate.settle = generator.pick([.zero, .milliseconds(500)])
+    policy.terminate.order = generator.pick([
+      [.band, .footprint], [.recency], [.band, .relaunchCost], [.footprint, .recency], [],
+    ])
+    policy.ladder = .random(using: &generator)
+    return policy
+  }
+}
+
+extension Ladder {
+  static func random(using generator: inout SplitMix64) -> Ladder {
+    if generator.chance(50) { return Ladder() }
+    func rungs(_ generator: inout SplitMix64) -> [Rung] {
+      Rung.allCases.shuffled(using: &generator).filter { _ in generator.chance(60) }
+    }
+    return Ladder(
+      warning: rungs(&generator), urgent: rungs(&generator), critical: rungs(&generator))
+  }
+}
+
+extension WorkerProfile {
+  static func random(
+    from policy: LifecyclePolicy, using generator: inout SplitMix64
+  ) -> WorkerProfile {
+    var own = generator.chance(80) ? policy : .random(using: &generator)
+    own.memory = policy.memory
+    return WorkerProfile(
+      policy: own, importance: generator.pick([0, 0, 50, 100]), canShed: generator.chance(60),
+      announcesReadiness: generator.chance(50))
+  }
+}

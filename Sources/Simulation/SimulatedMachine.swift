@@ -1,0 +1,104 @@
+import Lifecycle
+import Policy
+
+/// A machine made up from a seed: it performs directives late, badly or not at all, its workers
+/// grow and die when they like, and its users want everything at once. It drives the engine that
+/// the daemon drives, and checks it after every event.
+public struct SimulatedMachine {
+  public let seed: UInt64
+  var random: SplitMix64
+  var engine: Engine
+  var now = Instant.zero
+  var workers: [WorkerID: SimulatedWorker] = [:]
+  var names: [WorkerID] = []
+  var pending: [Pending] = []
+  var scheduled = 0
+  var nextRequest: Request.ID = 1
+  /// Memory that others on the host use.
+  var usedByOthers = ByteCount.megabytes(64)
+  var checker: Invariants
+  /// The last events; put into words only when something fails.
+  private var history: [(at: Instant, event: Event, directives: [Directive])] = []
+  public private(set) var events = 0
+
+  /// Simulated time under load; then nothing new happens, and everything must come to rest.
+  static let load = Duration.seconds(60)
+  static let drain = Duration.seconds(120)
+  static let hostMemory = ByteCount.megabytes(256)
+
+  public init(seed: UInt64) {
+    self.seed = seed
+    random = SplitMix64(seed: seed)
+    engine = Engine(policy: .random(using: &random))
+    checker = Invariants()
+  }
+
+  /// What was seen, so that a test can tell that the machine did something.
+  public var seen: Set<String> { checker.seen }
+
+  /// - Throws: `SimulationFailure`, which names the seed.
+  public mutating func run() throws(SimulationFailure) {
+    for number in 0..<(2 + Int(random.next() % 5)) {
+      let name = WorkerID("w\(number)")
+      names.append(name)
+      workers[name] = SimulatedWorker()
+      try deliver(.added(name, .random(from: engine.policy, using: &random)))
+    }
+    let end = Instant.zero + Self.load
+    while now < end {
+      let stimulus = now + random.duration(upTo: .milliseconds(900))
+      try advance(to: min(stimulus, end))
+      if let event = nextStimulus() { try deliver(event) }
+    }
+    usedByOthers = .zero
+    for second in 1...Int64(Self.drain.components.seconds) {
+      try advance(to: end + .seconds(second))
+      if second % 30 == 1 { try deliver(.memory(reading)) }
+    }
+    if let complaint = checker.atRest(engine) { throw failure(complaint) }
+  }
+
+  /// Lets time pass: outcomes and deadlines in their order.
+  private mutating func advance(to target: Instant) throws(SimulationFailure) {
+    while true {
+      let outcome = pending.indices.min {
+        (pending[$0].at, pending[$0].order) < (pending[$1].at, pending[$1].order)
+      }
+      let outcomeAt = outcome.map { pending[$0].at }
+      let deadline = engine.nextDeadline
+      guard let next = [outcomeAt, deadline].compactMap({ $0 }).min(), next <= target else { break }
+      now = max(now, next)
+      if let outcome, outcomeAt == next {
+        let news = pending.remove(at: outcome)
+        if let event = happen(news) { try deliver(event) }
+      } else {
+        try deliver(.deadline)
+      }
+    }
+    now = max(now, target)
+  }
+
+  private mutating func deliver(_ event: Event) throws(SimulationFailure) {
+    events += 1
+    let before = engine
+    let directives = engine.handle(event, at: now)
+    history.append((now, event, directives))
+    if history.count > 100 { history.removeFirst(50) }
+    var complaint = checker.check(event, directives, before: before, after: engine, at: now)
+    for directive in directives where complaint == nil { complaint = perform(directive) }
+    if let complaint { throw failure(complaint) }
+  }
+
+  private func failure(_ what: String) -> SimulationFailure {
+    let lines = history.map { line in
+      "\(line.at.nanoseconds / 1_000_000) ms  \(line.event)\n    → \(line.directives)"
+    }
+    return SimulationFailure(seed: seed, event: events, what: what, history: lines)
+  }
+
+  var reading: MemoryReading {
+    let used = names.reduce(usedByOthers) { $0 + (workers[$1]?.footprint ?? .zero) }
+    return MemoryReading(
+      total: Self.hostMemory, available: max(.zero, Self.hostMemory - used))
+  }
+}

@@ -1,0 +1,26 @@
+import Lifecycle
+import Policy
+
+/// The processes behind a worker, as the kernel would see them.
+struct SimulatedWorker {
+  enum Body: Hashable { case absent, spawning, running, stopped, evicted }
+
+  var body = Body.absent
+  var footprint = ByteCount.zero
+  var beforeEviction = ByteCount.zero
+  /// Counts launches, so that news of an earlier life isn't told in a later one.
+  var life = 0
+  var isShedding = false
+  /// Stuck in the kernel: SIGKILL doesn't end it.
+  var isUnkillable = false
+  var isDoomed = false
+}
+
+/// Something that will be told to the engine.
+struct Pending {
+  var at: Instant
+  var order: Int
+  var event: Event
+  /// The life that it is news of; `nil`: of the machine.
+  var life: Int?
+}

@@ -1,0 +1,16 @@
+/// An invariant that didn't hold, with what is needed to see it again.
+public struct SimulationFailure: Error, CustomStringConvertible {
+  public var seed: UInt64
+  public var event: Int
+  public var what: String
+  /// The last events and what the engine made of them.
+  public var history: [String]
+
+  public var description: String {
+    """
+    seed \(seed), event \(event): \(what)
+    replay: SimulatedMachine(seed: \(seed)).run()
+    \(history.joined(separator: "\n"))
+    """
+  }
+}

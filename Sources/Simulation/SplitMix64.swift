@@ -1,0 +1,29 @@
+/// A small generator whose whole state is one number, so that a seed replays a run on any
+/// machine (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+public struct SplitMix64: RandomNumberGenerator, Sendable {
+  private var state: UInt64
+
+  public init(seed: UInt64) { state = seed }
+
+  public mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+
+  /// True in this share of cases, 0–100 %.
+  mutating func chance(_ percent: Int) -> Bool { Int(next() % 100) < percent }
+
+  /// Up to this duration, in whole milliseconds.
+  mutating func duration(upTo most: Duration) -> Duration {
+    let milliseconds =
+      most.components.seconds * 1000 + most.components.attoseconds / 1_000_000_000_000_000
+    return .milliseconds(Int64(next() % UInt64(max(1, milliseconds + 1))))
+  }
+
+  mutating func pick<Element>(_ choices: [Element]) -> Element {
+    choices[Int(next() % UInt64(choices.count))]
+  }
+}

@@ -1,0 +1,57 @@
+import Lifecycle
+import Policy
+
+// What the world does of its own accord.
+
+extension SimulatedMachine {
+  mutating func nextStimulus() -> Event? {
+    let worker = random.pick(names)
+    let body = workers[worker]?.body ?? .absent
+    switch random.next() % 100 {
+    case ..<35: return request(worker)
+    case ..<50: return grow(worker)
+    case ..<70: return .memory(changeHost())
+    case ..<75: return .stalled(random.pick([.normal, .warning, .urgent, .critical]))
+    case ..<82: return body == .running ? .activity(worker) : nil
+    case ..<89:
+      return body == .stopped || body == .evicted ? .wakeNeeded(worker, "a connection") : nil
+    case ..<94:
+      let limit: Duration? = random.pick([.zero, .seconds(5), .seconds(9999), nil])
+      return body == .running ? .taskBegan(worker, task: "save", limit: limit) : nil
+    case ..<97:
+      if body != .absent { die(worker, .signaled(11), within: .milliseconds(100)) }
+      return nil
+    case ..<98: return .profileChanged(worker, .random(from: engine.policy, using: &random))
+    case ..<99:
+      engine.setPolicy(.random(using: &random))
+      return .deadline
+    default: return body == .running ? .ready(worker) : nil
+    }
+  }
+
+  private mutating func request(_ worker: WorkerID) -> Event {
+    let asleep = workers[worker]?.body == .absent
+    // Unless they are started often, nothing ever happens.
+    let verb = asleep && random.chance(80) ? .start : random.pick(Request.Verb.allCases)
+    let target = random.chance(2) ? WorkerID("nobody") : worker
+    defer { nextRequest += 1 }
+    return .request(Request(id: nextRequest, verb: verb, worker: target))
+  }
+
+  private mutating func grow(_ worker: WorkerID) -> Event? {
+    guard workers[worker]?.body == .running else { return nil }
+    let footprint = ByteCount.kilobytes(random.pick([200, 5_000, 15_000, 40_000, 90_000]))
+    workers[worker]?.footprint = footprint
+    return .footprint(worker, footprint)
+  }
+
+  private mutating func changeHost() -> MemoryReading {
+    usedByOthers = .megabytes(random.pick([10, 60, 120, 180, 240]))
+    var reading = reading
+    if random.chance(30) {
+      reading.someStall = random.pick([0, 5, 20, 60])
+      reading.fullStall = random.pick([0, 0, 15])
+    }
+    return reading
+  }
+}
