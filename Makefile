@@ -23,8 +23,9 @@ demo:
 	$(SWIFT) build $(RELEASE)
 	scripts/demo
 
-test: lint
+test:
 	scripts/bootstrap test
+	$(MAKE) --no-print-directory lint
 	$(SWIFT) build --build-tests $(CHECKED)
 	$(SWIFT) test --skip-build $(CHECKED)
 

@@ -26,6 +26,13 @@ class Daemon:
                 [binary, "daemon", "--config", file, "--socket", self.socket,
                  "--state-directory", os.path.join(self.directory, "state")],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            self.wait_for_socket()
+        except BaseException:
+            self.end()
+            raise
+
+    def wait_for_socket(self):
         end = time.monotonic() + 10
         while not os.path.exists(self.socket):
             if self.process.poll() is not None:
@@ -62,7 +69,7 @@ class Daemon:
                 self.verb("shutdown", patience=15)
                 self.process.wait(10)
         except (Refused, subprocess.TimeoutExpired):
-            self.process.terminate()  # ends its workers first, too
+            self.process.terminate()
             try:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:

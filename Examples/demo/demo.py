@@ -109,8 +109,7 @@ class Story:
                  f"the connection of visit 1 (from port {player.line.local_port}), digest as before")
         self.ask("foreground", self.front.name)
         for player in self.crowd:
-            self.ask("suspend", player.name)
-            if player.asleep is not None:
+            if player.asleep is not None and self.ask("suspend", player.name):
                 self.ask("hibernate", player.name)
 
     def press(self):
@@ -120,7 +119,7 @@ class Story:
             try:
                 self.front.line.get("/grow?mb=8")
             except OSError:
-                tell("the browser itself was terminated")
+                end = 0.0  # it was terminated itself
             grown += 8
             time.sleep(0.25)
             gone = [name for name, worker in self.daemon.workers().items()
@@ -143,6 +142,7 @@ class Story:
 
     def relaunch(self):
         title("What the same would have cost without: stop, start, first answer")
+        self.ask("stop", self.front.name)  # and make room
         for player in self.crowd:
             try:
                 self.daemon.verb("stop", player.name)

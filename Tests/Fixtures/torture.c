@@ -225,7 +225,7 @@ struct victim {
   int index, kind;
   uint64_t seed;
   pthread_t thread;
-  pid_t tid;
+  _Atomic pid_t tid;
   int fd, other;  // what it waits on, and where main pokes it
   int port;
   pthread_mutex_t lock;
