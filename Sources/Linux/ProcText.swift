@@ -68,7 +68,7 @@ func kilobytes(_ value: ArraySlice<UInt8>) -> Int64? {
 }
 
 /// The names in a directory, without `.` and `..`.
-func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(SystemCallError)
+public func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(SystemCallError)
   -> [String]
 {
   guard let directory = opendir(path) else {
