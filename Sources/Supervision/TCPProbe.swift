@@ -21,10 +21,15 @@ public final class TCPProbe {
     let raw = socket(family, Int32(flags), 0)
     if raw < 0 { return false }
     let connection = Descriptor(owning: raw)
-    let result = family == AF_INET ? connectIPv4(raw) : connectIPv6(raw)
-    if result == 0 { return isSomebodyElse(connection) }
-    if errno == EINPROGRESS { pending[family] = connection }
-    return false
+    do throws(SystemCallError) {
+      _ = try systemCall("connect") {
+        family == AF_INET ? connectIPv4(raw) : connectIPv6(raw)
+      }
+      return isSomebodyElse(connection)
+    } catch {
+      if error.code == EINPROGRESS { pending[family] = connection }
+      return false
+    }
   }
 
   private func finish(_ connection: Descriptor, _ family: Int32) -> Bool {

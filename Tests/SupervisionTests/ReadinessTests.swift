@@ -45,7 +45,9 @@ import Testing
     #expect(up)
     // No IPv6 on this machine: nothing to find.
     guard let port = UInt16(try readText(worker.log).split(separator: " ")[1]) else { return }
-    #expect(try eventually { TCPProbe(port: port).attempt() })
+    // One probe: connecting may take more than one look.
+    let probe = TCPProbe(port: port)
+    #expect(try eventually { probe.attempt() })
   }
 
   @Test func `a line in the log counts from this launch on`() throws {
