@@ -118,6 +118,10 @@ public final class PressureWatch {
     connections[raw]?.received = received + count
   }
 
-  /// Closing it takes it out of the set as well.
-  private func drop(_ raw: Int32) { connections[raw] = nil }
+  /// Taken out of the set by name: closing does that only when no child between fork and exec has a
+  /// copy, and the number may soon be another's.
+  private func drop(_ raw: Int32) {
+    clinux_epoll_remove(descriptor.raw, raw)
+    connections[raw] = nil
+  }
 }

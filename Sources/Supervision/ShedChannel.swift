@@ -94,8 +94,7 @@ public final class ShedRequestRun {
   public func cancel() {
     guard let running = command else { return }
     command = nil
-    let tree = try? ProcessTree.discover(root: running.identity, session: running.pid)
-    try? tree?.killAll()
+    try? ProcessTree.killAll(root: running.identity, session: running.pid)
     kill(running.pid, SIGKILL)
     // Killed processes end at once, unless they wait for a device; nobody waits for those.
     let ended = try? pollDescriptor(

@@ -118,8 +118,7 @@ public final class WorkerProcess {
   public func killAll() throws(CgroupError) {
     if let cgroup { return try cgroup.kill() }
     do throws(SystemCallError) {
-      // Twice, for what was born between looking and killing.
-      for _ in 0..<2 { try tree().killAll() }
+      try ProcessTree.killAll(root: identity, session: session)
     } catch {
       throw .failed(error)
     }
