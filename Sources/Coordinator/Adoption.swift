@@ -2,6 +2,7 @@ import Glibc
 import Hibernation
 import Lifecycle
 import Linux
+import Policy
 import PolicyFile
 import Supervision
 
@@ -42,11 +43,11 @@ extension Daemon {
   /// Workers whose daemon died: they live on, and are ours now. Whatever state they were left in,
   /// they are brought back into the background.
   func adoptSurvivors() {
-    let found: (records: [WorkerRecord], damaged: [WorkerRecordError])
+    let found: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
       found = try records.loadAll()
     } catch { return log(.error, "earlier workers can't be looked for: \(error)") }
-    for error in found.damaged { log(.error, "\(error)") }
+    for error in found.failures { log(.error, "\(error)") }
     for record in found.records {
       if record.isAlive(bootID: bootID) {
         adopt(record)
@@ -88,10 +89,9 @@ extension Daemon {
 
   private func takeOver(_ record: WorkerRecord, _ runtime: WorkerRuntime) throws {
     let cgroup = try record.cgroupPath.map { try WorkerCgroup(path: $0) }
-    if let path = record.notifySocket, !path.hasPrefix("@") {
-      runtime.notify = try? NotifySocket(path: path)
-    }
-    if let path = record.pressureWatch { runtime.pressure = try? PressureWatch(path: path) }
+    // Abstract names too: the worker knows no other.
+    runtime.notify = try record.notifySocket.map { try NotifySocket(path: $0) }
+    runtime.pressure = try record.pressureWatch.map { try PressureWatch(path: $0) }
     let plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
@@ -99,7 +99,7 @@ extension Daemon {
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     try process.refreshMemory()
     try attach(process, to: runtime)
-    try listen(to: runtime)
+    try listen(on: runtime)
   }
 
   private func recovered(

@@ -86,7 +86,7 @@ final class ControlServer {
       return
     }
     var buffer = [UInt8](repeating: 0, count: 65536)
-    let count = recv(client.descriptor.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT.rawValue))
+    let count = recv(client.descriptor.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
     if count < 0, errno == EAGAIN || errno == EINTR { return }
     guard count > 0 else { return drop(client) }
     client.framer.append(buffer[..<count])
@@ -146,7 +146,7 @@ final class ControlServer {
     while !client.pending.isEmpty {
       let count = send(
         client.descriptor.raw, client.pending, client.pending.count,
-        Int32(MSG_NOSIGNAL.rawValue | MSG_DONTWAIT.rawValue))
+        Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
       if count < 0 {
         if errno == EINTR { continue }
         if errno != EAGAIN || client.pending.count > Self.mostPending { return drop(client) }

@@ -43,7 +43,7 @@ extension Daemon {
     let exit = (try? process.reap()) ?? .unknown
     try? process.killAll()
     hibernation.forget(runtime.id.name)
-    let (id, cgroup) = (runtime.id, process.cgroup)
+    let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
     mechanics.submit { [mailbox] in
       let failure = cgroup.flatMap { group in
@@ -51,13 +51,13 @@ extension Daemon {
       }
       mailbox.post { daemon in
         if let failure { daemon.log(.warning, "\(id): \(failure)") }
-        daemon.isGone(id, process, ExitStatus(exit))
+        daemon.isGone(id, identity, ExitStatus(exit))
       }
     }
   }
 
-  private func isGone(_ id: WorkerID, _ process: WorkerProcess, _ status: ExitStatus) {
-    guard let runtime = workers[id], runtime.process === process else { return }
+  private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {
+    guard let runtime = workers[id], runtime.process?.identity == identity else { return }
     clearAway(runtime)
     records.remove(id.name)
     feed(.exited(id, status))

@@ -43,19 +43,25 @@ extension Daemon {
   private func openChannels(_ runtime: WorkerRuntime) throws {
     let name = runtime.id.name
     let directory = try channelDirectory()
-    let notify = try NotifySocket.create(in: directory, name: name)
-    runtime.notify = notify
-    runtime.notifyWatch = try loop.watch(notify.descriptor, .readable) { [unowned self] _ in
-      heard(runtime)
-    }
+    runtime.notify = try NotifySocket.create(in: directory, name: name)
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
     do throws(SystemCallError) {
-      let pressure = try PressureWatch(path: path)
-      runtime.pressure = pressure
+      runtime.pressure = try PressureWatch(path: path)
+    } catch { log(.warning, "\(name): can't offer MEMORY_PRESSURE_WATCH: \(error)") }
+    try listen(on: runtime)
+  }
+
+  func listen(on runtime: WorkerRuntime) throws {
+    if let notify = runtime.notify {
+      runtime.notifyWatch = try loop.watch(notify.descriptor, .readable) { [unowned self] _ in
+        heard(runtime)
+      }
+    }
+    if let pressure = runtime.pressure {
       runtime.pressureWatchToken = try loop.watch(pressure.descriptor, .readable) {
         [unowned self] _ in serve(pressure, of: runtime)
       }
-    } catch { log(.warning, "\(name): can't offer MEMORY_PRESSURE_WATCH: \(error)") }
+    }
   }
 
   /// Beside the control socket: those paths are short.

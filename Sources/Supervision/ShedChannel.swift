@@ -39,6 +39,9 @@ public final class ShedRequestRun {
   public let askedCount: Int
   private var command: SpawnedProcess?
 
+  /// Of the command, while it runs.
+  public var commandPid: Int32? { command?.pid }
+
   /// Polls readable when the command has ended; nil where none runs.
   public var pidfd: Descriptor? { command?.pidfd }
 
