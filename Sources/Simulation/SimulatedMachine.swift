@@ -22,7 +22,7 @@ public struct SimulatedMachine {
   public private(set) var events = 0
 
   /// Simulated time under load; then nothing new happens, and everything must come to rest.
-  static let load = Duration.seconds(60)
+  static let load = Duration.seconds(45)
   static let drainStep = Duration.seconds(30)
   static let hostMemory = ByteCount.megabytes(256)
 
