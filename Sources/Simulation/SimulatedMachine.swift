@@ -76,6 +76,10 @@ public struct SimulatedMachine {
       }
     }
     now = max(now, target)
+    // Nothing was due, so nothing may be found to do.
+    var probe = engine
+    let missed = probe.handle(.deadline, at: now)
+    if !missed.isEmpty { throw failure("no deadline told of \(missed)") }
   }
 
   private mutating func deliver(_ event: Event) throws(SimulationFailure) {
