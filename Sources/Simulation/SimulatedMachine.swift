@@ -55,7 +55,7 @@ public struct SimulatedMachine {
       try deliver(.memory(reading))
       try advance(to: now + Self.drainStep)
     }
-    if let complaint = checker.atRest(engine) { throw failure(complaint) }
+    if let complaint = checker.atRest(engine, at: now) { throw failure(complaint) }
   }
 
   /// Lets time pass: outcomes and deadlines in their order.
