@@ -62,6 +62,8 @@ public final class Daemon {
 
   public init(_ settings: DaemonSettings) throws(StartError) {
     self.settings = settings
+    // Before anything is made that would have to be taken away again.
+    try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) {
       loop = try EventLoop()
@@ -87,6 +89,8 @@ public final class Daemon {
 
   /// Runs until it is told to end.
   public func run() throws(StartError) {
+    // Refused where workers are in it.
+    defer { cgroups?.remove() }
     protectItself()
     do throws(SystemCallError) {
       try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self) }
@@ -108,7 +112,6 @@ public final class Daemon {
     } catch { throw .system(error) }
     server?.close()
     rmdir(channelDirectory)
-    cgroups?.remove()
   }
 
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.
@@ -119,6 +122,8 @@ public final class Daemon {
     _ = clinux_lock_memory()
     _ = try? writeControl("/proc/self/oom_score_adj", "-900")
     signal(SIGPIPE, SIG_IGN)
+    // A limit on the size of files (setrlimit(2)) is an error of write(2), and not the end.
+    signal(SIGXFSZ, SIG_IGN)
   }
 
   /// Gives the engine an event and performs what it says. Events that arise meanwhile wait.
