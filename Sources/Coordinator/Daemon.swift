@@ -114,6 +114,7 @@ public final class Daemon {
     if clinux_become_subreaper() < 0 {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
+    clinux_keep_heap_small()
     _ = clinux_lock_memory()
     _ = try? writeControl("/proc/self/oom_score_adj", "-900")
     signal(SIGPIPE, SIG_IGN)
