@@ -61,7 +61,12 @@ let package = Package(
       name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy"], swiftSettings: strict),
     .testTarget(name: "LinuxTests", dependencies: ["Linux"], swiftSettings: strict),
     .testTarget(
-      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"], swiftSettings: strict),
+      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],
+      swiftSettings: strict),
+    // A daemon that the tests of recovery kill.
+    .executableTarget(
+      name: "HibernateProbe", dependencies: ["Hibernation", "Linux", "CLinux"],
+      path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
       name: "SupervisionTests", dependencies: ["Supervision", "Linux", "Policy"],
       swiftSettings: strict),

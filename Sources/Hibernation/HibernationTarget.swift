@@ -31,9 +31,26 @@ public struct HibernationTarget: Sendable {
     try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
   }
 
+  /// A fresh descriptor where we may still open one: one that was opened before the process's last
+  /// exec leads to a memory that is gone.
   func memory(of pid: Int32) throws(SystemCallError) -> ProcessMemory {
-    if let held = memories[pid] { return ProcessMemory(pid: pid, descriptor: held) }
-    return try ProcessMemory(pid: pid)
+    do throws(SystemCallError) { return try ProcessMemory(pid: pid) } catch {
+      if let held = memories[pid], !error.meansVanished {
+        return ProcessMemory(pid: pid, descriptor: held)
+      }
+      throw error
+    }
+  }
+
+  /// Whether anybody of the worker is left, after something of it has ended. Waits for those who are
+  /// just ending.
+  func hasSurvivors() -> Bool {
+    let deadline = Deadline(in: .milliseconds(500))
+    while true {
+      if let tree = try? discover(), tree.isEmpty { return false }
+      if deadline.hasPassed { return true }
+      usleep(2000)
+    }
   }
 
   /// SIGSTOP to all, and all threads stopped. A frozen worker is stopped first and thawed then, so

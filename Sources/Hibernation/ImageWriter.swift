@@ -17,9 +17,12 @@ final class ImageWriter: Sendable {
     var isCommitted = false
   }
 
+  /// Its name until it is complete.
+  static func partialPath(of path: String) -> String { path + ".partial" }
+
   init(path: String) throws(SystemCallError) {
     self.path = path
-    partialPath = path + ".partial"
+    partialPath = Self.partialPath(of: path)
     file = try Descriptor.open(partialPath, O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
     state = Mutex(State())
   }
