@@ -99,3 +99,13 @@ import Testing
     try body(directory.usable)
   }
 }
+
+@Suite struct DoctorDocumentationTests {
+  @Test func `Every mechanism is documented by its id`() throws {
+    let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let text = try readText("\(root)/docs/doctor.md")
+    for probe in Doctor.probes {
+      #expect(text.contains("\n| `\(probe.id)` |"), "\(probe.id)")
+    }
+  }
+}

@@ -59,9 +59,9 @@ extension Probe {
   /// The one danger that has no mechanism of its own.
   private static let rest = Probe(
     "rest-protection", "protection while hibernated",
-    lost: "A hibernated worker rests stopped, and traced by the daemon. If the daemon is killed, a "
-      + "SIGCONT from anybody lets the worker run on memory that isn't there; since the next "
-      + "daemon can't rule that out, it ends the worker.",
+    lost:
+      "A hibernated worker rests stopped, and traced by the daemon. If the daemon is killed and "
+      + "somebody then sends SIGCONT, the worker runs on memory that isn't there, and is ended.",
     enable: "a cgroup for each worker (see above)."
   ) { examination in
     examination.freezes

@@ -24,8 +24,9 @@ extension Probe {
     let path = "/proc/self/oom_score_adj"
     let text = try readText(path).prefix { $0 != "\n" }
     guard let own = Int(text) else { throw ProbeFailure("\(path) says `\(text)`") }
-    if own <= -1000 { return .works("oom_score_adj is \(own) already") }
-    try writeControl(path, "\(own - 1)")
+    // As the daemon does it.
+    if own <= -900 { return .works("oom_score_adj is \(own) already") }
+    try writeControl(path, "-900")
     // Raising is permitted to everybody.
     try writeControl(path, "\(own)")
     return .works("oom_score_adj can be lowered")
