@@ -44,10 +44,15 @@ public struct DefaultPaths: Sendable {
   /// The control socket; `option` is what `--socket` says.
   public func socket(option: String? = nil) -> String {
     if let option, !option.isEmpty { return option }
-    if let path = environment["DORMOUSE_SOCKET_PATH"], !path.isEmpty { return path }
+    if let path = socketFromEnvironment { return path }
     if let directory = variable("XDG_RUNTIME_DIR") { return "\(directory)/dormouse/control.sock" }
     if userID == 0 { return "/run/dormouse/control.sock" }
     return "/tmp/dormouse-\(userID)/control.sock"
+  }
+
+  /// What `DORMOUSE_SOCKET_PATH` says, which outweighs a configuration.
+  public var socketFromEnvironment: String? {
+    environment["DORMOUSE_SOCKET_PATH"].flatMap { $0.isEmpty ? nil : $0 }
   }
 
   /// Images, journal, logs.

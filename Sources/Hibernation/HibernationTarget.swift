@@ -48,7 +48,7 @@ public struct HibernationTarget: Sendable {
   }
 
   /// Lets a stopped, traced or frozen worker run.
-  func wake() throws {
+  public func wake() throws {
     try discover().continueAll()
     try cgroup?.thaw(until: Deadline(in: Self.patience))
   }

@@ -20,11 +20,17 @@ extension Engine {
 }
 
 extension WorkerRecord {
+  /// The instants at which time alone may move it on from its state.
   var deadlines: [Instant] {
-    let one = [
-      readinessDeadline, idleAt, shedDeadline, goal == nil ? graceOver : nil, run.retryResumeAt,
-      run.ending?.killAt, run.ending.flatMap { $0.hasGivenUp ? nil : $0.giveUpAt },
-    ]
-    return one.compactMap { $0 } + taskDeadlines + hibernationDeadlines
+    switch state {
+    case .launching: readinessDeadline.map { [$0] } ?? []
+    case .foreground: [idleAt, shedDeadline].compactMap { $0 }
+    case .background:
+      [goal == nil ? graceOver : nil, shedDeadline].compactMap { $0 } + taskDeadlines
+    case .suspended: hibernationDeadlines + (run.retryResumeAt.map { [$0] } ?? [])
+    case .hibernated: run.retryResumeAt.map { [$0] } ?? []
+    case .terminating: run.ending.map { [$0.killAt, $0.giveUpAt].compactMap { $0 } } ?? []
+    case .suspending, .hibernating, .resuming, .terminated: []
+    }
   }
 }

@@ -32,7 +32,7 @@ extension Engine {
     let largest = order.max { workers[$0].footprint < workers[$1].footprint }
     climb.burst = JetsamBurst(
       report: JetsamReport(
-        at: now, level: level, why: gauge.why, budget: budget, availableBefore: available,
+        at: now, level: level, why: whyHolding(), budget: budget, availableBefore: available,
         availableAfter: available, largest: largest.map { workers[$0].id },
         entries: order.map { entry(workers[$0]) }))
   }

@@ -44,32 +44,45 @@ extension Engine {
     memory.stalledUntil[level] = now + max(policy.pressure.clearAfter, window)
   }
 
-  /// The highest level of which a condition holds now, and which condition that is.
-  func holdingLevel() -> (level: PressureLevel, why: String) {
-    for level in PressureLevel.allCases.reversed() {
-      if let why = reason(for: level) { return (level, why) }
-    }
-    return (.normal, "\(available) of \(budget) are available")
+  /// The highest level of which a condition holds now.
+  func holdingLevel() -> PressureLevel {
+    PressureLevel.allCases.last { holdingGround(for: $0) != nil } ?? .normal
   }
 
-  private func reason(for level: PressureLevel) -> String? {
+  /// Why that level holds, for people.
+  func whyHolding() -> String {
+    let share = "\(available) of \(budget) are available"
+    return switch holdingGround(for: holdingLevel()) {
+    case nil: share
+    case .short(let limit)?: "\(share), less than \(limit.spoken)"
+    case .stalled?: "the kernel reports tasks stalled on memory"
+    case .someStall(let time)?: "tasks stalled on memory for \(time.spokenPercent) of the time"
+    case .fullStall(let time)?:
+      "all tasks stalled on memory for \(time.spokenPercent) of the time"
+    }
+  }
+
+  private enum Ground {
+    case short(PressureCondition.Amount)
+    case stalled
+    case someStall(Double)
+    case fullStall(Double)
+  }
+
+  private func holdingGround(for level: PressureLevel) -> Ground? {
     guard let condition = policy.pressure[level] else { return nil }
-    if let limit = condition.availableBelow, isShort(of: limit) {
-      return "\(available) of \(budget) are available, less than \(limit.spoken)"
-    }
+    if let limit = condition.availableBelow, isShort(of: limit) { return .short(limit) }
     guard policy.memory == .host else { return nil }
-    if let until = memory.stalledUntil[level], now < until {
-      return "the kernel reports tasks stalled on memory"
-    }
+    if let until = memory.stalledUntil[level], now < until { return .stalled }
     if let stall = condition.someStall, let share = memory.reading?.someStall,
       share >= stall.percent
     {
-      return "tasks stalled on memory for \(share.spokenPercent) of the time"
+      return .someStall(share)
     }
     if let stall = condition.fullStall, let share = memory.reading?.fullStall,
       share >= stall.percent
     {
-      return "all tasks stalled on memory for \(share.spokenPercent) of the time"
+      return .fullStall(share)
     }
     return nil
   }

@@ -6,7 +6,6 @@ struct PressureGauge: Sendable {
   private(set) var level = PressureLevel.normal
   /// What holds at this moment, without hysteresis.
   private(set) var holding = PressureLevel.normal
-  private(set) var why = ""
   /// Counts the times that the level fell back to normal.
   private(set) var episode = 0
   /// Per level: since when it, or a higher one, has held without a break.
@@ -19,10 +18,9 @@ struct PressureGauge: Sendable {
   }
 
   mutating func update(
-    holding: PressureLevel, why: String, rules: PressureRules, at now: Instant
+    holding: PressureLevel, rules: PressureRules, at now: Instant
   ) -> Change? {
     self.holding = holding
-    self.why = why
     for level in PressureLevel.allCases where level > .normal {
       heldSince[level] = holding >= level ? heldSince[level] ?? now : nil
     }
@@ -63,9 +61,9 @@ struct PressureGauge: Sendable {
 
 extension Engine {
   mutating func updatePressure() {
-    let (holding, why) = holdingLevel()
-    let change = gauge.update(holding: holding, why: why, rules: policy.pressure, at: now)
+    let change = gauge.update(holding: holdingLevel(), rules: policy.pressure, at: now)
     guard let change else { return }
+    let why = whyHolding()
     if change.to == .normal { climb.shadowFreed = .zero }
     let gone = policy.pressure.clearAfter.spoken
     let fell = "what raised it has been gone for \(gone); \(why)"

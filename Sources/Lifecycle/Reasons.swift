@@ -67,7 +67,7 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var resumeCost: Duration?
   public var lastExit: ExitStatus?
   public var tasks: [String]
-  /// What the last shed request achieved; `answered: false` is a missed `watchdog.answer`.
+  /// What the last shed request achieved. A missing answer is recorded, and nothing worse.
   public var lastShed: ShedRecord?
 }
 

@@ -127,7 +127,12 @@ public struct ProcessIdentity: Hashable, Sendable {
   /// A descriptor that stays with this process. Fails with ESRCH when it has ended, or the pid
   /// is another's.
   public func openPidfd() throws(SystemCallError) -> Descriptor {
-    let pidfd = try Descriptor.pidfd(of: pid)
+    let pidfd: Descriptor
+    do throws(SystemCallError) { pidfd = try Descriptor.pidfd(of: pid) } catch {
+      // Kernels before 6.15 say EINVAL of a pid that only names a session or group any more.
+      throw error.code == EINVAL
+        ? SystemCallError(error.call, on: error.subject, code: ESRCH) : error
+    }
     // Only now that the descriptor holds the process can the look at its start time be trusted.
     guard isAlive else {
       throw SystemCallError("pidfd_open", on: "pid \(pid)", code: ESRCH)

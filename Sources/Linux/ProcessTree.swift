@@ -91,6 +91,22 @@ public struct ProcessTree: Hashable, Sendable {
 
   public func killAll() throws(SystemCallError) { try signalAll(SIGKILL) }
 
+  /// Kills whoever is found until nobody new is: also those who were born between a look and its
+  /// kill. (What has a SIGKILL pending can't fork any more.) They are dying when this returns, not
+  /// necessarily dead.
+  public static func killAll(
+    root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
+  ) throws(SystemCallError) {
+    var killed: Set<ProcessIdentity> = []
+    while true {
+      let tree = try discover(root: root, session: session, cgroup: cgroup)
+      let new = tree.processes.filter { !killed.contains($0.identity) }
+      if new.isEmpty { return }
+      try ProcessTree(processes: new).killAll()
+      killed.formUnion(new.map(\.identity))
+    }
+  }
+
   /// False when the process is gone.
   static func signal(
     _ process: ProcessIdentity, _ signal: Int32

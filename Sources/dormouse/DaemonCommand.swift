@@ -1,5 +1,8 @@
 import ArgumentParser
 import Control
+import Coordinator
+import Glibc
+import PolicyFile
 
 struct DaemonCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -21,8 +24,10 @@ struct DaemonCommand: ParsableCommand {
     let paths = DefaultPaths.ofThisProcess()
     let code = runDaemon(
       options: DaemonOptions(
-        configuration: config ?? paths.configuration, socket: paths.socket(option: socket),
-        stateDirectory: stateDirectory ?? paths.stateDirectory, policy: policy,
+        configuration: config ?? paths.configuration,
+        socket: socket ?? paths.socketFromEnvironment,
+        defaultSocket: paths.socket(option: nil), stateDirectory: stateDirectory,
+        defaultStateDirectory: paths.stateDirectory, policy: policy,
         policyDirectories: paths.policyDirectories))
     if code != 0 { throw ExitCode(code) }
   }
@@ -31,8 +36,11 @@ struct DaemonCommand: ParsableCommand {
 /// What `dormouse daemon` was asked for, defaults filled in.
 struct DaemonOptions {
   var configuration: String
-  var socket: String
-  var stateDirectory: String
+  /// nil: as the configuration says, or else the default.
+  var socket: String?
+  var defaultSocket: String
+  var stateDirectory: String?
+  var defaultStateDirectory: String
   /// Name or path; nil: as the configuration says.
   var policy: String?
   /// Where a policy that is given by name is looked for, in this order.
@@ -41,6 +49,37 @@ struct DaemonOptions {
 
 /// Runs until the daemon ends; the exit code.
 func runDaemon(options: DaemonOptions) -> Int32 {
-  Output.complain("the daemon is not linked in this build")
-  return CommandExit.internalError.rawValue
+  let environment = ProcessEnvironment.current()
+  let library = PolicyLibrary(directories: options.policyDirectories)
+  let loaded = ConfigurationFile.load(
+    path: options.configuration, library: library, environment: environment.variables)
+  if !loaded.diagnostics.isEmpty { Output.standardError(loaded.rendered + "\n") }
+  guard var configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
+
+  if let name = options.policy {
+    let policy = library.load(name)
+    if !policy.diagnostics.isEmpty { Output.standardError(policy.rendered + "\n") }
+    guard let value = policy.value else { return CommandExit.badConfiguration.rawValue }
+    configuration.policy = value
+  }
+  do throws(StartError) {
+    let daemon = try Daemon(
+      DaemonSettings(
+        configuration: configuration,
+        stateDirectory: absolute(options.stateDirectory ?? configuration.stateDirectory)
+          ?? options.defaultStateDirectory,
+        socket: absolute(options.socket ?? configuration.socket) ?? options.defaultSocket,
+        environment: environment.variables, version: Dormouse.version))
+    try daemon.run()
+    return CommandExit.done.rawValue
+  } catch {
+    Output.complain("\(error)")
+    return CommandExit.cannotCreate.rawValue
+  }
+}
+
+/// The daemon keeps its paths for long, and its workers have other directories.
+private func absolute(_ path: String?) -> String? {
+  guard let path, let here = try? currentDirectory() else { return path }
+  return absolutePath(path, in: here)
 }

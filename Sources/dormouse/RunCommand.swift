@@ -67,12 +67,4 @@ struct RunCommand: ParsableCommand {
       throw CommandFailure(exit: .notDone, text: error.description)
     }
   }
-
-  private func currentDirectory() throws(FileError) -> String {
-    guard let path = getcwd(nil, 0) else {
-      throw FileError(operation: "finding", path: "the working directory", errno: errno)
-    }
-    defer { free(path) }
-    return String(cString: path)
-  }
 }

@@ -60,7 +60,7 @@ final class TestChild {
   }
 
   deinit {
-    try? tree().killAll()
+    try? ProcessTree.killAll(root: process.identity, session: pid)
     kill(pid, SIGKILL)
     while waitpid(pid, nil, 0) < 0 && errno == EINTR {}
   }

@@ -1,0 +1,168 @@
+import CLinux
+import Control
+import Glibc
+import Linux
+
+/// Listens for clients: one JSON object a line, each request answered once, when the thing has
+/// happened. Belongs to the loop's thread; a slow or hostile client costs a bounded buffer, and
+/// nobody waits for it.
+final class ControlServer {
+  private let path: String
+  private let listener: Descriptor
+  private unowned let daemon: Daemon
+  private var clients: [Int32: Client] = [:]
+  /// Clients who asked for the daemon's end, and hear of it.
+  private var waitingForEnd: [(client: Client, id: UInt64)] = []
+
+  static let mostClients = 256
+  /// Bytes of answers that may wait for a client that doesn't read.
+  static let mostPending = 8 << 20
+
+  final class Client {
+    let descriptor: Descriptor
+    var token: EventLoop.Token?
+    var framer = LineFramer()
+    var pending: [UInt8] = []
+    var isClosed = false
+
+    init(_ descriptor: Descriptor) { self.descriptor = descriptor }
+  }
+
+  init(path: String, daemon: Daemon) throws(StartError) {
+    self.path = path
+    self.daemon = daemon
+    do throws(SystemCallError) {
+      let directory = path.split(separator: "/").dropLast().joined(separator: "/")
+      try makeDirectories("/\(directory)", mode: 0o700)
+    } catch { throw .socket(path: path, error.description) }
+    // Somebody who answers here has another state directory, or the lock would have told.
+    if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
+    do throws(SystemCallError) {
+      // 0600 from its first moment on.
+      let mask = umask(0o177)
+      defer { umask(mask) }
+      listener = try UnixSocket.bound(to: path, .stream)
+      let raw = listener.raw
+      _ = try systemCall("listen", on: path) { listen(raw, 64) }
+    } catch { throw .socket(path: path, error.reason) }
+    do throws(SystemCallError) {
+      try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
+    } catch { throw .system(error) }
+  }
+
+  func close() {
+    unlink(path)
+    for client in clients.values { flush(client) }
+  }
+
+  private func accept() {
+    while true {
+      let raw = clinux_accept(listener.raw)
+      if raw < 0 { return }
+      let descriptor = Descriptor(owning: raw)
+      guard clients.count < Self.mostClients, isTrusted(descriptor) else { continue }
+      let client = Client(descriptor)
+      clients[raw] = client
+      client.token = try? daemon.loop.watch(descriptor, .readable) { [unowned self] what in
+        serve(client, what)
+      }
+    }
+  }
+
+  /// Only the daemon's own user and root may give orders (SO_PEERCRED).
+  private func isTrusted(_ descriptor: Descriptor) -> Bool {
+    var pid: pid_t = 0
+    var user: uid_t = 0
+    var group: gid_t = 0
+    guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0 else { return false }
+    if user == 0 || user == getuid() { return true }
+    daemon.log(.warning, "refused a client with user id \(user) (pid \(pid))")
+    return false
+  }
+
+  private func serve(_ client: Client, _ what: Epoll.Interest) {
+    if what.contains(.writable) { flush(client) }
+    guard what.contains(.readable) || what.contains(.hangUp) || what.contains(.error) else {
+      return
+    }
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    let count = recv(client.descriptor.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+    if count < 0, errno == EAGAIN || errno == EINTR { return }
+    guard count > 0 else { return drop(client) }
+    client.framer.append(buffer[..<count])
+    do throws(LineFramer.Overflow) {
+      while !client.isClosed, let line = try client.framer.next() { handle(line, from: client) }
+    } catch {
+      respond(to: client, ControlResponse(id: 0, result: .badRequest, text: "\(error)"))
+      drop(client)
+    }
+  }
+
+  private func handle(_ line: [UInt8], from client: Client) {
+    let request: ControlRequest
+    do throws(WireError) {
+      request = try WireCodec.decode(ControlRequest.self, from: line)
+    } catch {
+      let id = WireCodec.requestID(in: line) ?? 0
+      let text = "the request can't be read: \(error)"
+      return respond(to: client, ControlResponse(id: id, result: .badRequest, text: text))
+    }
+    if request.verb == .shutdown {
+      waitingForEnd.append((client, request.id))
+      daemon.log(.notice, "a client asked for the end: stopping all workers")
+      return daemon.end()
+    }
+    daemon.carryOut(request) { [weak self, weak client] response in
+      guard let self, let client else { return }
+      respond(to: client, response)
+    }
+  }
+
+  /// The last workers are gone; those who asked for that hear it before the socket closes.
+  func announceEnd() {
+    for (client, id) in waitingForEnd {
+      respond(
+        to: client,
+        ControlResponse(id: id, result: .done, text: "all workers have ended, and so does the daemon"))
+    }
+    waitingForEnd = []
+  }
+
+  func respond(to client: Client, _ response: ControlResponse) {
+    guard !client.isClosed else { return }
+    do throws(WireError) {
+      client.pending += try WireCodec.line(for: response)
+    } catch {
+      daemon.log(.error, "an answer can't be sent: \(error)")
+      let substitute = ControlResponse(
+        id: response.id, result: .failed, text: "the answer can't be sent: \(error)")
+      client.pending += (try? WireCodec.line(for: substitute)) ?? []
+    }
+    flush(client)
+  }
+
+  /// Writes what the socket takes; the rest when it takes more.
+  private func flush(_ client: Client) {
+    while !client.pending.isEmpty {
+      let count = send(
+        client.descriptor.raw, client.pending, client.pending.count,
+        Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      if count < 0 {
+        if errno == EINTR { continue }
+        if errno != EAGAIN || client.pending.count > Self.mostPending { return drop(client) }
+        break
+      }
+      client.pending.removeFirst(count)
+    }
+    guard let token = client.token, !client.isClosed else { return }
+    let interest: Epoll.Interest = client.pending.isEmpty ? .readable : [.readable, .writable]
+    try? daemon.loop.change(client.descriptor, token, to: interest)
+  }
+
+  private func drop(_ client: Client) {
+    guard !client.isClosed else { return }
+    client.isClosed = true
+    if let token = client.token { daemon.loop.unwatch(client.descriptor, token) }
+    clients[client.descriptor.raw] = nil
+  }
+}

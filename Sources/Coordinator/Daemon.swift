@@ -1,0 +1,193 @@
+import CLinux
+import Control
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// What the daemon is started with.
+public struct DaemonSettings: Sendable {
+  public var configuration: DaemonConfiguration
+  public var stateDirectory: String
+  public var socket: String
+  /// What workers inherit.
+  public var environment: [String: String]
+  public var version: String
+
+  public init(
+    configuration: DaemonConfiguration, stateDirectory: String, socket: String,
+    environment: [String: String], version: String
+  ) {
+    self.configuration = configuration
+    self.stateDirectory = stateDirectory
+    self.socket = socket
+    self.environment = environment
+    self.version = version
+  }
+}
+
+/// The shell around the engine: turns the world's signals into events, and performs directives.
+/// Everything here happens on the main thread; what takes long is handed to three others (tracing,
+/// mechanics, compression lanes), and its outcome comes back as a message.
+public final class Daemon {
+  let settings: DaemonSettings
+  let log = DaemonLog()
+  let state: StateDirectory
+  let loop: EventLoop
+  let mailbox: Mailbox<Daemon>
+  let hibernation: HibernationService
+  /// Freezing, thawing and clearing away: mostly microseconds, seconds where a thread hangs.
+  let mechanics = WorkQueue(name: "dormouse-mech")
+  let cgroups: CgroupRoot?
+  let records: WorkerRecordStore
+  let bootID: String
+  let jetsamReports: JetsamStore
+
+  var engine: Engine
+  var workers: [WorkerID: WorkerRuntime] = [:]
+  var server: ControlServer?
+  /// Requests under way, by the engine's number for them.
+  var requests: [Request.ID: (Answer) -> Void] = [:]
+  var requestCount: Request.ID = 0
+  private var events: [Event] = []
+  private var isHandling = false
+  var stalls = StallMeter()
+  var triggers: [PressureTrigger] = []
+  var writtenToday = DailyCount()
+  var isEnding = false
+  private var hasEnded = false
+
+  public init(_ settings: DaemonSettings) throws(StartError) {
+    self.settings = settings
+    state = try StateDirectory(path: settings.stateDirectory)
+    do throws(SystemCallError) {
+      loop = try EventLoop()
+      mailbox = try Mailbox()
+      bootID = try WorkerRecord.currentBootID()
+    } catch { throw .system(error) }
+    do throws(WorkerRecordError) {
+      records = try WorkerRecordStore(directory: state.workers)
+    } catch { throw .socket(path: state.workers, error.description) }
+    jetsamReports = JetsamStore(directory: state.jetsam)
+    hibernation = HibernationService()
+    engine = Engine(policy: settings.configuration.policy)
+
+    // The same group for every daemon of this state directory, so that the next one finds it.
+    let name = "dormouse-" + CgroupRoot.sanitised(String(settings.stateDirectory.suffix(80)))
+    do throws(CgroupError) {
+      cgroups = try CgroupRoot.detect(name: name)
+    } catch {
+      cgroups = nil
+      log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
+    }
+  }
+
+  /// Runs until it is told to end.
+  public func run() throws(StartError) {
+    protectItself()
+    do throws(SystemCallError) {
+      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self) }
+      try watchSignals()
+    } catch { throw .system(error) }
+    server = try ControlServer(path: settings.socket, daemon: self)
+    watchPressure()
+    introduceWorkers()
+    adoptSurvivors()
+    startWorkers()
+    log(.info, "ready: \(workers.count) workers, policy \(engine.policy.name), \(freezerName)")
+    sampleRegularly()
+    do throws(SystemCallError) {
+      while !hasEnded {
+        try loop.turn(until: engine.nextDeadline)
+        if let deadline = engine.nextDeadline, deadline <= EventLoop.now { feed(.deadline) }
+      }
+    } catch { throw .system(error) }
+    server?.close()
+    cgroups?.remove()
+  }
+
+  /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.
+  private func protectItself() {
+    if clinux_become_subreaper() < 0 {
+      log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
+    }
+    _ = clinux_lock_memory()
+    _ = try? writeControl("/proc/self/oom_score_adj", "-900")
+    signal(SIGPIPE, SIG_IGN)
+  }
+
+  /// Gives the engine an event and performs what it says. Events that arise meanwhile wait.
+  func feed(_ event: Event) {
+    events.append(event)
+    guard !isHandling else { return }
+    isHandling = true
+    while !events.isEmpty {
+      let next = events.removeFirst()
+      for directive in engine.handle(next, at: EventLoop.now) { perform(directive) }
+    }
+    isHandling = false
+    if isEnding { endWhenAllIsQuiet() }
+  }
+
+  /// Asks the engine on behalf of somebody, and calls back with its answer.
+  func request(
+    _ verb: Request.Verb, _ worker: WorkerID, then answer: @escaping (Answer) -> Void
+  ) {
+    requestCount += 1
+    requests[requestCount] = answer
+    feed(.request(Request(id: requestCount, verb: verb, worker: worker)))
+  }
+
+  // MARK: the end
+
+  private func watchSignals() throws(SystemCallError) {
+    let signals = [SIGTERM, SIGINT, SIGCHLD]
+    let descriptor = Descriptor(
+      owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
+    try loop.watch(descriptor, .readable) { [unowned self] _ in
+      // struct signalfd_siginfo is 128 bytes and begins with the number.
+      let bytes = (try? descriptor.read(upTo: 128 * 16)) ?? []
+      for start in stride(from: 0, to: bytes.count - 127, by: 128) {
+        handle(signal: Int32(bytes[start]))
+      }
+    }
+  }
+
+  private func handle(signal: Int32) {
+    if signal == SIGCHLD {
+      // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
+      hibernation.buryTheDead()
+      reapOrphans()
+    } else if isEnding {
+      log(.warning, "told to end a second time: leaving what still runs")
+      hasEnded = true
+    } else {
+      log(.notice, "told to end: stopping all workers")
+      end()
+    }
+  }
+
+  /// Stops every worker, and ends when the last is gone.
+  func end() {
+    isEnding = true
+    for id in workers.keys.sorted() where engine.state(of: id)?.isAlive == true {
+      request(.stop, id) { _ in }
+    }
+    endWhenAllIsQuiet()
+  }
+
+  private func endWhenAllIsQuiet() {
+    let alive = workers.keys.contains { engine.state(of: $0)?.isAlive == true }
+    if !alive, !hasEnded {
+      server?.announceEnd()
+      hasEnded = true
+      // The loop looks at `hasEnded` after its turn; this makes it turn.
+      mailbox.post { _ in }
+    }
+  }
+
+  var freezerName: String { cgroups == nil ? "SIGSTOP" : "cgroup-v2 freezer" }
+}

@@ -1,0 +1,46 @@
+import Glibc
+
+/// The daemon's own words, on standard error: one line each, with the priority in front that
+/// systemd's journal understands (sd-daemon(3)) where standard error goes there.
+struct DaemonLog {
+  enum Priority: Int {
+    case error = 3
+    case warning = 4
+    case notice = 5
+    case info = 6
+  }
+
+  private let toJournal = getenv("JOURNAL_STREAM") != nil
+
+  func callAsFunction(_ priority: Priority, _ text: String) {
+    let oneLine = text.split(separator: "\n", omittingEmptySubsequences: true)
+      .joined(separator: " | ")
+    let line =
+      toJournal
+      ? "<\(priority.rawValue)>\(oneLine)\n" : "\(Self.timeOfDay()) \(oneLine)\n"
+    var bytes = Array(line.utf8)
+    // If even this can't be written there is nobody to tell.
+    _ = write(STDERR_FILENO, &bytes, bytes.count)
+  }
+
+  /// `14:03:27.104`, local time.
+  private static func timeOfDay() -> String {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    var parts = tm()
+    localtime_r(&now.tv_sec, &parts)
+    func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    let milliseconds = String(now.tv_nsec / 1_000_000 + 1000).dropFirst()
+    return "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)).\(milliseconds)"
+  }
+
+  /// The moment in ISO 8601, UTC, with seconds.
+  static func timestamp() -> String {
+    var now = time(nil)
+    var parts = tm()
+    gmtime_r(&now, &parts)
+    var text = [CChar](repeating: 0, count: 32)
+    let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
+    return String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}

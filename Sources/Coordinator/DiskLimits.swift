@@ -1,0 +1,53 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+
+/// Bytes written to images since midnight (UTC).
+struct DailyCount {
+  private var day: Int = 0
+  private var bytes: Int64 = 0
+
+  mutating func add(_ count: Int64) {
+    let today = time(nil) / 86400
+    if today != day { (day, bytes) = (today, 0) }
+    bytes += count
+  }
+
+  var today: Int64 { time(nil) / 86400 == day ? bytes : 0 }
+}
+
+extension Daemon {
+  /// Why an image of about this much memory may not be written; `nil`: it may. Reckoned without
+  /// compression, which can't be known before.
+  func diskRefusal(for footprint: ByteCount) -> String? {
+    let rules = engine.policy.hibernate.disk
+    let held = imageBytes() + footprint.bytes
+    if held > rules.budget.bytes {
+      return "images would hold \(ByteCount(held)), over hibernate.disk.budget, \(rules.budget)"
+    }
+    let written = writtenToday.today + footprint.bytes
+    if written > rules.dailyWrites.bytes {
+      return "\(ByteCount(written)) would be written to images today, over "
+        + "hibernate.disk.daily_writes, \(rules.dailyWrites)"
+    }
+    var usage = statvfs()
+    guard statvfs(state.images, &usage) == 0, usage.f_blocks > 0 else { return nil }
+    let size = Int64(usage.f_frsize)
+    let free = Int64(usage.f_bavail) * size - footprint.bytes
+    let floor = Double(usage.f_blocks) * Double(size) * rules.minFreePercent / 100
+    if Double(free) < floor {
+      return "the disk of \(state.images) would have \(ByteCount(max(0, free))) free, under "
+        + "hibernate.disk.min_free, \(rules.minFreePercent)%"
+    }
+    return nil
+  }
+
+  private func imageBytes() -> Int64 {
+    workers.values.reduce(0) { sum, runtime in
+      guard let path = runtime.imagePath else { return sum }
+      var info = stat()
+      return stat(path, &info) == 0 ? sum + Int64(info.st_size) : sum
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import CLinux
+import Glibc
+import Lifecycle
+import Linux
+import Supervision
+
+// How workers end: asked, killed, or by themselves.
+
+extension Daemon {
+  /// Asks all of it to end (as systemd does by default: a shell that is asked alone would leave its
+  /// children behind), and lets it run for that.
+  func terminate(_ id: WorkerID) {
+    guard let runtime = workers[id], let process = runtime.process else { return }
+    let signal = runtime.configuration.stopSignal
+    // Pending while it is frozen or stopped; delivered when it goes on.
+    _ = try? process.tree().signalAll(signal)
+    guard let target = runtime.target() else { return }
+    mechanics.submit { [mailbox] in
+      guard let why = Self.failure({ try target.wake() }) else { return }
+      mailbox.post { $0.log(.warning, "\(id): can't be woken for its end: \(why)") }
+    }
+  }
+
+  func kill(_ id: WorkerID) {
+    guard let runtime = workers[id], let process = runtime.process else { return }
+    do throws(CgroupError) {
+      try process.killAll()
+    } catch { log(.warning, "\(id): \(error)") }
+    hibernation.forget(id.name)
+  }
+
+  /// The root process is gone. While an operation is under way on another thread it isn't reaped:
+  /// that could take a stop away from the tracer.
+  func rootHasEnded(_ runtime: WorkerRuntime) {
+    guard let process = runtime.process else { return }
+    if let token = runtime.exitWatch {
+      loop.unwatch(process.pidfd, token)
+      runtime.exitWatch = nil
+    }
+    runtime.hasExited = true
+    if runtime.isBusy { return }
+
+    let exit = (try? process.reap()) ?? .unknown
+    try? process.killAll()
+    hibernation.forget(runtime.id.name)
+    let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
+    // The worker is gone when all of it is, and its group can be used again.
+    mechanics.submit { [mailbox] in
+      let failure = cgroup.flatMap { group in
+        Self.failure { try group.remove(until: Deadline(in: .seconds(5))) }
+      }
+      mailbox.post { daemon in
+        if let failure { daemon.log(.warning, "\(id): \(failure)") }
+        daemon.isGone(id, identity, ExitStatus(exit))
+      }
+    }
+  }
+
+  private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {
+    guard let runtime = workers[id], runtime.process?.identity == identity else { return }
+    clearAway(runtime)
+    records.remove(id.name)
+    feed(.exited(id, status))
+  }
+
+  /// Nothing of a worker that has ended stays: sockets, image, process.
+  func clearAway(_ runtime: WorkerRuntime) {
+    if let process = runtime.process, let token = runtime.exitWatch {
+      loop.unwatch(process.pidfd, token)
+    }
+    if let notify = runtime.notify, let token = runtime.notifyWatch {
+      loop.unwatch(notify.descriptor, token)
+      notify.remove()
+    }
+    if let pressure = runtime.pressure, let token = runtime.pressureWatchToken {
+      loop.unwatch(pressure.descriptor, token)
+      pressure.remove()
+    }
+    unlink(state.image(of: runtime.id.name))
+    runtime.shed?.cancel()
+    runtime.shed = nil
+    runtime.process = nil
+    runtime.exitWatch = nil
+    runtime.notify = nil
+    runtime.notifyWatch = nil
+    runtime.pressure = nil
+    runtime.pressureWatchToken = nil
+    runtime.readiness = nil
+    runtime.imagePath = nil
+    runtime.hasExited = false
+    if runtime.announcedChannel {
+      runtime.announcedChannel = false
+      feed(.profileChanged(runtime.id, runtime.profile))
+    }
+  }
+
+  /// Orphans of workers become our children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never
+  /// with waitpid(-1): that would take workers' and tracees' reports away from those who wait for
+  /// them.
+  func reapOrphans() {
+    let known = Set(workers.values.compactMap { $0.process?.identity.pid })
+    let children = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
+    for word in children.split(separator: " ") {
+      guard let pid = Int32(word), !known.contains(pid), let stat = try? ProcessStat.read(pid),
+        stat.isEnded, !isOurOwn(pid)
+      else { continue }
+      var status: Int32 = 0
+      waitpid(pid, &status, WNOHANG)
+    }
+  }
+
+  private func isOurOwn(_ pid: Int32) -> Bool {
+    workers.values.contains { $0.shed?.commandPids.contains(pid) == true }
+  }
+}
+
+extension ExitStatus {
+  init(_ exit: WorkerExit) {
+    self =
+      switch exit {
+      case .exited(let code): .exited(code)
+      case .signaled(let signal): .signaled(signal)
+      case .unknown: .unknown
+      }
+  }
+}

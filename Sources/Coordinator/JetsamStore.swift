@@ -1,0 +1,41 @@
+import Control
+import Glibc
+import Linux
+
+/// Low memory reports on disk: one JSON file each, the newest `mostKept` of them.
+struct JetsamStore {
+  let directory: String
+  static let mostKept = 100
+
+  /// The newest first; ids begin with the time, so that is their order.
+  func ids() -> [String] {
+    let names = (try? listDirectory(directory)) ?? []
+    return names.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted(by: >)
+  }
+
+  /// The time without punctuation, and a number where one second has several.
+  func newID(at time: String) -> String {
+    let base = time.filter { $0.isNumber || $0 == "T" }
+    let taken = Set(ids())
+    if !taken.contains(base) { return base }
+    return (2...).lazy.map { "\(base)-\($0)" }.first { !taken.contains($0) } ?? base
+  }
+
+  func load(_ id: String) -> JetsamRecord? {
+    // An id comes from a client: it must stay a file of this directory.
+    guard !id.contains("/"), !id.hasPrefix("."),
+      let bytes = try? readFile("\(directory)/\(id).json")
+    else { return nil }
+    return try? WireCodec.decode(JetsamRecord.self, from: bytes)
+  }
+
+  func save(_ record: JetsamRecord) throws {
+    let path = "\(directory)/\(record.id).json"
+    let partial = path + ".partial"
+    let bytes = try WireCodec.json(for: record) + [10]
+    let file = try Descriptor.open(partial, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+    try file.writeAll(String(decoding: bytes, as: UTF8.self))
+    _ = try systemCall("rename", on: path) { rename(partial, path) }
+    for old in ids().dropFirst(Self.mostKept) { unlink("\(directory)/\(old).json") }
+  }
+}

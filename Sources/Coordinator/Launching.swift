@@ -1,0 +1,155 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+extension Daemon {
+  func launch(_ id: WorkerID) {
+    guard let runtime = workers[id] else { return }
+    do {
+      let process = try WorkerProcess.launch(plan(for: runtime))
+      if let refusal = process.cgroupRefusal {
+        log(.warning, "\(id): runs outside its cgroup: \(refusal)")
+      }
+      try attach(process, to: runtime)
+      log(.info, "\(id): launched as pid \(process.identity.pid)")
+      feed(.launched(id))
+      if runtime.readiness != nil { checkReadiness(runtime) }
+    } catch {
+      clearAway(runtime)
+      feed(.launchFailed(id, "\(error)"))
+    }
+  }
+
+  private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
+    let name = runtime.id.name
+    var cgroup: WorkerCgroup?
+    if let cgroups {
+      do throws(CgroupError) {
+        cgroup = try WorkerCgroup.create(in: cgroups, name: name)
+      } catch { log(.warning, "\(name): no cgroup of its own: \(error)") }
+    }
+    try openChannels(runtime)
+    return LaunchPlan(
+      name: name, command: runtime.configuration.command,
+      directory: runtime.configuration.directory, environment: runtime.environment,
+      cgroup: cgroup, logPath: state.log(of: name), notifySocket: runtime.notify?.path,
+      pressureWatch: runtime.pressure?.path)
+  }
+
+  /// The sockets at which a worker can speak to us, and listen.
+  private func openChannels(_ runtime: WorkerRuntime) throws {
+    let name = runtime.id.name
+    let directory = try channelDirectory()
+    runtime.notify = try NotifySocket.create(in: directory, name: name)
+    let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
+    do throws(SystemCallError) {
+      runtime.pressure = try PressureWatch(path: path)
+    } catch { log(.warning, "\(name): can't offer MEMORY_PRESSURE_WATCH: \(error)") }
+    try listen(on: runtime)
+  }
+
+  func listen(on runtime: WorkerRuntime) throws {
+    if let notify = runtime.notify {
+      runtime.notifyWatch = try loop.watch(notify.descriptor, .readable) { [unowned self] _ in
+        heard(runtime)
+      }
+    }
+    if let pressure = runtime.pressure {
+      runtime.pressureWatchToken = try loop.watch(pressure.descriptor, .readable) {
+        [unowned self] _ in serve(pressure, of: runtime)
+      }
+    }
+  }
+
+  /// Beside the control socket: those paths are short.
+  private func channelDirectory() throws -> String {
+    let socketDirectory = settings.socket.split(separator: "/").dropLast().joined(separator: "/")
+    let path = "/\(socketDirectory)/workers"
+    try makeDirectories(path, mode: 0o700)
+    return path
+  }
+
+  /// Holds a running process, ours or adopted, and listens for its end.
+  func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
+    runtime.process = process
+    runtime.hasExited = false
+    runtime.sample = ActivitySample()
+    runtime.readiness = runtime.configuration.readiness.map {
+      Readiness(ReadinessRule($0), worker: process)
+    }
+    runtime.exitWatch = try loop.watch(process.pidfd, .readable) { [unowned self] _ in
+      rootHasEnded(runtime)
+    }
+  }
+
+  /// Asks every 50 ms, as long as the worker is launching.
+  private func checkReadiness(_ runtime: WorkerRuntime) {
+    guard let readiness = runtime.readiness, readiness.needsChecking,
+      engine.state(of: runtime.id) == .launching
+    else { return }
+    if (try? readiness.check()) == true { return becameReady(runtime) }
+    loop.after(.milliseconds(50)) { [unowned self] in checkReadiness(runtime) }
+  }
+
+  private func becameReady(_ runtime: WorkerRuntime) {
+    runtime.readiness?.notified()
+    // A wrapper may have executed the real program by now.
+    try? runtime.process?.refreshMemory()
+    feed(.ready(runtime.id))
+  }
+
+  // MARK: what workers say
+
+  private func heard(_ runtime: WorkerRuntime) {
+    guard let notify = runtime.notify, let process = runtime.process else { return }
+    let messages = (try? notify.receive { process.owns($0) }) ?? []
+    for message in messages { handle(message, from: runtime) }
+  }
+
+  private func handle(_ message: NotifyMessage, from runtime: WorkerRuntime) {
+    let id = runtime.id
+    switch message {
+    case .ready:
+      if runtime.readiness?.isReady == false { becameReady(runtime) }
+    case .status(let text): runtime.statusText = text
+    case .shedDone: shedAnswered(runtime)
+    case .hold(true): feed(.taskBegan(id, task: Self.holdName, limit: nil))
+    case .hold(false): feed(.taskEnded(id, task: Self.holdName))
+    case .taskBegan(let task): feed(.taskBegan(id, task: task, limit: nil))
+    case .taskEnded(let task): feed(.taskEnded(id, task: task))
+    // Told by systemd's services; nothing here depends on them yet.
+    case .reloading, .stopping, .watchdog, .extendTimeout, .mainProcess: break
+    }
+  }
+
+  /// `X_DORMOUSE_HOLD=1` keeps a worker from being suspended, as a task does.
+  private static let holdName = "hold"
+
+  private func serve(_ pressure: PressureWatch, of runtime: WorkerRuntime) {
+    do throws(SystemCallError) {
+      try pressure.service()
+    } catch { log(.warning, "\(runtime.id): MEMORY_PRESSURE_WATCH: \(error)") }
+    guard pressure.listenerCount > 0, !runtime.announcedChannel else { return }
+    runtime.announcedChannel = true
+    feed(.profileChanged(runtime.id, runtime.profile))
+  }
+
+  /// Tells a worker that its task's time is over. Nothing but our own protocol could carry it.
+  func expireTask(_ id: WorkerID, _ task: String) {
+    log(.notice, "\(id): its background task \(task) has run out of time")
+  }
+}
+
+extension ReadinessRule {
+  init(_ readiness: WorkerConfiguration.Readiness) {
+    self =
+      switch readiness {
+      case .notify: .notify
+      case .tcp(let port): .tcp(port)
+      case .logLine(let text): .logLine(text)
+      }
+  }
+}

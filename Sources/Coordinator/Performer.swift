@@ -1,0 +1,52 @@
+import Lifecycle
+import Linux
+import Policy
+
+extension Daemon {
+  /// Does what the engine wants. No decisions here: whatever goes wrong goes back as an event.
+  func perform(_ directive: Directive) {
+    switch directive {
+    case .launch(let id): launch(id)
+    case .shed(let id, let kind, let deadline): beginShed(id, kind, until: deadline)
+    case .finishShed(let id): finishShed(id)
+    case .expireTask(let id, let task): expireTask(id, task)
+    case .suspend(let id): suspend(id)
+    case .hibernate(let id): hibernate(id)
+    case .resume(let id): resume(id)
+    case .terminate(let id): terminate(id)
+    case .kill(let id): kill(id)
+    case .measure(let id): measure(id)
+    case .answer(let request, let answer): requests.removeValue(forKey: request)?(answer)
+    case .transition(let transition): note(transition)
+    case .pressureChanged(let from, let to, let why):
+      log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
+    case .report(let report): keep(report)
+    case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
+    }
+  }
+
+  private func note(_ transition: Transition) {
+    let priority: DaemonLog.Priority = transition.to == .terminated ? .notice : .info
+    log(
+      priority,
+      "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
+        + transition.cause.sentence)
+    if let runtime = workers[transition.worker] { saveRecord(runtime, state: transition.to) }
+  }
+
+  func measure(_ id: WorkerID) {
+    guard let runtime = workers[id], let footprint = footprint(of: runtime) else { return }
+    feed(.footprint(id, footprint))
+  }
+
+  /// Now, from the kernel; `nil` where there is nothing to measure or it isn't permitted.
+  func footprint(of runtime: WorkerRuntime) -> ByteCount? {
+    guard let process = runtime.process, let pids = try? process.tree().pids else { return nil }
+    do throws(FootprintError) {
+      return ByteCount(try Footprint.measure(pids).footprint)
+    } catch {
+      log(.warning, "\(runtime.id): \(error)")
+      return nil
+    }
+  }
+}

@@ -1,1 +1,0 @@
-// Coordinator: see docs/ARCHITECTURE.md

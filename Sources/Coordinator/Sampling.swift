@@ -1,0 +1,111 @@
+import Lifecycle
+import Linux
+import Policy
+
+/// Shares of time stalled on memory, from the kernel's running totals: the averages that it offers
+/// itself reach back ten seconds at least.
+struct StallMeter {
+  private var last: (some: UInt64, full: UInt64, at: Instant)?
+
+  /// Percent of the time since the last call; `nil` the first time, and without PSI.
+  mutating func read(at now: Instant) -> (some: Double, full: Double)? {
+    guard let stall = try? PressureStall.read() else { return nil }
+    let current = (
+      some: stall.some.totalMicroseconds, full: stall.full?.totalMicroseconds ?? 0, at: now
+    )
+    defer { last = current }
+    guard let last, now > last.at else { return nil }
+    let span = Double((now - last.at).wholeNanoseconds) / 1000
+    func percent(_ before: UInt64, _ after: UInt64) -> Double {
+      min(100, max(0, Double(after &- before) / span * 100))
+    }
+    return (percent(last.some, current.some), percent(last.full, current.full))
+  }
+}
+
+extension Daemon {
+  /// The kernel calls as soon as a stall threshold is passed, where it lets us have triggers.
+  func watchPressure() {
+    guard engine.policy.memory == .host else { return }
+    for level in PressureLevel.allCases {
+      let condition = engine.policy.pressure[level]
+      for (kind, stall) in [
+        (PressureTrigger.Kind.some, condition?.someStall), (.full, condition?.fullStall),
+      ] {
+        guard let stall else { continue }
+        openTrigger(kind, stall, level)
+      }
+    }
+  }
+
+  private func openTrigger(_ kind: PressureTrigger.Kind, _ stall: Stall, _ level: PressureLevel) {
+    do {
+      let threshold = Duration.nanoseconds(
+        Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
+      let trigger = try PressureTrigger(kind, stall: threshold, window: stall.window)
+      triggers.append(trigger)
+      try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
+        feed(.stalled(level))
+        takeReading()
+      }
+    } catch {
+      log(.notice, "sampling memory stalls once a second instead of being called: \(error)")
+    }
+  }
+
+  func sampleRegularly() {
+    takeReading()
+    for runtime in workers.values.sorted(by: { $0.id < $1.id }) { sample(runtime) }
+    loop.after(.seconds(1)) { [unowned self] in sampleRegularly() }
+  }
+
+  func takeReading() {
+    guard let info = try? MemoryInfo.read() else { return }
+    let stall = stalls.read(at: EventLoop.now)
+    feed(
+      .memory(
+        MemoryReading(
+          total: ByteCount(info.total), available: ByteCount(info.available),
+          someStall: stall?.some, fullStall: stall?.full)))
+  }
+
+  /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
+  /// all page tables, so it is taken only when the cheap count of resident pages has moved.
+  private func sample(_ runtime: WorkerRuntime) {
+    guard engine.state(of: runtime.id)?.runs == true, let process = runtime.process,
+      let tree = try? process.tree()
+    else { return }
+    let now = EventLoop.now
+    let ticks = tree.processes.reduce(0) { $0 + $1.cpuTicks }
+    let anonymous = tree.pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
+    let last = runtime.sample
+    runtime.sample.cpuTicks = ticks
+    runtime.sample.at = now
+    if last.at != .zero, isActive(runtime, ticks: ticks &- last.cpuTicks, in: now - last.at) {
+      feed(.activity(runtime.id))
+    }
+    let moved = anonymous > last.anonymous ? anonymous - last.anonymous : last.anonymous - anonymous
+    if moved >= 128 * 1024 || last.at == .zero {
+      runtime.sample.anonymous = anonymous
+      measure(runtime.id)
+    }
+  }
+
+  private func isActive(_ runtime: WorkerRuntime, ticks: UInt64, in span: Duration) -> Bool {
+    let rules = runtime.configuration.policy.foreground
+    guard rules.by == .activity, ticks < 1 << 32 else { return false }
+    let share =
+      Double(ticks) / Double(ClockTicks.perSecond) / (Double(span.wholeNanoseconds) / 1e9) * 100
+    return share >= rules.cpuBelow
+  }
+
+  /// Resident less file-backed pages, from /proc/PID/statm (proc_pid_statm(5)).
+  private static func anonymousMemory(of pid: Int32) -> UInt64 {
+    guard let text = try? readText("/proc/\(pid)/statm") else { return 0 }
+    let words = text.split(separator: " ")
+    guard words.count > 2, let resident = UInt64(words[1]), let shared = UInt64(words[2]),
+      resident >= shared
+    else { return 0 }
+    return (resident - shared) * pageSize
+  }
+}

@@ -1,0 +1,126 @@
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// One request to shed memory: what it had before, and what was started for it.
+final class ShedAttempt {
+  let before: ByteCount
+  var runs: [ShedRequestRun] = []
+  var watches: [(Descriptor, EventLoop.Token)] = []
+  /// Commands that still run.
+  var running = 0
+  /// Channels that can't answer: it is taken as done when the footprint has come to rest.
+  var needsRest = false
+  var lastFootprint: ByteCount
+  var quietLooks = 0
+
+  init(before: ByteCount) {
+    self.before = before
+    lastFootprint = before
+  }
+
+  var commandPids: [Int32] { runs.compactMap(\.commandPid) }
+
+  func cancel() { for run in runs { run.cancel() } }
+}
+
+extension Daemon {
+  /// Asks on every channel that the worker has.
+  func beginShed(_ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant) {
+    guard let runtime = workers[id], let process = runtime.process else { return }
+    endShed(runtime)
+    let attempt = ShedAttempt(before: footprint(of: runtime) ?? .zero)
+    runtime.shed = attempt
+    for channel in channels(of: runtime) {
+      do throws(ShedRefusal) {
+        let run = try ShedRequestRun.start(channel, worker: process, watch: runtime.pressure)
+        attempt.runs.append(run)
+        if let pidfd = run.pidfd { watchCommand(pidfd, of: attempt, runtime) }
+        if case .command = channel {} else { attempt.needsRest = true }
+      } catch { log(.notice, "\(id): \(error)") }
+    }
+    if attempt.runs.isEmpty { return feed(.shedAnswered(id)) }
+    if attempt.running == 0 { lookWhetherItRests(runtime, attempt) }
+  }
+
+  private func channels(of runtime: WorkerRuntime) -> [ShedChannel] {
+    var channels: [ShedChannel] = []
+    switch runtime.configuration.shed {
+    case .signal(let number): channels.append(.signal(number))
+    case .command(let arguments): channels.append(.command(arguments))
+    case .notify, nil: break
+    }
+    if runtime.pressure.map({ $0.listenerCount > 0 }) == true { channels.append(.notify) }
+    return channels
+  }
+
+  private func watchCommand(_ pidfd: Descriptor, of attempt: ShedAttempt, _ runtime: WorkerRuntime)
+  {
+    let token = try? loop.watch(pidfd, .readable) { [unowned self, unowned attempt] _ in
+      commandsHaveEnded(attempt, runtime)
+    }
+    guard let token else { return }
+    attempt.watches.append((pidfd, token))
+    attempt.running += 1
+  }
+
+  private func commandsHaveEnded(_ attempt: ShedAttempt, _ runtime: WorkerRuntime) {
+    for run in attempt.runs where run.pidfd != nil {
+      guard let exit = try? run.reap() else { continue }
+      attempt.running -= 1
+      if exit != .exited(0) { log(.warning, "\(runtime.id): its shed command failed: \(exit)") }
+    }
+    guard attempt.running == 0 else { return }
+    unwatchCommands(attempt)
+    lookWhetherItRests(runtime, attempt)
+  }
+
+  /// A signal can't be answered. It counts as answered when the footprint hasn't changed any more
+  /// for three looks, 100 ms apart.
+  private func lookWhetherItRests(_ runtime: WorkerRuntime, _ attempt: ShedAttempt) {
+    guard runtime.shed === attempt else { return }
+    guard attempt.needsRest else { return feed(.shedAnswered(runtime.id)) }
+    loop.after(.milliseconds(100)) { [unowned self] in
+      guard runtime.shed === attempt, let now = footprint(of: runtime) else { return }
+      let moved = (now - attempt.lastFootprint).bytes.magnitude
+      attempt.quietLooks = moved < 64 * 1024 ? attempt.quietLooks + 1 : 0
+      attempt.lastFootprint = now
+      if attempt.quietLooks >= 3 {
+        feed(.shedAnswered(runtime.id))
+      } else {
+        lookWhetherItRests(runtime, attempt)
+      }
+    }
+  }
+
+  /// The worker said so itself (`X_DORMOUSE_DONE=1`).
+  func shedAnswered(_ runtime: WorkerRuntime) {
+    guard runtime.shed != nil else { return }
+    feed(.shedAnswered(runtime.id))
+  }
+
+  func finishShed(_ id: WorkerID) {
+    guard let runtime = workers[id], let attempt = runtime.shed else {
+      // Nothing was begun; the engine must not wait for ever all the same.
+      return feed(.shedFinished(id, before: .zero, after: .zero))
+    }
+    let after = footprint(of: runtime) ?? attempt.before
+    endShed(runtime)
+    log(.info, "\(id): shed \(attempt.before) → \(after)")
+    feed(.shedFinished(id, before: attempt.before, after: after))
+  }
+
+  private func endShed(_ runtime: WorkerRuntime) {
+    guard let attempt = runtime.shed else { return }
+    unwatchCommands(attempt)
+    attempt.cancel()
+    runtime.shed = nil
+  }
+
+  private func unwatchCommands(_ attempt: ShedAttempt) {
+    for (pidfd, token) in attempt.watches { loop.unwatch(pidfd, token) }
+    attempt.watches = []
+  }
+}

@@ -1,0 +1,116 @@
+import Control
+import Lifecycle
+import Policy
+import PolicyFile
+
+extension Daemon {
+  /// Does what a client asks, and answers when it has happened.
+  func carryOut(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    switch request.verb {
+    case .ps, .status: respond(report(request))
+    case .jetsam: respond(jetsam(request))
+    case .run: run(request, then: respond)
+    case .shutdown: end()
+    case .start, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate, .warn:
+      guard let verb = Request.Verb(rawValue: request.verb.rawValue), let name = request.worker
+      else {
+        return respond(
+          ControlResponse(
+            id: request.id, result: .badRequest, text: "`\(request.verb.rawValue)` needs a worker"))
+      }
+      if isEnding, verb != .stop, verb != .terminate {
+        return respond(
+          ControlResponse(id: request.id, result: .refused, text: "the daemon is ending"))
+      }
+      self.request(verb, WorkerID(name)) { answer in
+        respond(
+          ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
+      }
+    }
+  }
+
+  /// `run NAME -- CMD…`: a worker that no configuration declares.
+  private func run(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    func refuse(_ result: ControlResponse.Result, _ text: String) {
+      respond(ControlResponse(id: request.id, result: result, text: text))
+    }
+    guard let name = request.worker, let launch = request.launch, !launch.command.isEmpty else {
+      return refuse(.badRequest, "`run` needs a name and a command")
+    }
+    if let problem = WorkerName.problem(with: name) {
+      return refuse(.badRequest, "`\(name)` can't be a worker's name: \(problem)")
+    }
+    let importance = launch.importance ?? 0
+    guard (0...100).contains(importance) else {
+      return refuse(.badRequest, "importance \(importance) is not between 0 and 100")
+    }
+    let id = WorkerID(name)
+    if let known = workers[id] {
+      if engine.state(of: id)?.isAlive == true {
+        return refuse(.refused, "\(name) is running already")
+      }
+      if known.isDeclared {
+        return refuse(
+          .refused, "\(name) is in the configuration; start it with `dormouse start \(name)`")
+      }
+    }
+    let runtime = WorkerRuntime(
+      configuration: WorkerConfiguration(
+        name: name, command: launch.command, directory: launch.directory, importance: importance,
+        policy: engine.policy),
+      environment: launch.environment, isDeclared: false)
+    workers[id] = runtime
+    feed(.added(id, runtime.profile))
+    self.request(.start, id) { answer in
+      respond(ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
+    }
+  }
+
+  private func jetsam(_ request: ControlRequest) -> ControlResponse {
+    let ids = jetsamReports.ids()
+    let text: String
+    if let wanted = request.report ?? ids.first {
+      if let record = jetsamReports.load(wanted) {
+        return ControlResponse(
+          id: request.id, result: .done, text: "low memory report \(wanted)", jetsam: record,
+          reports: ids)
+      }
+      text = "there is no low memory report \(wanted)"
+      return ControlResponse(id: request.id, result: .failed, text: text, reports: ids)
+    }
+    text = "no worker has been terminated for memory"
+    return ControlResponse(id: request.id, result: .done, text: text, reports: ids)
+  }
+}
+
+/// What may name a worker: the same rule as in the configuration, because a name becomes a file's.
+enum WorkerName {
+  static func problem(with name: String) -> String? {
+    let allowed = name.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+        UInt8(ascii: "."):
+        true
+      default: false
+      }
+    }
+    let first = name.utf8.first
+    guard allowed, (1...64).contains(name.utf8.count), first != UInt8(ascii: "."),
+      first != UInt8(ascii: "-")
+    else { return "a name has 1–64 letters, digits, `-`, `_` and `.`, and begins with no `.` or `-`" }
+    return nil
+  }
+}
+
+extension ControlResponse.Result {
+  init(_ code: Answer.Code) {
+    self =
+      switch code {
+      case .done: .done
+      case .refused: .refused
+      case .failed: .failed
+      case .unknownWorker: .unknownWorker
+      }
+  }
+}

@@ -1,0 +1,70 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// What the daemon holds of one worker beside what the engine knows.
+final class WorkerRuntime {
+  let id: WorkerID
+  var configuration: WorkerConfiguration
+  /// All of it: what the configuration adds is laid over the daemon's, or the client's, own.
+  var environment: [String: String]
+  /// In the configuration file; else made by `run`.
+  let isDeclared: Bool
+  var announcedChannel = false
+
+  var process: WorkerProcess?
+  var exitWatch: EventLoop.Token?
+  var notify: NotifySocket?
+  var notifyWatch: EventLoop.Token?
+  var pressure: PressureWatch?
+  var pressureWatchToken: EventLoop.Token?
+  var readiness: Readiness?
+  var shed: ShedAttempt?
+  /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
+  var isBusy = false
+  var hasExited = false
+  /// The image, while the worker is hibernated.
+  var imagePath: String?
+  /// What the worker last said of itself (`STATUS=`).
+  var statusText: String?
+  var sample = ActivitySample()
+
+  init(
+    configuration: WorkerConfiguration, environment: [String: String], isDeclared: Bool
+  ) {
+    id = WorkerID(configuration.name)
+    self.configuration = configuration
+    self.environment = environment
+    self.isDeclared = isDeclared
+  }
+
+  var profile: WorkerProfile {
+    WorkerProfile(
+      policy: configuration.policy, importance: configuration.importance,
+      canShed: configuration.shed != nil || announcedChannel,
+      announcesReadiness: configuration.readiness != nil)
+  }
+
+  /// For the hibernator and the freezer, on their own threads.
+  func target() -> HibernationTarget? {
+    guard let process else { return nil }
+    var memories: [Int32: Descriptor] = [:]
+    for stat in (try? process.tree().processes) ?? [] {
+      memories[stat.pid] = process.memory(of: stat.identity)
+    }
+    return HibernationTarget(
+      name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
+      memories: memories)
+  }
+}
+
+/// What the last look at a running worker found; see `Sampling`.
+struct ActivitySample {
+  /// Bytes of anonymous memory at the last exact measurement.
+  var anonymous: UInt64 = 0
+  var cpuTicks: UInt64 = 0
+  var at = Instant.zero
+}

@@ -1,0 +1,91 @@
+import Linux
+
+/// All that is needed to start a worker.
+public struct LaunchPlan: Sendable {
+  public var name: String
+  /// argv; the first is a path, or looked up in the environment's PATH.
+  public var command: [String]
+  public var directory: String
+  /// What the worker gets, apart from the variables that Dormouse sets or takes away itself.
+  public var environment: [String: String]
+  public var cgroup: WorkerCgroup?
+  public var logPath: String
+  /// Bytes; a log that is larger at launch is put aside first.
+  public var logLimit: Int64
+  /// `NOTIFY_SOCKET`: the path of a `NotifySocket`.
+  public var notifySocket: String?
+  /// `MEMORY_PRESSURE_WATCH`: the path of a `PressureWatch`.
+  public var pressureWatch: String?
+
+  public init(
+    name: String, command: [String], directory: String, environment: [String: String],
+    cgroup: WorkerCgroup? = nil, logPath: String, logLimit: Int64 = 10 << 20,
+    notifySocket: String? = nil, pressureWatch: String? = nil
+  ) {
+    self.name = name
+    self.command = command
+    self.directory = directory
+    self.environment = environment
+    self.cgroup = cgroup
+    self.logPath = logPath
+    self.logLimit = logLimit
+    self.notifySocket = notifySocket
+    self.pressureWatch = pressureWatch
+  }
+
+  /// A daemon's own dealings with *its* service manager, which workers must not take for theirs.
+  private static let notInherited = [
+    "NOTIFY_SOCKET", "MAINPID", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
+    "LISTEN_FDNAMES", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE",
+  ]
+
+  /// base64 of `some 200000 2000000` and a NUL, systemd's default threshold. A socket's listener
+  /// needs nothing written, but some clients insist on writing something.
+  private static let pressureWrite = "c29tZSAyMDAwMDAgMjAwMDAwMAA="
+
+  /// For commands that act on the worker's behalf, but aren't it.
+  public var bareEnvironment: [String: String] {
+    var result = environment
+    for key in Self.notInherited { result[key] = nil }
+    result["DORMOUSE_WORKER"] = name
+    return result
+  }
+
+  public var fullEnvironment: [String: String] {
+    var result = bareEnvironment
+    result["NOTIFY_SOCKET"] = notifySocket
+    if let pressureWatch {
+      result["MEMORY_PRESSURE_WATCH"] = pressureWatch
+      result["MEMORY_PRESSURE_WRITE"] = Self.pressureWrite
+    }
+    return result
+  }
+
+  /// Where the first word of a command is.
+  func executable(of command: [String]) throws(LaunchError) -> String {
+    guard let program = command.first, !program.isEmpty else { throw .noCommand }
+    let path = environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
+    guard let found = resolveExecutable(program, path: path) else {
+      throw .notFound(program, path: path)
+    }
+    return found
+  }
+}
+
+/// Why a worker, or a command for it, didn't start.
+public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
+  case noCommand
+  case notFound(String, path: String)
+  case log(SystemCallError)
+  case spawn(SpawnError)
+
+  public var description: String {
+    switch self {
+    case .noCommand: "its command is empty"
+    case .notFound(let program, let path):
+      "can't start \(program): no program of that name in its PATH, which is \(path)"
+    case .log(let error): "can't open its log: \(error)"
+    case .spawn(let error): "\(error)"
+    }
+  }
+}

@@ -1,0 +1,74 @@
+/// What a worker says through `NOTIFY_SOCKET`: the fields of sd_notify(3) that mean something to us,
+/// and our own, which begin with `X_DORMOUSE_`.
+public enum NotifyMessage: Hashable, Sendable {
+  /// `READY=1`
+  case ready
+  /// `RELOADING=1`
+  case reloading
+  /// `STOPPING=1`
+  case stopping
+  /// `WATCHDOG=1`
+  case watchdog
+  /// `STATUS=`, for people. Fit for a terminal.
+  case status(String)
+  /// `EXTEND_TIMEOUT_USEC=`: the deadline that is running, this long from now.
+  case extendTimeout(Duration)
+  /// `MAINPID=`. In the sender's pid namespace; only to be believed of the worker's own processes.
+  case mainProcess(Int32)
+  /// `X_DORMOUSE_HOLD=`: don't suspend me now, until it is 0 again.
+  case hold(Bool)
+  /// `X_DORMOUSE_DONE=1`: the answer to a request to shed memory.
+  case shedDone
+  /// `X_DORMOUSE_TASK=` and `X_DORMOUSE_TASK_END=`, with the task's name.
+  case taskBegan(String)
+  case taskEnded(String)
+
+  /// More fields in one datagram aren't looked at.
+  static let mostFields = 64
+  /// Bytes of a text that are kept.
+  static let longestText = 512
+
+  /// The known fields of a datagram, in its order. Whatever else is in it is ignored.
+  public static func parse(_ datagram: some Collection<UInt8>) -> [NotifyMessage] {
+    datagram.split(separator: UInt8(ascii: "\n")).prefix(mostFields).compactMap { line in
+      guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { return nil }
+      let key = line[..<equals].prefix(64)
+      let value = line[line.index(after: equals)...].prefix(longestText)
+      return message(
+        String(decoding: key, as: UTF8.self), String(decoding: value, as: UTF8.self))
+    }
+  }
+
+  private static func message(_ key: String, _ value: String) -> NotifyMessage? {
+    switch (key, value) {
+    case ("READY", "1"): .ready
+    case ("RELOADING", "1"): .reloading
+    case ("STOPPING", "1"): .stopping
+    case ("WATCHDOG", "1"): .watchdog
+    case ("STATUS", _): .status(printable(value))
+    case ("EXTEND_TIMEOUT_USEC", _):
+      // A year is for ever; and microseconds times a thousand must not overflow.
+      UInt64(value).map { .extendTimeout(.microseconds(min($0, 31_536_000_000_000))) }
+    case ("MAINPID", _): Int32(value).flatMap { $0 > 0 ? .mainProcess($0) : nil }
+    case ("X_DORMOUSE_HOLD", "1"): .hold(true)
+    case ("X_DORMOUSE_HOLD", "0"): .hold(false)
+    case ("X_DORMOUSE_DONE", "1"): .shedDone
+    case ("X_DORMOUSE_TASK", _): value.isEmpty ? nil : .taskBegan(printable(value))
+    case ("X_DORMOUSE_TASK_END", _): value.isEmpty ? nil : .taskEnded(printable(value))
+    default: nil
+    }
+  }
+
+  /// Without what could move a terminal's cursor, or hide what else is on the line.
+  private static func printable(_ text: String) -> String {
+    var result = String.UnicodeScalarView()
+    for scalar in text.unicodeScalars {
+      switch scalar.properties.generalCategory {
+      case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate:
+        result.append("\u{FFFD}")
+      default: result.append(scalar)
+      }
+    }
+    return String(result)
+  }
+}

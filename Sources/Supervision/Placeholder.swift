@@ -1,1 +1,0 @@
-// Supervision: see docs/ARCHITECTURE.md

@@ -1,0 +1,127 @@
+import CLinux
+import Glibc
+import Linux
+
+/// The daemon's end of a worker's `MEMORY_PRESSURE_WATCH` (https://systemd.io/MEMORY_PRESSURE), as a
+/// stream socket: the worker connects, may write a threshold first, which means nothing here, and
+/// polls for input. Each byte that we send says: give memory back now.
+///
+/// A set of its own (an epoll descriptor is itself pollable) holds the listener and the
+/// connections, so that an event loop watches one descriptor. Belongs to its thread.
+public final class PressureWatch {
+  public let path: String
+  /// Readable when `service` has something to do.
+  public let descriptor: Descriptor
+  private let listener: Descriptor
+  private var connections: [Int32: Connection] = [:]
+  /// False while connections can't be accepted; the listener then isn't watched, for it would be
+  /// readable all the time.
+  private var accepts = false
+
+  /// A worker may connect from each of its processes, but not eat up our descriptors.
+  static let mostConnections = 32
+  /// Bytes that a connection may send in its life. A threshold is under 100.
+  static let mostInput = 4096
+
+  private struct Connection {
+    let descriptor: Descriptor
+    var received = 0
+  }
+
+  /// The path must fit a socket address: clients only take absolute paths here.
+  public init(path: String) throws(SystemCallError) {
+    self.path = path
+    listener = try UnixSocket.bound(to: path, .stream)
+    let raw = listener.raw
+    _ = try systemCall("listen", on: path) { listen(raw, 16) }
+    descriptor = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
+    try startAccepting()
+  }
+
+  /// Those who hear a `notifyAll`.
+  public var listenerCount: Int { connections.count }
+
+  /// Accepts who has come, drops who has gone, and throws away what was written.
+  public func service() throws(SystemCallError) {
+    var events = [clinux_event](repeating: clinux_event(), count: Self.mostConnections + 1)
+    let capacity = Int32(events.count)
+    let count = try shim("epoll_wait", on: path) {
+      clinux_epoll_wait(descriptor.raw, &events, capacity, 0)
+    }
+    for event in events.prefix(Int(count)) {
+      let raw = Int32(truncatingIfNeeded: event.data)
+      if raw == listener.raw { try accept() } else { discardInput(of: raw) }
+    }
+  }
+
+  /// Asks every listener to give memory back. Returns how many there are.
+  @discardableResult
+  public func notifyAll() throws(SystemCallError) -> Int {
+    if !accepts { try startAccepting() }
+    // Whoever connected a moment ago wants to hear this too.
+    try service()
+    for raw in Array(connections.keys) {
+      var byte: UInt8 = 1
+      if send(raw, &byte, 1, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) < 0 {
+        // Full: it hasn't read what was sent before, and will wake up for that.
+        if errno != EAGAIN && errno != EINTR { drop(raw) }
+      }
+    }
+    return connections.count
+  }
+
+  /// Takes the name away; see `NotifySocket.remove`.
+  public func remove() { unlink(path) }
+
+  private func startAccepting() throws(SystemCallError) {
+    try shim("epoll_ctl", on: path) {
+      clinux_epoll_add(
+        descriptor.raw, listener.raw, UInt32(CLINUX_EPOLLIN), UInt64(listener.raw))
+    }
+    accepts = true
+  }
+
+  private func accept() throws(SystemCallError) {
+    for _ in 0..<Self.mostConnections {
+      let connection: Descriptor
+      do throws(SystemCallError) {
+        connection = Descriptor(
+          owning: try shim("accept", on: path) { clinux_accept(listener.raw) })
+      } catch {
+        switch error.code {
+        case EAGAIN: return
+        case ECONNABORTED: continue
+        default:
+          // Out of descriptors, most likely. Those who wait stay in the queue until `notifyAll`.
+          clinux_epoll_remove(descriptor.raw, listener.raw)
+          accepts = false
+          throw error
+        }
+      }
+      guard connections.count < Self.mostConnections else { continue }
+      let raw = connection.raw
+      try shim("epoll_ctl", on: path) {
+        clinux_epoll_add(
+          descriptor.raw, raw, UInt32(CLINUX_EPOLLIN), UInt64(raw))
+      }
+      connections[raw] = Connection(descriptor: connection)
+    }
+  }
+
+  private func discardInput(of raw: Int32) {
+    var buffer = [UInt8](repeating: 0, count: Self.mostInput)
+    let count = recv(raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+    if count < 0 && (errno == EAGAIN || errno == EINTR) { return }
+    guard count > 0, let received = connections[raw]?.received,
+      received + count <= Self.mostInput
+    else { return drop(raw) }
+    connections[raw]?.received = received + count
+  }
+
+  /// Taken out of the set by name: closing does that only when no child between fork and exec has a
+  /// copy, and the number may soon be another's.
+  private func drop(_ raw: Int32) {
+    clinux_epoll_remove(descriptor.raw, raw)
+    connections[raw] = nil
+  }
+}

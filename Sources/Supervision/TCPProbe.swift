@@ -1,0 +1,82 @@
+import Glibc
+import Linux
+
+/// Tries whether somebody accepts connections on a port of this machine, over IPv4 or IPv6, without
+/// ever blocking.
+public final class TCPProbe {
+  private let port: UInt16
+  /// Connections that the kernel is still making: the listener's queue is full.
+  private var pending: [Int32: Descriptor] = [:]
+
+  public init(port: UInt16) { self.port = port }
+
+  /// One look, begun or finished; call it again later when it is false.
+  public func attempt() -> Bool {
+    attempt(AF_INET) || attempt(AF_INET6)
+  }
+
+  private func attempt(_ family: Int32) -> Bool {
+    if let connection = pending[family] { return finish(connection, family) }
+    let flags = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
+    let raw = socket(family, Int32(flags), 0)
+    if raw < 0 { return false }
+    let connection = Descriptor(owning: raw)
+    do throws(SystemCallError) {
+      _ = try systemCall("connect") {
+        family == AF_INET ? connectIPv4(raw) : connectIPv6(raw)
+      }
+      return isSomebodyElse(connection)
+    } catch {
+      if error.code == EINPROGRESS { pending[family] = connection }
+      return false
+    }
+  }
+
+  private func finish(_ connection: Descriptor, _ family: Int32) -> Bool {
+    var entry = pollfd(fd: connection.raw, events: Int16(POLLOUT), revents: 0)
+    if poll(&entry, 1, 0) <= 0 { return false }
+    pending[family] = nil
+    var code: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    let result = getsockopt(connection.raw, SOL_SOCKET, SO_ERROR, &code, &length)
+    return result == 0 && code == 0 && isSomebodyElse(connection)
+  }
+
+  /// TCP lets a socket connect to itself, when the port that it was given happens to be the one
+  /// that it asks for. Who tries often enough sees it.
+  private func isSomebodyElse(_ connection: Descriptor) -> Bool {
+    // The port is at the same place in both families' addresses.
+    var address = sockaddr_in6()
+    var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+    let result = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        getsockname(connection.raw, $0, &length)
+      }
+    }
+    return result == 0 && UInt16(bigEndian: address.sin6_port) != port
+  }
+
+  private func connectIPv4(_ raw: Int32) -> Int32 {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+  }
+
+  private func connectIPv6(_ raw: Int32) -> Int32 {
+    var address = sockaddr_in6()
+    address.sin6_family = sa_family_t(AF_INET6)
+    address.sin6_port = port.bigEndian
+    withUnsafeMutableBytes(of: &address.sin6_addr) { $0[15] = 1 }
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(raw, $0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+      }
+    }
+  }
+}

@@ -1,0 +1,212 @@
+import CLinux
+import Glibc
+import Linux
+
+/// How a worker's root process ended.
+public enum WorkerExit: Hashable, Sendable {
+  case exited(Int32)
+  case signaled(Int32)
+  /// It wasn't our child, so the kernel doesn't tell.
+  case unknown
+}
+
+/// nil while it runs; ECHILD when it isn't our child.
+func reapChild(_ pidfd: Descriptor, pid: Int32) throws(SystemCallError) -> WorkerExit? {
+  var kind: Int32 = 0
+  var status: Int32 = 0
+  let ended = try shim("waitid", on: "pid \(pid)") { clinux_reap(pidfd.raw, &kind, &status) }
+  if ended == 0 { return nil }
+  return kind == 0 ? .exited(status) : .signaled(status)
+}
+
+/// A running worker, as far as the kernel is concerned. Belongs to the event loop's thread.
+public final class WorkerProcess {
+  public let plan: LaunchPlan
+  public let identity: ProcessIdentity
+  /// Polls readable when the root process has ended; see `reap`.
+  public let pidfd: Descriptor
+  /// nil: it runs outside a cgroup.
+  public let cgroup: WorkerCgroup?
+  /// Why it runs outside the cgroup that the plan names.
+  public let cgroupRefusal: SpawnError?
+  /// Where this launch's output begins in the log.
+  public let logStart: Int64
+  /// Of the root process.
+  public var memory: Descriptor? { memoryDescriptors[identity] }
+  /// Why `memory` is nil, or couldn't be opened again.
+  public private(set) var memoryRefusal: SystemCallError?
+  private var memoryDescriptors: [ProcessIdentity: Descriptor] = [:]
+
+  /// The worker leads a session of its own.
+  public var session: Int32 { identity.pid }
+
+  private init(
+    plan: LaunchPlan, identity: ProcessIdentity, pidfd: Descriptor, cgroup: WorkerCgroup?,
+    cgroupRefusal: SpawnError?, logStart: Int64
+  ) {
+    self.plan = plan
+    self.identity = identity
+    self.pidfd = pidfd
+    self.cgroup = cgroup
+    self.cgroupRefusal = cgroupRefusal
+    self.logStart = logStart
+    openMemory(of: identity)
+  }
+
+  /// Starts it; where its cgroup can't be born into, outside of it.
+  public static func launch(_ plan: LaunchPlan) throws(LaunchError) -> WorkerProcess {
+    let path = try plan.executable(of: plan.command)
+    let log: WorkerLog
+    let null: Descriptor
+    do throws(SystemCallError) {
+      log = try WorkerLog.open(plan.logPath, limit: plan.logLimit)
+      null = try Descriptor.open("/dev/null")
+    } catch {
+      throw .log(error)
+    }
+    var request = SpawnRequest(
+      path: path, arguments: plan.command, environment: plan.fullEnvironment,
+      directory: plan.directory, input: null.raw, output: log.descriptor.raw,
+      error: log.descriptor.raw, cgroup: plan.cgroup?.directory.raw)
+    var refusal: SpawnError?
+    let process: SpawnedProcess
+    do throws(SpawnError) {
+      process = try spawnOrLeaveCgroup(&request, &refusal)
+    } catch {
+      throw .spawn(error)
+    }
+    return WorkerProcess(
+      plan: plan, identity: process.identity, pidfd: process.pidfd,
+      cgroup: refusal == nil ? plan.cgroup : nil, cgroupRefusal: refusal, logStart: log.start)
+  }
+
+  private static func spawnOrLeaveCgroup(
+    _ request: inout SpawnRequest, _ refusal: inout SpawnError?
+  ) throws(SpawnError) -> SpawnedProcess {
+    do throws(SpawnError) { return try spawn(request) } catch {
+      guard error.mayBeTheCgroup else { throw error }
+      refusal = error
+      request.cgroup = nil
+      return try spawn(request)
+    }
+  }
+
+  /// Takes over one that an earlier daemon started. ESRCH when it has ended.
+  public static func adopt(
+    _ identity: ProcessIdentity, plan: LaunchPlan, logStart: Int64 = 0
+  ) throws(SystemCallError) -> WorkerProcess {
+    WorkerProcess(
+      plan: plan, identity: identity, pidfd: try identity.openPidfd(), cgroup: plan.cgroup,
+      cgroupRefusal: nil, logStart: logStart)
+  }
+
+  public var isAlive: Bool { identity.isAlive }
+
+  /// All its processes, parents before children.
+  public func tree() throws(SystemCallError) -> ProcessTree {
+    try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// Sends a signal to the root process. ESRCH when it has ended.
+  public func signal(_ number: Int32) throws(SystemCallError) {
+    try shim("pidfd_send_signal", on: "pid \(identity.pid)") {
+      clinux_pidfd_send_signal(pidfd.raw, number)
+    }
+  }
+
+  /// SIGKILL to all of it: stopped, frozen, or left behind by the root process.
+  public func killAll() throws(CgroupError) {
+    if let cgroup { return try cgroup.kill() }
+    do throws(SystemCallError) {
+      try ProcessTree.killAll(root: identity, session: session)
+    } catch {
+      throw .failed(error)
+    }
+  }
+
+  /// How the root process ended; nil while it runs. Only after `pidfd` has polled readable: before,
+  /// asking could take a stop away from the tracing thread.
+  public func reap() throws(SystemCallError) -> WorkerExit? {
+    do throws(SystemCallError) {
+      return try reapChild(pidfd, pid: identity.pid)
+    } catch {
+      if error.code != ECHILD { throw error }
+      return isAlive ? nil : .unknown
+    }
+  }
+
+  /// Whether a pid is one of the worker's, without looking at all processes.
+  public func owns(_ pid: Int32) -> Bool {
+    if pid == identity.pid { return isAlive }
+    if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }
+    var current = pid
+    for _ in 0..<64 where current > 1 {
+      guard let stat = try? ProcessStat.read(current), stat.startTime >= identity.startTime else {
+        return false
+      }
+      if stat.identity == identity || stat.session == session { return true }
+      current = stat.parent
+    }
+    return false
+  }
+}
+
+// MARK: - Signals that it handles
+
+extension WorkerProcess {
+  /// Some process of it has a handler for the signal.
+  public func catches(_ signal: Int32) throws(SystemCallError) -> Bool {
+    try !tree(receiving: signal).isEmpty
+  }
+
+  /// Who should get a signal that is meant for the whole worker: those that handle it, but none
+  /// below another that does. A parent with a handler passes the word on in its own way.
+  func tree(receiving signal: Int32) throws(SystemCallError) -> ProcessTree {
+    var covered: Set<Int32> = []
+    var receivers: [ProcessStat] = []
+    for stat in try tree().processes {
+      if covered.contains(stat.parent) {
+        covered.insert(stat.pid)
+        continue
+      }
+      do throws(SystemCallError) {
+        guard try ProcessStatus.read(stat.pid).catches(signal) else { continue }
+        covered.insert(stat.pid)
+        receivers.append(stat)
+      } catch {
+        if !error.meansVanished { throw error }
+      }
+    }
+    return ProcessTree(processes: receivers)
+  }
+}
+
+// MARK: - Memory descriptors
+
+extension WorkerProcess {
+  /// A descriptor of a process's memory that was opened while that was permitted.
+  public func memory(of process: ProcessIdentity) -> Descriptor? { memoryDescriptors[process] }
+
+  /// Opens the memory of all its processes anew, where permitted. A descriptor stays with the
+  /// program that ran when it was opened, so this is due when a worker has become ready (a wrapper
+  /// may have executed the real program), and when it has got more processes.
+  public func refreshMemory() throws(SystemCallError) {
+    let present = try tree().processes.map(\.identity)
+    let gone = Set(memoryDescriptors.keys).subtracting(present)
+    for process in gone { memoryDescriptors[process] = nil }
+    for process in present { openMemory(of: process) }
+  }
+
+  private func openMemory(of process: ProcessIdentity) {
+    do throws(SystemCallError) {
+      let descriptor = try Descriptor.open("/proc/\(process.pid)/mem", O_RDWR)
+      // The pid could have been used again before the open.
+      guard process.isAlive else { return }
+      memoryDescriptors[process] = descriptor
+      if process == identity { memoryRefusal = nil }
+    } catch {
+      // What was opened earlier is worth more than nothing.
+      if process == identity { memoryRefusal = error }
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import Linux
+
+/// What a later daemon needs to find a worker again.
+///
+/// On disk it is text, `key=value` a line, and the last line holds the checksum of all before it:
+///
+///     dormouse-worker=1
+///     name=web
+///     command=python3
+///     command=server.py
+///     …
+///     crc32=1c291ca3
+///
+/// Values have newlines and backslashes escaped. Keys that a reader doesn't know are skipped, so a
+/// newer daemon may add some.
+public struct WorkerRecord: Hashable, Sendable {
+  public var name: String
+  public var process: ProcessIdentity
+  public var session: Int32
+  /// Pids and start times repeat after a boot; this doesn't.
+  public var bootID: String
+  public var cgroupPath: String?
+  public var command: [String]
+  public var directory: String
+  public var logPath: String
+  public var notifySocket: String?
+  public var pressureWatch: String?
+  /// The hibernation image, while there is one.
+  public var imagePath: String?
+  /// The engine's name for it (`suspended`, …).
+  public var state: String
+
+  public init(
+    name: String, process: ProcessIdentity, session: Int32, bootID: String,
+    cgroupPath: String? = nil, command: [String], directory: String, logPath: String,
+    notifySocket: String? = nil, pressureWatch: String? = nil, imagePath: String? = nil,
+    state: String
+  ) {
+    self.name = name
+    self.process = process
+    self.session = session
+    self.bootID = bootID
+    self.cgroupPath = cgroupPath
+    self.command = command
+    self.directory = directory
+    self.logPath = logPath
+    self.notifySocket = notifySocket
+    self.pressureWatch = pressureWatch
+    self.imagePath = imagePath
+    self.state = state
+  }
+
+  public init(_ worker: WorkerProcess, bootID: String, state: String) {
+    let plan = worker.plan
+    self.init(
+      name: plan.name, process: worker.identity, session: worker.session, bootID: bootID,
+      cgroupPath: worker.cgroup?.path, command: plan.command, directory: plan.directory,
+      logPath: plan.logPath, notifySocket: plan.notifySocket,
+      pressureWatch: plan.pressureWatch, state: state)
+  }
+
+  /// This boot's.
+  public static func currentBootID() throws(SystemCallError) -> String {
+    String(try readText("/proc/sys/kernel/random/boot_id").prefix { $0 != "\n" })
+  }
+
+  /// The worker that it describes is the one that runs now.
+  public func isAlive(bootID current: String) -> Bool { bootID == current && process.isAlive }
+}
+
+// MARK: - Text
+
+extension WorkerRecord {
+  private static let versionKey = "dormouse-worker"
+  private static let checksumKey = "crc32"
+
+  var encoded: String {
+    var lines = [
+      "\(Self.versionKey)=1", line("name", name), "pid=\(process.pid)",
+      "start=\(process.startTime)", "session=\(session)", line("boot", bootID),
+    ]
+    lines += command.map { line("command", $0) }
+    lines += [line("directory", directory), line("log", logPath), line("state", state)]
+    let optional = [
+      ("cgroup", cgroupPath), ("notify", notifySocket), ("pressure", pressureWatch),
+      ("image", imagePath),
+    ]
+    for (key, value) in optional {
+      if let value { lines.append(line(key, value)) }
+    }
+    let body = lines.joined(separator: "\n") + "\n"
+    return body + "\(Self.checksumKey)=\(CRC32.text(of: body.utf8))\n"
+  }
+
+  private func line(_ key: String, _ value: String) -> String { "\(key)=\(Self.escape(value))" }
+
+  static func decode(_ bytes: [UInt8]) throws(WorkerRecordError.Damage) -> WorkerRecord {
+    let body = try verified(bytes)
+    var fields: [String: [String]] = [:]
+    for line in String(decoding: body, as: UTF8.self).split(separator: "\n") {
+      guard let equals = line.firstIndex(of: "="),
+        let value = unescape(line[line.index(after: equals)...])
+      else { throw .malformed(line: String(line)) }
+      fields[String(line[..<equals]), default: []].append(value)
+    }
+    func text(_ key: String) throws(WorkerRecordError.Damage) -> String {
+      guard let value = fields[key]?.first else { throw .missing(key) }
+      return value
+    }
+    func number<Number: FixedWidthInteger>(
+      _ key: String
+    ) throws(WorkerRecordError.Damage) -> Number {
+      guard let value = Number(try text(key)) else { throw .missing(key) }
+      return value
+    }
+    guard try text(versionKey) == "1" else { throw .version(try text(versionKey)) }
+    return WorkerRecord(
+      name: try text("name"),
+      process: ProcessIdentity(pid: try number("pid"), startTime: try number("start")),
+      session: try number("session"), bootID: try text("boot"),
+      cgroupPath: fields["cgroup"]?.first, command: fields["command"] ?? [],
+      directory: try text("directory"), logPath: try text("log"),
+      notifySocket: fields["notify"]?.first, pressureWatch: fields["pressure"]?.first,
+      imagePath: fields["image"]?.first, state: try text("state"))
+  }
+
+  /// What is before the checksum's line, if that fits.
+  private static func verified(
+    _ bytes: [UInt8]
+  ) throws(WorkerRecordError.Damage) -> ArraySlice<UInt8> {
+    let newline = UInt8(ascii: "\n")
+    guard bytes.last == newline else { throw .torn }
+    let body = bytes.dropLast().lastIndex(of: newline).map { bytes[...$0] } ?? []
+    let last = String(decoding: bytes[body.endIndex...].dropLast(), as: UTF8.self)
+    guard !body.isEmpty, last == "\(checksumKey)=\(CRC32.text(of: body))" else { throw .torn }
+    return body
+  }
+
+  static func escape(_ text: String) -> String {
+    var result = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\\": result += "\\\\"
+      case "\n": result += "\\n"
+      case "\r": result += "\\r"
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result
+  }
+
+  /// nil: a backslash before something that `escape` doesn't write.
+  static func unescape(_ text: some StringProtocol) -> String? {
+    var result = String.UnicodeScalarView()
+    var scalars = text.unicodeScalars.makeIterator()
+    while let scalar = scalars.next() {
+      guard scalar == "\\" else {
+        result.append(scalar)
+        continue
+      }
+      switch scalars.next() {
+      case "\\": result.append("\\")
+      case "n": result.append("\n")
+      case "r": result.append("\r")
+      default: return nil
+      }
+    }
+    return String(result)
+  }
+}
+
+/// The checksum of IEEE 802.3, as in zlib and PNG.
+enum CRC32 {
+  static func checksum(of bytes: some Sequence<UInt8>) -> UInt32 {
+    var sum = UInt32.max
+    for byte in bytes {
+      sum ^= UInt32(byte)
+      for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
+    }
+    return ~sum
+  }
+
+  /// Eight hex digits.
+  static func text(of bytes: some Sequence<UInt8>) -> String {
+    let digits = String(checksum(of: bytes), radix: 16)
+    return String(repeating: "0", count: 8 - digits.count) + digits
+  }
+}

@@ -1,0 +1,107 @@
+import Glibc
+import Linux
+
+/// The directory that holds a file for each running worker.
+public struct WorkerRecordStore: Sendable {
+  public let directory: String
+
+  /// Makes the directory where it is missing; only we may look into it.
+  public init(directory: String) throws(WorkerRecordError) {
+    self.directory = directory
+    if mkdir(directory, 0o700) != 0 && errno != EEXIST {
+      throw .unusable(SystemCallError("mkdir", on: directory, code: errno))
+    }
+    if chmod(directory, 0o700) != 0 {
+      throw .unusable(SystemCallError("chmod", on: directory, code: errno))
+    }
+  }
+
+  private static let suffix = ".worker"
+
+  func path(of name: String) -> String {
+    "\(directory)/\(CgroupRoot.sanitised(name))\(Self.suffix)"
+  }
+
+  /// Writes a record whole, or leaves the one that was there.
+  public func save(_ record: WorkerRecord) throws(WorkerRecordError) {
+    let path = path(of: record.name)
+    let temporary = "\(path).new"
+    do throws(SystemCallError) {
+      let file = try Descriptor.open(
+        temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
+      do throws(SystemCallError) { try file.writeAll(record.encoded) } catch {
+        throw SystemCallError(error.call, on: temporary, code: error.code)
+      }
+      // No fsync: the record needs to outlive the daemon, and the worker doesn't outlive the boot.
+      _ = try systemCall("rename", on: path) { rename(temporary, path) }
+    } catch {
+      unlink(temporary)
+      throw .unusable(error)
+    }
+  }
+
+  public func load(_ name: String) throws(WorkerRecordError) -> WorkerRecord {
+    try load(path: path(of: name))
+  }
+
+  private func load(path: String) throws(WorkerRecordError) -> WorkerRecord {
+    let bytes: [UInt8]
+    do throws(SystemCallError) { bytes = try readFile(path) } catch { throw .unusable(error) }
+    do throws(WorkerRecordError.Damage) {
+      return try WorkerRecord.decode(bytes)
+    } catch {
+      throw .damaged(path: path, error)
+    }
+  }
+
+  /// All of them, by name, and what is wrong with the others.
+  public func loadAll() throws(WorkerRecordError) -> (
+    records: [WorkerRecord], failures: [WorkerRecordError]
+  ) {
+    let names: [String]
+    do throws(SystemCallError) { names = try listDirectory(directory) } catch {
+      throw .unusable(error)
+    }
+    var records: [WorkerRecord] = []
+    var failures: [WorkerRecordError] = []
+    // A `.new` file is a save that was cut off; what it should replace is still there.
+    for name in names.sorted() where name.hasSuffix(Self.suffix) {
+      do throws(WorkerRecordError) {
+        records.append(try load(path: "\(directory)/\(name)"))
+      } catch {
+        failures.append(error)
+      }
+    }
+    return (records, failures)
+  }
+
+  /// Forgets a worker; nothing when it isn't known.
+  public func remove(_ name: String) { unlink(path(of: name)) }
+}
+
+/// Why a worker's record can't be saved or read.
+public enum WorkerRecordError: Error, Hashable, Sendable, CustomStringConvertible {
+  case unusable(SystemCallError)
+  case damaged(path: String, Damage)
+
+  public enum Damage: Error, Hashable, Sendable {
+    /// Cut off, or changed: the checksum doesn't fit.
+    case torn
+    case version(String)
+    case missing(String)
+    case malformed(line: String)
+  }
+
+  public var description: String {
+    switch self {
+    case .unusable(let error): "\(error)"
+    case .damaged(let path, .torn):
+      "\(path) is damaged: its checksum doesn't fit. The worker that it described, if it still "
+        + "runs, has to be found and ended by hand"
+    case .damaged(let path, .version(let version)):
+      "\(path) is of version \(version), which this dormouse doesn't know; use the newer one"
+    case .damaged(let path, .missing(let key)): "\(path) lacks a valid `\(key)`"
+    case .damaged(let path, .malformed(let line)): "\(path): a line that makes no sense: \(line)"
+    }
+  }
+}

@@ -1,0 +1,145 @@
+import Lifecycle
+import Policy
+import Testing
+
+@Suite("Deadlines and what is learned")
+struct DeadlineTests {
+  @Test("Each deadline acts exactly once")
+  func once() {
+    var world = World()
+    world.add(web, canShed: true)
+    world.bring(web, to: .foreground)
+    world.ask(.background, web)
+    #expect(world.engine.nextDeadline == world.now + .seconds(5))
+    #expect(world.pass(.seconds(5)).deeds == ["finishShed web"])
+    #expect(world.send(.deadline).isEmpty)
+    #expect(world.send(.deadline).isEmpty)
+  }
+
+  @Test("A late deadline makes up for all that was due")
+  func late() {
+    var world = World()
+    world.add(web)
+    world.bring(web, to: .terminating)
+    world.now = world.now + .seconds(60)
+    #expect(world.send(.deadline).deeds == ["kill web", "failed"])
+    #expect(world.engine.nextDeadline == nil)
+  }
+
+  @Test("An event at the instant of a deadline comes first, and the deadline still acts")
+  func tie() {
+    var world = World()
+    world.add(web, canShed: true)
+    world.bring(web, to: .foreground)
+    world.ask(.background, web)
+    world.now = world.now + .seconds(5)
+    #expect(world.send(.shedAnswered(web)).deeds == ["finishShed web"])
+    world.send(.shedFinished(web, before: .megabytes(8), after: .megabytes(7)))
+    #expect(world.engine.snapshot(of: web)?.lastShed?.answered == true)
+  }
+
+  @Test("A clock that steps back doesn't undo time")
+  func backwards() {
+    var world = World()
+    world.add(web)
+    world.bring(web, to: .background)
+    world.pass(.seconds(9))
+    world.now = .zero
+    #expect(world.send(.deadline).isEmpty)
+    #expect(world.engine.nextDeadline == .zero + .seconds(10))
+  }
+
+  @Test("An engine with nothing to wait for has no deadline")
+  func none() {
+    var world = World()
+    #expect(world.engine.nextDeadline == nil)
+    world.add(web)
+    world.bring(web, to: .foreground)
+    #expect(world.engine.nextDeadline == nil)
+  }
+
+  @Test("A worker that comes back quicker by relaunch isn't hibernated by itself")
+  func slowerThanRelaunch() {
+    var world = World()
+    world.add(web, size: .megabytes(10), announcesReadiness: true)
+    world.ask(.start, web)
+    world.send(.launched(web))
+    world.pass(.milliseconds(12))
+    world.send(.ready(web))
+    world.obey(world.ask(.suspend, web))
+    #expect(world.pass(.seconds(300)).deeds.isEmpty)
+    #expect(
+      world.verdict(web) == "resuming would take about 15 ms, and a relaunch takes 12 ms")
+    world.obey(world.ask(.hibernate, web))
+    world.ask(.wake, web)
+    world.send(.resumed(web, .milliseconds(7)))
+    #expect(world.engine.snapshot(of: web)?.resumeCost == .milliseconds(7))
+    world.obey(world.ask(.suspend, web))
+    #expect(world.pass(.seconds(45)).deeds == ["hibernate web"], "7 ms beat 12 ms")
+  }
+
+  @Test("The verdict counts")
+  func verdicts() {
+    var world = World()
+    world.add(web)
+    world.bring(web, to: .suspended)
+    world.pass(.seconds(4))
+    #expect(
+      world.verdict(web)
+        == "nothing has been hibernated yet: suspended for 4 s of hibernate.after 30 s")
+    world.obey(world.ask(.hibernate, web))
+    #expect(world.verdict(web) == nil)
+    world.obey(world.ask(.wake, web))
+    world.pass(.seconds(4))
+    #expect(
+      world.verdict(web)
+        == "it isn't suspended yet: in the background for 4 s of background.suspend_after 10 s")
+    world.obey(world.pass(.seconds(6)))
+    #expect(
+      world.verdict(web) == "it was resumed 10 s ago, within hibernate.cooldown, 45 s")
+    world.pass(.seconds(35))
+    #expect(world.state(web) == .hibernating, "the cooldown is over")
+  }
+
+  @Test("A removed worker is forgotten when it is gone, and its last request answered")
+  func removed() {
+    var world = World()
+    world.add(web)
+    world.bring(web, to: .foreground)
+    world.send(.removed(web))
+    world.ask(.stop, web)
+    world.send(.exited(web, .exited(0)))
+    #expect(world.answers[world.requests]?.map(\.code) == [.done])
+    #expect(world.engine.snapshots().isEmpty)
+  }
+
+  @Test(
+    "An adopted worker goes on from where it was found",
+    arguments: [WorkerState.background, .suspended, .hibernated])
+  func adopted(_ state: WorkerState) {
+    var world = World()
+    let profile = WorkerProfile(policy: LifecyclePolicy())
+    let told = world.send(.adopted(web, profile, state))
+    #expect(told.brief == ["web: terminated → \(state)", "measure web"])
+    world.sizes[web] = .megabytes(8)
+    world.obey(told)
+    world.obey(world.ask(.foreground, web))
+    #expect(world.state(web) == .foreground)
+  }
+
+  @Test("The one in front the longest makes room")
+  func displaced() {
+    var policy = LifecyclePolicy()
+    policy.foreground.max = 2
+    var world = World(policy)
+    for name in ["b", "a", "c"] {
+      world.add(WorkerID(name))
+      world.bring(WorkerID(name), to: .foreground)
+      world.pass(.seconds(1))
+    }
+    #expect(world.state(WorkerID("b")) == .background)
+    #expect(
+      world.engine.snapshot(of: WorkerID("b"))?.cause == .displaced(by: WorkerID("c")))
+    #expect(world.state(WorkerID("a")) == .foreground)
+  }
+}

@@ -1,0 +1,177 @@
+import Lifecycle
+import Policy
+import Testing
+
+private let mail = WorkerID("mail")
+private let maps = WorkerID("maps")
+
+@Suite("The ladder under pressure")
+struct LadderTests {
+  private func world(
+    _ change: (inout LifecyclePolicy) -> Void = { _ in }
+  ) -> World {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = nil
+    policy.hibernate.after = nil
+    change(&policy)
+    return World(policy)
+  }
+
+  @Test("hibernates at once, the biggest first, one at a time")
+  func hibernates() {
+    var world = world()
+    for (worker, size) in [(mail, Int64(5)), (maps, 12), (web, 8)] {
+      world.add(worker, size: .megabytes(size))
+      world.bring(worker, to: .suspended)
+    }
+    #expect(world.read(available: 120).deeds == ["hibernate maps"])
+    world.read(available: 120)
+    #expect(world.send(.hibernated(maps, world.hibernation(maps))).deeds.isEmpty)
+    #expect(world.pass(.milliseconds(499)).deeds.isEmpty, "it settles first")
+    #expect(world.pass(.milliseconds(1)).deeds.isEmpty, "and then wants a new reading")
+    #expect(world.read(available: 120).deeds == ["hibernate web"])
+  }
+
+  @Test("looks again without a reading when none comes")
+  func noReading() {
+    var world = world()
+    for worker in [mail, web] {
+      world.add(worker)
+      world.bring(worker, to: .suspended)
+    }
+    world.read(available: 120)
+    world.send(.hibernated(mail, world.hibernation(mail)))
+    #expect(world.pass(.milliseconds(1500)).deeds == ["hibernate web"])
+  }
+
+  @Test("terminates one, waits for its end and for the memory, and no more than needed")
+  func settles() {
+    var world = world()
+    for (worker, size) in [(mail, Int64(40)), (maps, 30), (web, 20)] {
+      world.add(worker, size: .megabytes(size))
+      world.bring(worker, to: .suspended)
+    }
+    #expect(world.read(available: 40).victims == ["mail"])
+    #expect(world.read(available: 40).victims.isEmpty)
+    world.pass(.milliseconds(300))
+    world.send(.exited(mail, .exited(0)))
+    #expect(world.read(available: 45).victims.isEmpty, "not settled yet")
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 45).victims == ["maps"])
+    world.send(.exited(maps, .exited(0)))
+    world.pass(.milliseconds(500))
+    let after = world.read(available: 900) + world.pass(.seconds(60))
+    #expect(after.victims.isEmpty, "there is memory again, though the level falls later")
+    #expect(world.state(web) == .suspended)
+    #expect(after.brief == ["pressure critical → normal", "report"])
+  }
+
+  @Test("goes on to the next when a victim doesn't die")
+  func stubborn() {
+    var world = world()
+    for (worker, size) in [(mail, Int64(40)), (maps, 30)] {
+      world.add(worker, size: .megabytes(size))
+      world.bring(worker, to: .suspended)
+    }
+    #expect(world.read(available: 40).deeds == ["terminate mail"])
+    #expect(world.pass(.seconds(2)).deeds == ["kill mail"])
+    #expect(world.pass(.seconds(5)).victims == ["maps"])
+  }
+
+  @Test("warns everybody once in an episode, and waits for all of them")
+  func warns() {
+    var world = world { $0.foreground.max = nil }
+    for worker in [mail, web] {
+      world.add(worker, size: .megabytes(20), canShed: true)
+      world.bring(worker, to: worker == mail ? .background : .foreground)
+    }
+    let warned = world.read(available: 40)
+    #expect(warned.deeds == ["shed mail memoryWarning", "shed web memoryWarning"])
+    world.send(.shedAnswered(web))
+    world.send(.shedFinished(web, before: .megabytes(20), after: .megabytes(15)))
+    #expect(world.read(available: 45).deeds.isEmpty, "mail hasn't answered")
+    #expect(world.pass(.seconds(5)).deeds == ["finishShed mail"])
+    world.send(.shedFinished(mail, before: .megabytes(20), after: .megabytes(20)))
+    #expect(world.engine.snapshot(of: mail)?.lastShed?.answered == false)
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 45).deeds == ["terminate mail"], "no second warning")
+    world.send(.exited(mail, .exited(0)))
+    world.pass(.milliseconds(500))
+    world.read(available: 900)
+    world.pass(.seconds(5))
+    #expect(world.engine.pressure == .normal)
+    #expect(world.read(available: 40).deeds == ["shed web memoryWarning"], "a new episode")
+  }
+
+  @Test("spares those that would give nothing")
+  func nothingToGive() {
+    var world = world()
+    world.add(web, size: .kilobytes(255))
+    world.bring(web, to: .foreground)
+    #expect(world.read(available: 0).victims.isEmpty)
+  }
+
+  @Test("spares the foreground while somebody is just falling asleep")
+  func transit() {
+    var world = world { $0.foreground.max = nil }
+    world.add(web, size: .megabytes(20))
+    world.bring(web, to: .foreground)
+    world.add(mail, size: .megabytes(20))
+    world.bring(mail, to: .suspending)
+    #expect(world.read(available: 40).victims.isEmpty)
+    #expect(world.send(.suspended(mail)).victims == ["mail"])
+  }
+
+  @Test("spares the foreground while a warning might help, even if listed before it")
+  func listedFirst() {
+    var world = world {
+      $0.ladder.critical = [.terminate(.foreground), .warn, .terminate(.background)]
+    }
+    world.add(web, size: .megabytes(20), canShed: true)
+    world.bring(web, to: .foreground)
+    let all = world.obey(world.read(available: 40))
+    #expect(all.deeds == ["shed web memoryWarning", "finishShed web"])
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 40).victims == ["web"])
+  }
+
+  @Test("tells after recovery who went, why, and what it gave back")
+  func report() throws {
+    var world = world()
+    for (worker, size) in [(mail, Int64(40)), (maps, 30)] {
+      world.add(worker, size: .megabytes(size))
+      world.bring(worker, to: .suspended)
+    }
+    world.add(web, size: .megabytes(90))
+    world.bring(web, to: .foreground)
+    world.obey(world.read(available: 40))
+    world.pass(.milliseconds(500))
+    world.read(available: 200)
+    var reports: [JetsamReport] = []
+    for case .report(let report) in world.pass(.seconds(5)) { reports.append(report) }
+    let report = try #require(reports.first)
+    #expect(report.level == .critical && report.largest == web)
+    #expect(report.availableBefore == .megabytes(40))
+    #expect(report.availableAfter == .megabytes(200))
+    #expect(report.entries.map(\.worker) == [mail, maps, web])
+    let victim = try #require(report.entries.first)
+    #expect(victim.state == .suspended && victim.gaveBack == .megabytes(40))
+    #expect(
+      victim.victimBecause
+        == "lowest band (0) and the biggest footprint (40 MB) among the suspended")
+    #expect(report.entries.dropFirst().allSatisfy { $0.victimBecause == nil })
+  }
+
+  @Test("on a device sees at once what a victim gave back")
+  func device() {
+    var world = world { $0.memory = .device(.megabytes(100)) }
+    for worker in [mail, maps] {
+      world.add(worker, size: .megabytes(30))
+      world.bring(worker, to: .suspended)
+    }
+    world.add(web, size: .megabytes(36))
+    let all = world.obey(world.ask(.start, web)) + world.pass(.seconds(10))
+    #expect(all.victims == ["mail"])
+    #expect(world.engine.pressure == .normal)
+  }
+}

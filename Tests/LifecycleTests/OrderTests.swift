@@ -1,0 +1,151 @@
+import Lifecycle
+import Policy
+import Testing
+
+extension LifecyclePolicy {
+  /// Three levels: all are warned; the background exits; the front one is terminated.
+  static var iphoneOS3: LifecyclePolicy {
+    var policy = LifecyclePolicy(name: "iphone-os-3")
+    policy.background.suspendAfter = nil
+    policy.hibernate.enabled = false
+    policy.ladder = Ladder(
+      warning: [.warn], urgent: [.terminate(.background)],
+      critical: [.terminate(.background), .terminate(.foreground)])
+    return policy
+  }
+
+  static var server: LifecyclePolicy {
+    var policy = LifecyclePolicy(name: "server")
+    policy.foreground = ForegroundRules(by: .activity, max: nil)
+    policy.hibernate.maxFootprint = nil
+    policy.terminate.order = [.band, .recency]
+    policy.ladder = Ladder(
+      warning: [.hibernate], urgent: [.hibernate, .warn],
+      critical: [.hibernate, .terminate(.suspended), .terminate(.background)])
+    return policy
+  }
+}
+
+@Suite("The order of termination")
+struct OrderTests {
+  /// Two of each state that has victims; `big` ones are bigger, and were used more recently.
+  private func world(_ policy: LifecyclePolicy) -> World {
+    var policy = policy
+    policy.foreground.max = nil
+    policy.foreground.idleAfter = .seconds(9999)
+    // Only pressure moves anybody here.
+    policy.background.suspendAfter = nil
+    policy.hibernate.after = nil
+    var world = World(policy)
+    for (state, name) in [
+      (WorkerState.hibernated, "hibernated"), (.suspended, "suspended"),
+      (.background, "background"), (.foreground, "foreground"),
+    ] {
+      for (kind, size) in [("small", Int64(17)), ("big", 40)] {
+        let worker = WorkerID("\(kind)-\(name)")
+        var own = policy
+        own.hibernate.enabled = state == .hibernated
+        own.hibernate.maxFootprint = nil
+        world.add(worker, size: .megabytes(size), policy: own)
+        world.bring(worker, to: state)
+        world.pass(.seconds(1))
+      }
+    }
+    return world
+  }
+
+  /// Keeps the pressure up, whoever dies, until the ladder has nothing left.
+  private func victims(_ policy: LifecyclePolicy) -> [String] {
+    var world = world(policy)
+    var all: [String] = []
+    for _ in 0..<20 {
+      all += world.obey(world.read(available: 10)).victims
+      all += world.obey(world.pass(policy.terminate.settle)).victims
+    }
+    return all
+  }
+
+  @Test("of ios-5: suspended by size, background, and the foreground last")
+  func ios5() {
+    #expect(
+      victims(LifecyclePolicy()) == [
+        "big-suspended", "small-suspended", "big-background", "small-background",
+        "big-foreground", "small-foreground",
+      ])
+  }
+
+  @Test("of iphone-os-3: the background, then the front; sleep isn't known")
+  func iphoneOS3() {
+    #expect(
+      victims(.iphoneOS3) == [
+        "big-background", "small-background", "big-foreground", "small-foreground",
+      ])
+  }
+
+  @Test("of a server: the longest unused first, and never who is at work")
+  func server() {
+    #expect(
+      victims(.server) == [
+        "small-suspended", "big-suspended", "small-background", "big-background",
+      ])
+  }
+
+  @Test("lists everybody alive, hibernated ones above the background")
+  func everybody() {
+    let world = world(LifecyclePolicy())
+    #expect(
+      world.engine.terminationOrder().map(\.name) == [
+        "big-suspended", "small-suspended", "big-background", "small-background",
+        "small-hibernated", "big-hibernated", "big-foreground", "small-foreground",
+      ])
+    #expect(
+      world.engine.terminationOrder().compactMap { world.engine.snapshot(of: $0)?.band }
+        == [0, 0, 30, 30, 75, 75, 100, 100])
+  }
+
+  @Test("lets importance count within a state's band, and not beyond it")
+  func importance() {
+    for (state, bands) in [
+      (WorkerState.suspended, [0, 14, 29]), (.background, [30, 44, 59]),
+      (.hibernated, [75, 87, 99]), (.foreground, [100, 100, 100]), (.launching, [90, 90, 90]),
+    ] {
+      var found: [Int?] = []
+      for importance in [0, 50, 100] {
+        var world = World()
+        world.add(web, importance: importance)
+        world.bring(web, to: state)
+        found.append(world.engine.snapshot(of: web)?.band)
+      }
+      #expect(found == bands, "\(state)")
+    }
+  }
+
+  @Test(
+    "gives a worker between two states the higher band",
+    arguments: [
+      (WorkerState.suspending, 30), (.hibernating, 75), (.resuming, 75), (.terminating, 30),
+    ])
+  func transitions(_ state: WorkerState, _ band: Int) {
+    var world = World()
+    world.add(web)
+    world.bring(web, to: state)
+    #expect(world.engine.snapshot(of: web)?.band == band)
+  }
+
+  @Test("takes what is cheapest to launch again first, where the policy says so")
+  func relaunchCost() {
+    var policy = LifecyclePolicy()
+    policy.terminate.order = [.relaunchCost]
+    policy.foreground.max = nil
+    var world = World(policy)
+    for (name, seconds) in [("slow", Int64(9)), ("quick", 1), ("middling", 4)] {
+      world.add(WorkerID(name), announcesReadiness: true)
+      world.ask(.start, WorkerID(name))
+      world.send(.launched(WorkerID(name)))
+      world.pass(.seconds(seconds))
+      world.send(.ready(WorkerID(name)))
+    }
+    #expect(world.engine.terminationOrder().map(\.name) == ["quick", "middling", "slow"])
+    #expect(world.engine.snapshot(of: WorkerID("middling"))?.launchCost == .seconds(4))
+  }
+}

@@ -1,0 +1,67 @@
+import Lifecycle
+import Policy
+import Testing
+
+@Suite("Shadow mode")
+struct ShadowTests {
+  private func world() -> World {
+    var policy = LifecyclePolicy()
+    policy.mode = .shadow
+    return World(policy)
+  }
+
+  @Test("tells once what the policy would have done, and does nothing")
+  func tellsOnce() {
+    var world = world()
+    world.add(web)
+    world.bring(web, to: .background)
+    let all = world.pass(.seconds(3600))
+    #expect(
+      all == [.wouldHave(web, "web would have been suspended: in the background for 10 s")])
+  }
+
+  @Test("does what people ask for")
+  func people() {
+    var world = world()
+    world.add(web)
+    world.bring(web, to: .hibernated)
+    #expect(world.state(web) == .hibernated)
+    world.obey(world.ask(.stop, web))
+    #expect(world.state(web) == .terminated)
+  }
+
+  @Test("would have terminated no more than needed")
+  func ladder() {
+    var world = world()
+    for number in 0..<4 {
+      let worker = WorkerID("w\(number)")
+      world.add(worker, size: .megabytes(30))
+      world.bring(worker, to: .suspended)
+    }
+    var all: [Directive] = []
+    for _ in 0..<20 {
+      all += world.read(available: 10)
+      all += world.pass(.milliseconds(500))
+    }
+    #expect(all.deeds.isEmpty)
+    #expect(all.victims.isEmpty)
+    let spared = all.compactMap { directive in
+      if case .wouldHave(let worker, _) = directive { worker.name } else { nil }
+    }
+    #expect(spared == ["w0", "w1"], "10 + 30 + 30 MB are more than 5% of 1,000 MB")
+  }
+
+  @Test("of one worker protects that one only")
+  func oneWorker() {
+    var own = LifecyclePolicy()
+    own.mode = .shadow
+    var world = World()
+    world.add(web, size: .megabytes(60), policy: own)
+    world.add(WorkerID("mail"), size: .megabytes(40))
+    world.bring(web, to: .suspended)
+    world.bring(WorkerID("mail"), to: .suspended)
+    let all = world.read(available: 40)
+    #expect(all.victims == ["mail"])
+    #expect(all.brief.contains("wouldHave web"))
+  }
+}

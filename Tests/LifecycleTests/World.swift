@@ -1,0 +1,186 @@
+import Lifecycle
+import Policy
+
+/// An engine with a clock and a shell that can do everything at once, for tests that are told
+/// as stories.
+struct World {
+  var engine: Engine
+  var now = Instant.zero
+  var requests: Request.ID = 0
+  /// What each worker's next measurement says.
+  var sizes: [WorkerID: ByteCount] = [:]
+  var answers: [Request.ID: [Answer]] = [:]
+
+  init(_ policy: LifecyclePolicy = LifecyclePolicy()) { engine = Engine(policy: policy) }
+
+  @discardableResult
+  mutating func add(
+    _ worker: WorkerID, size: ByteCount = .megabytes(8), policy: LifecyclePolicy? = nil,
+    importance: Int = 0, canShed: Bool = false, announcesReadiness: Bool = false
+  ) -> [Directive] {
+    sizes[worker] = size
+    return send(
+      .added(
+        worker,
+        WorkerProfile(
+          policy: policy ?? engine.policy, importance: importance, canShed: canShed,
+          announcesReadiness: announcesReadiness)))
+  }
+
+  @discardableResult
+  mutating func send(_ event: Event) -> [Directive] {
+    let directives = engine.handle(event, at: now)
+    for case .answer(let request, let answer) in directives {
+      answers[request, default: []].append(answer)
+    }
+    return directives
+  }
+
+  @discardableResult
+  mutating func ask(_ verb: Request.Verb, _ worker: WorkerID) -> [Directive] {
+    requests += 1
+    return send(.request(Request(id: requests, verb: verb, worker: worker)))
+  }
+
+  /// Lets time pass, deadline by deadline.
+  @discardableResult
+  mutating func pass(_ time: Duration) -> [Directive] {
+    let end = now + time
+    var all: [Directive] = []
+    while let next = engine.nextDeadline, next <= end {
+      now = next
+      all += send(.deadline)
+    }
+    now = end
+    return all
+  }
+
+  /// Performs directives, and those that follow, as a perfect shell would, in no time.
+  @discardableResult
+  mutating func obey(_ directives: [Directive]) -> [Directive] {
+    var all = directives
+    var next = 0
+    while next < all.count {
+      for event in outcomes(of: all[next]) { all += send(event) }
+      next += 1
+    }
+    return all
+  }
+
+  private func outcomes(of directive: Directive) -> [Event] {
+    switch directive {
+    case .launch(let worker): [.launched(worker), .ready(worker)]
+    case .shed(let worker, _, _): [.shedAnswered(worker)]
+    case .finishShed(let worker):
+      [.shedFinished(worker, before: size(worker), after: size(worker))]
+    case .suspend(let worker): [.suspended(worker)]
+    case .hibernate(let worker): [.hibernated(worker, hibernation(worker))]
+    case .resume(let worker): [.resumed(worker, .milliseconds(20))]
+    case .terminate(let worker): [.exited(worker, .exited(0))]
+    case .kill(let worker): [.exited(worker, .signaled(9))]
+    case .measure(let worker):
+      state(worker) == .hibernated ? [] : [.footprint(worker, size(worker))]
+    case .expireTask(let worker, let task): [.taskEnded(worker, task: task)]
+    case .answer, .transition, .pressureChanged, .report, .wouldHave: []
+    }
+  }
+
+  func size(_ worker: WorkerID) -> ByteCount { sizes[worker] ?? .zero }
+
+  func hibernation(_ worker: WorkerID) -> HibernationResult {
+    HibernationResult(
+      footprintBefore: size(worker), footprintAfter: .kilobytes(4),
+      imageSize: ByteCount(size(worker).bytes / 5), duration: .milliseconds(48))
+  }
+
+  func state(_ worker: WorkerID) -> WorkerState? { engine.state(of: worker) }
+  func verdict(_ worker: WorkerID) -> String? {
+    engine.snapshot(of: worker, at: now)?.hibernationVerdict
+  }
+
+  /// Walks a worker into a state; in a transition, the request that caused it is still open.
+  mutating func bring(_ worker: WorkerID, to state: WorkerState) {
+    switch state {
+    case .terminated: break
+    case .launching: ask(.start, worker)
+    case .foreground: obey(ask(.start, worker))
+    case .background:
+      bring(worker, to: .foreground)
+      obey(ask(.background, worker))
+    case .suspending:
+      bring(worker, to: .background)
+      ask(.suspend, worker)
+    case .suspended:
+      bring(worker, to: .background)
+      obey(ask(.suspend, worker))
+    case .hibernating:
+      bring(worker, to: .suspended)
+      ask(.hibernate, worker)
+    case .hibernated:
+      bring(worker, to: .suspended)
+      obey(ask(.hibernate, worker))
+    case .resuming:
+      bring(worker, to: .hibernated)
+      ask(.wake, worker)
+    case .terminating:
+      bring(worker, to: .background)
+      ask(.terminate, worker)
+    }
+  }
+
+  /// A reading of a host of 1,000 MB.
+  @discardableResult
+  mutating func read(available: Int64, some: Double? = nil, full: Double? = nil) -> [Directive] {
+    send(
+      .memory(
+        MemoryReading(
+          total: .megabytes(1000), available: .megabytes(available), someStall: some,
+          fullStall: full)))
+  }
+}
+
+extension Directive {
+  /// As short as a table needs it.
+  var brief: String {
+    switch self {
+    case .launch(let worker): "launch \(worker)"
+    case .shed(let worker, let kind, _): "shed \(worker) \(kind.rawValue)"
+    case .finishShed(let worker): "finishShed \(worker)"
+    case .expireTask(let worker, let task): "expire \(worker) \(task)"
+    case .suspend(let worker): "suspend \(worker)"
+    case .hibernate(let worker): "hibernate \(worker)"
+    case .resume(let worker): "resume \(worker)"
+    case .terminate(let worker): "terminate \(worker)"
+    case .kill(let worker): "kill \(worker)"
+    case .measure(let worker): "measure \(worker)"
+    case .answer(_, let answer): "\(answer.code)"
+    case .transition(let step): "\(step.worker): \(step.from) → \(step.to)"
+    case .pressureChanged(let from, let to, _): "pressure \(from) → \(to)"
+    case .report: "report"
+    case .wouldHave(let worker, _): "wouldHave \(worker)"
+    }
+  }
+}
+
+extension [Directive] {
+  var brief: [String] { map(\.brief) }
+  /// What has to be performed or is answered, without what only tells.
+  var deeds: [String] {
+    filter { directive in
+      switch directive {
+      case .transition, .measure, .pressureChanged, .report, .wouldHave: false
+      default: true
+      }
+    }.map(\.brief)
+  }
+  var victims: [String] {
+    compactMap { directive in
+      guard case .transition(let step) = directive, step.to == .terminating,
+        case .pressure = step.cause
+      else { return nil }
+      return step.worker.name
+    }
+  }
+}
+
+let web = WorkerID("web")

@@ -1,0 +1,133 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Supervision
+
+@Suite struct NotifyMessageTests {
+  @Test(arguments: [
+    ("READY=1", [NotifyMessage.ready]),
+    ("READY=1\nSTATUS=up and running\n", [.ready, .status("up and running")]),
+    ("RELOADING=1\nSTOPPING=1\nWATCHDOG=1", [.reloading, .stopping, .watchdog]),
+    ("EXTEND_TIMEOUT_USEC=1500000", [.extendTimeout(.milliseconds(1500))]),
+    ("MAINPID=42", [.mainProcess(42)]),
+    ("X_DORMOUSE_HOLD=1\nX_DORMOUSE_HOLD=0", [.hold(true), .hold(false)]),
+    ("X_DORMOUSE_DONE=1", [.shedDone]),
+    (
+      "X_DORMOUSE_TASK=save all\nX_DORMOUSE_TASK_END=save all",
+      [.taskBegan("save all"), .taskEnded("save all")]
+    ),
+    ("STATUS=a=b=c", [.status("a=b=c")]),
+    ("STATUS=", [.status("")]),
+    // Not for us, or not said right.
+    ("FDSTORE=1\nERRNO=2\nREADY=0\nREADY=yes\nready=1\nX_DORMOUSE_HOLD=2", []),
+    ("MAINPID=0\nMAINPID=-1\nMAINPID=99999999999\nMAINPID=\nEXTEND_TIMEOUT_USEC=-5", []),
+    ("EXTEND_TIMEOUT_USEC=99999999999999999999999", []),
+    ("EXTEND_TIMEOUT_USEC=18446744073709551615", [.extendTimeout(.seconds(31_536_000))]),
+    ("X_DORMOUSE_TASK=", []),
+    ("", []), ("\n\n\n", []), ("=", []), ("=1", []), ("READY", []), ("\0READY=1", []),
+    ("STATUS=\u{1B}[2J\u{202E}x", [.status("\u{FFFD}[2J\u{FFFD}x")]),
+  ])
+  func `fields are read as they are meant, and others ignored`(
+    text: String, expected: [NotifyMessage]
+  ) {
+    #expect(NotifyMessage.parse(Array(text.utf8)) == expected)
+  }
+
+  @Test func `invalid UTF-8 and floods are bounded`() {
+    let invalid = Array("STATUS=".utf8) + [0xFF, 0xC0, 0x80, 0]
+    guard case .status(let text)? = NotifyMessage.parse(invalid).first else {
+      Issue.record("no status")
+      return
+    }
+    #expect(text.unicodeScalars.allSatisfy { $0 == "\u{FFFD}" })
+    let long = Array("STATUS=".utf8) + [UInt8](repeating: 65, count: 60000)
+    #expect(NotifyMessage.parse(long) == [.status(String(repeating: "A", count: 512))])
+    let many = Array(String(repeating: "READY=1\n", count: 8000).utf8)
+    #expect(NotifyMessage.parse(many).count == 64)
+  }
+
+  @Test func `random bytes never break it`() {
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<500 {
+      let bytes = (0..<Int.random(in: 0..<200)).map { _ in
+        Bool.random()
+          ? UInt8.random(in: 0...255, using: &generator) : "=\nREADY1".utf8.randomElement() ?? 0
+      }
+      #expect(NotifyMessage.parse(bytes).count <= 64)
+    }
+  }
+}
+
+@Suite struct NotifySocketTests {
+  private static let client = """
+    import os, socket, sys, time
+    path = os.environ['NOTIFY_SOCKET']
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    s.connect('\\0' + path[1:] if path[0] == '@' else path)
+    """
+
+  @Test func `a worker and its children are heard, strangers aren't`() throws {
+    let worker = try TestWorker(
+      "python3", "-c",
+      Self.client + """
+
+        s.send(b'READY=1\\nSTATUS=from the parent')
+        if os.fork() == 0:
+            s.send(b'X_DORMOUSE_TASK=child')
+        time.sleep(60)
+        """)
+    #expect(
+      try worker.messages(3) == [.ready, .status("from the parent"), .taskBegan("child")])
+    let stranger = try UnixSocket.connected(to: worker.notify.path, .datagram)
+    try stranger.writeAll("X_DORMOUSE_HOLD=1")
+    #expect(try worker.notify.receive { worker.process.owns($0) }.isEmpty)
+    #expect(worker.notify.rejectedCount == 1)
+  }
+
+  @Test func `hostile datagrams don't stop the next good one`() throws {
+    let worker = try TestWorker(
+      "python3", "-c",
+      Self.client + """
+
+        import array
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        s.send(b'')
+        s.send(b'\\0' * 65536)
+        s.send(b'READY=1' * 20000)
+        s.send(b'\\xff\\xfe=\\xff\\n=\\n\\n')
+        s.sendmsg([b'FDSTORE=1'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 50))])
+        s.send(b'STOPPING=1')
+        time.sleep(60)
+        """)
+    let before = try listDirectory("/proc/self/fd").count
+    #expect(try worker.messages(1) == [.stopping])
+    #expect(worker.notify.rejectedCount == 1)
+    // Other tests open and close descriptors meanwhile; fifty would show.
+    #expect(try listDirectory("/proc/self/fd").count < before + 40)
+  }
+
+  @Test func `a path too long for an address becomes an abstract name`() throws {
+    let long = "/tmp/" + String(repeating: "x", count: 120)
+    let socket = try NotifySocket.create(in: long, name: "a")
+    #expect(socket.path.hasPrefix("@"))
+    let client = try UnixSocket.connected(to: socket.path, .datagram)
+    try client.writeAll("READY=1")
+    #expect(try socket.receive { $0 == getpid() } == [.ready])
+    #expect(try socket.receive { _ in true }.isEmpty)
+  }
+
+  @Test func `only we may write to the file, and it can be bound again`() throws {
+    let scratch = try Scratch()
+    let first = try NotifySocket.create(in: scratch.path, name: "a/b")
+    var status = stat()
+    #expect(stat(first.path, &status) == 0)
+    #expect(status.st_mode & 0o777 == 0o600)
+    let second = try NotifySocket(path: first.path)
+    try UnixSocket.connected(to: first.path, .datagram).writeAll("READY=1")
+    #expect(try first.receive { _ in true }.isEmpty)
+    #expect(try second.receive { _ in true } == [.ready])
+    second.remove()
+    #expect(access(first.path, F_OK) != 0)
+  }
+}

@@ -1,0 +1,79 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Supervision
+
+@Suite struct ReadinessTests {
+  @Test func `a port is ready when somebody listens on it`() throws {
+    let worker = try TestWorker(
+      "python3", "-c",
+      """
+      import socket, time
+      s = socket.socket()
+      s.bind(('127.0.0.1', 0))
+      print('port', s.getsockname()[1], 'x', flush=True)
+      while not __import__('os').path.exists('go'): time.sleep(0.005)
+      s.listen()
+      time.sleep(60)
+      """)
+    try worker.waitForOutput("x")
+    let port = try #require(UInt16(readText(worker.log).split(separator: " ")[1]))
+    let readiness = Readiness(.tcp(port), worker: worker.process)
+    for _ in 0..<20 { #expect(try !readiness.check()) }
+    #expect(readiness.needsChecking)
+    _ = try Descriptor.open("\(worker.scratch.path)/go", O_CREAT | O_WRONLY, mode: 0o600)
+    #expect(try eventually { try readiness.check() })
+    #expect(!readiness.needsChecking)
+  }
+
+  @Test func `a listener on IPv6 only is found too`() throws {
+    let worker = try TestWorker(
+      "python3", "-c",
+      """
+      import socket, time
+      s = socket.socket(socket.AF_INET6)
+      s.bind(('::1', 0))
+      s.listen()
+      print('port', s.getsockname()[1], 'x', flush=True)
+      time.sleep(60)
+      """)
+    let up = try eventually {
+      let text = try readText(worker.log)
+      return text.contains("x") || text.contains("Error")
+    }
+    #expect(up)
+    // No IPv6 on this machine: nothing to find.
+    guard let port = UInt16(try readText(worker.log).split(separator: " ")[1]) else { return }
+    // One probe: connecting may take more than one look.
+    let probe = TCPProbe(port: port)
+    #expect(try eventually { probe.attempt() })
+  }
+
+  @Test func `a line in the log counts from this launch on`() throws {
+    let worker = try TestWorker("sh", "-c", "printf 'server is rea'; sleep 0.05; echo 'dy now'")
+    let readiness = Readiness(.logLine("is ready"), worker: worker.process)
+    #expect(try eventually { try readiness.check() })
+
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/log"
+    let log = try WorkerLog.open(path, limit: 1 << 20)
+    try log.descriptor.writeAll("ready\n")
+    var scanner = LogLineScanner(path: path, offset: 6, text: "ready")
+    #expect(try !scanner.scan())
+    // Across two scans, with much before it.
+    try log.descriptor.writeAll(String(repeating: "reread", count: 100_000) + "rea")
+    for _ in 0..<5 { #expect(try !scanner.scan()) }
+    try log.descriptor.writeAll("dy")
+    #expect(try scanner.scan())
+  }
+
+  @Test func `a notification is readiness`() throws {
+    let worker = try TestWorker("sleep", "60")
+    let readiness = Readiness(.notify, worker: worker.process)
+    #expect(try !readiness.check())
+    #expect(!readiness.needsChecking)
+    readiness.notified()
+    #expect(try readiness.check())
+  }
+}

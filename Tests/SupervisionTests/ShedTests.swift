@@ -1,0 +1,168 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Supervision
+
+@Suite struct PressureWatchTests {
+  /// A client as https://systemd.io/MEMORY_PRESSURE asks for: connect, write, poll, read.
+  private static let client = """
+    import base64, os, select, socket, time
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.connect(os.environ['MEMORY_PRESSURE_WATCH'])
+    s.send(base64.b64decode(os.environ['MEMORY_PRESSURE_WRITE']))
+    poll = select.poll()
+    poll.register(s, select.POLLIN)
+    print('listening', flush=True)
+
+    """
+
+  @Test func `a client hears each notification`() throws {
+    let worker = try TestWorker(
+      "python3", "-c",
+      Self.client + """
+        for turn in range(2):
+            poll.poll()
+            s.recv(4096)
+            print('pressure', turn, flush=True)
+        """)
+    #expect(
+      try pollDescriptor(
+        worker.watch.descriptor.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    try worker.waitForOutput("listening")
+    #expect(try worker.watch.notifyAll() == 1)
+    try worker.waitForOutput("pressure 0")
+    #expect(try worker.watch.notifyAll() == 1)
+    try worker.waitForOutput("pressure 1")
+    // It ends, and is forgotten.
+    #expect(try worker.waitForExit() == .exited(0))
+    #expect(
+      try eventually {
+        try worker.watch.service()
+        return worker.watch.listenerCount == 0
+      })
+    #expect(
+      try !pollDescriptor(worker.watch.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)))
+  }
+
+  @Test func `a client that never reads costs nothing, one that floods is dropped`() throws {
+    let scratch = try Scratch()
+    let watch = try PressureWatch(path: "\(scratch.path)/watch")
+    let deaf = try UnixSocket.connected(to: watch.path, .stream)
+    let flooding = try UnixSocket.connected(to: watch.path, .stream)
+    for _ in 0..<10_000 { _ = try watch.notifyAll() }
+    #expect(watch.listenerCount == 2)
+    try flooding.writeAll(String(repeating: "x", count: 5000))
+    while try pollDescriptor(watch.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)) {
+      try watch.service()
+    }
+    #expect(watch.listenerCount == 1)
+    _ = deaf
+  }
+
+  @Test func `connections are bounded`() throws {
+    let scratch = try Scratch()
+    let watch = try PressureWatch(path: "\(scratch.path)/watch")
+    var clients: [Descriptor] = []
+    for _ in 0..<50 {
+      clients.append(try UnixSocket.connected(to: watch.path, .stream))
+      try watch.service()
+    }
+    #expect(watch.listenerCount == PressureWatch.mostConnections)
+    clients.removeAll()
+    #expect(try eventually { try watch.notifyAll() == 0 })
+  }
+}
+
+@Suite struct ShedTests {
+  @Test func `a signal is only sent to those who handle it`() throws {
+    let worker = try TestWorker(
+      "sh", "-c", "trap 'echo shed' USR1; sleep 60 & echo on; while :; do wait; done")
+    try worker.waitForOutput("on")
+    #expect(try worker.process.catches(SIGUSR1))
+    let run = try ShedRequestRun.start(.signal(SIGUSR1), worker: worker.process)
+    #expect(run.askedCount == 1)
+    #expect(run.pidfd == nil)
+    try worker.waitForOutput("shed")
+
+    let error = #expect(throws: ShedRefusal.notCaught(signal: SIGUSR2)) {
+      try ShedRequestRun.start(.signal(SIGUSR2), worker: worker.process)
+    }
+    #expect(error?.description.contains("SIGUSR2") == true)
+    #expect(worker.process.isAlive)
+  }
+
+  @Test func `the topmost that handles it gets it, and passes it on itself`() throws {
+    let inner = "trap 'echo inner' USR1; echo on; while :; do sleep 0.05; done"
+    let worker = try TestWorker("sh", "-c", "sh -c \"\(inner)\" & wait; true")
+    try worker.waitForOutput("on")
+    let root = worker.process.identity.pid
+    #expect(try worker.process.tree(receiving: SIGUSR1).pids.count == 1)
+    #expect(try !worker.process.tree(receiving: SIGUSR1).contains(root))
+
+    let both = try TestWorker(
+      "sh", "-c", "trap 'echo outer' USR1; sh -c \"\(inner)\" & while :; do wait; done")
+    try both.waitForOutput("on")
+    #expect(
+      try eventually {
+        try both.process.tree(receiving: SIGUSR1).pids == [both.process.identity.pid]
+      })
+  }
+
+  @Test func `nobody at the pressure socket is a refusal`() throws {
+    let worker = try TestWorker("sleep", "60")
+    #expect(throws: ShedRefusal.nobodyListens) {
+      try ShedRequestRun.start(.notify, worker: worker.process, watch: worker.watch)
+    }
+    #expect(throws: ShedRefusal.nobodyListens) {
+      try ShedRequestRun.start(.notify, worker: worker.process)
+    }
+  }
+
+  @Test func `a command runs as the worker would, into its log`() throws {
+    let worker = try TestWorker("sleep", "60", environment: ["COLOUR": "red"])
+    let run = try ShedRequestRun.start(
+      .command(["sh", "-c", "echo $COLOUR $DORMOUSE_WORKER $DORMOUSE_WORKER_PID; pwd; exit 3"]),
+      worker: worker.process)
+    let pidfd = try #require(run.pidfd)
+    #expect(try pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    #expect(try run.reap() == .exited(3))
+    #expect(run.pidfd == nil)
+    #expect(
+      try readText(worker.log)
+        == "red test \(worker.process.identity.pid)\n\(worker.scratch.path)\n")
+  }
+
+  @Test func `cancelling ends the command and what it started`() throws {
+    let worker = try TestWorker("sleep", "60")
+    let run = try ShedRequestRun.start(
+      .command(["sh", "-c", "sleep 61 & echo $! started; wait"]), worker: worker.process)
+    try worker.waitForOutput("started")
+    let child = try #require(Int32(readText(worker.log).split(separator: " ")[0]))
+    let identity = try ProcessIdentity.current(of: child)
+    run.cancel()
+    #expect(run.pidfd == nil)
+    #expect(try eventually { !identity.isAlive })
+    #expect(worker.process.isAlive)
+  }
+
+  @Test func `a command that doesn't exist is a refusal`() throws {
+    let worker = try TestWorker("sleep", "60")
+    let error = #expect(throws: ShedRefusal.self) {
+      try ShedRequestRun.start(.command(["no-such-thing"]), worker: worker.process)
+    }
+    #expect(error?.description.contains("no-such-thing") == true)
+  }
+
+  @Test(arguments: [("USR1", SIGUSR1), ("SIGUSR1", SIGUSR1), ("sigterm", SIGTERM), ("42", 42)])
+  func `signals have names`(text: String, number: Int32) {
+    #expect(SignalName.number(text) == number)
+  }
+
+  @Test func `what is no signal has no number`() {
+    #expect(SignalName.number("0") == nil)
+    #expect(SignalName.number("65") == nil)
+    #expect(SignalName.number("USR3") == nil)
+    #expect(SignalName.text(42) == "signal 42")
+  }
+}

@@ -1,0 +1,96 @@
+import Glibc
+import Linux
+import Supervision
+
+struct TestFailure: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// A directory of a test's own, removed with all that is in it.
+final class Scratch {
+  let path: String
+
+  init() throws {
+    var template = Array("/tmp/dormouse-test-XXXXXX\0".utf8CString)
+    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
+    path = String(
+      decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { Scratch.remove(path) }
+
+  private static func remove(_ path: String) {
+    for name in (try? listDirectory(path)) ?? [] {
+      let entry = "\(path)/\(name)"
+      if unlink(entry) != 0 { remove(entry) }
+    }
+    rmdir(path)
+  }
+}
+
+/// A worker of a test, with all the sockets, ended with the test.
+final class TestWorker {
+  let scratch: Scratch
+  let notify: NotifySocket
+  let watch: PressureWatch
+  let process: WorkerProcess
+  var log: String { process.plan.logPath }
+
+  init(
+    _ command: String..., name: String = "test", environment: [String: String] = [:],
+    cgroup: WorkerCgroup? = nil
+  ) throws {
+    scratch = try Scratch()
+    notify = try NotifySocket.create(in: scratch.path, name: name)
+    watch = try PressureWatch(path: "\(scratch.path)/watch")
+    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+    process = try WorkerProcess.launch(
+      LaunchPlan(
+        name: name, command: command, directory: scratch.path,
+        environment: ["PATH": path].merging(environment) { $1 }, cgroup: cgroup,
+        logPath: "\(scratch.path)/log", notifySocket: notify.path, pressureWatch: watch.path))
+  }
+
+  deinit {
+    try? process.killAll()
+    _ = try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+    _ = try? process.reap()
+  }
+
+  func waitForOutput(_ text: String) throws {
+    let found = try eventually { try readText(self.log).contains(text) }
+    if !found { throw TestFailure("no \(text) in the log: \(try readText(log))") }
+  }
+
+  func waitForExit() throws -> WorkerExit? {
+    guard try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+    else { throw TestFailure("still runs after 10 s") }
+    return try process.reap()
+  }
+
+  /// What it says, until there are `count` messages.
+  func messages(_ count: Int) throws -> [NotifyMessage] {
+    var all: [NotifyMessage] = []
+    let deadline = Deadline(in: .seconds(10))
+    while all.count < count {
+      guard try pollDescriptor(notify.descriptor.raw, for: POLLIN, until: deadline) else {
+        throw TestFailure("only \(all) within 10 s")
+      }
+      all += try notify.receive { self.process.owns($0) }
+    }
+    return all
+  }
+}
+
+/// Waits for something that has no event.
+func eventually(
+  within limit: Duration = .seconds(10), _ condition: () throws -> Bool
+) throws -> Bool {
+  let deadline = Deadline(in: limit)
+  while !deadline.hasPassed {
+    if try condition() { return true }
+    usleep(1000)
+  }
+  return try condition()
+}

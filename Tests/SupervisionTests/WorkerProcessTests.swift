@@ -1,0 +1,136 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Supervision
+
+@Suite struct WorkerProcessTests {
+  @Test func `a worker gets its name, sockets, directory and log, and no stdin`() throws {
+    let worker = try TestWorker(
+      "sh", "-c", "echo $DORMOUSE_WORKER $NOTIFY_SOCKET $MEMORY_PRESSURE_WATCH; pwd; cat; echo end",
+      name: "web one", environment: ["NOTIFY_SOCKET": "/the/daemons", "LISTEN_FDS": "3"])
+    #expect(try worker.waitForExit() == .exited(0))
+    let lines = try readText(worker.log).split(separator: "\n").map(String.init)
+    #expect(
+      lines == [
+        "web one \(worker.notify.path) \(worker.watch.path)", worker.scratch.path, "end",
+      ])
+    let plan = worker.process.plan
+    #expect(plan.fullEnvironment["LISTEN_FDS"] == nil)
+    #expect(plan.fullEnvironment["MEMORY_PRESSURE_WRITE"] != nil)
+    #expect(plan.bareEnvironment["NOTIFY_SOCKET"] == nil)
+    var status = stat()
+    #expect(stat(worker.log, &status) == 0)
+    #expect(status.st_mode & 0o777 == 0o600)
+  }
+
+  @Test func `its end is told as it was`() throws {
+    let worker = try TestWorker("sh", "-c", "exit 7")
+    #expect(try worker.waitForExit() == .exited(7))
+    let killed = try TestWorker("sleep", "60")
+    #expect(try killed.process.reap() == nil)
+    #expect(killed.process.isAlive)
+    try killed.process.signal(SIGTERM)
+    #expect(try killed.waitForExit() == .signaled(SIGTERM))
+    #expect(!killed.process.isAlive)
+    #expect(throws: SystemCallError.self) { try killed.process.signal(SIGTERM) }
+  }
+
+  @Test func `a command that doesn't exist is named, with where it was looked for`() throws {
+    let scratch = try Scratch()
+    func failure(_ command: [String], directory: String = "/", log: String? = nil) -> LaunchError? {
+      do throws(LaunchError) {
+        _ = try WorkerProcess.launch(
+          LaunchPlan(
+            name: "a", command: command, directory: directory, environment: ["PATH": "/bin"],
+            logPath: log ?? "\(scratch.path)/log"))
+        return nil
+      } catch { return error }
+    }
+    #expect(
+      failure(["no-such-thing"])?.description
+        == "can't start no-such-thing: no program of that name in its PATH, which is /bin")
+    #expect(
+      failure(["/x/y"])?.description == "can't start /x/y: No such file or directory")
+    #expect(failure([])?.description == "its command is empty")
+    #expect(failure(["sh"], directory: "/nowhere")?.description.contains("/nowhere") == true)
+    #expect(failure(["sh"], log: "/nowhere/log")?.description.contains("/nowhere/log") == true)
+    // A link in place of the log isn't followed.
+    let link = "\(scratch.path)/link"
+    #expect(symlink("/dev/null", link) == 0)
+    #expect(failure(["sh"], log: link)?.description.contains("link") == true)
+  }
+
+  @Test func `its memory stays readable through the descriptor, also after it executed another`()
+    throws
+  {
+    let worker = try TestWorker("sh", "-c", "exec sleep 60")
+    #expect(
+      try eventually {
+        try ProcessStat.read(worker.process.identity.pid).name == "sleep"
+      })
+    try worker.process.refreshMemory()
+    let memory = try #require(worker.process.memory)
+    let stat = try ProcessStat.read(worker.process.identity.pid)
+    var bytes = [UInt8](repeating: 0, count: stat.arguments.count)
+    let count = bytes.count
+    #expect(pread(memory.raw, &bytes, count, off_t(stat.arguments.lowerBound)) == count)
+    #expect(String(decoding: bytes, as: UTF8.self) == "sleep\u{0}60\u{0}")
+    #expect(worker.process.memoryRefusal == nil)
+  }
+
+  @Test func `killing takes everybody, and owning means everybody`() throws {
+    let worker = try TestWorker(
+      "sh", "-c", "(sleep 60 & sh -c 'sleep 61 & echo on' &) ; sleep 62")
+    try worker.waitForOutput("on")
+    #expect(try eventually { try worker.process.tree().processes.count >= 4 })
+    let tree = try worker.process.tree()
+    for pid in tree.pids { #expect(worker.process.owns(pid)) }
+    #expect(!worker.process.owns(getpid()))
+    #expect(!worker.process.owns(1))
+    try worker.process.killAll()
+    #expect(try worker.waitForExit() == .signaled(SIGKILL))
+    #expect(try eventually { tree.processes.allSatisfy { !$0.identity.isAlive } })
+  }
+
+  @Test func `an adopted worker is the same one, or none`() throws {
+    let worker = try TestWorker("sleep", "60")
+    let identity = worker.process.identity
+    let adopted = try WorkerProcess.adopt(identity, plan: worker.process.plan)
+    #expect(adopted.isAlive)
+    #expect(adopted.memory != nil)
+    let other = ProcessIdentity(pid: identity.pid, startTime: identity.startTime + 1)
+    #expect(throws: SystemCallError.self) {
+      try WorkerProcess.adopt(other, plan: worker.process.plan)
+    }
+    // Not our child: pid 1 never is.
+    let strange = try WorkerProcess.adopt(.current(of: 1), plan: worker.process.plan)
+    #expect(try strange.reap() == nil)
+  }
+
+  @Test func `where its cgroup can't be used it runs without, and says why`() throws {
+    let scratch = try Scratch()
+    // Not a cgroup, but it has the files.
+    try Descriptor.open("\(scratch.path)/cgroup.events", O_WRONLY | O_CREAT, mode: 0o600)
+      .writeAll("populated 0\nfrozen 0\n")
+    let worker = try TestWorker("sleep", "60", cgroup: WorkerCgroup(path: scratch.path))
+    #expect(worker.process.cgroup == nil)
+    #expect(worker.process.cgroupRefusal?.description.contains("cgroup") == true)
+    #expect(worker.process.isAlive)
+  }
+
+  @Test func `a log over its limit is put aside at launch`() throws {
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/log"
+    let first = try WorkerLog.open(path, limit: 10)
+    #expect(first.start == 0)
+    try first.descriptor.writeAll("12345678901")
+    let second = try WorkerLog.open(path, limit: 11)
+    #expect(second.start == 11)
+    let third = try WorkerLog.open(path, limit: 10)
+    #expect(third.start == 0)
+    try third.descriptor.writeAll("new")
+    #expect(try readText(path) == "new")
+    #expect(try readText(path + ".1") == "12345678901")
+  }
+}

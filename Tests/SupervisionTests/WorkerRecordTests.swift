@@ -1,0 +1,133 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Supervision
+
+@Suite struct WorkerRecordTests {
+  private let hostile = WorkerRecord(
+    name: "a/b\nname=other", process: ProcessIdentity(pid: 42, startTime: .max), session: 42,
+    bootID: "boot", cgroupPath: "/sys/fs/cgroup/ü",
+    command: ["sh", "", "-c", "echo \\n\n\r=\u{0}"],
+    directory: "/a=b", logPath: "/log\\", notifySocket: "@dormouse", imagePath: "/image",
+    state: "hibernated")
+
+  @Test func `a record comes back as it was saved`() throws {
+    let scratch = try Scratch()
+    let store = try WorkerRecordStore(directory: "\(scratch.path)/workers")
+    try store.save(hostile)
+    var plain = hostile
+    plain.name = "plain"
+    plain.cgroupPath = nil
+    plain.imagePath = nil
+    plain.command = []
+    try store.save(plain)
+    #expect(try store.load(hostile.name) == hostile)
+    #expect(try store.load("plain") == plain)
+    let (records, failures) = try store.loadAll()
+    #expect(Set(records) == [hostile, plain])
+    #expect(failures.isEmpty)
+
+    plain.state = "background"
+    try store.save(plain)
+    #expect(try store.load("plain").state == "background")
+    store.remove("plain")
+    #expect(throws: WorkerRecordError.self) { try store.load("plain") }
+    var status = stat()
+    #expect(stat(store.directory, &status) == 0 && status.st_mode & 0o777 == 0o700)
+    #expect(stat(store.path(of: hostile.name), &status) == 0 && status.st_mode & 0o777 == 0o600)
+  }
+
+  @Test func `a file cut off anywhere is known to be damaged`() {
+    let bytes = Array(hostile.encoded.utf8)
+    for length in 0..<bytes.count {
+      #expect(throws: WorkerRecordError.Damage.torn) {
+        try WorkerRecord.decode(Array(bytes.prefix(length)))
+      }
+    }
+  }
+
+  @Test func `any flipped bit is noticed`() {
+    let bytes = Array(hostile.encoded.utf8)
+    for index in bytes.indices {
+      for bit in 0..<8 {
+        var flipped = bytes
+        flipped[index] ^= 1 << UInt8(bit)
+        #expect(throws: WorkerRecordError.Damage.self) { try WorkerRecord.decode(flipped) }
+      }
+    }
+  }
+
+  private func sealed(_ body: String) -> [UInt8] {
+    Array((body + "crc32=\(CRC32.text(of: body.utf8))\n").utf8)
+  }
+
+  @Test func `a newer version and missing keys are told apart`() {
+    #expect(throws: WorkerRecordError.Damage.version("2")) {
+      try WorkerRecord.decode(sealed("dormouse-worker=2\n"))
+    }
+    #expect(throws: WorkerRecordError.Damage.missing("name")) {
+      try WorkerRecord.decode(sealed("dormouse-worker=1\n"))
+    }
+    #expect(throws: WorkerRecordError.Damage.malformed(line: "x")) {
+      try WorkerRecord.decode(sealed("dormouse-worker=1\nx\n"))
+    }
+  }
+
+  @Test func `keys that we don't know are skipped`() throws {
+    var body = hostile.encoded
+    body = String(body[..<(body.range(ofLast: "crc32=") ?? body.endIndex)])
+    #expect(try WorkerRecord.decode(sealed(body + "colour=red\n")) == hostile)
+  }
+
+  @Test func `damage in one file doesn't hide the others`() throws {
+    let scratch = try Scratch()
+    let store = try WorkerRecordStore(directory: scratch.path)
+    try store.save(hostile)
+    try Descriptor.open("\(scratch.path)/bad.worker", O_WRONLY | O_CREAT, mode: 0o600)
+      .writeAll("dormouse-worker=1\n")
+    try Descriptor.open("\(scratch.path)/cut.worker.new", O_WRONLY | O_CREAT, mode: 0o600)
+      .writeAll("dorm")
+    let (records, failures) = try store.loadAll()
+    #expect(records == [hostile])
+    #expect(failures == [.damaged(path: "\(scratch.path)/bad.worker", .torn)])
+  }
+
+  @Test func `a full or missing disk leaves the old record`() throws {
+    let scratch = try Scratch()
+    let store = try WorkerRecordStore(directory: scratch.path)
+    try store.save(hostile)
+    // In the way of the temporary file.
+    let blocked = store.path(of: hostile.name) + ".new"
+    #expect(mkdir(blocked, 0o700) == 0)
+    var changed = hostile
+    changed.state = "terminated"
+    #expect(throws: WorkerRecordError.self) { try store.save(changed) }
+    #expect(try store.load(hostile.name) == hostile)
+    #expect(throws: WorkerRecordError.self) {
+      try WorkerRecordStore(directory: "/nowhere/at/all")
+    }
+  }
+
+  @Test func `a record finds its worker, in this boot only`() throws {
+    let worker = try TestWorker("sleep", "60")
+    let boot = try WorkerRecord.currentBootID()
+    let record = WorkerRecord(worker.process, bootID: boot, state: "background")
+    #expect(record.isAlive(bootID: boot))
+    #expect(!record.isAlive(bootID: "another"))
+    try worker.process.killAll()
+    _ = try worker.waitForExit()
+    #expect(!record.isAlive(bootID: boot))
+  }
+
+  @Test func `the checksum is the one that everybody has`() {
+    #expect(CRC32.text(of: "123456789".utf8) == "cbf43926")
+    #expect(CRC32.text(of: "".utf8) == "00000000")
+  }
+}
+
+extension String {
+  fileprivate func range(ofLast text: String) -> String.Index? {
+    indices.last { self[$0...].hasPrefix(text) }
+  }
+}
