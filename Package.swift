@@ -42,7 +42,8 @@ let package = Package(
     .target(
       name: "Coordinator",
       dependencies: [
-        "Policy", "Lifecycle", "PolicyFile", "Linux", "Hibernation", "Supervision", "Control",
+        "Policy", "Lifecycle", "PolicyFile", "Linux", "CLinux", "Hibernation", "Supervision",
+        "Control",
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -71,6 +72,8 @@ let package = Package(
       name: "SupervisionTests", dependencies: ["Supervision", "Linux", "Policy"],
       swiftSettings: strict),
     .testTarget(name: "ControlTests", dependencies: ["Control"], swiftSettings: strict),
+    .testTarget(
+      name: "CoordinatorTests", dependencies: ["Coordinator", "Linux"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests", dependencies: ["Control", "Linux"], swiftSettings: strict),
   ]
