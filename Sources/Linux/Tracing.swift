@@ -35,11 +35,18 @@ public struct TracedThread: Sendable {
   /// As the program must find them again.
   public var registers: clinux_registers
   public var signalMask: UInt64
+  /// It was stopped inside a system call, and so may be borrowed. Its registers alone don't tell:
+  /// a call that will be made again leaves them as if it hadn't been made yet.
+  public var isWaiting: Bool
 
-  public init(tid: Int32, registers: clinux_registers, signalMask: UInt64) {
+  public init(
+    tid: Int32, registers: clinux_registers = clinux_registers(), signalMask: UInt64 = 0,
+    isWaiting: Bool = false
+  ) {
     self.tid = tid
     self.registers = registers
     self.signalMask = signalMask
+    self.isWaiting = isWaiting
   }
 
   /// Same registers, same mask.
@@ -89,7 +96,7 @@ public final class TraceSession {
           clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
         }
       }
-      threads.append(TracedThread(tid: tid, registers: clinux_registers(), signalMask: 0))
+      threads.append(TracedThread(tid: tid))
       try wrap { () throws(SystemCallError) in
         try shim("PTRACE_INTERRUPT", on: "thread \(tid)") { clinux_ptrace_interrupt(tid) }
       }
@@ -101,6 +108,7 @@ public final class TraceSession {
   private func save(_ index: Int) throws(TraceError) {
     let tid = threads[index].tid
     threads[index].registers = try readRegisters(tid)
+    threads[index].isWaiting = threads[index].registers.isInSystemCall
     var mask: UInt64 = 0
     try wrap { () throws(SystemCallError) in
       try shim("PTRACE_GETSIGMASK", on: "thread \(tid)") {

@@ -28,7 +28,7 @@ final class Victim {
     let toChild = try makePipe()
     let fromChild = try makePipe()
     cgroup = try Self.makeGroup(for: rest)
-    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+    let path = Program.path
     let executable = try #require(resolveExecutable(command[0], path: path))
     var environment = environment
     environment["PATH"] = path
