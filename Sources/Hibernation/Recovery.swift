@@ -41,7 +41,7 @@ extension Hibernator {
       return 0
     }
     try checkAnybodyLives(image, target)
-    let isFrozen = try attempt(.stopping) { try target.cgroup?.isFrozen ?? false }
+    let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try bringBack(target, from: path, run: true)
     }
@@ -60,7 +60,7 @@ extension Hibernator {
 
   /// Its memory was never touched. Where we may trace it, it doesn't even notice the stop.
   private func mendStopped(_ target: HibernationTarget) {
-    let isFrozen = (try? target.cgroup?.isFrozen) ?? false
+    let isFrozen = (try? target.isFrozen()) ?? false
     for stat in (try? target.discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
       guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
       try? session.mendInterruptedCalls()

@@ -91,10 +91,13 @@ public final class TraceSession {
     let found = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
     let new = found.filter { !known.contains($0) }
     for tid in new {
-      try wrap { () throws(SystemCallError) in
+      do throws(SystemCallError) {
         try shim("PTRACE_SEIZE", on: "thread \(tid)") {
           clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
         }
+      } catch {
+        // One that has just ended is refused with EPERM.
+        throw hasEnded(tid) ? .vanished(pid: pid) : .from(error, pid: pid)
       }
       threads.append(TracedThread(tid: tid))
       try wrap { () throws(SystemCallError) in
@@ -236,6 +239,12 @@ extension TraceSession {
 
   // MARK: stops
 
+  private func hasEnded(_ tid: Int32) -> Bool {
+    do throws(SystemCallError) {
+      return try ProcessStat.read(thread: tid, of: pid).state.isEnded
+    } catch { return error.meansVanished }
+  }
+
   func poll(_ tid: Int32) throws(TraceError) -> (stop: Int, signal: Int32) {
     var signal: Int32 = 0
     let stop = try wrap { () throws(SystemCallError) in
@@ -254,6 +263,8 @@ extension TraceSession {
       if report.stop != CLINUX_STOP_NONE { return report }
       turns += 1
       if turns > 50 {
+        // A group's first thread reports its end only when all others are buried.
+        if turns % 16 == 0, hasEnded(tid) { throw .vanished(pid: pid) }
         var pause = timespec(tv_sec: 0, tv_nsec: turns > 500 ? 500_000 : 20_000)
         nanosleep(&pause, nil)
       } else {
