@@ -42,6 +42,20 @@ public struct HibernationTarget: Sendable {
     }
   }
 
+  /// Whether it rests in the freezer. A group in which somebody is being killed isn't frozen for a
+  /// moment, although nobody has thawed it.
+  func isFrozen() throws -> Bool {
+    guard let cgroup else { return false }
+    let deadline = Deadline(in: .seconds(1))
+    while try !cgroup.isFrozen {
+      let wanted = try readText("\(cgroup.path)/cgroup.freeze")
+      if !wanted.hasPrefix("1") || deadline.hasPassed { return false }
+      if try discover().isEmpty { return false }
+      usleep(1000)
+    }
+    return true
+  }
+
   /// Whether anybody of the worker is left, after something of it has ended. Waits for those who are
   /// just ending.
   func hasSurvivors() -> Bool {

@@ -59,6 +59,8 @@ public struct ImageProcess: Sendable {
 
   public struct TracedThreadState: Sendable {
     public var tid: Int32
+    /// Stopped inside a system call: it may be the one that was borrowed for freeing pages.
+    public var isWaiting: Bool
     public var signalMask: UInt64
     public var registers: [UInt64]
   }

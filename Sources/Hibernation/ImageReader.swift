@@ -121,7 +121,8 @@ public struct ImageReader: Sendable {
         scratchAddress: try reader.take(UInt64.self), threads: [])
       for _ in 0..<(try reader.take(UInt32.self)) {
         var thread = ImageProcess.TracedThreadState(
-          tid: try reader.take(Int32.self), signalMask: try reader.take(UInt64.self),
+          tid: try reader.take(Int32.self), isWaiting: try reader.take(UInt32.self) & 1 == 1,
+          signalMask: try reader.take(UInt64.self),
           registers: [])
         for _ in 0..<(try reader.take(UInt32.self)) {
           thread.registers.append(try reader.take(UInt64.self))

@@ -127,6 +127,7 @@ final class ImageWriter: Sendable {
       writer.append(UInt32(process.threads.count))
       for thread in process.threads {
         writer.append(thread.tid)
+        writer.append(UInt32(thread.isWaiting ? 1 : 0))
         writer.append(thread.signalMask)
         writer.append(UInt32(thread.registers.count))
         for word in thread.registers { writer.append(word) }

@@ -54,7 +54,7 @@ struct Operation {
 
   /// Every process has a thread that waits in a system call, and so can be used for eviction.
   var isIdle: Bool {
-    processes.allSatisfy { $0.session.threads.contains { $0.registers.isInSystemCall } }
+    processes.allSatisfy { $0.session.threads.contains(where: \.isWaiting) }
   }
 
   mutating func detach() {
@@ -109,7 +109,8 @@ struct Operation {
       scratchAddress: captive.scratchAddress,
       threads: captive.session.threads.map {
         ImageProcess.TracedThreadState(
-          tid: $0.tid, signalMask: $0.signalMask, registers: $0.registers.storedWords)
+          tid: $0.tid, isWaiting: $0.isWaiting, signalMask: $0.signalMask,
+          registers: $0.registers.storedWords)
       })
   }
 

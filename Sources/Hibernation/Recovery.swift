@@ -41,7 +41,7 @@ extension Hibernator {
       return 0
     }
     try checkAnybodyLives(image, target)
-    let isFrozen = try attempt(.stopping) { try target.cgroup?.isFrozen ?? false }
+    let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try bringBack(target, from: path, run: true)
     }
@@ -60,7 +60,7 @@ extension Hibernator {
 
   /// Its memory was never touched. Where we may trace it, it doesn't even notice the stop.
   private func mendStopped(_ target: HibernationTarget) {
-    let isFrozen = (try? target.cgroup?.isFrozen) ?? false
+    let isFrozen = (try? target.isFrozen()) ?? false
     for stat in (try? target.discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
       guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
       try? session.mendInterruptedCalls()
@@ -166,7 +166,7 @@ extension Hibernator {
       captive.session.threads.map { ($0.tid, $0) }, uniquingKeysWith: { first, _ in first })
     let moved = captive.threads.filter { now[$0.tid].map($0.isLike) != true }
     guard let one = moved.first, let current = now[one.tid] else { return }
-    if progress == .committed, moved.count == 1, one.registers.isInSystemCall {
+    if progress == .committed, moved.count == 1, one.isWaiting {
       if current.registers.storedWords == one.registers.storedWords { return }
       if try borrowedAddresses(captive).contains(current.registers.instruction) { return }
     }
@@ -213,6 +213,8 @@ extension Hibernator {
 extension TracedThread {
   fileprivate init?(_ stored: ImageProcess.TracedThreadState) {
     guard let registers = clinux_registers(storedWords: stored.registers) else { return nil }
-    self.init(tid: stored.tid, registers: registers, signalMask: stored.signalMask)
+    self.init(
+      tid: stored.tid, registers: registers, signalMask: stored.signalMask,
+      isWaiting: stored.isWaiting)
   }
 }

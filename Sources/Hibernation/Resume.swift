@@ -133,12 +133,13 @@ extension Hibernator {
   /// Nobody may have let it run: its memory was not there.
   private func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
     if resting[target.name] != nil { return }
-    guard let cgroup = target.cgroup else {
+    guard target.cgroup != nil else {
       throw HibernationError(
         .writingBack, "nobody has held it since it was hibernated", .unprovable)
     }
-    let frozen = try attempt(.writingBack) { try cgroup.isFrozen }
-    if !frozen {
+    let isFrozen = try attempt(.writingBack) { try target.isFrozen() }
+    if !isFrozen {
+      if !target.hasSurvivors() { throw HibernationError(.writingBack, "it has ended", .vanished) }
       throw HibernationError(
         .writingBack, "somebody has thawed it while its memory was away", .unprovable)
     }

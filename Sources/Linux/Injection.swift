@@ -29,7 +29,7 @@ public struct Injector {
   public init(
     session: TraceSession, memory: ProcessMemory, vdso: MemoryMapping
   ) throws(TraceError) {
-    guard let thread = session.threads.first(where: { $0.registers.isInSystemCall }) else {
+    guard let thread = session.threads.first(where: \.isWaiting) else {
       throw .busy(pid: session.pid)
     }
     self.session = session
@@ -43,7 +43,7 @@ public struct Injector {
   public init(
     session: TraceSession, memory: ProcessMemory, leftBehind scratch: clinux_range
   ) throws(TraceError) {
-    guard let thread = session.threads.first(where: { $0.registers.isInSystemCall }) else {
+    guard let thread = session.threads.first(where: \.isWaiting) else {
       throw .busy(pid: session.pid)
     }
     self.session = session

@@ -35,11 +35,18 @@ public struct TracedThread: Sendable {
   /// As the program must find them again.
   public var registers: clinux_registers
   public var signalMask: UInt64
+  /// It was stopped inside a system call, and so may be borrowed. Its registers alone don't tell:
+  /// a call that will be made again leaves them as if it hadn't been made yet.
+  public var isWaiting: Bool
 
-  public init(tid: Int32, registers: clinux_registers, signalMask: UInt64) {
+  public init(
+    tid: Int32, registers: clinux_registers = clinux_registers(), signalMask: UInt64 = 0,
+    isWaiting: Bool = false
+  ) {
     self.tid = tid
     self.registers = registers
     self.signalMask = signalMask
+    self.isWaiting = isWaiting
   }
 
   /// Same registers, same mask.
@@ -84,12 +91,15 @@ public final class TraceSession {
     let found = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
     let new = found.filter { !known.contains($0) }
     for tid in new {
-      try wrap { () throws(SystemCallError) in
+      do throws(SystemCallError) {
         try shim("PTRACE_SEIZE", on: "thread \(tid)") {
           clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
         }
+      } catch {
+        // One that has just ended is refused with EPERM.
+        throw hasEnded(tid) ? .vanished(pid: pid) : .from(error, pid: pid)
       }
-      threads.append(TracedThread(tid: tid, registers: clinux_registers(), signalMask: 0))
+      threads.append(TracedThread(tid: tid))
       try wrap { () throws(SystemCallError) in
         try shim("PTRACE_INTERRUPT", on: "thread \(tid)") { clinux_ptrace_interrupt(tid) }
       }
@@ -101,6 +111,7 @@ public final class TraceSession {
   private func save(_ index: Int) throws(TraceError) {
     let tid = threads[index].tid
     threads[index].registers = try readRegisters(tid)
+    threads[index].isWaiting = threads[index].registers.isInSystemCall
     var mask: UInt64 = 0
     try wrap { () throws(SystemCallError) in
       try shim("PTRACE_GETSIGMASK", on: "thread \(tid)") {
@@ -228,6 +239,12 @@ extension TraceSession {
 
   // MARK: stops
 
+  private func hasEnded(_ tid: Int32) -> Bool {
+    do throws(SystemCallError) {
+      return try ProcessStat.read(thread: tid, of: pid).state.isEnded
+    } catch { return error.meansVanished }
+  }
+
   func poll(_ tid: Int32) throws(TraceError) -> (stop: Int, signal: Int32) {
     var signal: Int32 = 0
     let stop = try wrap { () throws(SystemCallError) in
@@ -246,6 +263,8 @@ extension TraceSession {
       if report.stop != CLINUX_STOP_NONE { return report }
       turns += 1
       if turns > 50 {
+        // A group's first thread reports its end only when all others are buried.
+        if turns % 16 == 0, hasEnded(tid) { throw .vanished(pid: pid) }
         var pause = timespec(tv_sec: 0, tv_nsec: turns > 500 ? 500_000 : 20_000)
         nanosleep(&pause, nil)
       } else {

@@ -6,6 +6,8 @@
 //   HibernateProbe recover PID STARTTIME CGROUP|- IMAGE
 //   HibernateProbe selfcheck ROUNDS DIRECTORY -- COMMAND…
 //     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
+//   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
+//     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
 //
 // DORMOUSE_FAULT names a place (FaultPoint.swift) where it kills itself.
 import CLinux
@@ -114,16 +116,24 @@ struct Torture {
   }
 }
 
+func startTorture(
+  _ command: ArraySlice<String>, cgroup: WorkerCgroup?
+) throws -> (SpawnedProcess, Torture) {
+  var ends: [Int32] = [0, 0, 0, 0]
+  guard pipe(&ends) == 0, pipe(&ends[2]) == 0 else { fail("pipe") }
+  let victim = try start(command, input: ends[0], output: ends[3], cgroup: cgroup)
+  close(ends[0])
+  close(ends[3])
+  let torture = Torture(input: Descriptor(owning: ends[1]), output: Descriptor(owning: ends[2]))
+  guard try torture.line().hasPrefix("ready") else { fail("not ready") }
+  return (victim, torture)
+}
+
 func selfcheck(_ arguments: ArraySlice<String>) throws {
   let words = Array(arguments)
   guard words.count >= 4, let rounds = Int(words[0]), words[2] == "--" else { throw Usage() }
-  var ends: [Int32] = [0, 0, 0, 0]
-  guard pipe(&ends) == 0, pipe(&ends[2]) == 0 else { fail("pipe") }
-  let victim = try start(words[3...], input: ends[0], output: ends[3], cgroup: nil)
-  let torture = Torture(
-    input: Descriptor(owning: ends[1]), output: Descriptor(owning: ends[2]))
+  let (victim, torture) = try startTorture(words[3...], cgroup: nil)
   defer { kill(victim.pid, SIGKILL) }
-  guard try torture.line().hasPrefix("ready") else { fail("not ready") }
   let sum = try torture.ask("sum")
   let target = HibernationTarget(name: "victim", root: victim.identity, session: victim.pid)
   let service = HibernationService()
@@ -142,12 +152,80 @@ func selfcheck(_ arguments: ArraySlice<String>) throws {
   tell("kept \(rounds) rounds as uid \(geteuid())")
 }
 
+func mortal(_ arguments: ArraySlice<String>) throws {
+  let words = Array(arguments)
+  guard words.count >= 5, let rounds = Int(words[0]), words[3] == "--" else { throw Usage() }
+  let cgroup = try openGroup(words[2])
+  let service = HibernationService()
+  var outcomes: [String: Int] = [:]
+  var before: (descriptors: Int, threads: Int)?
+  for round in 0...max(1, rounds) {
+    let how = try outlive(words[4...], round, words[1] + "/image", cgroup, service)
+    outcomes[how, default: 0] += 1
+    // The first round opens what stays open.
+    if round == 0 { before = (try count("fd"), try count("task")) }
+  }
+  guard let before else { return }
+  let files = try count("fd")
+  if files != before.descriptors { fail("\(files) descriptors, \(before.descriptors) before") }
+  let deadline = Deadline(in: .seconds(5))
+  while try count("task") > before.threads {
+    if deadline.hasPassed { fail("\(try count("task")) threads, \(before.threads) before") }
+    usleep(1000)
+  }
+  if !(try listDirectory(words[1])).isEmpty { fail("left behind: \(try listDirectory(words[1]))") }
+  tell(
+    "outlived " + outcomes.sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(separator: ", "))
+}
+
+func count(_ what: String) throws -> Int { try listDirectory("/proc/self/\(what)").count }
+
+/// One worker that is killed some time after its hibernation, or its resume, has begun.
+func outlive(
+  _ command: ArraySlice<String>, _ round: Int, _ image: String, _ cgroup: WorkerCgroup?,
+  _ service: HibernationService
+) throws -> String {
+  let (victim, torture) = try startTorture(command, cgroup: cgroup)
+  _ = try torture.ask("sum")
+  let target = HibernationTarget(
+    name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
+  let isForResume = round % 3 == 2
+  let pid = victim.pid
+  let delay = UInt32.random(in: 0..<(isForResume ? 15_000 : 40_000))
+  func killLater() {
+    Thread.start(name: "killer") {
+      usleep(delay)
+      kill(pid, SIGKILL)
+    }
+  }
+  var outcome = "killed too late"
+  do {
+    if !isForResume { killLater() }
+    try cgroup?.freeze(until: Deadline(in: .seconds(5)))
+    _ = try service.wait { (h) throws(HibernationError) in try h.hibernate(target, to: image) }
+    if isForResume { killLater() }
+    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+  } catch let error as HibernationError where error.aftermath == .vanished {
+    outcome = "killed while \(error.phase.rawValue)"
+  } catch { fail("round \(round): \(error)") }
+  // Its end is reported now, with its status: nobody traces it any more.
+  let ended = try pollDescriptor(victim.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
+  if !ended { fail("round \(round): \(outcome), and its end isn't reported") }
+  var status: Int32 = 0
+  guard waitpid(pid, &status, WNOHANG) == pid, status & 0x7f == SIGKILL else {
+    fail("round \(round): \(outcome), and its status is \(status)")
+  }
+  try cgroup?.thaw(until: Deadline(in: .seconds(5)))
+  return outcome
+}
+
 alarm(120)  // whatever happens to the test, this one doesn't stay
 do {
   let arguments = CommandLine.arguments.dropFirst()
   switch arguments.first {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())
+  case "mortal": try mortal(arguments.dropFirst())
   case "selfcheck": try selfcheck(arguments.dropFirst())
   default: throw Usage()
   }

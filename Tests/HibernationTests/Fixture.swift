@@ -45,6 +45,26 @@ enum Fixture {
     }
   }
 
+  /// A copy of an executable that everybody can reach.
+  static func copy(_ program: String) throws -> String {
+    let target = imagePath()
+    let out = try Descriptor.open(target, O_WRONLY | O_CREAT, mode: 0o755)
+    let bytes = try readFile(program)
+    try bytes.withUnsafeBytes { try out.writeAll($0) }
+    return target
+  }
+
+  /// Runs a command and returns its exit status.
+  static func run(_ command: [String]) throws -> Int32 {
+    let process = try spawn(
+      SpawnRequest(
+        path: try #require(Program.find(command[0])), arguments: command,
+        environment: ["PATH": Program.path], directory: "/tmp", input: 0, output: 2, error: 2))
+    var status: Int32 = 0
+    waitpid(process.pid, &status, 0)
+    return status
+  }
+
   /// A fresh path for an image.
   static func imagePath() -> String {
     "\(scratch)/image-\(number.add(1, ordering: .relaxed).newValue)"

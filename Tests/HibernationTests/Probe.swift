@@ -56,11 +56,11 @@ final class Probe {
 
   deinit {
     kill(daemon.pid, SIGKILL)
-    waitpid(daemon.pid, nil, 0)
+    reap(daemon.pid)
     kill(-victim.pid, SIGKILL)
     kill(victim.pid, SIGKILL)
     try? cgroup?.kill()
-    waitpid(victim.pid, nil, 0)
+    reap(victim.pid)
     try? cgroup?.remove(until: Deadline(in: .seconds(5)))
     unlink(image)
   }
@@ -83,6 +83,27 @@ final class Probe {
     if let signal { kill(daemon.pid, signal) }
     let gone = try pollDescriptor(daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
     try #require(gone, "the probe hasn't died")
+  }
+
+  /// Runs one to its end; what it has told.
+  static func run(
+    _ arguments: [String], prefix: [String] = [], executable: String = Probe.executable
+  ) throws -> String {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let told = try makePipe()
+    let command = prefix + [executable] + arguments
+    let run = try spawn(
+      SpawnRequest(
+        path: try #require(Program.find(command[0])), arguments: command,
+        environment: environment(nil), directory: "/tmp", input: null.raw, output: null.raw,
+        error: told.write.raw))
+    defer {
+      kill(run.pid, SIGKILL)
+      reap(run.pid)
+    }
+    let ended = try pollDescriptor(run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(100)))
+    try #require(ended, "the probe doesn't end")
+    return try String(decoding: told.read.read(upTo: 65536), as: UTF8.self)
   }
 
   /// A second daemon recovers, and dies at a place of its own.

@@ -28,7 +28,7 @@ final class Victim {
     let toChild = try makePipe()
     let fromChild = try makePipe()
     cgroup = try Self.makeGroup(for: rest)
-    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+    let path = Program.path
     let executable = try #require(resolveExecutable(command[0], path: path))
     var environment = environment
     environment["PATH"] = path
@@ -50,8 +50,7 @@ final class Victim {
     kill(-process.pid, SIGKILL)
     kill(process.pid, SIGKILL)
     try? cgroup?.kill()
-    var status: Int32 = 0
-    waitpid(process.pid, &status, 0)
+    reap(process.pid)
     try? cgroup?.remove(until: Deadline(in: .seconds(5)))
   }
 
@@ -76,6 +75,12 @@ final class Victim {
 
   /// Anonymous memory in RAM, all processes together, in bytes.
   func anonymousMemory() throws -> UInt64 { try anonymousBytes(of: target.discover().pids) }
+}
+
+/// Buries a child; not for ever, for a failed test may have left it traced.
+func reap(_ pid: Int32) {
+  let deadline = Deadline(in: .seconds(2))
+  while waitpid(pid, nil, WNOHANG) == 0, !deadline.hasPassed { usleep(1000) }
 }
 
 /// RssAnon, summed, in bytes.
