@@ -76,7 +76,7 @@ public final class Daemon {
     engine = Engine(policy: settings.configuration.policy)
 
     // The same group for every daemon of this state directory, so that the next one finds it.
-    let name = "dormouse-" + CgroupRoot.sanitised(String(settings.stateDirectory.suffix(80)))
+    let name = "dormouse-" + String(settings.stateDirectory.suffix(80))
     do throws(CgroupError) {
       cgroups = try CgroupRoot.detect(name: name)
     } catch {
@@ -97,7 +97,8 @@ public final class Daemon {
     introduceWorkers()
     adoptSurvivors()
     startWorkers()
-    log(.info, "ready: \(workers.count) workers, policy \(engine.policy.name), \(freezerName)")
+    let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
+    log(.info, "ready: \(count), policy \(engine.policy.name), \(freezerName)")
     sampleRegularly()
     do throws(SystemCallError) {
       while !hasEnded {
@@ -106,6 +107,7 @@ public final class Daemon {
       }
     } catch { throw .system(error) }
     server?.close()
+    rmdir(channelDirectory)
     cgroups?.remove()
   }
 

@@ -42,7 +42,8 @@ extension Daemon {
   /// The sockets at which a worker can speak to us, and listen.
   private func openChannels(_ runtime: WorkerRuntime) throws {
     let name = runtime.id.name
-    let directory = try channelDirectory()
+    let directory = channelDirectory
+    try makeDirectories(directory, mode: 0o700)
     runtime.notify = try NotifySocket.create(in: directory, name: name)
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
     do throws(SystemCallError) {
@@ -64,13 +65,9 @@ extension Daemon {
     }
   }
 
-  /// Beside the control socket: those paths are short.
-  private func channelDirectory() throws -> String {
-    let socketDirectory = settings.socket.split(separator: "/").dropLast().joined(separator: "/")
-    let path = "/\(socketDirectory)/workers"
-    try makeDirectories(path, mode: 0o700)
-    return path
-  }
+  /// Beside the control socket: those paths are short. Named after it, because another daemon's
+  /// socket may be there too.
+  var channelDirectory: String { settings.socket + ".workers" }
 
   /// Holds a running process, ours or adopted, and listens for its end.
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {

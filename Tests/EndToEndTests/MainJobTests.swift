@@ -1,0 +1,164 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+/// An unmodified HTTP server with state in memory, in the foreground once it listens.
+struct WebWorker {
+  let port: UInt16
+  var megabytes = 4
+  var cacheMegabytes = 0
+  var name = "web"
+  var more = ""
+
+  init(megabytes: Int = 4, cacheMegabytes: Int = 0, name: String = "web", more: String = "") throws
+  {
+    port = try Surroundings.freePort()
+    self.megabytes = megabytes
+    self.cacheMegabytes = cacheMegabytes
+    self.name = name
+    self.more = more
+  }
+
+  /// Its entry below `workers:`.
+  func entry(_ setting: Setting = .traced) -> String {
+    let script = setting == .ordinaryUser ? "http_state.py" : Surroundings.fixture("http_state.py")
+    return """
+        \(name):
+          command: [\(Surroundings.python), "\(script)", "--port", "\(port)", "--megabytes",
+            "\(megabytes)", "--cache-mb", "\(cacheMegabytes)"]
+          readiness: { tcp: \(port) }
+          \(more)
+
+      """
+  }
+}
+
+@Suite("The main job") struct MainJobTests {
+  static let patient = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
+    workers:
+
+    """
+
+  @Test(
+    "A server sheds, sleeps, leaves memory, and goes on on the same connection",
+    arguments: Setting.available)
+  func wholeLife(setting: Setting) throws {
+    let web = try WebWorker(cacheMegabytes: 6, more: "shed: { signal: USR1 }")
+    let daemon = try TestDaemon(Self.patient + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    let pid = try daemon.worker("web").pid
+    let connection = try HTTPConnection(port: web.port)
+    #expect(try connection.get("/count") == "1")
+    let digest = try connection.get("/digest")
+
+    #expect(try daemon.done("background", "web") == "web is in the background\n")
+    #expect(try daemon.done("suspend", "web") == "web is suspended\n")
+    let sheds = try connection.get("/sheds", whileAsleep: daemon)
+    // Once on each channel that it listens at.
+    #expect(sheds == "2", "\(daemon.words)")
+    try daemon.done("suspend", "web")
+    let said = try daemon.done("hibernate", "web")
+    #expect(said.hasPrefix("web is hibernated: from "), "\(said)")
+
+    let listing = try daemon.json(Listing.self, "ps")
+    let report = try #require(listing.workers.first)
+    #expect(report.state == "hibernated")
+    #expect(report.footprint <= 256 << 10, "\(report.footprint) bytes stay")
+    #expect(report.peakFootprint > 8 << 20)
+    #expect((report.imageSize ?? 0) > 100_000)
+    #expect(report.reclaimable > 1 << 20)
+    #expect(report.pid == pid)
+    let freezer = setting == .frozen ? "cgroup-v2 freezer" : "SIGSTOP"
+    #expect(try daemon.json(Listing.self, "status").daemon?.freezer == freezer)
+
+    // Asked while it is away, answered when it is back.
+    try connection.send("/count")
+    #expect(try daemon.done("wake", "web") == "web is in the background\n")
+    #expect(try connection.receive() == "2")
+    #expect(try connection.get("/digest") == digest)
+    let after = try daemon.worker("web")
+    #expect(after.pid == pid)
+    #expect(after.imageSize == nil)
+    #expect((after.resumeSeconds ?? 0) > 0)
+    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+  }
+
+  @Test(
+    "A hibernated worker can be brought straight to the front, many times",
+    arguments: Setting.available)
+  func rounds(setting: Setting) throws {
+    let web = try WebWorker()
+    let daemon = try TestDaemon(Self.patient + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    for round in 1...5 {
+      #expect(try daemon.ask(.hibernate, "web").result == .done)
+      #expect(try daemon.ask(.foreground, "web").result == .done)
+      #expect(try connection.get("/count") == "\(round)")
+    }
+    #expect(try connection.get("/digest") == digest)
+  }
+
+  @Test("A process tree is hibernated as one", arguments: Setting.ofOwnUser)
+  func tree(setting: Setting) throws {
+    let scratch = try Scratch()
+    let pipe = "\(scratch.path)/pipe"
+    mkfifo(pipe, 0o600)
+    let script = Surroundings.fixture("tree.sh")
+    let daemon = try TestDaemon(
+      Self.patient + """
+          tree:
+            command: [sh, -c, "exec sh \(script) 1 2 <> \(pipe)"]
+            readiness: { log_line: ready }
+
+        """, setting: setting)
+    try daemon.wait("tree", toBe: "foreground")
+    let input = try Descriptor.open(pipe, O_RDWR)
+    func ask(_ question: String) throws {
+      try input.writeAll("\(question)\n")
+    }
+    func digests() throws -> [String] {
+      try daemon.done("logs", "tree", "-n", "all").split(separator: "\n").map(String.init)
+        .filter { $0.hasPrefix("digest ") }
+    }
+    try ask("digest")
+    #expect(try eventually { try digests().count == 1 })
+    try daemon.done("hibernate", "tree")
+    let report = try daemon.worker("tree")
+    #expect(report.processes == 4)
+    #expect(report.footprint <= 4 * 256 << 10)
+    try ask("digest")
+    try daemon.done("wake", "tree")
+    #expect(try eventually { try digests().count == 2 })
+    #expect(Set(try digests()).count == 1)
+  }
+
+  @Test("Over the threshold it stays suspended, and status says so with numbers")
+  func overThreshold() throws {
+    let web = try WebWorker(megabytes: 30)
+    let daemon = try TestDaemon(Self.patient + web.entry())
+    try daemon.wait("web", toBe: "foreground")
+    let outcome = try daemon.verb("hibernate", "web")
+    #expect(outcome.code == 1)
+    #expect(outcome.output.isEmpty)
+    #expect(outcome.error.hasPrefix("dormouse: web stays suspended: its footprint of "))
+    #expect(outcome.error.contains("over hibernate.max_footprint, 32 MB"))
+    #expect(try daemon.worker("web").state == "suspended")
+    let status = try daemon.done("status", "web")
+    #expect(status.contains("over hibernate.max_footprint, 32 MB"), "\(status)")
+  }
+}
+
+extension HTTPConnection {
+  /// Asks a sleeping worker, which has to be woken for its answer.
+  func get(_ path: String, whileAsleep daemon: TestDaemon) throws -> String {
+    try send(path)
+    try daemon.done("wake", "web")
+    return try receive()
+  }
+}

@@ -1,0 +1,91 @@
+import Glibc
+import Linux
+
+/// What a command left behind.
+struct Outcome: CustomStringConvertible {
+  /// nil: a signal ended it.
+  var code: Int32?
+  var output: String
+  var error: String
+
+  var description: String { "code \(code.map { "\($0)" } ?? "none"): \(output)\(error)" }
+}
+
+/// A process of a test.
+struct Command {
+  var arguments: [String]
+  var environment = ["PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/"]
+  var directory = "/"
+
+  /// Its output goes to files, so that nobody has to read while it runs.
+  func start(output: String, error: String) throws -> SpawnedProcess {
+    let flags = O_RDWR | O_CREAT | O_APPEND
+    let null = try Descriptor.open("/dev/null")
+    let out = try Descriptor.open(output, flags, mode: 0o644)
+    let err = try Descriptor.open(error, flags, mode: 0o644)
+    guard let first = arguments.first,
+      let path = resolveExecutable(first, path: environment["PATH"] ?? "")
+    else { throw TestFailure("\(arguments) isn't installed") }
+    return try spawn(
+      SpawnRequest(
+        path: path, arguments: arguments, environment: environment, directory: directory,
+        input: null.raw, output: out.raw, error: err.raw))
+  }
+
+  /// Runs it to its end.
+  func run(in scratch: Scratch, limit: Duration = .seconds(40)) throws -> Outcome {
+    let output = scratch.uniquePath("out")
+    let error = scratch.uniquePath("err")
+    let process = try start(output: output, error: error)
+    let code = try process.wait(limit)
+    return Outcome(code: code, output: try readText(output), error: try readText(error))
+  }
+}
+
+extension SpawnedProcess {
+  /// Its exit code; nil where a signal ended it. Ends it when it takes too long.
+  @discardableResult
+  func wait(_ limit: Duration) throws -> Int32? {
+    let ended = try pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: limit))
+    if !ended { kill(pid, SIGKILL) }
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+    if !ended { throw TestFailure("a command was still running after \(limit)") }
+    return status & 0x7f == 0 ? status >> 8 & 0xff : nil
+  }
+}
+
+/// A directory of a test's own, removed with all that is in it.
+final class Scratch {
+  let path: String
+  private var counter = 0
+
+  init() throws {
+    var template = Array("/tmp/dormouse-e2e-XXXXXX\0".utf8CString)
+    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
+    path = String(
+      decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { Scratch.remove(path) }
+
+  func uniquePath(_ suffix: String) -> String {
+    counter += 1
+    return "\(path)/\(counter).\(suffix)"
+  }
+
+  func write(_ name: String, _ text: String) throws -> String {
+    let file = try Descriptor.open(
+      "\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644)
+    try file.writeAll(text)
+    return "\(path)/\(name)"
+  }
+
+  private static func remove(_ path: String) {
+    for name in (try? listDirectory(path)) ?? [] {
+      let entry = "\(path)/\(name)"
+      if unlink(entry) != 0 { remove(entry) }
+    }
+    rmdir(path)
+  }
+}

@@ -1,0 +1,55 @@
+import Glibc
+import Linux
+
+/// One TCP connection to a worker's HTTP server, which is never opened again: what answers on it is
+/// the process that accepted it.
+final class HTTPConnection {
+  private let socket: Descriptor
+  private var received: [UInt8] = []
+
+  init(port: UInt16) throws {
+    socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+    let raw = socket.raw
+    guard Surroundings.withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
+      throw TestFailure("nobody listens at \(port): \(String(cString: strerror(errno)))")
+    }
+  }
+
+  func send(_ path: String) throws {
+    try socket.writeAll("GET \(path) HTTP/1.1\r\nHost: test\r\n\r\n")
+  }
+
+  /// The body of the next response, without its line end.
+  func receive(within limit: Duration = .seconds(20)) throws -> String {
+    let deadline = Deadline(in: limit)
+    while true {
+      if let body = takeBody() { return body }
+      guard try pollDescriptor(socket.raw, for: POLLIN, until: deadline) else {
+        throw TestFailure("no answer within \(limit)")
+      }
+      let part = try socket.read(upTo: 65536)
+      if part.isEmpty { throw TestFailure("the server hung up") }
+      received += part
+    }
+  }
+
+  func get(_ path: String) throws -> String {
+    try send(path)
+    return try receive()
+  }
+
+  private func takeBody() -> String? {
+    let text = String(decoding: received, as: UTF8.self)
+    // A CR LF is one Character.
+    let lines = text.split(separator: "\r\n", omittingEmptySubsequences: false)
+    guard let blank = lines.firstIndex(of: "") else { return nil }
+    let header = lines[..<blank]
+    let prefix = "Content-Length: "
+    let length = header.first { $0.hasPrefix(prefix) }.flatMap { Int($0.dropFirst(prefix.count)) }
+    let start = header.reduce(2) { $0 + $1.utf8.count + 2 }
+    guard let length, received.count >= start + length else { return nil }
+    let body = received[start..<(start + length)]
+    received.removeFirst(start + length)
+    return String(decoding: body, as: UTF8.self).split(separator: "\n").first.map(String.init) ?? ""
+  }
+}

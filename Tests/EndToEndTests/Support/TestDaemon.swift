@@ -1,0 +1,250 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+/// What `ps --json` and `status --json` print.
+struct Listing: Decodable {
+  var daemon: DaemonReport?
+  var workers: [WorkerReport]
+}
+
+/// How a daemon under test is surrounded: everything that its workers' fate may depend on.
+enum Setting: String, CaseIterable, CustomTestStringConvertible {
+  /// Workers are frozen in cgroups, and hibernated ones rest frozen.
+  case frozen
+  /// They are stopped by signal, and hibernated ones rest traced.
+  case traced
+  /// The same, with no rights at all.
+  case ordinaryUser
+
+  static var available: [Setting] {
+    allCases.filter {
+      switch $0 {
+      case .frozen: Surroundings.hasCgroups
+      case .traced: true
+      case .ordinaryUser: Surroundings.canBecomeNobody
+      }
+    }
+  }
+
+  /// As far as root, or whoever runs the tests, can see to it.
+  static var ofOwnUser: [Setting] { available.filter { $0 != .ordinaryUser } }
+
+  var testDescription: String { rawValue }
+}
+
+/// `dormouse daemon` in a directory of its own, as a user would have it. Whatever happens, it and
+/// its workers are gone with this object.
+final class TestDaemon {
+  let scratch: Scratch
+  let setting: Setting
+  let socket: String
+  let state: String
+  let configuration: String
+  /// Everything that the daemon has said, over all its lives.
+  let log: String
+  private let program: [String]
+  private var environment = Command(arguments: []).environment
+  private(set) var process: SpawnedProcess?
+
+  var pid: Int32 { process?.pid ?? 0 }
+
+  /// Prepares everything and starts the daemon. `configuration`: the text of dormouse.yaml.
+  init(
+    _ configuration: String, setting: Setting = .traced, state: String? = nil, starts: Bool = true
+  ) throws {
+    scratch = try Scratch()
+    self.setting = setting
+    socket = "\(scratch.path)/control.sock"
+    self.state = state ?? "\(scratch.path)/state"
+    log = "\(scratch.path)/daemon.log"
+    self.configuration = try scratch.write("dormouse.yaml", configuration)
+    if setting != .frozen { environment["DORMOUSE_CGROUP"] = "/proc/nowhere" }
+    if setting == .ordinaryUser {
+      // Where the repository is, an ordinary user may not be able to look.
+      program = try Self.prepare(scratch)
+    } else {
+      program = [Surroundings.executable]
+    }
+    if starts { try start() }
+  }
+
+  private static func prepare(_ scratch: Scratch) throws -> [String] {
+    let copy = "\(scratch.path)/dormouse"
+    let outcome = try Command(
+      arguments: [
+        "cp", Surroundings.executable, Surroundings.fixture("http_state.py"), scratch.path,
+      ]
+    ).run(in: scratch)
+    guard outcome.code == 0 else { throw TestFailure("cp: \(outcome)") }
+    chmod(copy, 0o755)
+    chown(scratch.path, Surroundings.nobody, Surroundings.nobody)
+    let user = "\(Surroundings.nobody)"
+    return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", copy]
+  }
+
+  deinit {
+    stop(patience: .seconds(1))
+    removeLeftovers()
+  }
+
+  // MARK: its life
+
+  /// Returns when it answers.
+  func start() throws {
+    process = try launch()
+    let answers = try eventually { [pid] in
+      if try self.hasEnded() { return true }
+      return (try? self.ask(.ps))?.daemon?.pid == pid
+    }
+    if try hasEnded() { throw TestFailure("the daemon didn't start: \(words)") }
+    guard answers else { throw TestFailure("the daemon doesn't answer: \(words)") }
+  }
+
+  /// Starts one more daemon of the same kind, which may well be refused.
+  func launch(_ options: [String]? = nil) throws -> SpawnedProcess {
+    var command = Command(arguments: program + ["daemon"])
+    command.arguments +=
+      options ?? ["--config", configuration, "--socket", socket, "--state-directory", state]
+    command.environment = environment
+    command.directory = scratch.path
+    return try command.start(output: log, error: log)
+  }
+
+  func hasEnded() throws -> Bool {
+    guard let process else { return true }
+    return try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
+  }
+
+  /// SIGKILL; the workers live on.
+  func crash() throws {
+    kill(pid, SIGKILL)
+    try process?.wait(.seconds(10))
+    process = nil
+  }
+
+  /// Its exit code, after it has ended by itself.
+  func waitForEnd(_ limit: Duration = .seconds(20)) throws -> Int32? {
+    guard let process else { throw TestFailure("no daemon") }
+    self.process = nil
+    return try process.wait(limit)
+  }
+
+  func stop(patience: Duration) {
+    guard let process else { return }
+    // The second one tells it not to wait for its workers.
+    for _ in 0..<2 {
+      kill(process.pid, SIGTERM)
+      let ended = try? pollDescriptor(
+        process.pidfd.raw, for: POLLIN, until: Deadline(in: patience))
+      if ended == true { break }
+    }
+    kill(process.pid, SIGKILL)
+    _ = try? process.wait(.seconds(10))
+    self.process = nil
+  }
+
+  private func removeLeftovers() {
+    for name in (try? listDirectory("\(state)/workers")) ?? [] where name.hasSuffix(".worker") {
+      let fields = record(String(name.dropLast(7)))
+      if let path = fields["cgroup"], let group = try? WorkerCgroup(path: path) {
+        try? group.kill()
+        try? group.remove(until: Deadline(in: .seconds(5)))
+        rmdir(String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]))
+      } else if let pid = fields["pid"].flatMap({ Int32($0) }),
+        let start = fields["start"].flatMap({ UInt64($0) })
+      {
+        try? ProcessTree.killAll(root: ProcessIdentity(pid: pid, startTime: start), session: pid)
+      }
+    }
+  }
+
+  // MARK: what it says and keeps
+
+  var words: String { (try? readText(log)) ?? "" }
+
+  /// What it has written down of a worker for a later daemon.
+  func record(_ worker: String) -> [String: String] {
+    let text = (try? readText("\(state)/workers/\(worker).worker")) ?? ""
+    let pairs = text.split(separator: "\n").compactMap { line -> (String, String)? in
+      guard let equals = line.firstIndex(of: "=") else { return nil }
+      return (String(line[..<equals]), String(line[equals...].dropFirst()))
+    }
+    return Dictionary(pairs) { first, _ in first }
+  }
+
+  func waitForWords(_ text: String) throws {
+    guard try eventually({ self.words.contains(text) }) else {
+      throw TestFailure("the daemon never said `\(text)`, but: \(words)")
+    }
+  }
+
+  /// Open descriptors of the daemon.
+  func descriptorCount() throws -> Int { try listDirectory("/proc/\(pid)/fd").count }
+
+  /// Names of zombies that the daemon hasn't waited for.
+  func zombies() throws -> [String] {
+    try readText("/proc/\(pid)/task/\(pid)/children").split(separator: " ")
+      .compactMap { Int32($0).flatMap { try? ProcessStat.read($0) } }
+      .filter(\.isEnded).map { "\($0.pid) (\($0.name))" }
+  }
+
+  // MARK: its verbs
+
+  /// A verb, as somebody types it.
+  func verb(_ words: String...) throws -> Outcome {
+    var arguments = [Surroundings.executable] + words
+    arguments.insert(contentsOf: ["--socket", socket], at: min(2, arguments.count))
+    var command = Command(arguments: arguments)
+    command.directory = scratch.path
+    return try command.run(in: scratch)
+  }
+
+  /// A verb that must succeed; what it prints.
+  @discardableResult
+  func done(_ words: String...) throws -> String {
+    var arguments = [Surroundings.executable] + words
+    arguments.insert(contentsOf: ["--socket", socket], at: 2)
+    var command = Command(arguments: arguments)
+    command.directory = scratch.path
+    let outcome = try command.run(in: scratch)
+    guard outcome.code == 0 else {
+      throw TestFailure("`\(words.joined(separator: " "))`: \(outcome)the daemon: \(self.words)")
+    }
+    return outcome.output
+  }
+
+  func json<Value: Decodable>(_ type: Value.Type, _ words: String...) throws -> Value {
+    let outcome = try Command(
+      arguments: [Surroundings.executable] + words + ["--json", "--socket", socket]
+    ).run(in: scratch)
+    guard outcome.code == 0 else { throw TestFailure("\(words): \(outcome)") }
+    return try WireCodec.decode(type, from: Array(outcome.output.utf8))
+  }
+
+  /// Without a process in between, for what is asked often.
+  func ask(_ verb: ControlRequest.Verb, _ worker: String? = nil) throws -> ControlResponse {
+    var client = try ControlClient(connectingTo: socket)
+    return try client.perform(verb, worker: worker, timeout: .seconds(30))
+  }
+
+  func worker(_ name: String) throws -> WorkerReport {
+    guard let report = try ask(.status, name).workers?.first else {
+      throw TestFailure("no report of \(name)")
+    }
+    return report
+  }
+
+  func wait(_ name: String, toBe state: String, within limit: Duration = .seconds(20)) throws {
+    var last: WorkerReport?
+    let reached = try eventually(within: limit) {
+      last = try self.worker(name)
+      return last?.state == state
+    }
+    if !reached {
+      let now = "\(last?.state ?? "?"), \(last?.reason ?? "?"), \(last?.hibernation ?? "")"
+      throw TestFailure("\(name) isn't \(state) but \(now); the daemon: \(words)")
+    }
+  }
+}
