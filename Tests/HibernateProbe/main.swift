@@ -193,7 +193,7 @@ func outlive(
   let pid = victim.pid
   let delay = UInt32.random(in: 0..<(isForResume ? 15_000 : 40_000))
   func killLater() {
-    Thread.start(name: "killer") {
+    _ = Thread.start(name: "killer") {
       usleep(delay)
       kill(pid, SIGKILL)
     }
