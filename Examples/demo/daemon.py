@@ -57,7 +57,8 @@ class Daemon:
             raise Refused(f"`dormouse {' '.join(words)}` gave no answer in {patience} s") from None
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise Refused(said[-1] if said else f"{words[0]}: exit code {done.returncode}")
+            last = said[-1] if said else f"exit code {done.returncode}"
+            raise Refused(last.removeprefix("dormouse: "))
         return done.stdout.strip()
 
     def request(self, verb, worker):
