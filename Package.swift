@@ -42,7 +42,8 @@ let package = Package(
     .target(
       name: "Coordinator",
       dependencies: [
-        "Policy", "Lifecycle", "PolicyFile", "Linux", "Hibernation", "Supervision", "Control",
+        "Policy", "Lifecycle", "PolicyFile", "Linux", "CLinux", "Hibernation", "Supervision",
+        "Control",
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -61,11 +62,18 @@ let package = Package(
       name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy"], swiftSettings: strict),
     .testTarget(name: "LinuxTests", dependencies: ["Linux"], swiftSettings: strict),
     .testTarget(
-      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"], swiftSettings: strict),
+      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],
+      swiftSettings: strict),
+    // A daemon that the tests of recovery kill.
+    .executableTarget(
+      name: "HibernateProbe", dependencies: ["Hibernation", "Linux", "CLinux"],
+      path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
       name: "SupervisionTests", dependencies: ["Supervision", "Linux", "Policy"],
       swiftSettings: strict),
     .testTarget(name: "ControlTests", dependencies: ["Control"], swiftSettings: strict),
+    .testTarget(
+      name: "CoordinatorTests", dependencies: ["Coordinator", "Linux"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests", dependencies: ["Control", "Linux"], swiftSettings: strict),
   ]

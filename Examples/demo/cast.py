@@ -3,7 +3,6 @@ import os
 import shutil
 import socket
 import sys
-import time
 
 from talk import Redis, Web
 
@@ -26,7 +25,7 @@ class Worker:
                               "autostart": False, **configuration}
         self.line = self.pid = self.digest = None
         self.visits = 0
-        self.awake = self.asleep = self.image = self.resume = self.relaunch = None
+        self.launched = self.awake = self.asleep = self.image = self.resume = self.relaunch = None
         self.end = ""
 
     def meet(self):
@@ -108,11 +107,3 @@ def memory(pid):
         except OSError:
             pass
     return anonymous, files
-
-
-def milliseconds_until(action, *more):
-    start = time.monotonic()
-    action()
-    for then in more:
-        then()
-    return (time.monotonic() - start) * 1000

@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -56,8 +57,26 @@ class Daemon:
             raise Refused(f"`dormouse {' '.join(words)}` gave no answer in {patience} s") from None
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise Refused(said[-1] if said else f"{words[0]}: exit code {done.returncode}")
+            last = said[-1] if said else f"exit code {done.returncode}"
+            raise Refused(last.removeprefix("dormouse: "))
         return done.stdout.strip()
+
+    def request(self, verb, worker):
+        """The same over the control socket, without starting a client: for measuring. Returns a
+        function that waits for the answer."""
+        line = socket.socket(socket.AF_UNIX)
+        line.connect(self.socket)
+        line.sendall(json.dumps({"id": 1, "verb": verb, "worker": worker}).encode() + b"\n")
+
+        def answer():
+            with line, line.makefile() as stream:
+                said = json.loads(stream.readline() or "{}")
+            if said.get("result") != "done":
+                raise Refused(said.get("text", f"no answer to {verb}"))
+        return answer
+
+    def freezer(self):
+        return json.loads(self.verb("status", "--json"))["daemon"]["freezer"]
 
     def workers(self):
         listing = json.loads(self.verb("ps", "--json"))

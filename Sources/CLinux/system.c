@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -40,8 +41,13 @@ int clinux_reap(int pidfd, int *kind, int *status) {
 }
 
 int clinux_become_subreaper(void) { return RESULT(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)); }
-int clinux_lock_memory(void) {
-  return RESULT(mlockall(MCL_CURRENT | MCL_FUTURE | 4 /* MCL_ONFAULT */));
+int clinux_lock_memory(void) { return RESULT(mlockall(MCL_CURRENT | 4 /* MCL_ONFAULT */)); }
+
+void clinux_keep_heap_small(void) {
+#ifdef __GLIBC__
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+#endif
 }
 
 int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid) {

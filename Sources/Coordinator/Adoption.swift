@@ -108,11 +108,18 @@ extension Daemon {
     guard let runtime = workers[id] else { return }
     switch result {
     case .success(let summary):
+      let pid = runtime.process?.identity.pid ?? 0
+      let memory = ByteCount(Int64(summary.restored))
       log(
         .notice,
-        "\(id): adopted, running again as pid \(runtime.process?.identity.pid ?? 0)"
-          + (summary.restored > 0 ? ", \(summary.restored >> 10) KB of its memory brought back" : ""))
+        "\(id): adopted, running again as pid \(pid)"
+          + (memory > .zero ? ", \(memory) of its memory brought back" : ""))
       feed(.adopted(id, runtime.profile, .background))
+    case .failure(let error) where error.aftermath == .intact:
+      // It sleeps on, and a later try with more rights may succeed.
+      log(.error, "\(id): adopted, but it can't be woken yet: \(error)")
+      runtime.imagePath = state.image(of: id.name)
+      return feed(.adopted(id, runtime.profile, .hibernated))
     case .failure(let error):
       log(.error, "\(id): can't be brought back and is ended: \(error)")
       feed(.adopted(id, runtime.profile, .suspended))

@@ -128,10 +128,9 @@ final class ControlServer {
 
   /// The last workers are gone; those who asked for that hear it before the socket closes.
   func announceEnd() {
+    let text = "all workers have ended, and so does the daemon"
     for (client, id) in waitingForEnd {
-      respond(
-        to: client,
-        ControlResponse(id: id, result: .done, text: "all workers have ended, and so does the daemon"))
+      respond(to: client, ControlResponse(id: id, result: .done, text: text))
     }
     waitingForEnd = []
   }

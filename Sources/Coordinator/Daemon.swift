@@ -104,12 +104,14 @@ public final class Daemon {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezerName)")
     sampleRegularly()
+    ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !hasEnded {
         try loop.turn(until: engine.nextDeadline)
         if let deadline = engine.nextDeadline, deadline <= EventLoop.now { feed(.deadline) }
       }
     } catch { throw .system(error) }
+    ServiceManager.tell("STOPPING=1")
     server?.close()
     rmdir(channelDirectory)
   }
@@ -119,11 +121,27 @@ public final class Daemon {
     if clinux_become_subreaper() < 0 {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
+    clinux_keep_heap_small()
     _ = clinux_lock_memory()
-    _ = try? writeControl("/proc/self/oom_score_adj", "-900")
+    spareItselfFromTheKernel()
     signal(SIGPIPE, SIG_IGN)
     // A limit on the size of files (setrlimit(2)) is an error of write(2), and not the end.
     signal(SIGXFSZ, SIG_IGN)
+  }
+
+  /// Lowers the daemon's own oom_score_adj where that is permitted, and no worker's with it.
+  private func spareItselfFromTheKernel() {
+    let path = "/proc/self/oom_score_adj"
+    guard let before = (try? readText(path)).flatMap({ Int32($0.prefix { $0 != "\n" }) }) else {
+      return
+    }
+    clinux_spawn_with_oom_score(before)
+    guard before > -900 else { return }
+    do throws(SystemCallError) {
+      try writeControl(path, "-900")
+    } catch {
+      log(.info, "the kernel's own OOM killer may choose the daemon: \(error)")
+    }
   }
 
   /// Gives the engine an event and performs what it says. Events that arise meanwhile wait.
@@ -151,7 +169,7 @@ public final class Daemon {
   // MARK: the end
 
   private func watchSignals() throws(SystemCallError) {
-    let signals = [SIGTERM, SIGINT, SIGCHLD]
+    let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD]
     let descriptor = Descriptor(
       owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
     try loop.watch(descriptor, .readable) { [unowned self] _ in
@@ -168,6 +186,8 @@ public final class Daemon {
       // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
       hibernation.buryTheDead()
       reapOrphans()
+    } else if signal == SIGHUP {
+      log(.notice, "SIGHUP: reloading isn't in this version; restart the daemon for that")
     } else if isEnding {
       log(.warning, "told to end a second time: leaving what still runs")
       hasEnded = true

@@ -55,7 +55,10 @@ extension Daemon {
 
   func sampleRegularly() {
     takeReading()
-    for runtime in workers.values.sorted(by: { $0.id < $1.id }) { sample(runtime) }
+    // Sleepers, most of them, cost nothing: what is frozen doesn't change.
+    for runtime in workers.values where engine.state(of: runtime.id)?.runs == true {
+      sample(runtime)
+    }
     loop.after(.seconds(1)) { [unowned self] in sampleRegularly() }
   }
 
@@ -72,9 +75,7 @@ extension Daemon {
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
   /// all page tables, so it is taken only when the cheap count of resident pages has moved.
   private func sample(_ runtime: WorkerRuntime) {
-    guard engine.state(of: runtime.id)?.runs == true, let process = runtime.process,
-      let tree = try? process.tree()
-    else { return }
+    guard let process = runtime.process, let tree = try? process.tree() else { return }
     let now = EventLoop.now
     let ticks = tree.processes.reduce(0) { $0 + $1.cpuTicks }
     let anonymous = tree.pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }

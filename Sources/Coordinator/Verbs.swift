@@ -98,7 +98,9 @@ enum WorkerName {
     let first = name.utf8.first
     guard allowed, (1...64).contains(name.utf8.count), first != UInt8(ascii: "."),
       first != UInt8(ascii: "-")
-    else { return "a name has 1–64 letters, digits, `-`, `_` and `.`, and begins with no `.` or `-`" }
+    else {
+      return "a name has 1–64 letters, digits, `-`, `_` and `.`, and begins with no `.` or `-`"
+    }
     return nil
   }
 }

@@ -89,20 +89,33 @@ struct Capture: Sendable {
 /// Writes the pages of an image back into the processes that they came from, on several lanes.
 struct WriteBack: Sendable {
   let image: ImageReader
-  /// By the chunks' process index.
-  let memories: [ProcessMemory]
+  /// By the chunks' process index; `nil`: that one has ended, and needs nothing.
+  let memories: [ProcessMemory?]
 
-  func run(lanes: Int) throws {
+  /// Returns the indices of processes whose memory is gone: they are being killed.
+  func run(lanes: Int) throws -> [Int] {
     let failure = FirstFailure()
+    let gone = Gone()
     inParallel(count: image.chunks.count, lanes: lanes) { next in
       failure.record {
         let lane = try Lane()
         while let index = next(), !failure.hasFailed {
-          try lane.restore(image.chunks[index], of: image, to: memories)
+          let chunk = image.chunks[index]
+          let process = Int(chunk.process)
+          guard let memory = memories[process], !gone.contains(process) else { continue }
+          if try !lane.restore(chunk, of: image, to: memory) { gone.insert(process) }
         }
       }
     }
     try failure.rethrow()
+    return gone.all
+  }
+
+  private final class Gone: Sendable {
+    private let processes = Mutex<Set<Int>>([])
+    var all: [Int] { processes.withLock { $0.sorted() } }
+    func contains(_ process: Int) -> Bool { processes.withLock { $0.contains(process) } }
+    func insert(_ process: Int) { processes.withLock { _ = $0.insert(process) } }
   }
 
   private final class Lane {
@@ -119,13 +132,20 @@ struct WriteBack: Sendable {
       stored.deallocate()
     }
 
+    /// False when the process has no memory any more.
     func restore(
-      _ chunk: ImageChunk, of image: ImageReader, to memories: [ProcessMemory]
-    ) throws {
+      _ chunk: ImageChunk, of image: ImageReader, to memory: ProcessMemory
+    ) throws -> Bool {
       let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
       try image.read(chunk, stored: stored, into: target, with: decompressor)
-      guard let base = target.baseAddress else { return }
-      try memories[Int(chunk.process)].write(chunk.ranges, from: base, direct: chunk.writable)
+      guard let base = target.baseAddress else { return true }
+      do throws(SystemCallError) {
+        try memory.write(chunk.ranges, from: base, direct: chunk.writable)
+        return true
+      } catch {
+        if error.meansVanished { return false }
+        throw error
+      }
     }
   }
 }

@@ -61,7 +61,8 @@ enum Eligibility {
       if inPollList, line.hasPrefix(" ") { pollEntries += 1 }
       guard let colon = line.firstIndex(of: ":"), !line.hasPrefix(" ") else { continue }
       inPollList = line[..<colon] == "PollList"
-      fields[line[..<colon]] = Int(line[line.index(after: colon)...].drop { $0 == "\t" || $0 == " " })
+      fields[line[..<colon]] = Int(
+        line[line.index(after: colon)...].drop { $0 == "\t" || $0 == " " })
     }
     guard let buffers = fields["UserBufs"], let submitted = fields["SqTail"],
       let taken = fields["SqHead"], let completed = fields["CqTail"], let seen = fields["CqHead"]
@@ -103,17 +104,16 @@ enum Eligibility {
   }
 
   /// Seccomp filters see injected calls too, and may kill for them.
-  static func mayInject(into session: TraceSession, _ process: ProcessStat) throws(HibernationError)
-  {
-    guard let status = try? ProcessStatus.read(process.pid), status.seccomp != 0 else { return }
-    for thread in session.threads {
-      let options = UInt64(CLINUX_TRACE_SYSGOOD) | UInt64(CLINUX_TRACE_SUSPEND_SECCOMP)
-      if clinux_ptrace_set_options(thread.tid, options) < 0 {
-        throw refuse(
-          process,
-          "has a seccomp filter, and suspending that needs CAP_SYS_ADMIN "
-            + "(and CONFIG_CHECKPOINT_RESTORE)")
-      }
+  static func mayInject(into session: TraceSession) throws(HibernationError) {
+    guard let status = try? ProcessStatus.read(session.pid), status.seccomp != 0 else { return }
+    do throws(SystemCallError) {
+      try session.suspendSeccomp()
+    } catch {
+      if error.meansVanished { throw .from(error, in: .checking) }
+      throw HibernationError(
+        .checking,
+        "process \(session.pid) has a seccomp filter, and suspending that needs CAP_SYS_ADMIN "
+          + "(and CONFIG_CHECKPOINT_RESTORE)", .ineligible)
     }
   }
 

@@ -9,6 +9,9 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case writingBack = "writing-back"
   case writtenBack = "written-back"
   case unlinked
+  // Of a recovery only.
+  case recoverySeized = "recovery-seized"
+  case registersBack = "registers-back"
 
   /// The one point that was asked for through DORMOUSE_FAULT when the process started.
   private static let armed = getenv("DORMOUSE_FAULT").flatMap {

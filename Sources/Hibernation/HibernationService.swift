@@ -30,6 +30,15 @@ public final class HibernationService: Sendable {
     }
   }
 
+  public func recover(
+    _ target: HibernationTarget, from path: String,
+    then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
+  ) {
+    submit(completion) { (hibernator) throws(HibernationError) in
+      try hibernator.recover(target, from: path)
+    }
+  }
+
   /// See `Hibernator.buryTheDead`.
   public func buryTheDead() {
     queue.submit { self.hibernator.withLock { $0.buryTheDead() } }

@@ -31,9 +31,40 @@ public struct HibernationTarget: Sendable {
     try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
   }
 
+  /// A fresh descriptor where we may still open one: one that was opened before the process's last
+  /// exec leads to a memory that is gone.
   func memory(of pid: Int32) throws(SystemCallError) -> ProcessMemory {
-    if let held = memories[pid] { return ProcessMemory(pid: pid, descriptor: held) }
-    return try ProcessMemory(pid: pid)
+    do throws(SystemCallError) { return try ProcessMemory(pid: pid) } catch {
+      if let held = memories[pid], !error.meansVanished {
+        return ProcessMemory(pid: pid, descriptor: held)
+      }
+      throw error
+    }
+  }
+
+  /// Whether it rests in the freezer. A group in which somebody is being killed isn't frozen for a
+  /// moment, although nobody has thawed it.
+  func isFrozen() throws -> Bool {
+    guard let cgroup else { return false }
+    let deadline = Deadline(in: .seconds(1))
+    while try !cgroup.isFrozen {
+      let wanted = try readText("\(cgroup.path)/cgroup.freeze")
+      if !wanted.hasPrefix("1") || deadline.hasPassed { return false }
+      if try discover().isEmpty { return false }
+      usleep(1000)
+    }
+    return true
+  }
+
+  /// Whether anybody of the worker is left, after something of it has ended. Waits for those who are
+  /// just ending.
+  func hasSurvivors() -> Bool {
+    let deadline = Deadline(in: .milliseconds(500))
+    while true {
+      if let tree = try? discover(), tree.isEmpty { return false }
+      if deadline.hasPassed { return true }
+      usleep(2000)
+    }
   }
 
   /// SIGSTOP to all, and all threads stopped. A frozen worker is stopped first and thawed then, so

@@ -44,14 +44,22 @@ public final class Hibernator {
       try operation.capture()
     } catch {
       operation.release()
-      throw error
+      throw Self.judge(error, target)
     }
     do throws(HibernationError) {
       try operation.evict()
       return try operation.rest()
     } catch {
-      throw operation.rollBack(after: error)
+      throw Self.judge(operation.rollBack(after: error), target)
     }
+  }
+
+  /// The end of one process isn't the end of a worker that has others.
+  private static func judge(
+    _ error: HibernationError, _ target: HibernationTarget
+  ) -> HibernationError {
+    guard error.aftermath == .vanished, target.hasSurvivors() else { return error }
+    return HibernationError(error.phase, error.reason, .intact)
   }
 
   /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few

@@ -1,4 +1,6 @@
 import CLinux
+import Glibc
+import Linux
 
 // A hibernation image holds the private memory of one worker (all its processes), and what its
 // threads were doing. docs/image-format.md is the specification; in short:
@@ -53,8 +55,12 @@ public struct ImageProcess: Sendable {
   public var scratchAddress: UInt64
   public var threads: [TracedThreadState]
 
+  var identity: ProcessIdentity { ProcessIdentity(pid: pid, startTime: startTime) }
+
   public struct TracedThreadState: Sendable {
     public var tid: Int32
+    /// Stopped inside a system call: it may be the one that was borrowed for freeing pages.
+    public var isWaiting: Bool
     public var signalMask: UInt64
     public var registers: [UInt64]
   }
@@ -75,7 +81,7 @@ struct ImageChunk: Sendable {
 
 /// Why an image can't be used.
 public enum ImageError: Error, Sendable, CustomStringConvertible {
-  case unreadable(path: String, reason: String)
+  case unreadable(path: String, SystemCallError)
   case notAnImage(path: String)
   case unknownVersion(path: String, version: UInt32)
   case truncated(path: String, expected: UInt64, actual: UInt64)
@@ -83,7 +89,7 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .unreadable(let path, let reason): "can't read the image \(path): \(reason)"
+    case .unreadable(let path, let error): "can't read the image \(path): \(error.reason)"
     case .notAnImage(let path): "\(path) is not a hibernation image"
     case .unknownVersion(let path, let version):
       "the image \(path) has format version \(version), this Dormouse reads \(ImageLayout.version)"
@@ -92,6 +98,18 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
     case .damaged(let path, let part): "the image \(path) is damaged: \(part)"
     }
   }
+}
+
+extension ImageError {
+  /// Says nothing about the image: reading it again may work.
+  var isTransient: Bool {
+    if case .unreadable(_, let error) = self { error.isTransient } else { false }
+  }
+}
+
+extension SystemCallError {
+  /// Somebody was short of something.
+  var isTransient: Bool { [ENOMEM, EAGAIN, EMFILE, ENFILE, EACCES, EPERM].contains(code) }
 }
 
 /// Appends little-endian numbers.

@@ -20,7 +20,7 @@ public struct ImageReader: Sendable {
     let file: Descriptor
     do throws(SystemCallError) {
       file = try Descriptor.open(path)
-    } catch { throw .unreadable(path: path, reason: error.reason) }
+    } catch { throw .unreadable(path: path, error) }
     self.file = file
 
     let header = try Header(path: path, file: file)
@@ -47,6 +47,34 @@ public struct ImageReader: Sendable {
       try decompressor.decompress(UnsafeRawBufferPointer(area), into: target)
     } catch {
       throw .damaged(path: path, part: "the chunk at byte \(chunk.offset): \(error)")
+    }
+  }
+
+  /// Decompresses every chunk, and so reads the whole file and holds it to its checksums.
+  public func verify() throws(ImageError) {
+    try forEachChunk { _, _ in }
+  }
+
+  /// Calls `body` with each chunk and its pages, in the order of the index.
+  func forEachChunk(
+    _ body: (ImageChunk, UnsafeRawBufferPointer) -> Void
+  ) throws(ImageError) {
+    let pages = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ImageLayout.chunkLength, alignment: 4096)
+    let stored = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+    defer {
+      pages.deallocate()
+      stored.deallocate()
+    }
+    let decompressor: ChunkDecompressor
+    do throws(ZstdError) { decompressor = try ChunkDecompressor() } catch {
+      throw .unreadable(path: path, SystemCallError("decompress", on: path, code: ENOMEM))
+    }
+    for chunk in chunks {
+      let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
+      try read(chunk, stored: stored, into: target, with: decompressor)
+      body(chunk, UnsafeRawBufferPointer(target))
     }
   }
 
@@ -93,7 +121,8 @@ public struct ImageReader: Sendable {
         scratchAddress: try reader.take(UInt64.self), threads: [])
       for _ in 0..<(try reader.take(UInt32.self)) {
         var thread = ImageProcess.TracedThreadState(
-          tid: try reader.take(Int32.self), signalMask: try reader.take(UInt64.self),
+          tid: try reader.take(Int32.self), isWaiting: try reader.take(UInt32.self) & 1 == 1,
+          signalMask: try reader.take(UInt64.self),
           registers: [])
         for _ in 0..<(try reader.take(UInt32.self)) {
           thread.registers.append(try reader.take(UInt64.self))
@@ -229,7 +258,7 @@ private func fill(
       count = try systemCall("read", on: path) {
         pread(file.raw, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
       }
-    } catch { throw .unreadable(path: path, reason: error.reason) }
+    } catch { throw .unreadable(path: path, error) }
     if count == 0 {
       throw .truncated(
         path: path, expected: offset + UInt64(buffer.count), actual: offset + UInt64(done))

@@ -17,9 +17,12 @@ final class ImageWriter: Sendable {
     var isCommitted = false
   }
 
+  /// Its name until it is complete.
+  static func partialPath(of path: String) -> String { path + ".partial" }
+
   init(path: String) throws(SystemCallError) {
     self.path = path
-    partialPath = path + ".partial"
+    partialPath = Self.partialPath(of: path)
     file = try Descriptor.open(partialPath, O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
     state = Mutex(State())
   }
@@ -124,6 +127,7 @@ final class ImageWriter: Sendable {
       writer.append(UInt32(process.threads.count))
       for thread in process.threads {
         writer.append(thread.tid)
+        writer.append(UInt32(thread.isWaiting ? 1 : 0))
         writer.append(thread.signalMask)
         writer.append(UInt32(thread.registers.count))
         for word in thread.registers { writer.append(word) }

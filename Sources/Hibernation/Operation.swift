@@ -54,7 +54,7 @@ struct Operation {
 
   /// Every process has a thread that waits in a system call, and so can be used for eviction.
   var isIdle: Bool {
-    processes.allSatisfy { $0.session.threads.contains { $0.registers.isInSystemCall } }
+    processes.allSatisfy { $0.session.threads.contains(where: \.isWaiting) }
   }
 
   mutating func detach() {
@@ -87,7 +87,7 @@ struct Operation {
     let stat = processes[index].stat
     let mappings = try attempt(.scanning) { try MemoryMapping.all(of: stat.pid) }
     try Eligibility.check(mappings: mappings, of: stat)
-    try Eligibility.mayInject(into: processes[index].session, stat)
+    try Eligibility.mayInject(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
         .scanning, "process \(stat.pid) has no room in its address space", .ineligible)
@@ -109,7 +109,8 @@ struct Operation {
       scratchAddress: captive.scratchAddress,
       threads: captive.session.threads.map {
         ImageProcess.TracedThreadState(
-          tid: $0.tid, signalMask: $0.signalMask, registers: $0.registers.storedWords)
+          tid: $0.tid, isWaiting: $0.isWaiting, signalMask: $0.signalMask,
+          registers: $0.registers.storedWords)
       })
   }
 
@@ -136,6 +137,20 @@ struct Operation {
       throw HibernationError(.evicting, "process \(captive.stat.pid) has no vdso", .ineligible)
     }
     var injector = try Injector(session: captive.session, memory: captive.memory, vdso: vdso)
+    do {
+      try evict(captive, plan, with: &injector)
+    } catch {
+      // The thread must have its own registers again before anything else is done.
+      try? injector.finish()
+      throw error
+    }
+    FaultPoint.evicted.pass()
+    try injector.finish()
+  }
+
+  private func evict(
+    _ captive: Captive, _ plan: PagePlan, with injector: inout Injector
+  ) throws {
     try injector.mapScratch(at: captive.scratchAddress)
     FaultPoint.scratchMapped.pass()
     var rest = plan.ranges[...]
@@ -145,16 +160,12 @@ struct Operation {
       let freed = try injector.discard(
         batch, inOneCall: hibernator.features.processMadviseSelf)
       guard freed == wanted else {
-        // The thread must have its own registers again before anything else is done.
-        try injector.finish()
         throw HibernationError(
           .evicting, "the kernel freed \(freed) of \(wanted) bytes of process \(captive.stat.pid)")
       }
       rest = rest.dropFirst(batch.count)
       FaultPoint.evicting.pass()
     }
-    FaultPoint.evicted.pass()
-    try injector.finish()
   }
 
   /// The worker rests: frozen and untraced in a cgroup of its own, else stopped and traced.
@@ -203,12 +214,14 @@ struct Operation {
         // It had come to rest already: the ordinary way back, short of running.
         try hibernator.bringBack(target, from: path, run: false)
       } else {
-        try attempt(.writingBack) {
-          let image = try ImageReader(path: path)
-          try WriteBack(image: image, memories: processes.map(\.memory))
-            .run(lanes: hibernator.lanes)
-          for captive in processes {
-            for thread in captive.session.threads { try captive.session.restore(thread) }
+        let image = try hibernator.open(path)
+        try hibernator.writeBack(image, into: target, sessions: processes.map(\.session))
+        for captive in processes {
+          for thread in captive.session.threads {
+            do throws(TraceError) { try captive.session.restore(thread) } catch {
+              // Who is being killed needs no registers.
+              guard case .vanished = error else { throw .from(error, in: .writingBack) }
+            }
           }
         }
       }

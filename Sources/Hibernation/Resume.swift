@@ -30,56 +30,116 @@ extension Hibernator {
   func bringBack(
     _ target: HibernationTarget, from path: String, run: Bool
   ) throws(HibernationError) -> UInt64 {
-    let image: ImageReader
-    do throws(ImageError) {
-      image = try ImageReader(path: path)
-    } catch { throw HibernationError(.reading, error.description, .unprovable) }
-
-    try checkIdentities(image)
+    let image = try open(path)
+    let sessions = resting[target.name] ?? []
+    // Buries the threads of processes that have been killed while they slept.
+    for session in sessions { _ = session.isAlive() }
+    try checkAnybodyLives(image, target)
     try checkAtRest(target)
-    let memories = try attempt(.writingBack) {
-      try image.processes.map { try target.memory(of: $0.pid) }
-    }
-    FaultPoint.writingBack.pass()
-    do {
-      try WriteBack(image: image, memories: memories).run(lanes: lanes)
-    } catch {
-      let failure = HibernationError.from(error, in: .writingBack)
-      throw HibernationError(
-        .writingBack, failure.reason, failure.aftermath == .vanished ? .vanished : .unprovable)
-    }
-    FaultPoint.writtenBack.pass()
-
-    // Commit B. From here on the worker's memory is the truth.
-    if unlink(path) != 0 {
-      throw HibernationError(
-        .writingBack, "can't remove \(path): \(String(cString: strerror(errno)))")
-    }
-    FaultPoint.unlinked.pass()
+    try writeBack(image, into: target, sessions: sessions)
+    try removeImage(path)
     for session in resting.removeValue(forKey: target.name) ?? [] { session.detach() }
     if run { try attempt(.waking) { try target.wake() } }
     return image.dataLength
   }
 
-  /// The processes of the image, and not others that got their numbers.
-  private func checkIdentities(_ image: ImageReader) throws(HibernationError) {
+  func open(_ path: String) throws(HibernationError) -> ImageReader {
+    do throws(ImageError) { return try ImageReader(path: path) } catch {
+      throw HibernationError(
+        .reading, error.description, error.isTransient ? .intact : .unprovable)
+    }
+  }
+
+  /// The processes of the image, and not others that got their numbers. Some may have been killed
+  /// while they slept; if all have, the image is of use to nobody.
+  func checkAnybodyLives(
+    _ image: ImageReader, _ target: HibernationTarget
+  ) throws(HibernationError) {
+    if image.processes.contains(where: { $0.identity.isAlive }) { return }
+    unlink(image.path)
+    for session in resting.removeValue(forKey: target.name) ?? [] { session.detach() }
+    throw HibernationError(.writingBack, "it has ended", .vanished)
+  }
+
+  /// Puts all pages back into whoever is still there. The processes rest, or are held by `sessions`.
+  func writeBack(
+    _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession]
+  ) throws(HibernationError) {
+    let memories = try attempt(.writingBack) { try openMemories(of: image, target) }
+    FaultPoint.writingBack.pass()
+    let unreachable: [Int]
+    do {
+      unreachable = try WriteBack(image: image, memories: memories).run(lanes: lanes)
+    } catch {
+      let failure = HibernationError.from(error, in: .writingBack)
+      throw HibernationError(
+        .writingBack, failure.reason, Self.isTransient(error) ? .intact : .unprovable)
+    }
+    for index in unreachable { try checkHasEnded(image.processes[index], sessions) }
+    try checkAnybodyLives(image, target)
+    FaultPoint.writtenBack.pass()
+  }
+
+  /// `nil` for a process that has ended.
+  private func openMemories(
+    of image: ImageReader, _ target: HibernationTarget
+  ) throws(SystemCallError) -> [ProcessMemory?] {
+    var memories: [ProcessMemory?] = []
     for process in image.processes {
-      let identity = ProcessIdentity(pid: process.pid, startTime: process.startTime)
-      guard identity.isAlive else {
-        throw HibernationError(.writingBack, "process \(process.pid) has ended", .vanished)
+      do throws(SystemCallError) {
+        memories.append(process.identity.isAlive ? try target.memory(of: process.pid) : nil)
+      } catch {
+        if !error.meansVanished { throw error }
+        memories.append(nil)
       }
     }
+    return memories
+  }
+
+  /// A process without memory is one that is being killed, or we hold a descriptor from before its
+  /// last exec.
+  private func checkHasEnded(
+    _ process: ImageProcess, _ sessions: [TraceSession]
+  ) throws(HibernationError) {
+    let deadline = Deadline(in: .seconds(1))
+    while process.identity.isAlive {
+      for session in sessions where session.pid == process.pid { _ = session.isAlive() }
+      if deadline.hasPassed {
+        throw HibernationError(
+          .writingBack, "the memory of process \(process.pid) can't be reached any more",
+          .unprovable)
+      }
+      usleep(1000)
+    }
+  }
+
+  private static func isTransient(_ error: any Error) -> Bool {
+    switch error {
+    case let error as ImageError: error.isTransient
+    case let error as SystemCallError: error.isTransient
+    default: false
+    }
+  }
+
+  /// Commit B. From here on the worker's memory is the truth.
+  func removeImage(_ path: String) throws(HibernationError) {
+    if Glibc.unlink(path) != 0 {
+      throw HibernationError(
+        .writingBack, "can't remove \(path): \(String(cString: strerror(errno)))")
+    }
+    FaultPoint.unlinked.pass()
   }
 
   /// Nobody may have let it run: its memory was not there.
   private func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
     if resting[target.name] != nil { return }
-    guard let cgroup = target.cgroup else {
+    guard target.cgroup != nil else {
       throw HibernationError(
         .writingBack, "nobody has held it since it was hibernated", .unprovable)
     }
-    let frozen = try attempt(.writingBack) { try cgroup.isFrozen }
-    if !frozen {
+    let isFrozen = try attempt(.writingBack) { try target.isFrozen() }
+    if !isFrozen {
+      if !target.hasSurvivors() { throw HibernationError(.writingBack, "it has ended", .vanished) }
       throw HibernationError(
         .writingBack, "somebody has thawed it while its memory was away", .unprovable)
     }

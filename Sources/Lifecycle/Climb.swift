@@ -70,7 +70,7 @@ extension Engine {
   }
 
   /// After a step: the memory has had its time, and on a host we have heard of it since.
-  private var hasSettled: Bool {
+  var hasSettled: Bool {
     guard let settleUntil = climb.settleUntil else { return true }
     guard now >= settleUntil else { return false }
     return policy.memory != .host || memory.heardAt >= settleUntil

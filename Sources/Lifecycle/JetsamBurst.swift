@@ -43,9 +43,12 @@ extension Engine {
       peakFootprint: worker.run.peakFootprint, sinceUse: now - lastUse(of: worker))
   }
 
-  /// Over when the level has fallen, or when the ladder has nothing left to give at it.
+  /// Over when the memory has recovered and settled (without waiting for `clear_after`: whoever looks
+  /// after a termination wants to read why), or when the ladder has nothing left to give.
   mutating func closeBurst(nothingLeft: Bool) {
-    guard let burst = climb.burst, nothingLeft || gauge.level < burst.report.level else { return }
+    guard let burst = climb.burst else { return }
+    let hasRecovered = actingLevel < burst.report.level && hasSettled
+    guard nothingLeft || hasRecovered else { return }
     climb.burst = nil
     emit(.report(burst.finished(availableAfter: available)))
   }

@@ -53,7 +53,7 @@ extension Engine {
   ) -> String {
     let worker = workers[candidates[place]]
     guard place + 1 < candidates.count else {
-      return "the last one (\(worker.footprint)) among \(victims.spoken)"
+      return "the only one left with memory to give (\(worker.footprint)) among \(victims.spoken)"
     }
     let next = workers[candidates[place + 1]]
     var grounds: [String] = []

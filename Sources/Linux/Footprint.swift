@@ -2,8 +2,18 @@ import Glibc
 
 /// What a process, or several, hold in memory; bytes (`/proc/PID/smaps_rollup`).
 public struct Footprint: Hashable, Sendable {
-  /// Private_Dirty + Swap: what it alone keeps, and what would come back if it ended.
-  public var footprint: Int64 = 0
+  /// What it alone keeps, and what would come back if it ended: private dirty memory + swap.
+  ///
+  /// Private_Dirty alone would say too much: pages of a program file that was written a moment ago
+  /// count as dirty for who maps it, until they are on disk. So no more than anonymous and shared
+  /// memory make up.
+  public var footprint: Int64 {
+    (sharedMemory.map { min(privateDirty, anonymous + $0) } ?? privateDirty) + swapped
+  }
+  /// Private_Dirty.
+  public var privateDirty: Int64 = 0
+  /// Pss_Shmem; nil before Linux 5.10.
+  public var sharedMemory: Int64?
   /// Private_Clean + Shared_Clean: file pages that the kernel may drop at any time.
   public var reclaimable: Int64 = 0
   public var resident: Int64 = 0
@@ -48,11 +58,9 @@ public struct Footprint: Hashable, Sendable {
   }
 
   private static let fields: [String: @Sendable (inout Footprint, Int64) -> Void] = [
-    "Private_Dirty": { $0.footprint &+= $1 },
-    "Swap": {
-      $0.footprint &+= $1
-      $0.swapped &+= $1
-    },
+    "Private_Dirty": { $0.privateDirty &+= $1 },
+    "Swap": { $0.swapped &+= $1 },
+    "Pss_Shmem": { $0.sharedMemory = ($0.sharedMemory ?? 0) &+ $1 },
     "Private_Clean": { $0.reclaimable &+= $1 },
     "Shared_Clean": { $0.reclaimable &+= $1 },
     "Rss": { $0.resident &+= $1 },
@@ -61,7 +69,8 @@ public struct Footprint: Hashable, Sendable {
   ]
 
   public static func += (left: inout Footprint, right: Footprint) {
-    left.footprint &+= right.footprint
+    left.privateDirty &+= right.privateDirty
+    if let more = right.sharedMemory { left.sharedMemory = (left.sharedMemory ?? 0) &+ more }
     left.reclaimable &+= right.reclaimable
     left.resident &+= right.resident
     left.proportional &+= right.proportional

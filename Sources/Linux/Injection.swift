@@ -29,17 +29,49 @@ public struct Injector {
   public init(
     session: TraceSession, memory: ProcessMemory, vdso: MemoryMapping
   ) throws(TraceError) {
-    guard let thread = session.threads.first(where: { $0.registers.isInSystemCall }) else {
+    guard let thread = session.threads.first(where: \.isWaiting) else {
       throw .busy(pid: session.pid)
     }
     self.session = session
     self.memory = memory
     self.thread = thread
-    instruction = vdso.start + (try Self.syscallOffset(in: vdso, of: memory, pid: session.pid))
+    instruction = try Self.firstInstruction(in: vdso, of: memory, pid: session.pid)
     try session.setSignalMask(thread.tid, ~0)
   }
 
-  private static func syscallOffset(
+  /// Goes on in the scratch area of an injector whose process has died, to unmap it.
+  public init(
+    session: TraceSession, memory: ProcessMemory, leftBehind scratch: clinux_range
+  ) throws(TraceError) {
+    guard let thread = session.threads.first(where: \.isWaiting) else {
+      throw .busy(pid: session.pid)
+    }
+    self.session = session
+    self.memory = memory
+    self.thread = thread
+    self.scratch = scratch
+    instruction = scratch.address
+    // The other may have died between mapping the area and filling it.
+    try session.setSignalMask(thread.tid, ~0)
+    try writeTrampoline(to: scratch.address)
+  }
+
+  /// Bytes of the scratch area.
+  public static var scratchLength: UInt64 {
+    let bytes = rangesOffset + UInt64(rangesPerCall * 16)
+    return (bytes + pageSize - 1) / pageSize * pageSize
+  }
+
+  /// Where a borrowed thread may be found after its injector's death, if it has the thread's
+  /// registers no more: at or behind one of the two `syscall` instructions.
+  public static func addresses(
+    vdso: MemoryMapping, memory: ProcessMemory, scratch: UInt64, pid: Int32
+  ) throws(TraceError) -> Set<UInt64> {
+    let first = try firstInstruction(in: vdso, of: memory, pid: pid)
+    return [first, first + 2, scratch, scratch + 2]
+  }
+
+  private static func firstInstruction(
     in vdso: MemoryMapping, of memory: ProcessMemory, pid: Int32
   ) throws(TraceError) -> UInt64 {
     do throws(SystemCallError) {
@@ -47,7 +79,7 @@ public struct Injector {
       let offset = try shim("find a syscall instruction", on: "vdso of pid \(pid)") {
         clinux_find_syscall_instruction(code, Int64(code.count))
       }
-      return UInt64(offset)
+      return vdso.start + UInt64(offset)
     } catch { throw .from(error, pid: pid) }
   }
 
@@ -55,8 +87,7 @@ public struct Injector {
   /// writable: we write to it through /proc/PID/mem, so a worker that denies itself writable code
   /// (PR_SET_MDWE) is no obstacle.
   public mutating func mapScratch(at address: UInt64) throws(TraceError) {
-    let bytes = Self.rangesOffset + UInt64(Self.rangesPerCall * 16)
-    let length = (bytes + pageSize - 1) / pageSize * pageSize
+    let length = Self.scratchLength
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | 0x100000  // MAP_FIXED_NOREPLACE
     let result = try call(
       CLINUX_SYS_mmap,
@@ -66,10 +97,14 @@ public struct Injector {
     }
     scratch = clinux_range(address: UInt64(result), length: length)
 
+    try writeTrampoline(to: UInt64(result))
+    instruction = UInt64(result)
+  }
+
+  private func writeTrampoline(to address: UInt64) throws(TraceError) {
     var code = [UInt8](repeating: 0, count: 16)
     let size = clinux_write_syscall_trampoline(&code, 16)
-    try write(Array(code[..<Int(size)]), at: UInt64(result))
-    instruction = UInt64(result)
+    try write(Array(code[..<Int(size)]), at: address)
   }
 
   /// Frees pages (MADV_DONTNEED). Returns the bytes freed; fewer than asked for means that the

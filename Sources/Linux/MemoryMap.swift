@@ -43,9 +43,10 @@ public struct MemoryMapping: Sendable, Hashable {
     }
   }
 
-  /// The mappings of a process, by address.
+  /// The mappings of a process, by address. Whoever has none is being killed (or a kernel thread).
   public static func all(of pid: Int32) throws(SystemCallError) -> [MemoryMapping] {
     let text = try readFile("/proc/\(pid)/smaps")
+    if text.isEmpty { throw SystemCallError("read", on: "/proc/\(pid)/smaps", code: ESRCH) }
     return text.withUnsafeBufferPointer { SmapsParser(bytes: $0).parse() }
   }
 }

@@ -59,7 +59,7 @@ extension ProcessTree {
   }
 
   /// Waits until no thread of the process runs.
-  static func waitForRest(
+  public static func waitForRest(
     _ process: ProcessStat, until deadline: Deadline
   ) throws(ProcessTreeError) {
     var restless: (thread: Int32, state: ProcessStat.State)?

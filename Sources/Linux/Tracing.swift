@@ -35,6 +35,24 @@ public struct TracedThread: Sendable {
   /// As the program must find them again.
   public var registers: clinux_registers
   public var signalMask: UInt64
+  /// It was stopped inside a system call, and so may be borrowed. Its registers alone don't tell:
+  /// a call that will be made again leaves them as if it hadn't been made yet.
+  public var isWaiting: Bool
+
+  public init(
+    tid: Int32, registers: clinux_registers = clinux_registers(), signalMask: UInt64 = 0,
+    isWaiting: Bool = false
+  ) {
+    self.tid = tid
+    self.registers = registers
+    self.signalMask = signalMask
+    self.isWaiting = isWaiting
+  }
+
+  /// Same registers, same mask.
+  public func isLike(_ other: TracedThread) -> Bool {
+    signalMask == other.signalMask && registers.storedWords == other.registers.storedWords
+  }
 }
 
 /// All threads of one process, seized and stopped. Made and used on one thread only (ptrace(2)), and
@@ -73,12 +91,15 @@ public final class TraceSession {
     let found = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
     let new = found.filter { !known.contains($0) }
     for tid in new {
-      try wrap { () throws(SystemCallError) in
+      do throws(SystemCallError) {
         try shim("PTRACE_SEIZE", on: "thread \(tid)") {
           clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
         }
+      } catch {
+        // One that has just ended is refused with EPERM.
+        throw hasEnded(tid) ? .vanished(pid: pid) : .from(error, pid: pid)
       }
-      threads.append(TracedThread(tid: tid, registers: clinux_registers(), signalMask: 0))
+      threads.append(TracedThread(tid: tid))
       try wrap { () throws(SystemCallError) in
         try shim("PTRACE_INTERRUPT", on: "thread \(tid)") { clinux_ptrace_interrupt(tid) }
       }
@@ -90,6 +111,7 @@ public final class TraceSession {
   private func save(_ index: Int) throws(TraceError) {
     let tid = threads[index].tid
     threads[index].registers = try readRegisters(tid)
+    threads[index].isWaiting = threads[index].registers.isInSystemCall
     var mask: UInt64 = 0
     try wrap { () throws(SystemCallError) in
       try shim("PTRACE_GETSIGMASK", on: "thread \(tid)") {
@@ -117,21 +139,64 @@ public final class TraceSession {
     try setSignalMask(thread.tid, thread.signalMask)
   }
 
+  /// Makes an earlier session's threads this one's: who differs gets those registers and that mask,
+  /// here, at an event stop.
+  /// - Throws: also where the threads aren't the same ones.
+  public func adopt(_ earlier: [TracedThread]) throws(TraceError) {
+    for thread in earlier {
+      guard let index = threads.firstIndex(where: { $0.tid == thread.tid }) else {
+        throw .vanished(pid: pid)
+      }
+      if !threads[index].isLike(thread) { try restore(thread) }
+    }
+    threads = earlier
+  }
+
+  /// Lets seccomp filters pass everything while the session lasts (PTRACE_O_SUSPEND_SECCOMP).
+  public func suspendSeccomp() throws(SystemCallError) {
+    for thread in threads {
+      let options = UInt64(CLINUX_TRACE_SYSGOOD) | UInt64(CLINUX_TRACE_SUSPEND_SECCOMP)
+      try shim("PTRACE_SETOPTIONS", on: "thread \(thread.tid)") {
+        clinux_ptrace_set_options(thread.tid, options)
+      }
+    }
+  }
+
   /// Ends the session: every thread goes on, or stays in the stop that a signal or the freezer has
   /// it in. Threads that have ended are buried.
   public func detach() {
     guard !isOver else { return }
     isOver = true
-    for thread in threads where clinux_ptrace_detach(thread.tid, 0) < 0 {
-      if thread.tid != pid { _ = clinux_ptrace_bury(thread.tid) }
+    let refused = threads.filter { clinux_ptrace_detach($0.tid, 0) < 0 }
+    // The leader last: it can be buried only after all others.
+    let leader = refused.filter { $0.tid == pid && Self.isSomebodyElsesChild(pid) }
+    for thread in refused.filter({ $0.tid != pid }) + leader { Self.letGo(thread.tid) }
+  }
+
+  /// A thread refuses to be detached when it isn't stopped: it is being killed. Until its tracer has
+  /// buried it, its process's end is reported to nobody, so this waits for it to get that far.
+  private static func letGo(_ tid: Int32) {
+    let deadline = Clocks.monotonic + 1_000_000_000
+    while clinux_ptrace_bury(tid) == 0, clinux_ptrace_detach(tid, 0) < 0,
+      Clocks.monotonic < deadline
+    {
+      var pause = timespec(tv_sec: 0, tv_nsec: 100_000)
+      nanosleep(&pause, nil)
     }
+  }
+
+  /// The end of our own child is for our event loop to see; anybody else's has to be handed on by
+  /// its tracer.
+  private static func isSomebodyElsesChild(_ pid: Int32) -> Bool {
+    guard let stat = try? ProcessStat.read(pid) else { return false }
+    return stat.parent != getpid()
   }
 
   /// For a session that stays while its process sleeps: whether the process still exists. Buries
   /// threads that have ended, so that the process's end can be reported.
   public func isAlive() -> Bool {
     var alive = false
-    for thread in threads {
+    for thread in threads.filter({ $0.tid != pid }) + threads.filter({ $0.tid == pid }) {
       var signal: Int32 = 0
       let stop = clinux_ptrace_poll(thread.tid, &signal)
       if stop == CLINUX_STOP_EXITED, thread.tid != pid { _ = clinux_ptrace_bury(thread.tid) }
@@ -174,6 +239,12 @@ extension TraceSession {
 
   // MARK: stops
 
+  private func hasEnded(_ tid: Int32) -> Bool {
+    do throws(SystemCallError) {
+      return try ProcessStat.read(thread: tid, of: pid).state.isEnded
+    } catch { return error.meansVanished }
+  }
+
   func poll(_ tid: Int32) throws(TraceError) -> (stop: Int, signal: Int32) {
     var signal: Int32 = 0
     let stop = try wrap { () throws(SystemCallError) in
@@ -192,6 +263,8 @@ extension TraceSession {
       if report.stop != CLINUX_STOP_NONE { return report }
       turns += 1
       if turns > 50 {
+        // A group's first thread reports its end only when all others are buried.
+        if turns % 16 == 0, hasEnded(tid) { throw .vanished(pid: pid) }
         var pause = timespec(tv_sec: 0, tv_nsec: turns > 500 ? 500_000 : 20_000)
         nanosleep(&pause, nil)
       } else {
@@ -269,6 +342,11 @@ extension clinux_registers {
     withUnsafeMutableBytes(of: &words) { bytes in
       stored.withUnsafeBytes { bytes.copyMemory(from: $0) }
     }
+  }
+
+  /// Address of the next instruction.
+  public var instruction: UInt64 {
+    withUnsafePointer(to: self) { clinux_registers_instruction($0) }
   }
 
   /// The thread was stopped inside a system call.

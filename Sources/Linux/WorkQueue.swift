@@ -37,9 +37,11 @@ public final class WorkQueue: Sendable {
 
   /// Starts the thread. `name` shows in `ps -L` (at most 15 bytes).
   public init(name: String) {
-    Thread.start(name: name) { [backlog] in
+    // Once, at the daemon's start: without its threads it can't do anything.
+    let started = Thread.start(name: name) { [backlog] in
       while let job = backlog.next() { job() }
     }
+    precondition(started, "no thread can be started")
   }
 
   deinit { backlog.append(nil) }
@@ -82,8 +84,8 @@ public enum Thread {
   }
 
   /// Starts a detached thread with a 512 KiB stack and all signals blocked: signals are the event
-  /// loop's business.
-  public static func start(name: String, _ body: @escaping @Sendable () -> Void) {
+  /// loop's business. False when the kernel has none to give.
+  public static func start(name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
@@ -107,7 +109,8 @@ public enum Thread {
         start.body()
         return nil
       }, start.toOpaque())
-    precondition(result == 0, "pthread_create failed: \(String(cString: strerror(result)))")
+    if result != 0 { start.release() }
+    return result == 0
   }
 }
 
@@ -118,14 +121,14 @@ public func inParallel(
   count: Int, lanes: Int, _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
 ) {
   let cursor = Cursor()
-  let helpers = max(0, min(lanes, count) - 1)
   let done = DispatchSemaphore(value: 0)
-  for _ in 0..<helpers {
+  // Where threads are short, fewer lanes do the work.
+  let helpers = (1..<max(1, min(lanes, count))).filter { _ in
     Thread.start(name: "dormouse-lane") {
       lane { cursor.take(below: count) }
       done.signal()
     }
-  }
+  }.count
   lane { cursor.take(below: count) }
   for _ in 0..<helpers { done.wait() }
 }

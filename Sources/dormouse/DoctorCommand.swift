@@ -1,19 +1,33 @@
 import ArgumentParser
 import Control
+import Coordinator
 
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Say what this machine and user allow, and how to allow the rest.")
+    abstract: "Say what this machine and user allow, and how to allow the rest.",
+    discussion: """
+      Everything is tried, nothing is left behind, and no daemon is needed. Exit code 0 when \
+      hibernation works in some way, 69 when it doesn't.
+      """)
+
+  @Flag(help: "As JSON (docs/doctor.md).") var json = false
+  @Option(help: ArgumentHelp("As the daemon's.", valueName: "path"))
+  var socket: String?
+  @Option(help: ArgumentHelp("As the daemon's.", valueName: "directory"))
+  var stateDirectory: String?
 
   func run() throws {
-    let code = runDoctor(paths: DefaultPaths.ofThisProcess())
-    if code != 0 { throw ExitCode(code) }
+    let paths = DefaultPaths.ofThisProcess()
+    let report = Doctor.examine(
+      stateDirectory: stateDirectory ?? paths.stateDirectory,
+      socket: paths.socket(option: socket))
+    if json {
+      try Output.json(report)
+    } else {
+      try Output.write(
+        report.rendered(width: Terminal.width ?? 100, color: Terminal.showsColor))
+    }
+    if !report.hibernates { throw ExitCode(CommandExit.missingMechanism.rawValue) }
   }
-}
-
-/// Examines the machine and prints what it found; the exit code.
-func runDoctor(paths: DefaultPaths) -> Int32 {
-  Output.complain("`doctor` is not linked in this build")
-  return CommandExit.internalError.rawValue
 }

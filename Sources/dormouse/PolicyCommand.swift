@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import PolicyFile
 
 struct PolicyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -8,14 +9,18 @@ struct PolicyCommand: ParsableCommand {
 
   struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Check policy files, and say where they are wrong.")
+      abstract: "Check policy and configuration files, and say where they are wrong.")
 
-    @Argument(help: ArgumentHelp("Policy files, or names of policies.", valueName: "file"))
+    @Argument(
+      help: ArgumentHelp(
+        "Policy files, names of policies, or configurations (dormouse.yaml).", valueName: "file"))
     var policies: [String]
 
     func run() throws {
-      let code = checkPolicies(policies, in: DefaultPaths.ofThisProcess().policyDirectories)
-      if code != 0 { throw ExitCode(code) }
+      let check = PolicyCheck.ofThisProcess()
+      var passed = true
+      for policy in policies { passed = try check.tell(policy) && passed }
+      if !passed { throw ExitCode(CommandExit.badConfiguration.rawValue) }
     }
   }
 
@@ -27,20 +32,12 @@ struct PolicyCommand: ParsableCommand {
     var policy: String
 
     func run() throws {
-      let code = showPolicy(policy, in: DefaultPaths.ofThisProcess().policyDirectories)
-      if code != 0 { throw ExitCode(code) }
+      let result = PolicyCheck.ofThisProcess().policy(policy)
+      PolicyCheck.complain(result.diagnostics)
+      guard let value = result.value else {
+        throw ExitCode(CommandExit.badConfiguration.rawValue)
+      }
+      try Output.write(PolicyFile.render(value))
     }
   }
-}
-
-/// Checks policies given by file or by name, and prints diagnostics; the exit code.
-func checkPolicies(_ policies: [String], in directories: [String]) -> Int32 {
-  Output.complain("`policy check` is not linked in this build")
-  return CommandExit.internalError.rawValue
-}
-
-/// Prints one policy; the exit code.
-func showPolicy(_ policy: String, in directories: [String]) -> Int32 {
-  Output.complain("`policy show` is not linked in this build")
-  return CommandExit.internalError.rawValue
 }

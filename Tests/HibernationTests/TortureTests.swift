@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @testable import Hibernation
@@ -30,5 +31,43 @@ struct TortureTests {
     }
     #expect(try victim.ask("wake").hasPrefix("woke"))
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test("an older kernel's calls do the same", arguments: Victim.Rest.available)
+  func olderKernel(rest: Victim.Rest) throws {
+    let features = KernelFeatures(
+      canInject: true, pagemapScan: false, processMadviseSelf: false)
+    let service = HibernationService(features: features)
+    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: rest)
+    #expect(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    for round in 1...5 {
+      #expect(try victim.cycle(service).moved > 8 << 20)
+      try #require(try victim.ask("sum") == sum, "round \(round)")
+    }
+    #expect(try victim.ask("wake").hasPrefix("woke"))
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test(
+    "an ordinary user's workers keep every byte as well",
+    .enabled(if: geteuid() != 0 || Program.find("setpriv") != nil, "setpriv is not installed"))
+  func ordinaryUser() throws {
+    let torture = try Fixture.compile("torture")
+    let directory = Fixture.imagePath()
+    _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
+    var prefix: [String] = []
+    var probe = Probe.executable
+    if geteuid() == 0 {
+      // Our build directory may be hidden from everybody else.
+      probe = try Fixture.copy(probe)
+      chown(directory, 65534, 65534)
+      prefix = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    }
+    let uid = geteuid() == 0 ? 65534 : geteuid()
+    let told = try Probe.run(
+      ["selfcheck", "20", directory, "--", torture, "8", "14", "3"], prefix: prefix,
+      executable: probe)
+    #expect(told == "kept 20 rounds as uid \(uid)\n")
   }
 }

@@ -22,6 +22,10 @@ enum {
   CLINUX_SPAWN_EXEC,
 };
 
+// The oom_score_adj (-1000…1000) that spawned processes get, instead of inheriting that of a daemon
+// which has lowered its own. Set once, before other threads spawn.
+void clinux_spawn_with_oom_score(int adjustment);
+
 // Starts a process in a session of its own, with default signal dispositions, no signal blocked
 // and no descriptor but 0, 1 and 2. Returns its pid and stores a pidfd, or returns -errno and
 // stores the step. Call it from a thread that lives as long as the daemon: PR_SET_PDEATHSIG, which

@@ -15,8 +15,12 @@ int clinux_reap(int pidfd, int *kind, int *status);
 
 // Makes us the parent of our descendants' orphans (prctl(2), PR_SET_CHILD_SUBREAPER).
 int clinux_become_subreaper(void);
-// mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT): what has been touched stays in memory.
+// mlockall(MCL_CURRENT | MCL_ONFAULT): what is mapped now, our code above all, stays in memory once it
+// has been touched. Not MCL_FUTURE: locked heap can't be given back (MADV_DONTNEED is refused).
 int clinux_lock_memory(void);
+// Few arenas, and large blocks in mappings of their own that go when they are freed: else glibc keeps
+// what the compression lanes have used (mallopt(3); its threshold grows unless it is set).
+void clinux_keep_heap_small(void);
 // SO_PEERCRED.
 int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
 // Lets a datagram socket tell who sent (SO_PASSCRED), and receives one datagram with its sender.

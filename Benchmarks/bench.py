@@ -1,0 +1,77 @@
+"""What the benchmarks share: a daemon of their own, its verbs, and the machine's description."""
+import json
+import os
+import platform
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BINARY = os.environ.get("DORMOUSE", os.path.join(ROOT, ".build", "release", "dormouse"))
+
+
+class Daemon:
+    def __init__(self, configuration):
+        if not os.path.exists(BINARY):
+            sys.exit(f"there is no {BINARY} yet; `make build` builds it")
+        self.directory = tempfile.mkdtemp(prefix="dormouse-bench-")
+        self.path = os.path.join(self.directory, "control.sock")
+        file = os.path.join(self.directory, "dormouse.yaml")
+        with open(file, "w") as out:
+            json.dump(configuration, out)  # JSON is YAML
+        self.log = open(os.path.join(self.directory, "log"), "w")
+        self.process = subprocess.Popen(
+            [BINARY, "daemon", "--config", file, "--socket", self.path,
+             "--state-directory", os.path.join(self.directory, "state")],
+            stdin=subprocess.DEVNULL, stderr=self.log)
+        end = time.monotonic() + 20
+        while not os.path.exists(self.path) and time.monotonic() < end:
+            time.sleep(0.01)
+
+    def send(self, verb, worker=None):
+        line = socket.socket(socket.AF_UNIX)
+        line.connect(self.path)
+        line.sendall(json.dumps({"id": 1, "verb": verb, "worker": worker}).encode() + b"\n")
+        return line
+
+    def answer(self, line):
+        with line, line.makefile() as stream:
+            said = json.loads(stream.readline())
+        if said["result"] != "done":
+            raise RuntimeError(said["text"])
+        return said
+
+    def ask(self, verb, worker=None):
+        return self.answer(self.send(verb, worker))
+
+    def worker(self, name):
+        return self.ask("status", name)["workers"][0]
+
+    def close(self):
+        try:
+            self.ask("shutdown")
+            self.process.wait(20)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def machine():
+    with open("/proc/cpuinfo") as file:
+        models = [row.split(":")[1].strip() for row in file if row.startswith("model name")]
+    with open("/proc/meminfo") as file:
+        total = int(file.readline().split()[1]) >> 20
+    model = models[0] if models else platform.machine()
+    return f"{len(models)} × {model}, {total} GB, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}"
+
+
+def figures(values):
+    """Median, and the range."""
+    if not values:
+        return "–"
+    return f"{statistics.median(values):.1f} ({min(values):.1f}–{max(values):.1f})"

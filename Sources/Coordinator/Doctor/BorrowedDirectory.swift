@@ -1,0 +1,56 @@
+import Glibc
+import Linux
+
+/// A directory that exists for a while: those above it that were missing are made, and removed with
+/// it if nobody has put anything into them.
+final class BorrowedDirectory {
+  let path: String
+  /// What has been made, outermost first.
+  private var made: [String] = []
+
+  /// Makes sure that there is a directory at `path`.
+  init(_ path: String) throws(SystemCallError) {
+    self.path = path
+    do throws(SystemCallError) {
+      try make(path)
+    } catch {
+      end()
+      throw error
+    }
+  }
+
+  /// A new directory inside another one.
+  convenience init(newIn parent: String, prefix: String) throws(SystemCallError) {
+    try self.init(parent)
+    var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else {
+      let code = errno
+      end()
+      throw SystemCallError("make a directory in", on: parent, code: code)
+    }
+    inner = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// The new directory; `path` where none was asked for.
+  private var inner: String?
+  var usable: String { inner ?? path }
+
+  private func make(_ path: String) throws(SystemCallError) {
+    if access(path, F_OK) == 0 || path.isEmpty { return }
+    if let slash = path.lastIndex(of: "/") { try make(String(path[..<slash])) }
+    _ = try systemCall("mkdir", on: path) { mkdir(path, 0o700) }
+    made.append(path)
+  }
+
+  func end() {
+    if let inner {
+      for name in (try? listDirectory(inner)) ?? [] { unlink("\(inner)/\(name)") }
+      rmdir(inner)
+    }
+    inner = nil
+    for directory in made.reversed() { rmdir(directory) }
+    made = []
+  }
+
+  deinit { end() }
+}

@@ -1,0 +1,102 @@
+import CLinux
+import Control
+import Glibc
+import Linux
+
+extension Probe {
+  static let ofCgroups = [place, birth, freezer, rest]
+
+  private static let place = Probe(
+    "cgroup", "a cgroup for each worker",
+    lost: "Workers are suspended by SIGSTOP over all of their processes, which their parents can "
+      + "see; a process that has left its worker's session and lost its parent isn't found.",
+    enable: "systemd-run --user -p Delegate=yes dormouse daemon; or a cgroup (version 2) that "
+      + "belongs to you, named in DORMOUSE_CGROUP."
+  ) { examination in
+    .works("made one in \(escaped(String(try examination.group.get().place))), and removes it")
+  }
+
+  private static let birth = Probe(
+    "clone-into-cgroup", "starting workers in their cgroup",
+    lost: "Workers can't be started in a cgroup of their own, so they do without one.",
+    enable: "Linux 5.7 or later; where DORMOUSE_CGROUP is set, a group that has a parent with a "
+      + "cgroup.procs you may write in common with the daemon's; in a container, a seccomp "
+      + "profile that permits clone3."
+  ) { examination in
+    let group = try usable(examination)
+    let child = try ProbeChild(ProbeChild.echo, cgroup: group)
+    defer { child.end() }
+    guard try group.processes().contains(child.pid) else {
+      throw ProbeFailure("a child that was started in the group isn't in it")
+    }
+    return .works("clone3 with CLONE_INTO_CGROUP")
+  }
+
+  private static let freezer = Probe(
+    "freezer", "freezing a worker",
+    lost: "As without a cgroup: workers are stopped instead.",
+    enable: "Linux 5.2 or later, and a cgroup of version 2 (see above)."
+  ) { examination in
+    let group = try usable(examination)
+    let child = try ProbeChild(ProbeChild.echo, cgroup: group)
+    defer { child.end() }
+    try group.freeze(until: Deadline(in: .seconds(5)))
+    try shim("pidfd_send_signal") {
+      clinux_pidfd_send_signal(child.process.pidfd.raw, SIGCONT)
+    }
+    try child.send("ping")
+    let silent = try child.line(within: .milliseconds(20)) == nil
+    let frozen = try group.isFrozen
+    try group.thaw(until: Deadline(in: .seconds(5)))
+    guard silent, frozen else { throw ProbeFailure("a frozen child ran all the same") }
+    guard try child.line() == "ping" else {
+      throw ProbeFailure("a child that was thawed didn't go on")
+    }
+    examination.freezes = true
+    return .works("froze a child, and thawed it; SIGCONT didn't wake it meanwhile")
+  }
+
+  /// The one danger that has no mechanism of its own.
+  private static let rest = Probe(
+    "rest-protection", "protection while hibernated",
+    lost:
+      "A hibernated worker rests stopped, and traced by the daemon. If the daemon is killed and "
+      + "somebody then sends SIGCONT, the worker runs on memory that isn't there, and is ended.",
+    enable: "a cgroup for each worker (see above)."
+  ) { examination in
+    examination.freezes
+      ? .works("a hibernated worker rests frozen, whatever becomes of the daemon")
+      : .limited("a hibernated worker rests stopped and traced while the daemon lives")
+  }
+
+  private static func usable(_ examination: Examination) throws -> WorkerCgroup {
+    guard case .success(let place) = examination.group else {
+      throw ProbeFailure("not tried: there is no cgroup")
+    }
+    return place.group
+  }
+}
+
+/// A cgroup as a worker would have it, and the place for it.
+final class ProbeGroup {
+  private let root: CgroupRoot
+  let group: WorkerCgroup
+  /// The directory of the group that we may make groups in.
+  var place: Substring { root.path[..<(root.path.lastIndex(of: "/") ?? root.path.endIndex)] }
+
+  init() throws {
+    root = try CgroupRoot.detect(name: "dormouse-doctor-\(getpid())")
+    do {
+      group = try WorkerCgroup.create(in: root, name: "doctor")
+    } catch {
+      root.remove()
+      throw error
+    }
+  }
+
+  func end() {
+    try? group.kill()
+    try? group.remove(until: Deadline(in: .seconds(5)))
+    root.remove()
+  }
+}

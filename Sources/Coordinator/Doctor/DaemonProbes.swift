@@ -1,0 +1,45 @@
+import CLinux
+import Glibc
+import Linux
+
+extension Probe {
+  static let ofTheDaemon = [spared, locked]
+
+  /// Why no thread can be started, if so. Tried first, for the other probes need one.
+  static func failureOfThreads() -> String? {
+    var thread = pthread_t()
+    let code = pthread_create(&thread, nil, { _ in nil }, nil)
+    if code == 0 {
+      pthread_join(thread, nil)
+      return nil
+    }
+    return "pthread_create: \(String(cString: strerror(code)))"
+  }
+
+  private static let spared = Probe(
+    "oom-score", "the daemon spared by the kernel",
+    lost: "When the kernel itself runs out of memory, it may kill the daemon first.",
+    enable: "OOMScoreAdjust=-900 in its (system) unit, or CAP_SYS_RESOURCE."
+  ) { _ in
+    let path = "/proc/self/oom_score_adj"
+    let text = try readText(path).prefix { $0 != "\n" }
+    guard let own = Int(text) else { throw ProbeFailure("\(path) says `\(text)`") }
+    // As the daemon does it.
+    if own <= -900 { return .works("oom_score_adj is \(own) already") }
+    try writeControl(path, "-900")
+    // Raising is permitted to everybody.
+    try writeControl(path, "\(own)")
+    return .works("oom_score_adj can be lowered")
+  }
+
+  private static let locked = Probe(
+    "mlockall", "the daemon kept in memory",
+    lost: "Under pressure the kernel may drop the daemon's code from memory, just when it is "
+      + "needed: reactions come some ten milliseconds later.",
+    enable: "LimitMEMLOCK=infinity in its unit (ulimit -l unlimited), or CAP_IPC_LOCK."
+  ) { _ in
+    try shim("mlockall", on: "(MCL_ONFAULT)") { clinux_lock_memory() }
+    munlockall()
+    return .works("mlockall")
+  }
+}

@@ -1,0 +1,84 @@
+import Control
+import Glibc
+import Linux
+
+/// Finds out what this machine and user allow, by trying it: the version of a kernel says little
+/// about what a container's filters, a security module or a limit leave of it.
+///
+/// Needs no daemon, and leaves nothing behind: neither processes nor files nor cgroups.
+public enum Doctor {
+  /// - Parameters:
+  ///   - stateDirectory: the daemon's; where it doesn't exist it is made, and removed again.
+  ///   - socket: where the daemon would listen.
+  public static func examine(stateDirectory: String, socket: String) -> DoctorReport {
+    // Ctrl-C in the middle would leave processes behind. It takes about a second, and is
+    // delivered after that.
+    withoutInterruptions {
+      if let failure = Probe.failureOfThreads() { return reportWithoutThreads(failure) }
+      let examination = Examination(stateDirectory: stateDirectory, socket: socket)
+      defer { examination.end() }
+      var checks = probes.map { $0.run(examination) }
+      let trial = examination.tryHibernation()
+      checks.append(trial.check)
+      return report(checks, trial.outcome, verdict(checks, trial.outcome))
+    }
+  }
+
+  private static func report(
+    _ checks: [DoctorCheck], _ outcome: HibernationTrial.Outcome?, _ verdict: String
+  ) -> DoctorReport {
+    DoctorReport(
+      version: Dormouse.version, kernel: kernelRelease, user: geteuid(), checks: checks,
+      trial: outcome, verdict: verdict)
+  }
+
+  /// Nothing else can be tried then.
+  private static func reportWithoutThreads(_ reason: String) -> DoctorReport {
+    let check = DoctorCheck(
+      id: "threads", name: "threads", need: .required, result: .missing, found: reason,
+      lost: "Dormouse doesn't run.",
+      enable: "more processes for this user (ulimit -u, TasksMax in its unit); in a container, a "
+        + "seccomp profile that permits clone3, or answers it with ENOSYS.")
+    return report([check], nil, "Dormouse doesn't run here: it can't start a thread.")
+  }
+
+  /// In the order of the table.
+  static let probes: [Probe] =
+    Probe.ofProcesses + Probe.ofTracing + Probe.ofMemory + Probe.ofCgroups + Probe.ofPressure
+    + Probe.ofTheDaemon + Probe.ofPlaces
+
+  private static func verdict(
+    _ checks: [DoctorCheck], _ outcome: HibernationTrial.Outcome?
+  ) -> String {
+    // Without these the daemon doesn't start.
+    let absent = checks.filter {
+      ["pidfd", "state-directory", "control-socket"].contains($0.id) && $0.result == .missing
+    }
+    let daemon =
+      absent.isEmpty
+      ? "" : " The daemon doesn't start without \(absent.map(\.name).joined(separator: ", "))."
+    guard let outcome else {
+      let rest = " Workers are still launched, suspended, woken and terminated."
+      return "Hibernation doesn't work here." + (daemon.isEmpty ? rest : daemon)
+    }
+    return "Hibernation works here: a shell gave back "
+      + "\(sizeText(Int64(clamping: outcome.movedBytes))) in "
+      + "\(durationText(outcome.hibernateSeconds)), and was back in "
+      + "\(durationText(outcome.resumeSeconds)).\(daemon)"
+  }
+
+  private static var kernelRelease: String {
+    let text = (try? readText("/proc/sys/kernel/osrelease")) ?? "unknown"
+    return String(text.prefix { $0 != "\n" })
+  }
+
+  private static func withoutInterruptions<Value>(_ body: () -> Value) -> Value {
+    var interruptions = sigset_t()
+    var before = sigset_t()
+    sigemptyset(&interruptions)
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] { sigaddset(&interruptions, signal) }
+    pthread_sigmask(SIG_BLOCK, &interruptions, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    return body()
+  }
+}

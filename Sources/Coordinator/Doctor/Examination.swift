@@ -1,0 +1,49 @@
+import Glibc
+import Linux
+
+/// What the probes share: a process to try things on, a thread that traces, a cgroup and a
+/// directory. Each is made when it is first asked for, and given back by `end()`.
+final class Examination {
+  let stateDirectory: String
+  let socket: String
+  private let tracer = WorkQueue(name: "dormouse-doctor")
+  /// It has started, and waits for us to say something.
+  private(set) lazy var child = Result {
+    let child = try ProbeChild(ProbeChild.echo)
+    guard try child.answers() else { throw ProbeFailure("/bin/sh was started, and doesn't answer") }
+    return child
+  }
+  private(set) lazy var group = Result { try ProbeGroup() }
+  /// Set by the probe of the state directory.
+  var directory: BorrowedDirectory?
+  /// Set by the probes of that.
+  var traces = false
+  var freezes = false
+
+  init(stateDirectory: String, socket: String) {
+    self.stateDirectory = stateDirectory
+    self.socket = socket
+  }
+
+  /// Performs `body` on the one thread that traces (ptrace(2)).
+  func tracing<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
+    try tracer.perform { Result(catching: body) }.get()
+  }
+
+  /// Seizes a process, with all of its threads, for as long as `body` takes.
+  func seizing<Value: Sendable>(
+    _ pid: Int32, _ body: @escaping @Sendable (TraceSession) throws -> Value
+  ) throws -> Value {
+    try tracing {
+      let session = try TraceSession.seize(pid: pid)
+      defer { session.detach() }
+      return try body(session)
+    }
+  }
+
+  func end() {
+    if case .success(let child) = child { child.end() }
+    if case .success(let group) = group { group.end() }
+    directory?.end()
+  }
+}

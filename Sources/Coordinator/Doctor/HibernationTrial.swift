@@ -1,0 +1,142 @@
+import Control
+import Glibc
+import Hibernation
+import Linux
+
+/// The whole thing, once: a shell with a megabyte of memory is suspended, hibernated, resumed, and
+/// asked whether it still has what it had.
+public struct HibernationTrial {
+  public struct Outcome: Encodable, Hashable, Sendable {
+    /// How the shell rested: `frozen` in a cgroup, or stopped and `traced`.
+    public enum Rest: String, Encodable, Hashable, Sendable { case frozen, traced }
+
+    public var rest: Rest
+    /// Memory that left RAM, in bytes.
+    public var movedBytes: UInt64
+    public var imageBytes: UInt64
+    public var hibernateSeconds: Double
+    public var resumeSeconds: Double
+  }
+
+  /// Where the image goes.
+  var directory: String
+  /// nil: it rests traced.
+  var cgroup: WorkerCgroup?
+
+  /// Builds a text of a megabyte, waits, builds it again, and says whether the two are the same.
+  static let script = """
+    build() { x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; }
+    build; kept=$x; x=; echo ready
+    read word; build; [ "$x" = "$kept" ] && echo "same $word"
+    """
+
+  func run() throws -> Outcome {
+    let child = try ProbeChild(Self.script, cgroup: cgroup)
+    defer { child.end() }
+    guard try child.line() == "ready" else { throw ProbeFailure("the shell didn't come up") }
+    let target = try target(child)
+    try suspend(target)
+
+    let service = HibernationService()
+    let path = "\(directory)/trial.image"
+    // In this order: a process that is still traced can't be reaped.
+    defer {
+      kill(child.pid, SIGKILL)
+      service.forgetAndWait(target.name)
+      unlink(path)
+    }
+    let gone = try service.wait { (hibernator) throws(HibernationError) in
+      try hibernator.hibernate(target, to: path)
+    }
+    let back = try service.wait { (hibernator) throws(HibernationError) in
+      try hibernator.resume(target, from: path)
+    }
+    try child.send("again")
+    guard try child.line() == "same again" else {
+      throw ProbeFailure("the shell didn't find what it had in memory; please report this")
+    }
+    return Outcome(
+      rest: cgroup == nil ? .traced : .frozen, movedBytes: gone.moved,
+      imageBytes: gone.imageLength, hibernateSeconds: gone.duration.inSeconds,
+      resumeSeconds: back.duration.inSeconds)
+  }
+
+  private func target(_ child: ProbeChild) throws -> HibernationTarget {
+    // Held from the start, as the daemon does it.
+    let memory = try Descriptor.open("/proc/\(child.pid)/mem", O_RDWR)
+    return HibernationTarget(
+      name: "doctor", root: child.process.identity, session: child.pid, cgroup: cgroup,
+      memories: [child.pid: memory])
+  }
+
+  private func suspend(_ target: HibernationTarget) throws {
+    let deadline = Deadline(in: .seconds(5))
+    if let cgroup { return try cgroup.freeze(until: deadline) }
+    _ = try ProcessTree.stopAll(root: target.root, session: target.session, until: deadline)
+  }
+}
+
+extension HibernationService {
+  fileprivate func forgetAndWait(_ name: String) {
+    try? wait { (hibernator) throws(HibernationError) in hibernator.forget(name) }
+  }
+}
+
+extension Duration {
+  fileprivate var inSeconds: Double {
+    Double(components.seconds) + Double(components.attoseconds) / 1e18
+  }
+}
+
+extension Examination {
+  struct Trial {
+    var check: DoctorCheck
+    var outcome: HibernationTrial.Outcome?
+  }
+
+  /// Frozen where that works, and traced otherwise, or if frozen fails.
+  func tryHibernation() -> Trial {
+    var outcome: HibernationTrial.Outcome?
+    let probe = Probe(
+      "hibernation", "hibernation, the whole of it", .required,
+      lost: "Workers are suspended, and keep their memory.",
+      enable: "what is missing above."
+    ) { _ in .missing("") }
+    var failures: [String] = []
+    for cgroup in places where outcome == nil {
+      do {
+        outcome = try withImageDirectory {
+          try HibernationTrial(directory: $0, cgroup: cgroup).run()
+        }
+      } catch {
+        failures.append("\(cgroup == nil ? "traced" : "frozen"): \(error)")
+      }
+    }
+    var check = probe.run(self)
+    check.result = outcome == nil ? .missing : failures.isEmpty ? .works : .limited
+    check.found = ([outcome?.sentence].compactMap(\.self) + failures).joined(separator: "; ")
+    return Trial(check: check, outcome: outcome)
+  }
+
+  private var places: [WorkerCgroup?] {
+    if freezes, case .success(let place) = group { return [place.group, nil] }
+    return [nil]
+  }
+
+  private func withImageDirectory<Value>(_ body: (String) throws -> Value) throws -> Value {
+    if let directory { return try body(directory.usable) }
+    let parent = getenv("TMPDIR").map { String(cString: $0) }
+    let temporary = try BorrowedDirectory(
+      newIn: parent.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp", prefix: "dormouse-doctor-")
+    defer { temporary.end() }
+    return try body(temporary.usable)
+  }
+}
+
+extension HibernationTrial.Outcome {
+  fileprivate var sentence: String {
+    "\(sizeText(Int64(clamping: movedBytes))) left memory in \(durationText(hibernateSeconds)) "
+      + "(image: \(sizeText(Int64(clamping: imageBytes)))), and came back in "
+      + "\(durationText(resumeSeconds)); rested \(rest.rawValue)"
+  }
+}

@@ -1,0 +1,84 @@
+import CLinux
+import Glibc
+import Linux
+
+extension Probe {
+  static let ofMemory = [memoryFile, memoryCalls, pagemap, madvise]
+
+  private static let memoryFile = Probe(
+    "proc-mem", "a worker's memory, as a file", .required,
+    lost: "No worker can be hibernated: pages that it protects from itself can't be reached.",
+    enable: "/proc mounted without hidepid for the daemon's user; a kernel whose "
+      + "proc_mem.force_override isn't `never`."
+  ) { examination in
+    let child = try examination.child.get()
+    let memory = try ProcessMemory(pid: child.pid)
+    let range = try someRange(of: child.pid)
+    // It waits for us to say something, so nobody else writes there meanwhile.
+    let bytes = try memory.readBytes(at: range.address, count: Int(range.length))
+    try memory.writeBytes(bytes, at: range.address)
+    return .works("read and wrote \(range.length) bytes of a child through /proc/PID/mem")
+  }
+
+  private static let memoryCalls = Probe(
+    "process-vm", "a worker's memory, by calls",
+    lost: "Memory is copied through /proc/PID/mem: about one and a half times as slow.",
+    enable: "a kernel with CONFIG_CROSS_MEMORY_ATTACH; in a container, a seccomp profile that "
+      + "permits process_vm_readv and process_vm_writev."
+  ) { examination in
+    let child = try examination.child.get()
+    let range = try someRange(of: child.pid)
+    var bytes = [UInt8](repeating: 0, count: Int(range.length))
+    try shim("process_vm_readv", on: "pid \(child.pid)") {
+      clinux_vm_read(child.pid, &bytes, [range], 1)
+    }
+    try shim("process_vm_writev", on: "pid \(child.pid)") {
+      clinux_vm_write(child.pid, bytes, [range], 1)
+    }
+    return .works("process_vm_readv and process_vm_writev")
+  }
+
+  private static let pagemap = Probe(
+    "pagemap-scan", "finding a worker's pages",
+    lost: "Every page of a mapping is looked at, one by one: slower for workers with large, "
+      + "mostly empty mappings.",
+    enable: "Linux 6.7 or later (PAGEMAP_SCAN)."
+  ) { examination in
+    guard KernelFeatures.detect().pagemapScan else {
+      return .missing("this kernel has no PAGEMAP_SCAN")
+    }
+    let child = try examination.child.get()
+    let pages = try privatePages(of: child.pid)
+    guard !pages.isEmpty else {
+      return .missing("/proc/PID/pagemap shows no pages of a child to us")
+    }
+    return .works("PAGEMAP_SCAN found \(pages.reduce(0) { $0 + $1.length } / 1024) KB of a child")
+  }
+
+  private static let madvise = Probe(
+    "process-madvise-self", "freeing pages in one call",
+    lost: "Pages are freed by one call per range: hibernating takes about 10 ms longer.",
+    enable: "Linux 6.15 or later (process_madvise with PIDFD_SELF and MADV_DONTNEED)."
+  ) { _ in
+    let result = clinux_try_process_madvise_self()
+    guard result == 1 else {
+      throw SystemCallError("process_madvise", on: "with PIDFD_SELF", code: -result)
+    }
+    return .works("process_madvise(PIDFD_SELF, MADV_DONTNEED)")
+  }
+
+  /// Some bytes that the process has written itself.
+  private static func someRange(of pid: Int32) throws -> clinux_range {
+    guard let page = try privatePages(of: pid).first else {
+      throw ProbeFailure("/proc/\(pid)/pagemap shows no pages of a child to us")
+    }
+    return clinux_range(address: page.address, length: 64)
+  }
+
+  private static func privatePages(of pid: Int32) throws -> [clinux_range] {
+    let map = try PageMap(pid: pid)
+    return try MemoryMapping.all(of: pid)
+      .filter { $0.writable && !$0.shared && $0.anonymous > 0 }
+      .flatMap { try map.privatePages(from: $0.start, to: $0.end) }
+  }
+}

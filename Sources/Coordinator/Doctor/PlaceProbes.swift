@@ -1,0 +1,99 @@
+import Control
+import Glibc
+import Linux
+
+extension Probe {
+  static let ofPlaces = [images, socket]
+
+  private static let images = Probe(
+    "state-directory", "a place for images", .required,
+    lost: "The daemon doesn't start without one; images on a tmpfs would stay in memory, and "
+      + "nothing would be gained.",
+    enable: "dormouse daemon --state-directory, or XDG_STATE_HOME: a directory of yours on a disk "
+      + "with some gigabytes free."
+  ) { examination in
+    let directory = try BorrowedDirectory(
+      newIn: examination.stateDirectory, prefix: "doctor-")
+    examination.directory = directory
+    let file = try Descriptor.open(
+      "\(directory.usable)/file", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+    try file.writeAll("dormouse")
+    _ = try systemCall("fsync", on: examination.stateDirectory) { fsync(file.raw) }
+    return space(try FileSystem(file), at: escaped(examination.stateDirectory))
+  }
+
+  private static func space(_ system: FileSystem, at place: String) -> Finding {
+    let free = "\(place): \(sizeText(system.free)) free"
+    if system.isMemory { return .limited("\(free), but it is in memory itself (tmpfs)") }
+    // The default of `hibernate.disk.min_free`.
+    if system.free < system.size / 20 {
+      return .limited("\(free), less than the 5 % that policies leave free by default")
+    }
+    return .works(free)
+  }
+
+  private static let socket = Probe(
+    "control-socket", "a place for the control socket", .required,
+    lost: "The daemon can't listen, so it doesn't start.",
+    enable: "dormouse daemon --socket, or DORMOUSE_SOCKET_PATH: at most "
+      + "\(UnixSocket.longestPath) bytes, in a directory of yours."
+  ) { examination in
+    let path = examination.socket
+    let length = path.utf8.count
+    guard length <= UnixSocket.longestPath else {
+      return .missing(
+        "\(escaped(path)) has \(length) bytes, and the kernel takes \(UnixSocket.longestPath)")
+    }
+    guard let slash = path.lastIndex(of: "/") else {
+      return .limited("\(escaped(path)) has no directory: it depends on where it is used")
+    }
+    let directory = try BorrowedDirectory(String(path[..<slash]))
+    defer { directory.end() }
+    // Not the socket itself: a daemon may be using that.
+    let trial = "\(directory.path)/.\(getpid())"
+    _ = try UnixSocket.bound(to: trial, .stream)
+    unlink(trial)
+    return .works("\(escaped(path)), \(length) of \(UnixSocket.longestPath) bytes")
+  }
+}
+
+/// Where a file is; sizes in bytes.
+struct FileSystem {
+  var free: Int64
+  var size: Int64
+  /// tmpfs or ramfs.
+  var isMemory: Bool
+
+  init(_ file: Descriptor) throws(SystemCallError) {
+    var space = statvfs()
+    _ = try systemCall("fstatvfs") { fstatvfs(file.raw, &space) }
+    free = Self.bytes(space.f_bavail, space.f_frsize)
+    size = Self.bytes(space.f_blocks, space.f_frsize)
+    let type = Self.type(
+      descriptorInformation: try readText("/proc/self/fdinfo/\(file.raw)"),
+      mounts: try readText("/proc/self/mountinfo"))
+    isMemory = type == "tmpfs" || type == "ramfs"
+  }
+
+  /// The `mnt_id` of proc_pid_fdinfo(5) is the first word of its line in proc_pid_mountinfo(5),
+  /// where the type follows a lone `-`.
+  static func type(descriptorInformation: String, mounts: String) -> Substring? {
+    let identifying = descriptorInformation.split(separator: "\n").first {
+      $0.hasPrefix("mnt_id:")
+    }
+    guard let mount = identifying?.dropFirst(7).drop(while: { $0 == "\t" || $0 == " " }) else {
+      return nil
+    }
+    for line in mounts.split(separator: "\n") {
+      let words = line.split(separator: " ")
+      guard words.first == mount, let dash = words.firstIndex(of: "-"), dash + 1 < words.count
+      else { continue }
+      return words[dash + 1]
+    }
+    return nil
+  }
+
+  private static func bytes(_ blocks: UInt, _ size: UInt) -> Int64 {
+    Int64(clamping: blocks.multipliedReportingOverflow(by: size).partialValue)
+  }
+}

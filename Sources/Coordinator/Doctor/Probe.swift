@@ -1,0 +1,47 @@
+/// One thing to try, with what is known about it beforehand.
+struct Probe: Sendable {
+  var id: String
+  var name: String
+  var need: DoctorCheck.Need
+  var lost: String
+  var enable: String
+  /// An error that it throws means `missing`.
+  var attempt: @Sendable (Examination) throws -> Finding
+
+  init(
+    _ id: String, _ name: String, _ need: DoctorCheck.Need = .useful, lost: String,
+    enable: String, attempt: @escaping @Sendable (Examination) throws -> Finding
+  ) {
+    self.id = id
+    self.name = name
+    self.need = need
+    self.lost = lost
+    self.enable = enable
+    self.attempt = attempt
+  }
+
+  func run(_ examination: Examination) -> DoctorCheck {
+    let finding: Finding
+    do { finding = try attempt(examination) } catch { finding = .missing("\(error)") }
+    return DoctorCheck(
+      id: id, name: name, need: need, result: finding.result, found: finding.found, lost: lost,
+      enable: enable)
+  }
+}
+
+/// What came of a probe.
+struct Finding: Hashable, Sendable {
+  var result: DoctorCheck.Result
+  var found: String
+
+  static func works(_ found: String) -> Finding { Finding(result: .works, found: found) }
+  static func limited(_ found: String) -> Finding { Finding(result: .limited, found: found) }
+  static func missing(_ found: String) -> Finding { Finding(result: .missing, found: found) }
+}
+
+/// Something came out otherwise than the kernel documents it; the text says what.
+struct ProbeFailure: Error, CustomStringConvertible {
+  var description: String
+
+  init(_ description: String) { self.description = description }
+}

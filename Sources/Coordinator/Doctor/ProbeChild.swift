@@ -1,0 +1,80 @@
+import Glibc
+import Linux
+
+/// A small shell to try things on. It talks through a socket that is its input and its output; when
+/// we die, it reads the end of that and ends by itself.
+final class ProbeChild {
+  let process: SpawnedProcess
+  private let channel: Descriptor
+  private var ended = false
+
+  var pid: Int32 { process.pid }
+
+  /// Says back what it is told, line by line.
+  static let echo = "while read x; do echo \"$x\"; done"
+
+  init(_ script: String, cgroup: WorkerCgroup? = nil) throws {
+    let (ours, theirs) = try Self.socketPair()
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    process = try spawn(
+      SpawnRequest(
+        path: "/bin/sh", arguments: ["sh", "-c", script], environment: [:], directory: "/",
+        input: theirs.raw, output: theirs.raw, error: null.raw, cgroup: cgroup?.directory.raw))
+    channel = ours
+  }
+
+  deinit { end() }
+
+  private static func socketPair() throws(SystemCallError) -> (Descriptor, Descriptor) {
+    var ends: [Int32] = [-1, -1]
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    _ = try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
+    return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+  }
+
+  func send(_ line: String) throws(SystemCallError) {
+    let bytes = Array("\(line)\n".utf8)
+    // Without MSG_NOSIGNAL a child that is gone would end us with SIGPIPE.
+    _ = try systemCall("send", on: "pid \(pid)") {
+      Glibc.send(channel.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    }
+  }
+
+  /// Its next line; nil when it says nothing within the time, or has ended.
+  func line(within patience: Duration = .seconds(5)) throws(SystemCallError) -> String? {
+    var bytes: [UInt8] = []
+    let deadline = Deadline(in: patience)
+    while try pollDescriptor(channel.raw, for: POLLIN, until: deadline) {
+      let part = try channel.read(upTo: 1)
+      if part.isEmpty { return nil }
+      if part == [UInt8(ascii: "\n")] { return String(decoding: bytes, as: UTF8.self) }
+      bytes += part
+    }
+    return nil
+  }
+
+  /// It runs, and is itself.
+  func answers(within patience: Duration = .seconds(5)) throws(SystemCallError) -> Bool {
+    try send("ping")
+    return try line(within: patience) == "ping"
+  }
+
+  /// Kills it and waits for its end. It must not be traced any more.
+  func end() {
+    if ended { return }
+    ended = true
+    kill(pid, SIGKILL)
+    reap()
+  }
+
+  /// Waits for its end.
+  func reap() {
+    ended = true
+    // The pidfd first: a kernel that can't end the process mustn't hold us up for ever.
+    let deadline = Deadline(in: .seconds(5))
+    guard (try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: deadline)) == true else {
+      return
+    }
+    while waitpid(pid, nil, 0) < 0 && errno == EINTR {}
+  }
+}

@@ -1,0 +1,52 @@
+import CLinux
+import Glibc
+import Linux
+
+extension Probe {
+  static let ofProcesses = [pidfd, release, compare]
+
+  private static let pidfd = Probe(
+    "pidfd", "process descriptors", .required,
+    lost: "A process couldn't be told from a later one with the same number. Dormouse doesn't run "
+      + "without this.",
+    enable: "Linux 5.3 or later; in a container, a seccomp profile that permits pidfd_open and "
+      + "pidfd_send_signal."
+  ) { examination in
+    let child = try examination.child.get()
+    let pidfd = try Descriptor.pidfd(of: child.pid)
+    try shim("pidfd_send_signal", on: "pid \(child.pid)") {
+      clinux_pidfd_send_signal(pidfd.raw, 0)
+    }
+    return .works("pidfd_open and pidfd_send_signal")
+  }
+
+  private static let release = Probe(
+    "process-mrelease", "memory of the killed",
+    lost: "The memory of a worker that was killed comes back when its last thread has ended, not "
+      + "at once.",
+    enable: "Linux 5.15 or later; in a container, a seccomp profile that permits process_mrelease."
+  ) { _ in
+    let child = try ProbeChild(ProbeChild.echo)
+    defer { child.end() }
+    try shim("pidfd_send_signal", on: "pid \(child.pid)") {
+      clinux_pidfd_send_signal(child.process.pidfd.raw, SIGKILL)
+    }
+    let result = clinux_process_mrelease(child.process.pidfd.raw)
+    // ESRCH: it was gone already, and its memory with it.
+    guard result >= 0 || result == -ESRCH else {
+      throw SystemCallError("process_mrelease", on: "pid \(child.pid)", code: -result)
+    }
+    return .works("process_mrelease")
+  }
+
+  private static let compare = Probe(
+    "kcmp", "shared address spaces",
+    lost: "Two processes in one address space (between vfork and exec) aren't recognised before a "
+      + "hibernation begins.",
+    enable: "a kernel with CONFIG_KCMP; in a container, a seccomp profile that permits kcmp."
+  ) { examination in
+    let child = try examination.child.get()
+    try shim("kcmp", on: "pid \(child.pid)") { clinux_share_memory(child.pid, getpid()) }
+    return .works("kcmp tells them apart")
+  }
+}

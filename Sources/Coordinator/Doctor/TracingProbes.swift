@@ -1,0 +1,87 @@
+import CLinux
+import Glibc
+import Linux
+
+extension Probe {
+  static let ofTracing = [trace, traceStrangers, suspendSeccomp]
+
+  private static let trace = Probe(
+    "ptrace", "tracing a worker", .required,
+    lost: "No worker can be hibernated: suspended ones keep their memory.",
+    enable: "sysctl kernel.yama.ptrace_scope=1 (or 0) where it is 2 or 3; in a container "
+      + "--cap-add SYS_PTRACE, or a seccomp profile that permits ptrace."
+  ) { examination in
+    let child = try examination.child.get()
+    let registers = try examination.seizing(child.pid) { session in
+      session.threads.first?.registers.storedWords.count ?? 0
+    }
+    guard registers > 0 else { throw ProbeFailure("the kernel gave no registers") }
+    guard try child.answers() else {
+      throw ProbeFailure("a process that was traced didn't go on afterwards")
+    }
+    examination.traces = true
+    return .works("seized a child, interrupted it, read its \(registers) registers")
+  }
+
+  private static let traceStrangers = Probe(
+    "ptrace-after-restart", "tracing after a restart",
+    lost: "After the daemon has been restarted it may not trace workers that the one before has "
+      + "started. Until they are relaunched they are suspended instead of hibernated; those that "
+      + "were hibernated at that moment can't be brought back, and are ended.",
+    enable: "sysctl kernel.yama.ptrace_scope=0; or give the daemon CAP_SYS_PTRACE "
+      + "(AmbientCapabilities=CAP_SYS_PTRACE in its unit)."
+  ) { examination in
+    guard examination.traces else { throw ProbeFailure("not tried: nothing can be traced") }
+    let path = "/proc/sys/kernel/yama/ptrace_scope"
+    let scope = (try? readText(path)).map { String($0.prefix { $0 != "\n" }) }
+    let setting = scope.map { "Yama's ptrace_scope is \($0)" } ?? "no Yama in this kernel"
+    do {
+      try examination.seizeStranger()
+    } catch {
+      return .limited("\(setting), and a process that isn't our descendant is closed to us")
+    }
+    return .works("\(setting); a process that isn't our descendant can be traced")
+  }
+
+  private static let suspendSeccomp = Probe(
+    "suspend-seccomp", "workers with seccomp filters",
+    lost: "Workers that have a seccomp filter (browsers, sandboxed services) stay suspended "
+      + "instead of hibernated.",
+    enable: "CAP_SYS_ADMIN for the daemon, and a kernel with CONFIG_CHECKPOINT_RESTORE."
+  ) { examination in
+    guard examination.traces else { throw ProbeFailure("not tried: nothing can be traced") }
+    let child = try examination.child.get()
+    try examination.seizing(child.pid) { session in
+      for thread in session.threads {
+        try shim("PTRACE_O_SUSPEND_SECCOMP", on: "thread \(thread.tid)") {
+          clinux_ptrace_set_options(
+            thread.tid, UInt64(CLINUX_TRACE_SYSGOOD) | UInt64(CLINUX_TRACE_SUSPEND_SECCOMP))
+        }
+      }
+    }
+    return .works("PTRACE_O_SUSPEND_SECCOMP")
+  }
+}
+
+extension Examination {
+  /// Traces, and opens the memory of, a process whose parent isn't among our descendants: what a
+  /// daemon is to the workers of the one before.
+  fileprivate func seizeStranger() throws {
+    // Jobs in the background lose their standard input, hence the detour through 3.
+    let parent = try ProbeChild(
+      "exec 3<&0; /bin/sh -c 'echo $$; read x' <&3 &\nread x; exit")
+    defer { parent.end() }
+    guard let pid = try parent.line().flatMap({ Int32($0) }) else {
+      throw ProbeFailure("the shell didn't start its job")
+    }
+    let stranger = try ProcessIdentity.current(of: pid)
+    let pidfd = try stranger.openPidfd()
+    defer {
+      _ = clinux_pidfd_send_signal(pidfd.raw, SIGKILL)
+      _ = try? pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
+    }
+    parent.end()  // The job is an orphan now, and init's child (or a subreaper's).
+    try seizing(pid) { _ in }
+    _ = try ProcessMemory(pid: pid)
+  }
+}

@@ -1,0 +1,220 @@
+import CLinux
+import Glibc
+import Linux
+
+extension Hibernator {
+  /// What a new daemon does for a worker whose old daemon ended at an instant that nobody knows.
+  /// Afterwards the worker runs, exactly as it was.
+  ///
+  /// Without an image it had only been stopped. With one, its memory is written back, once it is
+  /// proven that no thread has run since the image was made: every thread must be where the image
+  /// says, except the one per process that was borrowed for freeing pages.
+  ///
+  /// - Throws: `HibernationError`. `intact`: it still sleeps on its image, and trying again (with
+  ///   more rights, say) may work. `unprovable`: it must be killed. `vanished`: there is nobody left,
+  ///   and the image has been removed.
+  @discardableResult
+  public func recover(
+    _ target: HibernationTarget, from path: String
+  ) throws(HibernationError) -> ResumeSummary {
+    let started = Clocks.monotonic
+    let restored = try recoverMemory(of: target, from: path)
+    clinux_trim_own_memory()
+    return ResumeSummary(
+      restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
+  }
+
+  private func recoverMemory(
+    of target: HibernationTarget, from path: String
+  ) throws(HibernationError) -> UInt64 {
+    unlink(ImageWriter.partialPath(of: path))
+    if access(path, F_OK) != 0, errno == ENOENT {
+      mendStopped(target)
+      try attempt(.waking) { try target.wake() }
+      return 0
+    }
+    let image = try open(path)
+    if target.root.isAlive, !image.processes.contains(where: { $0.identity == target.root }) {
+      // A process keeps its start time: this is an earlier worker's image, not this one's.
+      unlink(path)
+      try attempt(.waking) { try target.wake() }
+      return 0
+    }
+    try checkAnybodyLives(image, target)
+    let isFrozen = try attempt(.stopping) { try target.isFrozen() }
+    if isFrozen, image.progress == .atRest {
+      return try bringBack(target, from: path, run: true)
+    }
+
+    let held = try hold(image, target, isFrozen: isFrozen)
+    defer { for captive in held { captive.session.detach() } }
+    FaultPoint.recoverySeized.pass()
+    for captive in held { try putBack(captive, target) }
+    FaultPoint.registersBack.pass()
+    try writeBack(image, into: target, sessions: held.map(\.session))
+    try removeImage(path)
+    for captive in held { captive.session.detach() }
+    try attempt(.waking) { try target.wake() }
+    return image.dataLength
+  }
+
+  /// Its memory was never touched. Where we may trace it, it doesn't even notice the stop.
+  private func mendStopped(_ target: HibernationTarget) {
+    let isFrozen = (try? target.isFrozen()) ?? false
+    for stat in (try? target.discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
+      guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
+      try? session.mendInterruptedCalls()
+      session.detach()
+    }
+  }
+
+  /// A process of the image, seized, with what its threads were doing when it was hibernated.
+  private struct Held {
+    let process: ImageProcess
+    let session: TraceSession
+    let threads: [TracedThread]
+    let mappings: [MemoryMapping]
+    let memory: ProcessMemory
+  }
+
+  // MARK: stop and prove
+
+  /// Stops and seizes every process of the image that still exists, and proves that none has run.
+  /// Nothing is undone on failure: whoever is stopped must stay so.
+  private func hold(
+    _ image: ImageReader, _ target: HibernationTarget, isFrozen: Bool
+  ) throws(HibernationError) -> [Held] {
+    let tree = try attempt(.stopping) {
+      let tree = try target.discover()
+      try tree.signalAll(SIGSTOP)
+      // The freezer holds the others: it shows them as sleeping, and lets us trace them.
+      if !isFrozen {
+        for stat in tree.processes {
+          try ProcessTree.waitForRest(stat, until: Deadline(in: HibernationTarget.patience))
+        }
+      }
+      return tree
+    }
+    let known = Set(image.processes.map(\.identity))
+    if let new = tree.processes.first(where: { !known.contains($0.identity) }) {
+      throw HibernationError(
+        .checking, "process \(new.pid) (\(new.name)) wasn't there when it was hibernated",
+        .unprovable)
+    }
+    var held: [Held] = []
+    do throws(HibernationError) {
+      for process in image.processes where tree.contains(process.pid) {
+        let session = try seize(process)
+        do throws(HibernationError) {
+          held.append(try prove(process, session, image, target))
+        } catch {
+          session.detach()
+          throw error
+        }
+      }
+      return held
+    } catch {
+      for captive in held { captive.session.detach() }
+      throw error
+    }
+  }
+
+  private func seize(_ process: ImageProcess) throws(HibernationError) -> TraceSession {
+    do throws(TraceError) {
+      return try TraceSession.seize(pid: process.pid)
+    } catch {
+      guard case .call(let cause) = error, cause.code == EPERM else {
+        throw .from(error, in: .seizing)
+      }
+      let tracer = (try? ProcessStatus.read(process.pid))?.tracer ?? 0
+      let why =
+        tracer != 0
+        ? "process \(tracer) traces it"
+        : "it isn't our child, and kernel.yama.ptrace_scope or missing rights forbid tracing it; "
+          + "set kernel.yama.ptrace_scope=0, or recover it with CAP_SYS_PTRACE"
+      throw HibernationError(.seizing, "can't trace process \(process.pid): \(why)")
+    }
+  }
+
+  private func prove(
+    _ process: ImageProcess, _ session: TraceSession, _ image: ImageReader,
+    _ target: HibernationTarget
+  ) throws(HibernationError) -> Held {
+    let threads = process.threads.compactMap(TracedThread.init)
+    guard threads.count == process.threads.count else {
+      throw HibernationError(
+        .reading, "the image \(image.path) has registers of another architecture", .unprovable)
+    }
+    guard Set(threads.map(\.tid)) == Set(session.threads.map(\.tid)) else {
+      throw HibernationError(
+        .checking, "process \(process.pid) has other threads than when it was hibernated",
+        .unprovable)
+    }
+    let (mappings, memory) = try attempt(.checking) {
+      (try MemoryMapping.all(of: process.pid), try target.memory(of: process.pid))
+    }
+    let captive = Held(
+      process: process, session: session, threads: threads, mappings: mappings, memory: memory)
+    try checkNobodyRan(captive, progress: image.progress)
+    return captive
+  }
+
+  private func checkNobodyRan(
+    _ captive: Held, progress: ImageProgress
+  ) throws(HibernationError) {
+    let now = Dictionary(
+      captive.session.threads.map { ($0.tid, $0) }, uniquingKeysWith: { first, _ in first })
+    let moved = captive.threads.filter { now[$0.tid].map($0.isLike) != true }
+    guard let one = moved.first, let current = now[one.tid] else { return }
+    if progress == .committed, moved.count == 1, one.isWaiting {
+      if current.registers.storedWords == one.registers.storedWords { return }
+      if try borrowedAddresses(captive).contains(current.registers.instruction) { return }
+    }
+    throw HibernationError(
+      .checking,
+      "thread \(one.tid) isn't where it was when its memory went: somebody has let it run",
+      .unprovable)
+  }
+
+  private func borrowedAddresses(_ captive: Held) throws(HibernationError) -> Set<UInt64> {
+    guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else { return [] }
+    return try attempt(.checking) {
+      try Injector.addresses(
+        vdso: vdso, memory: captive.memory, scratch: captive.process.scratchAddress,
+        pid: captive.process.pid)
+    }
+  }
+
+  // MARK: put right
+
+  /// Gives the threads their registers and masks, and unmaps the scratch area if it is still there.
+  private func putBack(
+    _ captive: Held, _ target: HibernationTarget
+  ) throws(HibernationError) {
+    try attempt(.seizing) { try captive.session.adopt(captive.threads) }
+    let scratch = clinux_range(
+      address: captive.process.scratchAddress, length: Injector.scratchLength)
+    let isMapped = captive.mappings.contains {
+      $0.start == scratch.address && $0.length == scratch.length && $0.executable && !$0.writable
+        && !$0.hasFile
+    }
+    guard isMapped else { return }
+    try attempt(.seizing) {
+      // Injected calls don't run in a frozen group. Everybody is held by us.
+      try target.cgroup?.thaw(until: Deadline(in: HibernationTarget.patience))
+      try Eligibility.mayInject(into: captive.session)
+      var injector = try Injector(
+        session: captive.session, memory: captive.memory, leftBehind: scratch)
+      try injector.finish()
+    }
+  }
+}
+
+extension TracedThread {
+  fileprivate init?(_ stored: ImageProcess.TracedThreadState) {
+    guard let registers = clinux_registers(storedWords: stored.registers) else { return nil }
+    self.init(
+      tid: stored.tid, registers: registers, signalMask: stored.signalMask,
+      isWaiting: stored.isWaiting)
+  }
+}

@@ -1,0 +1,111 @@
+import Glibc
+import Testing
+
+@testable import Coordinator
+@testable import Linux
+
+/// What doctor says of the machine that the tests run on. Which mechanisms that has is its own
+/// affair; what is tested is that the answers hold together.
+@Suite(.serialized) struct DoctorTests {
+  @Test func `A whole hibernation is tried, and its numbers are those of a megabyte`() throws {
+    try withDirectory { directory in
+      let report = Doctor.examine(
+        stateDirectory: "\(directory)/state", socket: "\(directory)/control.sock")
+      let trial = try #require(report.trial, "\(report.rendered(width: 100, color: false))")
+      #expect(report.hibernates)
+      #expect(trial.movedBytes >= 1_000_000)
+      #expect(trial.imageBytes > 0 && trial.imageBytes < trial.movedBytes)
+      #expect(trial.hibernateSeconds > 0 && trial.resumeSeconds > 0)
+      let frozen = report.checks.first { $0.id == "freezer" }?.result == .works
+      #expect(trial.rest == (frozen ? .frozen : .traced))
+    }
+  }
+
+  @Test func `Every mechanism has a name, a result, a loss and a remedy, and an id of its own`()
+    throws
+  {
+    try withDirectory { directory in
+      let report = Doctor.examine(
+        stateDirectory: directory, socket: "\(directory)/control.sock")
+      for check in report.checks {
+        let texts = [check.id, check.name, check.found, check.lost, check.enable]
+        #expect(!texts.contains(""), "\(check)")
+      }
+      #expect(Set(report.checks.map(\.id)).count == report.checks.count)
+    }
+  }
+
+  @Test func `Nothing is left behind: no directory, no socket, no cgroup, no child`() throws {
+    try withDirectory { directory in
+      _ = Doctor.examine(
+        stateDirectory: "\(directory)/a/b/state", socket: "\(directory)/run/control.sock")
+      #expect(try listDirectory(directory) == [])
+      let place = try CgroupRoot.ownGroups()
+      for group in place {
+        #expect(try !listDirectory(group).contains("dormouse-doctor-\(getpid())"))
+      }
+      #expect(try shellsOfOurs().isEmpty)
+    }
+  }
+
+  @Test func `Interruptions are put off, and permitted again afterwards`() throws {
+    try withDirectory { directory in
+      var before = sigset_t()
+      var after = sigset_t()
+      pthread_sigmask(SIG_BLOCK, nil, &before)
+      _ = Doctor.examine(stateDirectory: directory, socket: "\(directory)/control.sock")
+      pthread_sigmask(SIG_BLOCK, nil, &after)
+      for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        #expect(sigismember(&before, signal) == sigismember(&after, signal))
+      }
+    }
+  }
+
+  @Test func `A socket's path that is too long is missing, with both lengths`() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/\(String(repeating: "s", count: 120))"
+      let report = Doctor.examine(stateDirectory: directory, socket: path)
+      let check = try #require(report.checks.first { $0.id == "control-socket" })
+      #expect(check.result == .missing)
+      #expect(check.found.contains("\(path.utf8.count) bytes") && check.found.contains("107"))
+    }
+  }
+
+  @Test func `Without a usable state directory the trial goes to a temporary one`() throws {
+    try withDirectory { directory in
+      _ = try Descriptor.open("\(directory)/file", O_WRONLY | O_CREAT, mode: 0o600)
+      let report = Doctor.examine(
+        stateDirectory: "\(directory)/file/state", socket: "\(directory)/control.sock")
+      #expect(report.checks.first { $0.id == "state-directory" }?.result == .missing)
+      #expect(report.hibernates)
+      #expect(report.verdict.contains("The daemon doesn't start without a place for images."))
+    }
+  }
+
+  /// Other tests have shells of their own.
+  private func shellsOfOurs() throws -> [Int32] {
+    let scripts = [ProbeChild.echo, HibernationTrial.script]
+    return try listNumbers("/proc").filter { pid in
+      guard let stat = try? ProcessStat.read(pid), stat.parent == getpid(),
+        let command = try? readText("/proc/\(pid)/cmdline")
+      else { return false }
+      return scripts.contains { command.contains($0) }
+    }
+  }
+
+  private func withDirectory(_ body: (String) throws -> Void) throws {
+    let directory = try BorrowedDirectory(newIn: "/tmp", prefix: "dormouse-test-")
+    defer { directory.end() }
+    try body(directory.usable)
+  }
+}
+
+@Suite struct DoctorDocumentationTests {
+  @Test func `Every mechanism is documented by its id`() throws {
+    let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let text = try readText("\(root)/docs/doctor.md")
+    for probe in Doctor.probes {
+      #expect(text.contains("\n| `\(probe.id)` |"), "\(probe.id)")
+    }
+  }
+}

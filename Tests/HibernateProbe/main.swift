@@ -1,0 +1,232 @@
+// A daemon that can be killed: for the tests of recovery, and of ordinary users' rights.
+//
+//   HibernateProbe serve FIFO CGROUP|- IMAGE -- COMMAND…
+//     starts the command with its own stdin and stdout, then obeys the FIFO's lines, `hibernate` and
+//     `resume`; tells `victim PID STARTTIME`, `done BYTES` and errors on stderr. Ends with the FIFO.
+//   HibernateProbe recover PID STARTTIME CGROUP|- IMAGE
+//   HibernateProbe selfcheck ROUNDS DIRECTORY -- COMMAND…
+//     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
+//   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
+//     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
+//
+// DORMOUSE_FAULT names a place (FaultPoint.swift) where it kills itself.
+import CLinux
+import Glibc
+import Hibernation
+import Linux
+
+func tell(_ line: String) {
+  var line = line + "\n"
+  line.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
+}
+
+func fail(_ line: String) -> Never {
+  tell("error: \(line)")
+  exit(1)
+}
+
+struct Usage: Error {}
+
+func openGroup(_ path: String) throws -> WorkerCgroup? {
+  path == "-" ? nil : try WorkerCgroup(path: path)
+}
+
+func start(
+  _ command: ArraySlice<String>, input: Int32, output: Int32, cgroup: WorkerCgroup?
+) throws -> SpawnedProcess {
+  let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+  guard let name = command.first, let executable = resolveExecutable(name, path: path) else {
+    throw Usage()
+  }
+  return try spawn(
+    SpawnRequest(
+      path: executable, arguments: Array(command), environment: ["PATH": path],
+      directory: "/tmp", input: input, output: output, error: 2,
+      cgroup: cgroup?.directory.raw))
+}
+
+func serve(_ arguments: ArraySlice<String>) throws {
+  guard arguments.count >= 5, arguments[arguments.startIndex + 3] == "--" else { throw Usage() }
+  let words = Array(arguments)
+  let cgroup = try openGroup(words[1])
+  let victim = try start(words[4...], input: 0, output: 1, cgroup: cgroup)
+  tell("victim \(victim.pid) \(victim.startTime)")
+  let target = HibernationTarget(
+    name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
+  let service = HibernationService()
+  let orders = try Descriptor.open(words[0])
+  var text = ""
+  while true {
+    let part = try orders.read(upTo: 256)
+    if part.isEmpty { return }
+    text += String(decoding: part, as: UTF8.self)
+    while let end = text.firstIndex(of: "\n") {
+      let order = text[..<end]
+      text = String(text[text.index(after: end)...])
+      do {
+        if order == "hibernate" {
+          try cgroup?.freeze(until: Deadline(in: .seconds(5)))
+          let summary = try service.wait { (h) throws(HibernationError) in
+            try h.hibernate(target, to: words[2])
+          }
+          tell("done \(summary.moved)")
+        } else {
+          let summary = try service.wait { (h) throws(HibernationError) in
+            try h.resume(target, from: words[2])
+          }
+          tell("done \(summary.restored)")
+        }
+      } catch { tell("error: \(error)") }
+    }
+  }
+}
+
+func recover(_ arguments: ArraySlice<String>) throws {
+  let words = Array(arguments)
+  guard words.count == 4, let pid = Int32(words[0]), let time = UInt64(words[1]) else {
+    throw Usage()
+  }
+  let target = HibernationTarget(
+    name: "victim", root: ProcessIdentity(pid: pid, startTime: time), session: pid,
+    cgroup: try openGroup(words[2]))
+  let summary = try HibernationService().wait { (h) throws(HibernationError) in
+    try h.recover(target, from: words[3])
+  }
+  tell("done \(summary.restored)")
+}
+
+/// Asks the torture program over its pipes.
+struct Torture {
+  let input: Descriptor
+  let output: Descriptor
+
+  func line() throws -> String {
+    var bytes: [UInt8] = []
+    while bytes.last != 10 {
+      let byte = try output.read(upTo: 1)
+      if byte.isEmpty { fail("the worker has closed its output") }
+      bytes += byte
+    }
+    return String(decoding: bytes.dropLast(), as: UTF8.self)
+  }
+
+  func ask(_ question: String) throws -> String {
+    try input.writeAll(question + "\n")
+    return try line()
+  }
+}
+
+func startTorture(
+  _ command: ArraySlice<String>, cgroup: WorkerCgroup?
+) throws -> (SpawnedProcess, Torture) {
+  var ends: [Int32] = [0, 0, 0, 0]
+  guard pipe(&ends) == 0, pipe(&ends[2]) == 0 else { fail("pipe") }
+  let victim = try start(command, input: ends[0], output: ends[3], cgroup: cgroup)
+  close(ends[0])
+  close(ends[3])
+  let torture = Torture(input: Descriptor(owning: ends[1]), output: Descriptor(owning: ends[2]))
+  guard try torture.line().hasPrefix("ready") else { fail("not ready") }
+  return (victim, torture)
+}
+
+func selfcheck(_ arguments: ArraySlice<String>) throws {
+  let words = Array(arguments)
+  guard words.count >= 4, let rounds = Int(words[0]), words[2] == "--" else { throw Usage() }
+  let (victim, torture) = try startTorture(words[3...], cgroup: nil)
+  defer { kill(victim.pid, SIGKILL) }
+  let sum = try torture.ask("sum")
+  let target = HibernationTarget(name: "victim", root: victim.identity, session: victim.pid)
+  let service = HibernationService()
+  let image = words[1] + "/image"
+  for round in 1...max(1, rounds) {
+    let slept = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(target, to: image)
+    }
+    if slept.moved < 1 << 20 { fail("only \(slept.moved) bytes left memory") }
+    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+    if try torture.ask("sum") != sum { fail("round \(round): the sum has changed") }
+  }
+  if try torture.ask("wake").hasPrefix("woke") == false { fail("its threads don't wake") }
+  let errors = try torture.ask("errors")
+  if errors != "errors 0 eintr 0" { fail(errors) }
+  tell("kept \(rounds) rounds as uid \(geteuid())")
+}
+
+func mortal(_ arguments: ArraySlice<String>) throws {
+  let words = Array(arguments)
+  guard words.count >= 5, let rounds = Int(words[0]), words[3] == "--" else { throw Usage() }
+  let cgroup = try openGroup(words[2])
+  let service = HibernationService()
+  var outcomes: [String: Int] = [:]
+  var before: (descriptors: Int, threads: Int)?
+  for round in 0...max(1, rounds) {
+    let how = try outlive(words[4...], round, words[1] + "/image", cgroup, service)
+    outcomes[how, default: 0] += 1
+    // The first round opens what stays open.
+    if round == 0 { before = (try count("fd"), try count("task")) }
+  }
+  guard let before else { return }
+  let files = try count("fd")
+  if files != before.descriptors { fail("\(files) descriptors, \(before.descriptors) before") }
+  let deadline = Deadline(in: .seconds(5))
+  while try count("task") > before.threads {
+    if deadline.hasPassed { fail("\(try count("task")) threads, \(before.threads) before") }
+    usleep(1000)
+  }
+  if !(try listDirectory(words[1])).isEmpty { fail("left behind: \(try listDirectory(words[1]))") }
+  tell(
+    "outlived " + outcomes.sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(separator: ", "))
+}
+
+func count(_ what: String) throws -> Int { try listDirectory("/proc/self/\(what)").count }
+
+/// One worker that is killed some time after its hibernation, or its resume, has begun.
+func outlive(
+  _ command: ArraySlice<String>, _ round: Int, _ image: String, _ cgroup: WorkerCgroup?,
+  _ service: HibernationService
+) throws -> String {
+  let (victim, torture) = try startTorture(command, cgroup: cgroup)
+  _ = try torture.ask("sum")
+  let target = HibernationTarget(
+    name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
+  let isForResume = round % 3 == 2
+  let pid = victim.pid
+  let delay = UInt32.random(in: 0..<(isForResume ? 15_000 : 40_000))
+  func killLater() {
+    _ = Thread.start(name: "killer") {
+      usleep(delay)
+      kill(pid, SIGKILL)
+    }
+  }
+  var outcome = "killed too late"
+  do {
+    if !isForResume { killLater() }
+    try cgroup?.freeze(until: Deadline(in: .seconds(5)))
+    _ = try service.wait { (h) throws(HibernationError) in try h.hibernate(target, to: image) }
+    if isForResume { killLater() }
+    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+  } catch let error as HibernationError where error.aftermath == .vanished {
+    outcome = "killed while \(error.phase.rawValue)"
+  } catch { fail("round \(round): \(error)") }
+  // Its end is reported now, with its status: nobody traces it any more.
+  let ended = try pollDescriptor(victim.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
+  if !ended { fail("round \(round): \(outcome), and its end isn't reported") }
+  var status: Int32 = 0
+  guard waitpid(pid, &status, WNOHANG) == pid, status & 0x7f == SIGKILL else {
+    fail("round \(round): \(outcome), and its status is \(status)")
+  }
+  try cgroup?.thaw(until: Deadline(in: .seconds(5)))
+  return outcome
+}
+
+alarm(120)  // whatever happens to the test, this one doesn't stay
+do {
+  let arguments = CommandLine.arguments.dropFirst()
+  switch arguments.first {
+  case "serve": try serve(arguments.dropFirst())
+  case "recover": try recover(arguments.dropFirst())
+  case "mortal": try mortal(arguments.dropFirst())
+  case "selfcheck": try selfcheck(arguments.dropFirst())
+  default: throw Usage()
+  }
+} catch { fail("\(error)") }

@@ -1,0 +1,66 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// A process that waits in one system call goes on waiting in it, and is woken as ever.
+@Suite(.serialized)
+struct BlockedTests {
+  let service = HibernationService()
+
+  enum Kind: String, CaseIterable {
+    case pipe, epoll, poll, select, accept, recvtimeo, futex, semop, sigtimedwait, nanosleep
+  }
+
+  static let all: [(Kind, Victim.Rest)] = Kind.allCases.flatMap { kind in
+    Victim.Rest.available.map { (kind, $0) }
+  }
+
+  @Test("a system call that waits isn't disturbed", arguments: all)
+  func blocked(kind: Kind, rest: Victim.Rest) throws {
+    let program = try Fixture.compile("blocked")
+    let file = Fixture.imagePath() + ".futex"
+    let argument: [String] =
+      switch kind {
+      case .futex: [file]
+      case .nanosleep: ["0.8"]
+      default: []
+      }
+    let victim = try Victim([program, kind.rawValue] + argument, rest: rest)
+    var handle = ""
+    while case let line = try victim.line(), !line.hasPrefix("ready") {
+      handle = String(line.split(separator: " ")[1])
+    }
+    try victim.waitUntilBlocked()
+    for _ in 0..<3 { try victim.cycle(service) }
+    try poke(kind, victim, program, kind == .futex ? file : handle)
+    #expect(try victim.line().hasPrefix("\(kind.rawValue) ok"))
+  }
+
+  private func poke(_ kind: Kind, _ victim: Victim, _ program: String, _ handle: String) throws {
+    switch kind {
+    case .pipe, .epoll, .poll, .select: try victim.send("")
+    case .accept: _ = try Talk(connectedTo: try #require(Int(handle)))
+    case .recvtimeo: try sendDatagram(to: try #require(Int(handle)))
+    case .sigtimedwait: kill(victim.process.pid, SIGUSR1)
+    case .nanosleep: break
+    case .futex, .semop:
+      let waker = try Victim([program, "poke", kind.rawValue, handle])
+      #expect(try waker.line().hasPrefix("\(kind.rawValue) ok"))
+    }
+  }
+
+  private func sendDatagram(to port: Int) throws {
+    let socket = Descriptor(
+      owning: try systemCall("socket") { Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0) })
+    var address = loopback(port: port)
+    _ = try withUnsafeBytes(of: &address) { bytes in
+      try systemCall("sendto") {
+        sendto(
+          socket.raw, "x", 1, 0, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
+          socklen_t(bytes.count))
+      }
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+extension Victim {
+  /// Suspends and hibernates.
+  @discardableResult
+  func sleep(_ service: HibernationService, at path: String) throws -> HibernationSummary {
+    try suspend()
+    let target = target
+    return try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(target, to: path)
+    }
+  }
+
+  func wake(_ service: HibernationService, from path: String) throws {
+    let target = target
+    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
+  }
+
+  /// There and back.
+  @discardableResult
+  func cycle(_ service: HibernationService) throws -> HibernationSummary {
+    let path = Fixture.imagePath()
+    let summary = try sleep(service, at: path)
+    try wake(service, from: path)
+    return summary
+  }
+
+  /// The error of a hibernation that is refused or fails.
+  func refusal(
+    _ service: HibernationService, at path: String = Fixture.imagePath()
+  ) throws -> HibernationError {
+    try suspend()
+    let target = target
+    let error = #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in try h.hibernate(target, to: path) }
+    }
+    return try #require(error)
+  }
+
+  /// Lets a suspended one go on.
+  func carryOn() throws { try target.wake() }
+
+  /// Frozen, or every process stopped.
+  var isSuspended: Bool {
+    get throws {
+      if let cgroup { return try cgroup.isFrozen }
+      return try target.discover().processes.allSatisfy { $0.state == .stopped }
+    }
+  }
+
+  /// Waits until it is in a system call other than the write that told that it is ready.
+  func waitUntilBlocked() throws {
+    let write = "1"
+    for _ in 0..<2000 {
+      let text = try readText("/proc/\(process.pid)/syscall")
+      let number = text.split(separator: " ").first.map(String.init) ?? "running"
+      if number != write, Int(number) != nil { return }
+      usleep(1000)
+    }
+    Issue.record("pid \(process.pid) doesn't block")
+  }
+}
+
+/// An HTTP connection that stays open.
+struct HTTPConnection {
+  private let talk: Talk
+
+  init(port: Int) throws { talk = try Talk(connectedTo: port) }
+
+  func get(_ path: String, method: String = "GET") throws -> String {
+    try talk.send("\(method) \(path) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r")
+    var length = 0
+    try #require(try talk.line().hasSuffix("200 OK"))
+    while case let line = try talk.line(), !line.isEmpty {
+      if line.lowercased().hasPrefix("content-length: ") { length = Int(line.dropFirst(16)) ?? 0 }
+    }
+    return try String(talk.bytes(length).dropLast())
+  }
+}
+
+extension Talk {
+  /// To a port of this machine.
+  convenience init(connectedTo port: Int) throws {
+    let socket = Descriptor(
+      owning: try systemCall("socket") {
+        Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+      })
+    var address = loopback(port: port)
+    _ = try withUnsafeBytes(of: &address) { bytes in
+      try systemCall("connect", on: "port \(port)") {
+        connect(
+          socket.raw, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
+          socklen_t(bytes.count))
+      }
+    }
+    self.init(input: socket, output: socket, name: "port \(port)")
+  }
+
+  /// To a Unix socket.
+  convenience init(connectedTo path: String) throws {
+    let socket = Descriptor(
+      owning: try systemCall("socket") {
+        Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+      })
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    _ = try withUnsafeBytes(of: &address) { bytes in
+      try systemCall("connect", on: path) {
+        connect(
+          socket.raw, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
+          socklen_t(bytes.count))
+      }
+    }
+    self.init(input: socket, output: socket, name: path)
+  }
+}
+
+func loopback(port: Int) -> sockaddr_in {
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = in_port_t(UInt16(port)).bigEndian
+  address.sin_addr.s_addr = in_addr_t(0x7f00_0001).bigEndian
+  return address
+}
+
+/// Programs that a machine may have or not.
+enum Program {
+  /// Distributions' own first: version managers put shell scripts in front.
+  static let path: String = {
+    let tools = Fixture.directory.split(separator: "/").dropLast(2).reduce("") { $0 + "/" + $1 }
+    let rest = getenv("PATH").map { String(cString: $0) } ?? ""
+    return "/usr/bin:/bin:\(tools)/.build/tools:\(rest)"
+  }()
+
+  static func find(_ name: String) -> String? { resolveExecutable(name, path: path) }
+}

@@ -1,0 +1,123 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Full disks, damaged images, and workers that die on us.
+@Suite(.serialized)
+struct DamageTests {
+  let service = HibernationService()
+
+  private func torture(_ rest: Victim.Rest) throws -> (Victim, String) {
+    let victim = try Victim([try Fixture.compile("torture"), "8", "14", "5"], rest: rest)
+    try #require(try victim.line().hasPrefix("ready"))
+    return (victim, try victim.ask("sum"))
+  }
+
+  @Test(
+    "a full disk leaves the worker suspended and nothing behind, and another directory works",
+    .enabled(if: geteuid() == 0, "mounting a small file system takes root"),
+    arguments: Victim.Rest.available)
+  func fullDisk(rest: Victim.Rest) throws {
+    let disk = Fixture.imagePath()
+    _ = try systemCall("mkdir", on: disk) { mkdir(disk, 0o700) }
+    try #require(
+      try Fixture.run(["mount", "-t", "tmpfs", "-o", "size=2m", "dormouse-test", disk]) == 0)
+    defer { _ = try? Fixture.run(["umount", disk]) }
+    let (victim, sum) = try torture(rest)
+    let before = try victim.anonymousMemory()
+    let error = try victim.refusal(service, at: disk + "/image")
+    #expect(error.description.contains("No space left on device"))
+    #expect(error.aftermath == .intact)
+    #expect(try victim.isSuspended)
+    #expect(try victim.anonymousMemory() >= before)
+    #expect(try listDirectory(disk).isEmpty)
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test("a directory that isn't there leaves the worker as it was")
+  func noDirectory() throws {
+    let (victim, sum) = try torture(.traced)
+    let error = try victim.refusal(service, at: Fixture.scratch + "/none/image")
+    #expect(error.description.contains("No such file or directory"))
+    #expect(error.aftermath == .intact)
+    try victim.carryOn()
+    #expect(try victim.ask("sum") == sum)
+  }
+
+  @Test(
+    "nobody is resumed from a damaged image, and the whole one still works",
+    arguments: Victim.Rest.available)
+  func damagedImage(rest: Victim.Rest) throws {
+    let (victim, sum) = try torture(rest)
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    let image = try readFile(path)
+    let state = try ProcessStat.read(victim.process.pid).cpuTicks
+    var random = SplitMix(seed: 7)
+    for attempt in 0..<12 {
+      var bytes = image
+      if attempt % 2 == 0 {
+        bytes.removeLast(Int.random(in: 1...bytes.count, using: &random))
+      } else {
+        bytes[Int.random(in: 64..<bytes.count, using: &random)] ^= 0x55
+      }
+      let damaged = Fixture.imagePath()
+      try FormatTests.write(bytes, to: damaged)
+      let target = victim.target
+      let error = #expect(throws: HibernationError.self) {
+        try service.wait { (h) throws(HibernationError) in try h.resume(target, from: damaged) }
+      }
+      #expect(error?.aftermath == .unprovable)
+      #expect(throws: ImageError.self) { try ImageReader(path: damaged).verify() }
+      unlink(damaged)
+    }
+    #expect(try ProcessStat.read(victim.process.pid).cpuTicks == state)
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test(
+    "a worker killed at any moment is reported as gone, and leaves nothing in the daemon",
+    arguments: Victim.Rest.available)
+  func mortal(rest: Victim.Rest) throws {
+    let directory = Fixture.imagePath()
+    _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
+    let group = try Victim.makeGroup(for: rest)
+    let told = try Probe.run([
+      "mortal", "40", directory, group?.path ?? "-", "--", try Fixture.compile("torture"), "2",
+      "14", "3",
+    ])
+    try group?.remove(until: Deadline(in: .seconds(5)))
+    #expect(told.hasPrefix("outlived"), "\(told)")
+  }
+
+  @Test("a worker that dies in its sleep is gone, and so is its image")
+  func diesAsleep() throws {
+    for rest in Victim.Rest.available {
+      let (victim, _) = try torture(rest)
+      let path = Fixture.imagePath()
+      try victim.sleep(service, at: path)
+      kill(victim.process.pid, SIGKILL)
+      if rest == .traced {
+        // As the event loop does on SIGCHLD.
+        service.buryTheDead()
+      }
+      let ended = try pollDescriptor(
+        victim.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
+      #expect(ended)
+      let target = victim.target
+      let error = #expect(throws: HibernationError.self) {
+        try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
+      }
+      #expect(error?.aftermath == .vanished)
+      #expect(access(path, F_OK) != 0)
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// The image format by itself (docs/image-format.md).
+@Suite(.serialized)
+struct FormatTests {
+  @Test("what was written is read again")
+  func roundTrip() throws {
+    let path = try Self.image(chunks: 3)
+    let image = try ImageReader(path: path)
+    #expect(image.progress == .committed)
+    #expect(image.processes.map(\.pid) == [17, 18])
+    #expect(image.processes[0].threads.map(\.registers) == [[1, 2, UInt64.max]])
+    #expect(image.processes[1].scratchAddress == 0x7000)
+    #expect(image.chunks.map(\.process) == [0, 1, 0])
+    #expect(image.dataLength == 3 * 2 * pageSize)
+    var contents: [[UInt8]] = []
+    try image.forEachChunk { _, pages in contents.append(Array(pages)) }
+    #expect(contents == (0..<3).map { Self.pages(seed: UInt64($0)) })
+  }
+
+  @Test("nothing but the owner can read an image, and there is no unfinished one")
+  func permissions() throws {
+    let path = try Self.image(chunks: 1)
+    var status = stat()
+    #expect(stat(path, &status) == 0)
+    #expect(status.st_mode & 0o777 == 0o600)
+    #expect(access(path + ".partial", F_OK) != 0)
+  }
+
+  @Test("a writer that gives up leaves no file")
+  func givesUp() throws {
+    let path = Fixture.imagePath()
+    _ = try ImageWriter(path: path)
+    #expect(access(path + ".partial", F_OK) != 0)
+    #expect(access(path, F_OK) != 0)
+  }
+
+  @Test("coming to rest is noted in place")
+  func progress() throws {
+    let path = Fixture.imagePath()
+    let writer = try ImageWriter(path: path)
+    _ = try writer.commit(processes: [])
+    try writer.markAtRest()
+    #expect(try ImageReader(path: path).progress == .atRest)
+  }
+
+  @Test("a section that may be skipped is, any other isn't", arguments: [true, false])
+  func unknownSection(mayBeSkipped: Bool) throws {
+    var file = try readFile(try Self.image(chunks: 1))
+    let header = Header(file)
+    var section = ByteWriter()
+    section.append(UInt32(99))
+    section.append(UInt32(mayBeSkipped ? 1 : 0))
+    section.append(UInt64(3))
+    section.append([1, 2, 3])
+    let index = Array(file[header.indexOffset...]) + section.bytes
+    file = Array(file[..<header.indexOffset]) + index
+    Header.seal(&file, index: index, indexOffset: header.indexOffset)
+    let path = Fixture.imagePath()
+    try Self.write(file, to: path)
+    if mayBeSkipped {
+      #expect(try ImageReader(path: path).chunks.count == 1)
+    } else {
+      let error = #expect(throws: ImageError.self) { try ImageReader(path: path) }
+      #expect(error?.description.contains("damaged") == true)
+    }
+  }
+
+  @Test("a later version is named, not guessed at")
+  func unknownVersion() throws {
+    var file = try readFile(try Self.image(chunks: 1))
+    file[8] = 2
+    let path = Fixture.imagePath()
+    try Self.write(file, to: path)
+    let error = #expect(throws: ImageError.self) { try ImageReader(path: path) }
+    #expect(error?.description.hasSuffix("has format version 2, this Dormouse reads 1") == true)
+  }
+
+  @Test("every truncation is noticed")
+  func truncated() throws {
+    let file = try readFile(try Self.image(chunks: 2))
+    let path = Fixture.imagePath()
+    for length in stride(from: 0, to: file.count, by: 61) {
+      try Self.write(Array(file[..<length]), to: path)
+      #expect(throws: ImageError.self, "\(length) bytes") { try ImageReader(path: path).verify() }
+    }
+  }
+
+  @Test("no flipped bit gives other pages, threads or ranges")
+  func flippedBits() throws {
+    let file = try readFile(try Self.image(chunks: 2))
+    let path = Fixture.imagePath()
+    try Self.write(file, to: path)
+    let right = try Self.describe(path)
+    var random = SplitMix(seed: 2026)
+    // Every bit of the header, and some of the rest.
+    let positions =
+      Array(0..<(64 * 8))
+      + (0..<300).map { _ in
+        Int.random(in: (64 * 8)..<(file.count * 8), using: &random)
+      }
+    var noticed = 0
+    for position in positions {
+      var damaged = file
+      damaged[position / 8] ^= 1 << UInt8(position % 8)
+      try Self.write(damaged, to: path)
+      do {
+        // zstd's frames have a few bits without a meaning; flipping those changes nothing.
+        #expect(try Self.describe(path) == right, "bit \(position)")
+      } catch is ImageError { noticed += 1 }
+    }
+    #expect(noticed >= positions.count - 8)
+  }
+
+  // MARK: helpers
+
+  /// What a resume would use of it.
+  private static func describe(_ path: String) throws -> [String] {
+    let image = try ImageReader(path: path)
+    var text = ["\(image.progress) \(image.processes)"]
+    try image.forEachChunk { chunk, pages in
+      text.append("\(chunk.process) \(chunk.ranges) \(Checksum.crc32c(pages))")
+    }
+    return text
+  }
+
+  static func pages(seed: UInt64) -> [UInt8] {
+    var random = SplitMix(seed: seed)
+    return (0..<Int(2 * pageSize)).map {
+      $0 % 64 < 8 ? UInt8(truncatingIfNeeded: random.next()) : 7
+    }
+  }
+
+  static func image(chunks: Int) throws -> String {
+    let path = Fixture.imagePath()
+    let writer = try ImageWriter(path: path)
+    let compressor = try ChunkCompressor(level: 1)
+    let room = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 16)
+    defer { room.deallocate() }
+    for number in 0..<chunks {
+      let pages = pages(seed: UInt64(number))
+      let size = try pages.withUnsafeBytes { try compressor.compress($0, into: room) }
+      let start = 0x10000 * UInt64(number + 1)
+      try writer.append(
+        UnsafeRawBufferPointer(rebasing: room[..<size]),
+        ImageChunk(
+          process: UInt32(number % 2), writable: true, offset: 0, storedLength: 0,
+          ranges: [
+            clinux_range(address: start, length: pageSize),
+            clinux_range(address: start + 4 * pageSize, length: pageSize),
+          ]))
+    }
+    let thread = ImageProcess.TracedThreadState(
+      tid: 17, isWaiting: true, signalMask: 5, registers: [1, 2, UInt64.max])
+    _ = try writer.commit(processes: [
+      ImageProcess(pid: 17, startTime: 170, scratchAddress: 0x6000, threads: [thread]),
+      ImageProcess(pid: 18, startTime: 180, scratchAddress: 0x7000, threads: []),
+    ])
+    return path
+  }
+
+  static func write(_ bytes: [UInt8], to path: String) throws {
+    let file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+    try bytes.withUnsafeBytes { try file.writeAll($0) }
+  }
+
+  /// The header's fields as docs/image-format.md has them, independently of the reader.
+  private struct Header {
+    let indexOffset: Int
+
+    init(_ file: [UInt8]) {
+      indexOffset = Int(file[24..<32].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+    }
+
+    static func seal(_ file: inout [UInt8], index: [UInt8], indexOffset: Int) {
+      put(UInt64(Checksum.crc32c(index)), 4, at: 12, in: &file)
+      put(UInt64(file.count), 8, at: 16, in: &file)
+      put(UInt64(index.count), 8, at: 32, in: &file)
+      put(UInt64(Checksum.crc32c(file[..<56])), 4, at: 56, in: &file)
+    }
+
+    private static func put(_ value: UInt64, _ bytes: Int, at offset: Int, in file: inout [UInt8]) {
+      for byte in 0..<bytes {
+        file[offset + byte] = UInt8(truncatingIfNeeded: value >> (8 * UInt64(byte)))
+      }
+    }
+  }
+}

@@ -1,0 +1,125 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// A worker whose daemon (Tests/HibernateProbe) may die.
+final class Probe {
+  let daemon: SpawnedProcess
+  let victim: ProcessIdentity
+  let cgroup: WorkerCgroup?
+  let image = Fixture.imagePath()
+  let talk: Talk
+  private let reports: Talk
+  private let orders: Descriptor
+
+  /// Next to the test bundle.
+  static let executable: String = {
+    var buffer = [CChar](repeating: 0, count: 4096)
+    let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
+    let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let directory = own.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }
+    return directory + "/HibernateProbe"
+  }()
+
+  init(_ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil) throws {
+    // Its worker becomes ours when it dies, so that we can tell when it has ended.
+    _ = clinux_become_subreaper()
+    let toVictim = try makePipe()
+    let fromVictim = try makePipe()
+    let fromDaemon = try makePipe()
+    let fifo = Fixture.imagePath() + ".fifo"
+    _ = try systemCall("mkfifo", on: fifo) { mkfifo(fifo, 0o600) }
+    cgroup = try Victim.makeGroup(for: rest)
+    daemon = try spawn(
+      SpawnRequest(
+        path: Self.executable,
+        arguments: ["HibernateProbe", "serve", fifo, cgroup?.path ?? "-", image, "--"] + command,
+        environment: Self.environment(fault), directory: "/tmp", input: toVictim.read.raw,
+        output: fromVictim.write.raw, error: fromDaemon.write.raw))
+    talk = Talk(input: toVictim.write, output: fromVictim.read, name: "the victim")
+    reports = Talk(input: nil, output: fromDaemon.read, name: "the probe")
+    let words = try reports.line().split(separator: " ")
+    victim = ProcessIdentity(
+      pid: try #require(Int32(words[1])), startTime: try #require(UInt64(words[2])))
+    orders = try Descriptor.open(fifo, O_WRONLY)
+    unlink(fifo)
+  }
+
+  static func environment(_ fault: FaultPoint?) -> [String: String] {
+    var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
+    if let fault { environment["DORMOUSE_FAULT"] = fault.rawValue }
+    return environment
+  }
+
+  deinit {
+    kill(daemon.pid, SIGKILL)
+    reap(daemon.pid)
+    kill(-victim.pid, SIGKILL)
+    kill(victim.pid, SIGKILL)
+    try? cgroup?.kill()
+    reap(victim.pid)
+    try? cgroup?.remove(until: Deadline(in: .seconds(5)))
+    unlink(image)
+  }
+
+  var target: HibernationTarget {
+    HibernationTarget(
+      name: "victim", root: victim, session: victim.pid, cgroup: cgroup)
+  }
+
+  func order(_ what: String) throws { try orders.writeAll(what + "\n") }
+
+  func perform(_ what: String) throws {
+    try order(what)
+    let answer = try reports.line()
+    try #require(answer.hasPrefix("done"), "\(what): \(answer)")
+  }
+
+  /// Waits for the daemon to be gone, by its own hand or ours.
+  func daemonDies(by signal: Int32? = nil) throws {
+    if let signal { kill(daemon.pid, signal) }
+    let gone = try pollDescriptor(daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
+    try #require(gone, "the probe hasn't died")
+  }
+
+  /// Runs one to its end; what it has told.
+  static func run(
+    _ arguments: [String], prefix: [String] = [], executable: String = Probe.executable
+  ) throws -> String {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let told = try makePipe()
+    let command = prefix + [executable] + arguments
+    let run = try spawn(
+      SpawnRequest(
+        path: try #require(Program.find(command[0])), arguments: command,
+        environment: environment(nil), directory: "/tmp", input: null.raw, output: null.raw,
+        error: told.write.raw))
+    defer {
+      kill(run.pid, SIGKILL)
+      reap(run.pid)
+    }
+    let ended = try pollDescriptor(run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(100)))
+    try #require(ended, "the probe doesn't end")
+    return try String(decoding: told.read.read(upTo: 65536), as: UTF8.self)
+  }
+
+  /// A second daemon recovers, and dies at a place of its own.
+  func recoverAndDie(at fault: FaultPoint) throws {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let second = try spawn(
+      SpawnRequest(
+        path: Self.executable,
+        arguments: [
+          "HibernateProbe", "recover", "\(victim.pid)", "\(victim.startTime)",
+          cgroup?.path ?? "-", image,
+        ],
+        environment: Self.environment(fault), directory: "/tmp", input: null.raw,
+        output: null.raw, error: 2))
+    var status: Int32 = 0
+    waitpid(second.pid, &status, 0)
+    #expect(status & 0x7f == SIGKILL, "the second daemon hasn't died at \(fault)")
+  }
+}

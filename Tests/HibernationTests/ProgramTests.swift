@@ -1,0 +1,137 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Programs that people run, unmodified, with clients that stay connected.
+@Suite(.serialized)
+struct ProgramTests {
+  let service = HibernationService()
+
+  static func hasPython() -> Bool { Program.find("python3") != nil }
+  static func hasNode() -> Bool { Program.find("node") != nil }
+  static func hasRedis() -> Bool { Program.find("redis-server") != nil }
+
+  @Test(
+    "a python server answers on the same connection, and keeps 256 KiB at most while it sleeps",
+    .enabled(if: hasPython(), "python3 is not installed"), arguments: Victim.Rest.available)
+  func python(rest: Victim.Rest) throws {
+    let victim = try Victim(
+      ["python3", Fixture.path("http_state.py"), "--megabytes", "10"], rest: rest)
+    try checkServer(victim, atLeast: 12 << 20, keeps: 256 << 10)
+  }
+
+  @Test(
+    "a node server answers on the same connection",
+    .enabled(if: hasNode(), "node is not installed"), arguments: Victim.Rest.available)
+  func node(rest: Victim.Rest) throws {
+    let victim = try Victim(["node", Fixture.path("http_state.js")], rest: rest)
+    try checkServer(victim, atLeast: 8 << 20, keeps: 1 << 20)
+  }
+
+  private func checkServer(_ victim: Victim, atLeast: UInt64, keeps: UInt64) throws {
+    let port = try #require(Int(try victim.line().split(separator: " ")[1]))
+    let connection = try HTTPConnection(port: port)
+    #expect(try connection.get("/count") == "1")
+    #expect(try connection.get("/put?acorn=buried", method: "POST") == "kept")
+    let digest = try connection.get("/digest")
+    for round in 2...3 {
+      let path = Fixture.imagePath()
+      #expect(try victim.anonymousMemory() > atLeast)
+      try victim.sleep(service, at: path)
+      #expect(try victim.anonymousMemory() <= keeps)
+      let late = try HTTPConnection(port: port)  // the kernel accepts it for the sleeper
+      try victim.wake(service, from: path)
+      #expect(try connection.get("/count") == "\(round)")
+      #expect(try late.get("/get?acorn") == "buried")
+      #expect(try connection.get("/digest") == digest)
+    }
+  }
+
+  @Test(
+    "redis keeps its keys, and its clients their place",
+    .enabled(if: hasRedis(), "redis-server is not installed"), arguments: Victim.Rest.available)
+  func redis(rest: Victim.Rest) throws {
+    let socket = Fixture.imagePath() + ".sock"
+    let victim = try Victim(
+      [
+        "redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no",
+        "--enable-debug-command", "yes",
+      ], rest: rest)
+    while try !victim.line().contains("eady to accept") {}
+    let reader = try Talk(connectedTo: socket)
+    #expect(try reader.ask("DEBUG POPULATE 20000\r") == "+OK")
+    let writer = try Talk(connectedTo: socket)
+    #expect(try writer.ask("SELECT 3\r") == "+OK")
+    #expect(try writer.ask("SET nuts 41\r") == "+OK")
+    #expect(try writer.ask("MULTI\r") == "+OK")
+    #expect(try writer.ask("INCR nuts\r") == "+QUEUED")
+    let digest = try reader.ask("DEBUG DIGEST\r")
+    for _ in 0..<3 {
+      let path = Fixture.imagePath()
+      let slept = try victim.sleep(service, at: path)
+      #expect(slept.moved > 2 << 20)
+      #expect(try victim.anonymousMemory() <= 512 << 10)
+      try victim.wake(service, from: path)
+      #expect(try reader.ask("DEBUG DIGEST\r") == digest)
+    }
+    #expect(try writer.ask("EXEC\r") == "*1")
+    #expect(try writer.line() == ":42")
+    #expect(try reader.ask("DBSIZE\r") == ":20000")
+  }
+
+  @Test(
+    "a shell, its python and that one's children sleep as one",
+    .enabled(if: hasPython(), "python3 is not installed"), arguments: Victim.Rest.available)
+  func tree(rest: Victim.Rest) throws {
+    let victim = try Victim(["sh", Fixture.path("tree.sh"), "4", "2"], rest: rest)
+    #expect(try victim.line().hasPrefix("ready"))
+    let digest = try victim.ask("digest")
+    let pids = try victim.ask("pids")
+    for _ in 0..<2 {
+      let path = Fixture.imagePath()
+      #expect(try victim.sleep(service, at: path).processes == 4)
+      #expect(try victim.anonymousMemory() <= 1 << 20)
+      try victim.wake(service, from: path)
+      #expect(try victim.ask("digest") == digest)
+    }
+    #expect(try victim.ask("pids") == pids)
+    #expect(try victim.ask("touch") == "touched")
+    #expect(try victim.ask("digest") != digest)
+  }
+
+  @Test(
+    "one process of a tree dies in its sleep, and the others wake",
+    arguments: Victim.Rest.available)
+  func childDies(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("forktree"), "4", "3", "5"], rest: rest)
+    #expect(try victim.line().hasPrefix("ready"))
+    let pids = try victim.ask("pids")
+    let child = try #require(pids.split(separator: " ").last.flatMap { Int32($0) })
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    kill(child, SIGKILL)
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("sum").hasPrefix("error child \(child)"))
+    #expect(try victim.ask("pids") == pids)
+  }
+
+  @Test("pages that a fork shares stay shared", arguments: Victim.Rest.available)
+  func forkShared(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("forktree"), "16", "3", "5"], rest: rest)
+    #expect(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    func proportional() throws -> Int64 {
+      try Footprint.measure(victim.target.discover().pids).proportional
+    }
+    let before = try proportional()
+    for _ in 0..<3 {
+      let summary = try victim.cycle(service)
+      #expect(summary.processes == 4)
+      #expect(try victim.ask("sum") == sum)
+    }
+    let after = try proportional()
+    #expect(after <= before + 512 << 10, "\(before) bytes have become \(after)")
+  }
+}

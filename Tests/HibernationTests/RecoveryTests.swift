@@ -1,0 +1,155 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// `kill -9` of the daemon at every step; a new one brings the worker back, byte for byte.
+@Suite(.serialized)
+struct RecoveryTests {
+  let service = HibernationService()
+
+  static func points(of rest: Victim.Rest) -> [FaultPoint] {
+    FaultPoint.allCases.filter { point in
+      switch point {
+      case .recoverySeized, .registersBack: false
+      case .frozen, .detached: rest == .frozen
+      default: true
+      }
+    }
+  }
+
+  static let everyDeath: [(FaultPoint, Victim.Rest)] = Victim.Rest.available.flatMap { rest in
+    points(of: rest).map { ($0, rest) }
+  }
+
+  @Test("a daemon killed at any step loses nothing", arguments: everyDeath)
+  func everyFaultPoint(fault: FaultPoint, rest: Victim.Rest) throws {
+    let probe = try Probe(Self.command(), rest: rest, fault: fault)
+    let sum = try Self.sum(probe)
+    if Self.isOfResume(fault) {
+      try probe.perform("hibernate")
+      try probe.order("resume")
+    } else {
+      try probe.order("hibernate")
+    }
+    try probe.daemonDies()
+    try recoverAndCheck(probe, sum)
+  }
+
+  @Test(
+    "a daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
+  func randomMoments(rest: Victim.Rest) throws {
+    for seed in 0..<UInt64(10) {
+      var random = SplitMix(seed: seed)
+      let probe = try Probe(Self.command(), rest: rest)
+      let sum = try Self.sum(probe)
+      if seed % 4 == 3 {
+        try probe.perform("hibernate")
+        try probe.order("resume")
+      } else {
+        try probe.order("hibernate")
+      }
+      usleep(UInt32.random(in: 0..<60_000, using: &random))
+      try probe.daemonDies(by: SIGKILL)
+      try recoverAndCheck(probe, sum, "seed \(seed)")
+    }
+  }
+
+  static let secondDeaths: [(FaultPoint, FaultPoint)] = [
+    (.scratchMapped, .recoverySeized), (.evicting, .recoverySeized), (.evicted, .registersBack),
+    (.evicted, .writingBack), (.evicting, .writtenBack), (.restored, .unlinked),
+  ]
+
+  @Test("a second daemon killed while it recovers loses nothing either", arguments: secondDeaths)
+  func secondDeath(first: FaultPoint, second: FaultPoint) throws {
+    for rest in Victim.Rest.available {
+      let probe = try Probe(Self.command(), rest: rest, fault: first)
+      let sum = try Self.sum(probe)
+      try probe.order("hibernate")
+      try probe.daemonDies()
+      try probe.recoverAndDie(at: second)
+      try recoverAndCheck(probe, sum)
+    }
+  }
+
+  @Test("a worker that somebody has let run without its memory isn't resumed")
+  func foreignContinue() throws {
+    let probe = try Probe(Self.command(), rest: .traced, fault: .restored)
+    _ = try Self.sum(probe)
+    try probe.order("hibernate")
+    try probe.daemonDies()
+    kill(probe.victim.pid, SIGCONT)
+    usleep(20_000)
+    let target = probe.target
+    let image = probe.image
+    let error = #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    }
+    let aftermath = try #require(error?.aftermath)
+    #expect(aftermath == .unprovable || aftermath == .vanished)
+  }
+
+  @Test("an image of an earlier worker isn't put into this one")
+  func staleImage() throws {
+    let probe = try Probe(Self.command(), rest: .traced, fault: .restored)
+    let sum = try Self.sum(probe)
+    try probe.order("hibernate")
+    try probe.daemonDies()
+    let other = try Victim([try Fixture.compile("torture"), "1", "0", "9"])
+    _ = try other.line()
+    let otherSum = try other.ask("sum")
+    let copy = Fixture.imagePath()
+    link(probe.image, copy)
+    let target = other.target
+    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: copy) }
+    #expect(access(copy, F_OK) != 0)
+    #expect(try other.ask("sum") == otherSum)
+    try recoverAndCheck(probe, sum)
+  }
+
+  // MARK: helpers
+
+  private static func isOfResume(_ fault: FaultPoint) -> Bool {
+    [.writingBack, .writtenBack, .unlinked].contains(fault)
+  }
+
+  private static func command() throws -> [String] {
+    [try Fixture.compile("torture"), "4", "14", "3"]
+  }
+
+  private static func sum(_ probe: Probe) throws -> String {
+    try #require(try probe.talk.line().hasPrefix("ready"))
+    return try probe.talk.ask("sum")
+  }
+
+  private func recoverAndCheck(_ probe: Probe, _ sum: String, _ note: Comment? = nil) throws {
+    let target = probe.target
+    let image = probe.image
+    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    try #require(try probe.talk.ask("sum") == sum, note)
+    #expect(try probe.talk.ask("wake").hasPrefix("woke"), note)
+    #expect(try probe.talk.ask("errors") == "errors 0 eintr 0", note)
+    #expect(access(image, F_OK) != 0, note)
+    #expect(access(image + ".partial", F_OK) != 0, note)
+    let leftover = try MemoryMapping.all(of: probe.victim.pid).filter {
+      $0.executable && !$0.writable && !$0.hasFile && $0.name.isEmpty
+    }
+    #expect(leftover.isEmpty, note)
+  }
+}
+
+/// A small generator for reproducible tests (Steele, Lea and Flood 2014).
+struct SplitMix: RandomNumberGenerator {
+  private var state: UInt64
+
+  init(seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var x = state
+    x = (x ^ (x >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    x = (x ^ (x >> 27)) &* 0x94d0_49bb_1331_11eb
+    return x ^ (x >> 31)
+  }
+}

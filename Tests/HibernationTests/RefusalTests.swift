@@ -1,0 +1,111 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Who can't be hibernated is told so, stays suspended, and runs on as if nothing had been tried.
+@Suite(.serialized)
+struct RefusalTests {
+  let service = HibernationService()
+
+  @Test("a process that never waits is refused as busy", arguments: Victim.Rest.available)
+  func busy(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("busy")], rest: rest)
+    _ = try victim.line()
+    usleep(20_000)  // past its last system call
+    let error = try victim.refusal(service)
+    #expect(error.description.hasPrefix("it is busy"))
+    #expect(error.aftermath == .intact)
+    #expect(try victim.isSuspended)
+    try victim.carryOn()
+    let before = try ProcessStat.read(victim.process.pid).cpuTicks
+    usleep(200_000)
+    #expect(try ProcessStat.read(victim.process.pid).cpuTicks > before)
+  }
+
+  @Test("locked memory is refused", arguments: Victim.Rest.available)
+  func locked(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("mlocked")], rest: rest)
+    _ = try victim.line()
+    let sum = try victim.ask("sum")
+    let error = try victim.refusal(service)
+    #expect(error.description.contains("locked memory"))
+    #expect(error.aftermath == .ineligible)
+    #expect(try victim.isSuspended)
+    try victim.carryOn()
+    #expect(try victim.ask("sum") == sum)
+  }
+
+  @Test("a seccomp filter is suspended meanwhile, or the process refused")
+  func seccomp() throws {
+    let victim = try Victim([try Fixture.compile("seccomped")])
+    _ = try victim.line()
+    do {
+      for _ in 0..<3 {
+        try victim.cycle(service)
+        #expect(try victim.ask("hello") == "hello")
+      }
+    } catch let error as HibernationError {
+      #expect(error.description.contains("seccomp filter"))
+      #expect(error.aftermath == .ineligible)
+      try victim.carryOn()
+      #expect(try victim.ask("hello") == "hello")
+    }
+  }
+
+  @Test("a process that somebody traces is refused until it isn't any more")
+  func traced() throws {
+    let victim = try Victim([try Fixture.compile("torture"), "1", "0", "1"])
+    _ = try victim.line()
+    let sum = try victim.ask("sum")
+    try victim.suspend()
+    let pid = victim.process.pid
+    let debugger = WorkQueue(name: "debugger")
+    let release = EventFlag()
+    let attached = EventFlag()
+    debugger.submit {
+      let session = try? TraceSession.seize(pid: pid)
+      attached.set()
+      release.wait()
+      session?.detach()
+    }
+    attached.wait()
+    let error = try victim.refusal(service)
+    release.set()
+    debugger.perform {}
+    #expect(error.description.contains("is traced by process"))
+    #expect(error.aftermath == .intact)
+    try victim.cycle(service)
+    #expect(try victim.ask("sum") == sum)
+  }
+
+  @Test("a foreign SIGCONT doesn't wake a hibernated process", arguments: Victim.Rest.available)
+  func foreignContinue(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("sigcont")], rest: rest)
+    _ = try victim.line()
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    let asleep = try victim.anonymousMemory()
+    kill(victim.process.pid, SIGCONT)
+    kill(victim.process.pid, SIGUSR1)
+    usleep(20_000)
+    #expect(try victim.anonymousMemory() == asleep)
+    try victim.wake(service, from: path)
+    let line = try victim.line()
+    #expect(line.hasPrefix("sigcont ") && line != "sigcont 0")
+  }
+}
+
+/// Set once, from one thread; waited for on another.
+final class EventFlag: Sendable {
+  private let pipe: (read: Descriptor, write: Descriptor)
+
+  init() {
+    guard let ends = try? makePipe() else { preconditionFailure("no pipe") }
+    pipe = ends
+  }
+
+  func set() { try? pipe.write.writeAll("x") }
+  func wait() { _ = try? pipe.read.read(upTo: 1) }
+}

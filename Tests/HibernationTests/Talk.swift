@@ -1,0 +1,65 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+/// A program's stdin and stdout, line by line.
+final class Talk {
+  private let input: Descriptor?
+  private let output: Descriptor
+  private let name: String
+  private var buffered: [UInt8] = []
+
+  init(input: Descriptor?, output: Descriptor, name: String) {
+    self.input = input
+    self.output = output
+    self.name = name
+  }
+
+  func send(_ line: String) throws { try input?.writeAll(line + "\n") }
+
+  /// One line, without its end; fails the test after 20 s.
+  func line() throws -> String {
+    let deadline = Deadline(in: .seconds(20))
+    while true {
+      if let end = buffered.firstIndex(of: 10) {
+        let line = String(decoding: buffered[..<end], as: UTF8.self)
+        buffered.removeFirst(end + 1)
+        return line.hasSuffix("\r") ? String(line.dropLast()) : line
+      }
+      try #require(
+        try pollDescriptor(output.raw, for: POLLIN, until: deadline), "no line from \(name) in 20 s"
+      )
+      let part = try output.read(upTo: 65536)
+      try #require(!part.isEmpty, "\(name) has closed its output")
+      buffered += part
+    }
+  }
+
+  /// Exactly that many bytes.
+  func bytes(_ count: Int) throws -> String {
+    let deadline = Deadline(in: .seconds(20))
+    while buffered.count < count {
+      try #require(
+        try pollDescriptor(output.raw, for: POLLIN, until: deadline), "no data from \(name) in 20 s"
+      )
+      let part = try output.read(upTo: 65536)
+      try #require(!part.isEmpty, "\(name) has closed its output")
+      buffered += part
+    }
+    defer { buffered.removeFirst(count) }
+    return String(decoding: buffered[..<count], as: UTF8.self)
+  }
+
+  func ask(_ line: String) throws -> String {
+    try send(line)
+    return try self.line()
+  }
+}
+
+func makePipe() throws -> (read: Descriptor, write: Descriptor) {
+  var ends: [Int32] = [0, 0]
+  _ = try systemCall("pipe") { pipe(&ends) }
+  for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+  return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+}
