@@ -79,10 +79,14 @@ extension Daemon {
     guard let target = runtime.target() else { return }
     let path = state.image(of: record.name)
     runtime.isBusy = true
+    adopting[id] = []
     let started = EventLoop.now
     hibernation.recover(target, from: path) { [mailbox] result in
       mailbox.post { daemon in
-        daemon.isDone(runtime: id) { daemon.recovered(id, result, started: started) }
+        daemon.isDone(runtime: id) {
+          daemon.recovered(id, result, started: started)
+          for request in daemon.adopting.removeValue(forKey: id) ?? [] { request() }
+        }
       }
     }
   }

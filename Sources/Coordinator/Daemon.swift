@@ -52,6 +52,9 @@ public final class Daemon {
   /// Requests under way, by the engine's number for them.
   var requests: [Request.ID: (Answer) -> Void] = [:]
   var requestCount: Request.ID = 0
+  /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
+  /// until then the engine takes them for terminated, and would start them a second time.
+  var adopting: [WorkerID: [() -> Void]] = [:]
   private var events: [Event] = []
   private var isHandling = false
   var stalls = StallMeter()
@@ -161,6 +164,10 @@ public final class Daemon {
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, then answer: @escaping (Answer) -> Void
   ) {
+    if adopting[worker] != nil {
+      adopting[worker]?.append { [unowned self] in request(verb, worker, then: answer) }
+      return
+    }
     requestCount += 1
     requests[requestCount] = answer
     feed(.request(Request(id: requestCount, verb: verb, worker: worker)))
@@ -200,15 +207,16 @@ public final class Daemon {
   /// Stops every worker, and ends when the last is gone.
   func end() {
     isEnding = true
-    for id in workers.keys.sorted() where engine.state(of: id)?.isAlive == true {
-      request(.stop, id) { _ in }
-    }
+    for id in workers.keys.sorted() where isAlive(id) { request(.stop, id) { _ in } }
     endWhenAllIsQuiet()
   }
 
+  func isAlive(_ id: WorkerID) -> Bool {
+    adopting[id] != nil || engine.state(of: id)?.isAlive == true
+  }
+
   private func endWhenAllIsQuiet() {
-    let alive = workers.keys.contains { engine.state(of: $0)?.isAlive == true }
-    if !alive, !hasEnded {
+    if !workers.keys.contains(where: isAlive), !hasEnded {
       server?.announceEnd()
       hasEnded = true
       // The loop looks at `hasEnded` after its turn; this makes it turn.

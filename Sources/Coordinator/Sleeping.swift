@@ -111,8 +111,11 @@ extension Daemon {
       feed(.resumed(id, EventLoop.now - started))
     case .failure(let error):
       log(.error, "\(id): not resumed: \(error)")
-      let intact = error.aftermath == .intact || error.aftermath == .ineligible
+      // Its end is no fault of its memory, and will be told as what it is.
+      let hasEnded = error.aftermath == .vanished
+      let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       feed(.resumeFailed(id, error.description, intact: intact))
+      if hasEnded { kill(id) }
     }
   }
 

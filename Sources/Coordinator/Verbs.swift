@@ -46,7 +46,7 @@ extension Daemon {
     }
     let id = WorkerID(name)
     if let known = workers[id] {
-      if engine.state(of: id)?.isAlive == true {
+      if isAlive(id) {
         return refuse(.refused, "\(name) is running already")
       }
       if known.isDeclared {
