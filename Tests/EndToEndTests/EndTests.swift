@@ -91,6 +91,6 @@ import Testing
     try rounds(200)
     let after = Int64(try Footprint.measure([daemon.pid]).footprint)
     #expect(after - before < 3 << 20, "\(before) → \(after)")
-    #expect(try daemon.descriptorCount() == descriptors)
+    #expect(try eventually { try daemon.descriptorCount() <= descriptors })
   }
 }
