@@ -60,11 +60,22 @@ public struct HibernationTarget: Sendable {
   /// just ending.
   func hasSurvivors() -> Bool {
     let deadline = Deadline(in: .milliseconds(500))
-    while true {
-      if let tree = try? discover(), tree.isEmpty { return false }
+    while hasAnybody {
       if deadline.hasPassed { return true }
       usleep(2000)
     }
+    return false
+  }
+
+  /// Whoever is being killed loses its memory first; from then on its files in /proc are refused to
+  /// ordinary users.
+  var hasAnybody: Bool {
+    guard let tree = try? discover() else { return true }
+    return tree.pids.contains(where: Self.hasMemory)
+  }
+
+  static func hasMemory(_ pid: Int32) -> Bool {
+    (try? readText("/proc/\(pid)/status"))?.contains("\nVmSize:") == true
   }
 
   /// SIGSTOP to all, and all threads stopped. A frozen worker is stopped first and thawed then, so

@@ -18,7 +18,10 @@ extension Hibernator {
     _ target: HibernationTarget, from path: String
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
-    let restored = try recoverMemory(of: target, from: path)
+    let restored: UInt64
+    do throws(HibernationError) {
+      restored = try recoverMemory(of: target, from: path)
+    } catch { throw judge(error, target, image: path) }
     clinux_trim_own_memory()
     return ResumeSummary(
       restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
@@ -40,7 +43,7 @@ extension Hibernator {
       try attempt(.waking) { try target.wake() }
       return 0
     }
-    try checkAnybodyLives(image, target)
+    try checkAnybodyLives(image)
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try bringBack(target, from: path, run: true)

@@ -40,7 +40,7 @@ struct RecoveryTests {
   @Test(
     "a daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
   func randomMoments(rest: Victim.Rest) throws {
-    for seed in 0..<UInt64(10) {
+    for seed in 0..<Self.randomRounds {
       var random = SplitMix(seed: seed)
       let probe = try Probe(Self.command(), rest: rest)
       let sum = try Self.sum(probe)
@@ -55,6 +55,10 @@ struct RecoveryTests {
       try recoverAndCheck(probe, sum, "seed \(seed)")
     }
   }
+
+  /// More of them on request: DORMOUSE_KILL_ROUNDS=200.
+  static let randomRounds =
+    getenv("DORMOUSE_KILL_ROUNDS").flatMap { UInt64(String(cString: $0)) } ?? 10
 
   static let secondDeaths: [(FaultPoint, FaultPoint)] = [
     (.scratchMapped, .recoverySeized), (.evicting, .recoverySeized), (.evicted, .registersBack),
