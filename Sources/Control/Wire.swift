@@ -104,6 +104,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var hibernation: String?
   public var launchSeconds: Double?
   public var resumeSeconds: Double?
+  /// What the last request to give memory back achieved.
+  public var lastShed: String?
   public var lastExit: String?
   public var tasks: [String]
 

@@ -50,6 +50,14 @@ final class ControlServer {
     } catch { throw .system(error) }
   }
 
+  static func check(path: String) throws(StartError) {
+    guard path.utf8.count > UnixSocket.longestPath else { return }
+    throw .socket(
+      path: path,
+      "the path has \(path.utf8.count) bytes, and the kernel takes \(UnixSocket.longestPath) at "
+        + "most; choose a shorter one with --socket or DORMOUSE_SOCKET_PATH")
+  }
+
   func close() {
     unlink(path)
     for client in clients.values { flush(client) }

@@ -62,6 +62,8 @@ public final class Daemon {
 
   public init(_ settings: DaemonSettings) throws(StartError) {
     self.settings = settings
+    // Before anything is made that would have to be taken away again.
+    try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) {
       loop = try EventLoop()
@@ -87,6 +89,8 @@ public final class Daemon {
 
   /// Runs until it is told to end.
   public func run() throws(StartError) {
+    // Refused where workers are in it.
+    defer { cgroups?.remove() }
     protectItself()
     do throws(SystemCallError) {
       try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self) }
@@ -110,7 +114,6 @@ public final class Daemon {
     ServiceManager.tell("STOPPING=1")
     server?.close()
     rmdir(channelDirectory)
-    cgroups?.remove()
   }
 
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.
@@ -122,6 +125,8 @@ public final class Daemon {
     _ = clinux_lock_memory()
     spareItselfFromTheKernel()
     signal(SIGPIPE, SIG_IGN)
+    // A limit on the size of files (setrlimit(2)) is an error of write(2), and not the end.
+    signal(SIGXFSZ, SIG_IGN)
   }
 
   /// Lowers the daemon's own oom_score_adj where that is permitted, and no worker's with it.

@@ -14,6 +14,8 @@ extension Daemon {
         log(.warning, "\(id): runs outside its cgroup: \(refusal)")
       }
       try attach(process, to: runtime)
+      // From its first moment on: a daemon that dies now must leave it to the next.
+      saveRecord(runtime, state: .launching)
       log(.info, "\(id): launched as pid \(process.identity.pid)")
       feed(.launched(id))
       if runtime.readiness != nil { checkReadiness(runtime) }

@@ -37,6 +37,7 @@ extension Daemon {
     report.hibernation = snapshot.hibernationVerdict
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
+    report.lastShed = snapshot.lastShed.map { "\($0.kind.spoken), it \($0.sentence)" }
     report.lastExit = snapshot.lastExit?.sentence
     report.tasks = snapshot.tasks
     guard let runtime = workers[snapshot.worker] else { return report }
@@ -77,6 +78,16 @@ extension Daemon {
       try jetsamReports.save(record)
       log(.warning, "low memory report \(record.id): `dormouse jetsam` shows it")
     } catch { log(.error, "the low memory report \(record.id) can't be kept: \(error)") }
+  }
+}
+
+extension Directive.ShedKind {
+  /// To begin a sentence about what it did.
+  fileprivate var spoken: String {
+    switch self {
+    case .didEnterBackground: "sent to the background"
+    case .memoryWarning: "warned"
+    }
   }
 }
 
