@@ -90,8 +90,11 @@ public struct HibernationTarget: Sendable {
   }
 
   /// Lets a stopped, traced or frozen worker run.
-  public func wake() throws {
-    try discover().continueAll()
+  ///
+  /// - Parameter isStopped: false where it is certain that only the freezer holds it. Then nobody
+  ///   gets a SIGCONT, which a program can see (and one that had stopped itself would obey).
+  public func wake(isStopped: Bool = true) throws {
+    if isStopped || cgroup == nil { try discover().continueAll() }
     try cgroup?.thaw(until: Deadline(in: Self.patience))
   }
 }
