@@ -61,10 +61,16 @@ extension Hibernator {
     return image.dataLength
   }
 
-  /// Its memory was never touched. Where we may trace it, it doesn't even notice the stop.
+  /// Its memory was never touched. Where we may trace it, it doesn't even notice the stop: that may
+  /// have been under way, so it is finished first.
   private func mendStopped(_ target: HibernationTarget) {
+    guard let tree = try? target.discover() else { return }
+    _ = try? tree.signalAll(SIGSTOP)
     let isFrozen = (try? target.isFrozen()) ?? false
-    for stat in (try? target.discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
+    for stat in tree.processes {
+      if !isFrozen {
+        try? ProcessTree.waitForRest(stat, until: Deadline(in: HibernationTarget.patience))
+      }
       guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
       try? session.mendInterruptedCalls()
       session.detach()

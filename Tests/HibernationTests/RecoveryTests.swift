@@ -94,6 +94,33 @@ struct RecoveryTests {
     #expect(aftermath == .unprovable || aftermath == .vanished)
   }
 
+  @Test("where it may not be traced, it sleeps on until it may")
+  func notPermitted() throws {
+    let probe = try Probe(Self.command(), rest: .traced, fault: .evicted)
+    let sum = try Self.sum(probe)
+    try probe.order("hibernate")
+    try probe.daemonDies()
+    let pid = probe.victim.pid
+    let (attached, release) = (EventFlag(), EventFlag())
+    let debugger = WorkQueue(name: "debugger")
+    debugger.submit {
+      let session = try? TraceSession.seize(pid: pid)
+      attached.set()
+      release.wait()
+      session?.detach()
+    }
+    attached.wait()
+    let (target, image) = (probe.target, probe.image)
+    let error = #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    }
+    release.set()
+    debugger.perform {}
+    #expect(error?.aftermath == .intact)
+    #expect(error?.description.contains("can't trace process \(pid): process") == true)
+    try recoverAndCheck(probe, sum)
+  }
+
   @Test("an image of an earlier worker isn't put into this one")
   func staleImage() throws {
     let probe = try Probe(Self.command(), rest: .traced, fault: .restored)
