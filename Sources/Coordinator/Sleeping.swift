@@ -14,6 +14,7 @@ extension Daemon {
     try? process.refreshMemory()
     let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
     runtime.isBusy = true
+    runtime.mayBeStopped = false
     mechanics.submit { [mailbox] in
       let failure = Self.failure {
         if let cgroup {
@@ -42,6 +43,7 @@ extension Daemon {
     let pids = Array(target.memories.keys)
     let started = EventLoop.now
     runtime.isBusy = true
+    runtime.mayBeStopped = true
     hibernation.hibernate(target, to: path, level: Int32(policy.compressionLevel)) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
@@ -89,8 +91,9 @@ extension Daemon {
         }
       }
     } else {
+      let mayBeStopped = runtime.mayBeStopped
       mechanics.submit { [mailbox] in
-        let failure = Self.failure { try target.wake() }
+        let failure = Self.failure { try target.wake(isStopped: mayBeStopped) }
         mailbox.post { daemon in
           daemon.isDone(runtime: id) {
             daemon.feed(

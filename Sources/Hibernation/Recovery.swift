@@ -18,7 +18,10 @@ extension Hibernator {
     _ target: HibernationTarget, from path: String
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
-    let restored = try recoverMemory(of: target, from: path)
+    let restored: UInt64
+    do throws(HibernationError) {
+      restored = try recoverMemory(of: target, from: path)
+    } catch { throw judge(error, target, image: path) }
     clinux_trim_own_memory()
     return ResumeSummary(
       restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
@@ -40,7 +43,7 @@ extension Hibernator {
       try attempt(.waking) { try target.wake() }
       return 0
     }
-    try checkAnybodyLives(image, target)
+    try checkAnybodyLives(image)
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try bringBack(target, from: path, run: true)
@@ -58,10 +61,16 @@ extension Hibernator {
     return image.dataLength
   }
 
-  /// Its memory was never touched. Where we may trace it, it doesn't even notice the stop.
+  /// Its memory was never touched. Where we may trace it, it doesn't even notice the stop: that may
+  /// have been under way, so it is finished first.
   private func mendStopped(_ target: HibernationTarget) {
+    guard let tree = try? target.discover() else { return }
+    _ = try? tree.signalAll(SIGSTOP)
     let isFrozen = (try? target.isFrozen()) ?? false
-    for stat in (try? target.discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
+    for stat in tree.processes {
+      if !isFrozen {
+        try? ProcessTree.waitForRest(stat, until: Deadline(in: HibernationTarget.patience))
+      }
       guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
       try? session.mendInterruptedCalls()
       session.detach()
