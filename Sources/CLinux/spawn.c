@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,17 @@ enum { INHERIT = 10000 };
 static int oom_score_adjustment = INHERIT;
 
 void clinux_spawn_with_oom_score(int adjustment) { oom_score_adjustment = adjustment; }
+
+static struct rlimit inherited_file_limit;
+static int raised_file_limit;
+
+void clinux_raise_file_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max) return;
+  inherited_file_limit = limit;
+  limit.rlim_cur = limit.rlim_max;
+  raised_file_limit = setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
 
 // By hand: printf isn't async-signal-safe.
 static void set_oom_score(int value) {
@@ -59,6 +71,7 @@ static void child(const struct clinux_spawn *what, int report) {
   for (int number = 1; number < 65; number++) sigaction(number, &standard, NULL);
 
   if (oom_score_adjustment != INHERIT) set_oom_score(oom_score_adjustment);
+  if (raised_file_limit) setrlimit(RLIMIT_NOFILE, &inherited_file_limit);
 
   report = above_standard(report);
   int input = above_standard(what->input);

@@ -11,6 +11,8 @@ final class ControlServer {
   private let listener: Descriptor
   private unowned let daemon: Daemon
   private var clients: [Int32: Client] = [:]
+  /// Given up for a moment when there are no descriptors left: see `refuse`.
+  private var spare: Descriptor?
   /// Clients who asked for the daemon's end, and hear of it.
   private var waitingForEnd: [(client: Client, id: UInt64)] = []
 
@@ -45,6 +47,7 @@ final class ControlServer {
       let raw = listener.raw
       _ = try systemCall("listen", on: path) { listen(raw, 64) }
     } catch { throw .socket(path: path, error.reason) }
+    spare = try? Descriptor.open("/dev/null")
     do throws(SystemCallError) {
       try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
     } catch { throw .system(error) }
@@ -66,6 +69,7 @@ final class ControlServer {
   private func accept() {
     while true {
       let raw = clinux_accept(listener.raw)
+      if raw == -EMFILE || raw == -ENFILE { return refuse() }
       if raw < 0 { return }
       let descriptor = Descriptor(owning: raw)
       guard clients.count < Self.mostClients, isTrusted(descriptor) else { continue }
@@ -75,6 +79,16 @@ final class ControlServer {
         serve(client, what)
       }
     }
+  }
+
+  /// Without descriptors nobody can be let in; but whoever waits would keep the listener readable,
+  /// and the loop busy. So they are shown out, one a turn.
+  private func refuse() {
+    daemon.log(.warning, "out of descriptors (RLIMIT_NOFILE): a client is turned away")
+    spare = nil
+    let raw = clinux_accept(listener.raw)
+    if raw >= 0 { Glibc.close(raw) }
+    spare = try? Descriptor.open("/dev/null")
   }
 
   /// Only the daemon's own user and root may give orders (SO_PEERCRED).

@@ -127,6 +127,8 @@ public final class Daemon {
     clinux_keep_heap_small()
     _ = clinux_lock_memory()
     spareItselfFromTheKernel()
+    // A worker costs seven descriptors and more, and 1024 is the usual limit.
+    clinux_raise_file_limit()
     signal(SIGPIPE, SIG_IGN)
     // A limit on the size of files (setrlimit(2)) is an error of write(2), and not the end.
     signal(SIGXFSZ, SIG_IGN)

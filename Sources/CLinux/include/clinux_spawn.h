@@ -26,6 +26,10 @@ enum {
 // which has lowered its own. Set once, before other threads spawn.
 void clinux_spawn_with_oom_score(int adjustment);
 
+// Raises our own limit on open files as far as it may go; spawned processes get what we had before
+// (select(2) fails on descriptors over 1023, so programs must ask for more themselves). Set once.
+void clinux_raise_file_limit(void);
+
 // Starts a process in a session of its own, with default signal dispositions, no signal blocked
 // and no descriptor but 0, 1 and 2. Returns its pid and stores a pidfd, or returns -errno and
 // stores the step. Call it from a thread that lives as long as the daemon: PR_SET_PDEATHSIG, which
