@@ -23,6 +23,7 @@ extension Daemon {
 
   func kill(_ id: WorkerID) {
     guard let runtime = workers[id], let process = runtime.process else { return }
+    runtime.isKilled = true
     do throws(CgroupError) {
       try process.killAll()
     } catch { log(.warning, "\(id): \(error)") }
@@ -39,6 +40,12 @@ extension Daemon {
     }
     runtime.hasExited = true
     if runtime.isBusy { return }
+    if mayStillSave(runtime, process) {
+      loop.after(.milliseconds(10)) { [unowned self] in
+        if runtime.process === process, !runtime.isBusy { rootHasEnded(runtime) }
+      }
+      return
+    }
 
     let exit = (try? process.reap()) ?? .unknown
     try? process.killAll()
@@ -54,6 +61,13 @@ extension Daemon {
         daemon.isGone(id, identity, ExitStatus(exit))
       }
     }
+  }
+
+  /// A shell that was asked to end does so at once. Whom it leaves behind has been asked as well, and
+  /// has the rest of the grace to do it.
+  private func mayStillSave(_ runtime: WorkerRuntime, _ process: WorkerProcess) -> Bool {
+    guard engine.state(of: runtime.id) == .terminating, !runtime.isKilled else { return false }
+    return (try? process.tree().isEmpty) == false
   }
 
   private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {

@@ -8,10 +8,14 @@ import Supervision
 extension Daemon {
   func launch(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
+    var cgroup: WorkerCgroup?
     do {
-      let process = try WorkerProcess.launch(plan(for: runtime))
+      let plan = try plan(for: runtime)
+      cgroup = plan.cgroup
+      let process = try WorkerProcess.launch(plan)
       if let refusal = process.cgroupRefusal {
         log(.warning, "\(id): runs outside its cgroup: \(refusal)")
+        try? cgroup?.remove(until: Deadline(in: .zero))
       }
       try attach(process, to: runtime)
       // From its first moment on: a daemon that dies now must leave it to the next.
@@ -20,6 +24,9 @@ extension Daemon {
       feed(.launched(id))
       if runtime.readiness != nil { checkReadiness(runtime) }
     } catch {
+      // It may run already, with nobody to listen to it.
+      try? runtime.process?.killAll()
+      try? cgroup?.remove(until: Deadline(in: .seconds(1)))
       clearAway(runtime)
       feed(.launchFailed(id, "\(error)"))
     }
@@ -27,13 +34,13 @@ extension Daemon {
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
     let name = runtime.id.name
+    try openChannels(runtime)
     var cgroup: WorkerCgroup?
     if let cgroups {
       do throws(CgroupError) {
         cgroup = try WorkerCgroup.create(in: cgroups, name: name)
       } catch { log(.warning, "\(name): no cgroup of its own: \(error)") }
     }
-    try openChannels(runtime)
     return LaunchPlan(
       name: name, command: runtime.configuration.command,
       directory: runtime.configuration.directory, environment: runtime.environment,
@@ -75,6 +82,7 @@ extension Daemon {
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
     runtime.process = process
     runtime.hasExited = false
+    runtime.isKilled = false
     runtime.sample = ActivitySample()
     runtime.readiness = runtime.configuration.readiness.map {
       Readiness(ReadinessRule($0), worker: process)

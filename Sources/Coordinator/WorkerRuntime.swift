@@ -26,6 +26,8 @@ final class WorkerRuntime {
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy = false
   var hasExited = false
+  /// SIGKILL has been sent to all of it.
+  var isKilled = false
   /// A hibernation was tried since it was suspended, which stops it by signal for a while.
   var mayBeStopped = false
   /// The image, while the worker is hibernated.

@@ -62,8 +62,10 @@ import Testing
     #expect(try check("ios5").error.contains("did you mean `ios-5`?"))
   }
 
-  @Test("A declared worker whose program doesn't exist doesn't keep the others from starting")
-  func missingProgram() throws {
+  @Test(
+    "A declared worker whose program doesn't exist doesn't keep the others from starting",
+    arguments: Setting.ofOwnUser)
+  func missingProgram(setting: Setting) throws {
     let daemon = try TestDaemon(
       """
       policy_overrides: { foreground: { max: 5 } }
@@ -73,7 +75,7 @@ import Testing
         path: { command: ./no/such/path }
         file: { command: [/etc/passwd] }
         away: { command: sleep 1, directory: /no/such/directory }
-      """)
+      """, setting: setting)
     try daemon.wait("good", toBe: "foreground")
     for name in ["lost", "path", "file", "away"] {
       try daemon.wait(name, toBe: "terminated")
@@ -84,5 +86,9 @@ import Testing
     }
     let status = try daemon.done("status", "lost")
     #expect(status.contains("no program of that name in its PATH"), "\(status)")
+    if let group = daemon.record("good")["cgroup"] {
+      let parent = "/" + group.split(separator: "/").dropLast().joined(separator: "/")
+      #expect(try listDirectory(parent, onlyDirectories: true) == ["worker-good"])
+    }
   }
 }

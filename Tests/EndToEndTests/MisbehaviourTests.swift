@@ -98,6 +98,37 @@ import Testing
   }
 
   @Test(
+    "What a shell leaves behind when it is asked to end has the grace to save its work",
+    arguments: Setting.ofOwnUser)
+  func savesSlowly(setting: Setting) throws {
+    let scratch = try Scratch()
+    let saved = "\(scratch.path)/saved"
+    let script = try scratch.write(
+      "slow.py",
+      """
+      import pathlib, signal, sys, time
+      def end(*_):
+        time.sleep(0.4)
+        pathlib.Path(sys.argv[1]).write_text("saved")
+        sys.exit(0)
+      signal.signal(signal.SIGTERM, end)
+      print("up", flush=True)
+      while True: signal.pause()
+      """)
+    let daemon = try TestDaemon(
+      """
+      workers:
+        shell:
+          command: [sh, -c, "\(Surroundings.python) \(script) \(saved); exit 0"]
+          readiness: { log_line: up }
+      """, setting: setting)
+    try daemon.wait("shell", toBe: "foreground")
+    try daemon.done("stop", "shell")
+    #expect((try? readText(saved)) == "saved", "\(daemon.words)")
+    #expect(try daemon.worker("shell").lastExit == "signal 15 ended it")
+  }
+
+  @Test(
     "One that closes its input and output is hibernated like any other",
     arguments: Setting.ofOwnUser)
   func closesEverything(setting: Setting) throws {
