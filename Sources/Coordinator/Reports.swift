@@ -15,12 +15,14 @@ extension Daemon {
           id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
       }
       return ControlResponse(
-        id: request.id, result: .done, text: "", workers: [report(snapshot, at: now)],
-        daemon: daemonReport())
+        id: request.id, result: .done, text: "\(name) is \(snapshot.state.spoken)",
+        workers: [report(snapshot, at: now)], daemon: daemonReport())
     }
+    let workers = engine.snapshots(at: now).map { report($0, at: now) }
     return ControlResponse(
-      id: request.id, result: .done, text: "",
-      workers: engine.snapshots(at: now).map { report($0, at: now) }, daemon: daemonReport())
+      id: request.id, result: .done,
+      text: workers.count == 1 ? "1 worker" : "\(workers.count) workers", workers: workers,
+      daemon: daemonReport())
   }
 
   private func report(_ snapshot: WorkerSnapshot, at now: Instant) -> WorkerReport {
