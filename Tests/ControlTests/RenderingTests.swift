@@ -146,16 +146,16 @@ import Testing
     #expect(text.hasSuffix("\n\ngame: lowest band; gave back 67.0 MB\n"), "\(text)")
   }
 
-  @Test func `values of status go on under themselves, and paths stay whole`() {
+  @Test func `values of status go on under themselves, and commands stay whole`() {
     let text = renderWorkerStatus(Sample.foreground, width: 50)
     #expect(
       text.contains(
         """
-          cost         launch 221 ms, resume 14 ms: resuming
-                       is 15.8 times as fast
+          cost         launch 221 ms, resume 14 ms:
+                       resuming is 15.8 times as fast
 
         """), "\(text)")
-    #expect(text.contains("  log          /var/lib/dormouse/logs/editor.log\n"))
+    #expect(text.contains("  command      python3 server.py --title 'it'\\''s me'\n"))
   }
 
   @Test func `a worker that has ended has no footprint`() {

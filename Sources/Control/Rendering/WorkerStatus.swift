@@ -26,7 +26,8 @@ public func renderWorkerStatus(
   block.add("last exit", worker.lastExit.map(escaped))
   block.add("policy", escaped(worker.policy))
   block.add("log", worker.log.map(escaped))
-  block.add("command", worker.command.isEmpty ? nil : shellText(worker.command))
+  // To be copied, and so in one piece.
+  block.add("command", worker.command.isEmpty ? nil : shellText(worker.command), wraps: false)
   return block.text(width: width)
 }
 
@@ -73,13 +74,13 @@ private func comparison(launch: Double, resume: Double) -> String {
 /// A title and indented, aligned `label  value` lines.
 struct StatusBlock {
   var title: String
-  private var entries: [(label: String, value: String)] = []
+  private var entries: [(label: String, value: String, wraps: Bool)] = []
 
   init(title: String) { self.title = title }
 
-  mutating func add(_ label: String, _ value: String?) {
+  mutating func add(_ label: String, _ value: String?, wraps: Bool = true) {
     guard let value, !value.isEmpty else { return }
-    entries.append((label, value))
+    entries.append((label, value, wraps))
   }
 
   /// `width`: columns of the terminal, where there is one; longer values go on under themselves.
@@ -88,7 +89,8 @@ struct StatusBlock {
     let indent = "\n" + String(repeating: " ", count: labels + 4)
     let lines = entries.map { entry in
       let padding = String(repeating: " ", count: labels - entry.label.count)
-      let value = wrapped(entry.value, to: width.map { max($0 - labels - 4, 20) })
+      let room = entry.wraps ? width.map { max($0 - labels - 4, 20) } : nil
+      let value = wrapped(entry.value, to: room)
       return "  \(entry.label)\(padding)  \(value.joined(separator: indent))"
     }
     return ([title] + lines).joined(separator: "\n") + "\n"
