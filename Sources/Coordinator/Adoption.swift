@@ -10,24 +10,29 @@ import Supervision
 
 extension Daemon {
   func introduceWorkers() {
-    for configuration in settings.configuration.workers {
-      let runtime = WorkerRuntime(
-        configuration: configuration,
-        environment: settings.environment.merging(configuration.environment) { $1 },
-        isDeclared: true)
-      workers[runtime.id] = runtime
-      feed(.added(runtime.id, runtime.profile))
-    }
+    for configuration in settings.configuration.workers { introduce(configuration) }
+  }
+
+  func introduce(_ configuration: WorkerConfiguration) {
+    let runtime = WorkerRuntime(
+      configuration: configuration,
+      environment: settings.environment.merging(configuration.environment) { $1 },
+      isDeclared: true)
+    workers[runtime.id] = runtime
+    feed(.added(runtime.id, runtime.profile))
   }
 
   /// Declared workers that start by themselves and aren't here already.
   func startWorkers() {
     for configuration in settings.configuration.workers where configuration.autostart {
-      let id = WorkerID(configuration.name)
-      guard engine.state(of: id) == .terminated else { continue }
-      request(.start, id) { [unowned self] answer in
-        if answer.code != .done { log(.error, answer.text) }
-      }
+      startAutomatically(WorkerID(configuration.name))
+    }
+  }
+
+  func startAutomatically(_ id: WorkerID) {
+    guard engine.state(of: id) == .terminated else { return }
+    request(.start, id) { [unowned self] answer in
+      if answer.code != .done { log(.error, answer.text) }
     }
   }
 

@@ -16,16 +16,20 @@ public struct DaemonSettings: Sendable {
   /// What workers inherit.
   public var environment: [String: String]
   public var version: String
+  /// Reads the configuration again.
+  public var reload: @Sendable () -> ParseResult<DaemonConfiguration>
 
   public init(
     configuration: DaemonConfiguration, stateDirectory: String, socket: String,
-    environment: [String: String], version: String
+    environment: [String: String], version: String,
+    reload: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
   ) {
     self.configuration = configuration
     self.stateDirectory = stateDirectory
     self.socket = socket
     self.environment = environment
     self.version = version
+    self.reload = reload
   }
 }
 
@@ -33,7 +37,7 @@ public struct DaemonSettings: Sendable {
 /// Everything here happens on the main thread; what takes long is handed to three others (tracing,
 /// mechanics, compression lanes), and its outcome comes back as a message.
 public final class Daemon {
-  let settings: DaemonSettings
+  var settings: DaemonSettings
   let log = DaemonLog()
   let state: StateDirectory
   let loop: EventLoop
@@ -58,7 +62,7 @@ public final class Daemon {
   private var events: [Event] = []
   private var isHandling = false
   var stalls = StallMeter()
-  var triggers: [PressureTrigger] = []
+  var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
   var writtenToday = DailyCount()
   var isEnding = false
   private var hasEnded = false
@@ -196,7 +200,8 @@ public final class Daemon {
       hibernation.buryTheDead()
       reapOrphans()
     } else if signal == SIGHUP {
-      log(.notice, "SIGHUP: reloading isn't in this version; restart the daemon for that")
+      let outcome = reload()
+      log(outcome.isDone ? .notice : .error, "reload: \(outcome.text)")
     } else if isEnding {
       log(.warning, "told to end a second time: leaving what still runs")
       hasEnded = true

@@ -75,6 +75,8 @@ extension Daemon {
     clearAway(runtime)
     records.remove(id.name)
     feed(.exited(id, status))
+    // No longer declared: it was only waited for.
+    if engine.state(of: id) == nil { workers[id] = nil }
   }
 
   /// Nothing of a worker that has ended stays: sockets, image, process.

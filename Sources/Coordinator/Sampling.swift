@@ -26,6 +26,8 @@ struct StallMeter {
 extension Daemon {
   /// The kernel calls as soon as a stall threshold is passed, where it lets us have triggers.
   func watchPressure() {
+    for (trigger, watch) in triggers { loop.unwatch(trigger.descriptor, watch) }
+    triggers = []
     guard engine.policy.memory == .host else { return }
     for level in PressureLevel.allCases {
       let condition = engine.policy.pressure[level]
@@ -43,11 +45,11 @@ extension Daemon {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
       let trigger = try PressureTrigger(kind, stall: threshold, window: stall.window)
-      triggers.append(trigger)
-      try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
+      let watch = try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
         feed(.stalled(level))
         takeReading()
       }
+      triggers.append((trigger, watch))
     } catch {
       log(.notice, "sampling memory stalls once a second instead of being called: \(error)")
     }

@@ -93,6 +93,7 @@ extension Daemon {
     } else {
       let mayBeStopped = runtime.mayBeStopped
       mechanics.submit { [mailbox] in
+        target.mendInterruptedCalls()
         let failure = Self.failure { try target.wake(isStopped: mayBeStopped) }
         mailbox.post { daemon in
           daemon.isDone(runtime: id) {

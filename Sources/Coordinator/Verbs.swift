@@ -11,6 +11,11 @@ extension Daemon {
     case .jetsam: respond(jetsam(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
+    case .reload:
+      let outcome = reload()
+      respond(
+        ControlResponse(
+          id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))
     case .start, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate, .warn:
       guard let verb = Request.Verb(rawValue: request.verb.rawValue), let name = request.worker
       else {

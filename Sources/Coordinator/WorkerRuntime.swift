@@ -12,7 +12,7 @@ final class WorkerRuntime {
   /// All of it: what the configuration adds is laid over the daemon's, or the client's, own.
   var environment: [String: String]
   /// In the configuration file; else made by `run`.
-  let isDeclared: Bool
+  var isDeclared: Bool
   var announcedChannel = false
 
   var process: WorkerProcess?

@@ -49,6 +49,9 @@ struct DaemonConnection: ~Copyable {
 
 extension CommandFailure {
   init(_ response: ControlResponse) {
-    self.init(exit: response.result.exit, text: escaped(response.text))
+    // Diagnostics have lines; nothing else has.
+    let lines = response.text.split(separator: "\n", omittingEmptySubsequences: false)
+    self.init(
+      exit: response.result.exit, text: lines.map { escaped(String($0)) }.joined(separator: "\n"))
   }
 }
