@@ -13,8 +13,9 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process else { return }
     let signal = runtime.configuration.stopSignal
     // Pending while it is frozen or stopped; delivered when it goes on.
-    _ = try? process.tree().signalAll(signal)
-    guard let target = runtime.target() else { return }
+    let tree = try? process.tree()
+    _ = try? tree?.signalAll(signal)
+    guard let target = runtime.target(tree) else { return }
     mechanics.submit { [mailbox] in
       guard let why = Self.failure({ try target.wake() }) else { return }
       mailbox.post { $0.log(.warning, "\(id): can't be woken for its end: \(why)") }
@@ -40,7 +41,9 @@ extension Daemon {
     }
     runtime.hasExited = true
     if runtime.isBusy { return }
-    if mayStillSave(runtime, process) {
+    // Nobody who could have children is left of an empty tree.
+    let left = (try? process.tree())?.pids ?? [process.identity.pid]
+    if !left.isEmpty, mayStillSave(runtime) {
       loop.after(.milliseconds(10)) { [unowned self] in
         if runtime.process === process, !runtime.isBusy { rootHasEnded(runtime) }
       }
@@ -48,7 +51,7 @@ extension Daemon {
     }
 
     let exit = (try? process.reap()) ?? .unknown
-    try? process.killAll()
+    if !left.isEmpty { try? process.killAll() }
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
@@ -65,9 +68,8 @@ extension Daemon {
 
   /// A shell that was asked to end does so at once. Whom it leaves behind has been asked as well, and
   /// has the rest of the grace to do it.
-  private func mayStillSave(_ runtime: WorkerRuntime, _ process: WorkerProcess) -> Bool {
-    guard engine.state(of: runtime.id) == .terminating, !runtime.isKilled else { return false }
-    return (try? process.tree().isEmpty) == false
+  private func mayStillSave(_ runtime: WorkerRuntime) -> Bool {
+    engine.state(of: runtime.id) == .terminating && !runtime.isKilled
   }
 
   private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {

@@ -53,10 +53,11 @@ final class WorkerRuntime {
   }
 
   /// For the hibernator and the freezer, on their own threads.
-  func target() -> HibernationTarget? {
+  /// `tree`: where it is known already.
+  func target(_ tree: ProcessTree? = nil) -> HibernationTarget? {
     guard let process else { return nil }
     var memories: [Int32: Descriptor] = [:]
-    for stat in (try? process.tree().processes) ?? [] {
+    for stat in (tree ?? (try? process.tree()))?.processes ?? [] {
       memories[stat.pid] = process.memory(of: stat.identity)
     }
     return HibernationTarget(

@@ -21,9 +21,16 @@ public struct ProcessTree: Hashable, Sendable {
   public static func discover(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
   ) throws(SystemCallError) -> ProcessTree {
-    let candidates = if let cgroup { try cgroup.processes() } else { try listNumbers("/proc") }
+    guard let cgroup else {
+      return try ProcessScan.take().tree(root: root, session: session)
+    }
+    return ProcessTree(processes: parentsFirst(try living(cgroup.processes())))
+  }
+
+  /// Those of the pids that haven't ended.
+  static func living(_ pids: [Int32]) throws(SystemCallError) -> [ProcessStat] {
     var found: [ProcessStat] = []
-    for pid in candidates {
+    for pid in pids {
       do throws(SystemCallError) {
         let stat = try ProcessStat.read(pid)
         if !stat.isEnded { found.append(stat) }
@@ -31,9 +38,7 @@ public struct ProcessTree: Hashable, Sendable {
         if !error.meansVanished { throw error }
       }
     }
-    if cgroup != nil { return ProcessTree(processes: parentsFirst(found)) }
-    return ProcessTree(
-      processes: parentsFirst(members(of: found, root: root, session: session)))
+    return found
   }
 
   /// Pure part of `discover`.
