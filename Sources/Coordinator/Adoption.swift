@@ -59,10 +59,22 @@ extension Daemon {
       } else {
         log(.notice, "\(record.name): ended while there was no daemon")
         unlink(state.image(of: record.name))
+        if record.bootID == bootID { removeRemains(of: record) }
         records.remove(record.name)
       }
     }
     removeOrphanedImages()
+  }
+
+  /// What is left in the group of a worker whose root process is gone goes with it, as it would have
+  /// with a daemon. Only a group tells for sure who that is.
+  private func removeRemains(of record: WorkerRecord) {
+    guard let path = record.cgroupPath, access(path, F_OK) == 0 else { return }
+    do throws(CgroupError) {
+      let group = try WorkerCgroup(path: path)
+      try group.kill()
+      try group.remove(until: Deadline(in: .seconds(1)))
+    } catch { log(.warning, "\(record.name): \(error)") }
   }
 
   private func adopt(_ record: WorkerRecord) {
