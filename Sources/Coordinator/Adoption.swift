@@ -126,8 +126,9 @@ extension Daemon {
       return feed(.adopted(id, runtime.profile, .hibernated))
     case .failure(let error):
       log(.error, "\(id): can't be brought back and is ended: \(error)")
+      // Before the engine, which takes it for suspended, can want it awake.
+      condemn(id)
       feed(.adopted(id, runtime.profile, .suspended))
-      kill(id)
     }
     saveRecord(runtime, state: .background)
   }

@@ -11,6 +11,7 @@ extension Daemon {
   /// children behind), and lets it run for that.
   func terminate(_ id: WorkerID) {
     guard let runtime = workers[id], let process = runtime.process else { return }
+    if runtime.mustNotRun { return kill(id) }
     let signal = runtime.configuration.stopSignal
     // Pending while it is frozen or stopped; delivered when it goes on.
     _ = try? process.tree().signalAll(signal)
@@ -88,6 +89,7 @@ extension Daemon {
     runtime.readiness = nil
     runtime.imagePath = nil
     runtime.hasExited = false
+    runtime.mustNotRun = false
     if runtime.announcedChannel {
       runtime.announcedChannel = false
       feed(.profileChanged(runtime.id, runtime.profile))

@@ -73,15 +73,25 @@ extension Daemon {
             duration: EventLoop.now - started)))
     case .failure(let error):
       log(.warning, "\(id): not hibernated: \(error)")
-      let permanent = error.aftermath == .ineligible
+      // First of all: the engine takes it for suspended now, and may want it resumed or asked to end
+      // at once, which would let it run on whatever its memory is.
+      if error.aftermath == .unprovable { condemn(id) }
+      let permanent = error.aftermath == .ineligible || error.aftermath == .unprovable
       feed(.hibernateFailed(id, error.description, permanent: permanent))
-      // It is stopped for good: whatever its memory is now, it mustn't run on it.
-      if error.aftermath == .unprovable { kill(id) }
     }
+  }
+
+  /// Its memory can't be proven: it is killed, and even if that fails it never runs again.
+  func condemn(_ id: WorkerID) {
+    workers[id]?.mustNotRun = true
+    kill(id)
   }
 
   func resume(_ id: WorkerID) {
     guard let runtime = workers[id], let target = runtime.target() else { return }
+    if runtime.mustNotRun {
+      return feed(.resumeFailed(id, "its memory can't be proven", intact: false))
+    }
     let started = EventLoop.now
     runtime.isBusy = true
     if let path = runtime.imagePath {

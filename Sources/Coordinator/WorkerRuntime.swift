@@ -28,6 +28,8 @@ final class WorkerRuntime {
   var hasExited = false
   /// A hibernation was tried since it was suspended, which stops it by signal for a while.
   var mayBeStopped = false
+  /// Nobody knows what its memory is: it is being killed.
+  var mustNotRun = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
   /// What the worker last said of itself (`STATUS=`).
