@@ -90,6 +90,7 @@ extension Daemon {
     runtime.imagePath = nil
     runtime.hasExited = false
     runtime.mustNotRun = false
+    runtime.needsRecovery = false
     if runtime.announcedChannel {
       runtime.announcedChannel = false
       feed(.profileChanged(runtime.id, runtime.profile))

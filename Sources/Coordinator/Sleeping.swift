@@ -63,6 +63,7 @@ extension Daemon {
     switch result {
     case .success(let summary):
       workers[id]?.imagePath = path
+      workers[id]?.needsRecovery = false
       writtenToday.add(Int64(summary.imageLength))
       feed(
         .hibernated(
@@ -94,12 +95,15 @@ extension Daemon {
     }
     let started = EventLoop.now
     runtime.isBusy = true
-    if let path = runtime.imagePath {
-      hibernation.resume(target, from: path) { [mailbox] result in
-        mailbox.post { daemon in
-          daemon.isDone(runtime: id) { daemon.resumeEnded(id, result, started: started) }
-        }
+    let ended: @Sendable (Result<ResumeSummary, HibernationError>) -> Void = { [mailbox] result in
+      mailbox.post { daemon in
+        daemon.isDone(runtime: id) { daemon.resumeEnded(id, result, started: started) }
       }
+    }
+    if runtime.needsRecovery {
+      hibernation.recover(target, from: state.image(of: id.name), then: ended)
+    } else if let path = runtime.imagePath {
+      hibernation.resume(target, from: path, then: ended)
     } else {
       let mayBeStopped = runtime.mayBeStopped
       mechanics.submit { [mailbox] in
@@ -121,9 +125,16 @@ extension Daemon {
     switch result {
     case .success:
       workers[id]?.imagePath = nil
+      workers[id]?.needsRecovery = false
       feed(.resumed(id, EventLoop.now - started))
     case .failure(let error):
       log(.error, "\(id): not resumed: \(error)")
+      if error.phase == .waking {
+        // Its memory is back, and the image gone. A second resume would look for that, and have a
+        // worker killed that lacks nothing.
+        workers[id]?.imagePath = nil
+        workers[id]?.needsRecovery = true
+      }
       // Its end is no fault of its memory, and will be told as what it is.
       let hasEnded = error.aftermath == .vanished
       let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
