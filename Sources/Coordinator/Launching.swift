@@ -8,6 +8,13 @@ import Supervision
 extension Daemon {
   func launch(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
+    if let pid = unadopted(id) {
+      return feed(
+        .launchFailed(
+          id,
+          "an earlier daemon's process of it is still there and couldn't be adopted: end it "
+            + "with `kill -9 \(pid)`, or start the daemon again"))
+    }
     do {
       let process = try WorkerProcess.launch(plan(for: runtime))
       if let refusal = process.cgroupRefusal {
@@ -23,6 +30,15 @@ extension Daemon {
       clearAway(runtime)
       feed(.launchFailed(id, "\(error)"))
     }
+  }
+
+  /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
+  /// an image, and lose their memory to each other.
+  private func unadopted(_ id: WorkerID) -> Int32? {
+    guard let record = try? records.load(id.name), record.isAlive(bootID: bootID) else {
+      return nil
+    }
+    return record.process.pid
   }
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
