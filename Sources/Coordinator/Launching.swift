@@ -27,6 +27,8 @@ extension Daemon {
       feed(.launched(id))
       if runtime.readiness != nil { checkReadiness(runtime) }
     } catch {
+      // It may run already, and nobody would see its end.
+      try? runtime.process?.killAll()
       clearAway(runtime)
       feed(.launchFailed(id, "\(error)"))
     }
