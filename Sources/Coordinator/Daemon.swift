@@ -176,6 +176,7 @@ public final class Daemon {
   // MARK: the end
 
   private func watchSignals() throws(SystemCallError) {
+    _ = clinux_ignore_stops_of_children()
     let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD]
     let descriptor = Descriptor(
       owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
