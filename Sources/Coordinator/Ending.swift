@@ -62,6 +62,22 @@ extension Daemon {
     clearAway(runtime)
     records.remove(id.name)
     feed(.exited(id, status))
+    if !runtime.isDeclared { forgetOldRuns(besides: id) }
+  }
+
+  /// Ended workers of `run` that are still shown.
+  private static let mostEndedRuns = 100
+
+  /// A script may `run` under new names for years.
+  private func forgetOldRuns(besides latest: WorkerID) {
+    endedRuns.removeAll { $0 == latest }
+    endedRuns.append(latest)
+    guard endedRuns.count > Self.mostEndedRuns else { return }
+    let id = endedRuns.removeFirst()
+    // It may have been run again since; then it comes back at its next end.
+    guard workers[id]?.isDeclared == false, !isAlive(id) else { return }
+    workers[id] = nil
+    feed(.removed(id))
   }
 
   /// Nothing of a worker that has ended stays: sockets, image, process.
