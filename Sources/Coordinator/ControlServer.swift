@@ -9,6 +9,7 @@ import Linux
 final class ControlServer {
   private let path: String
   private let listener: Descriptor
+  private var listening: EventLoop.Token?
   private unowned let daemon: Daemon
   private var clients: [Int32: Client] = [:]
   /// Clients who asked for the daemon's end, and hear of it.
@@ -46,7 +47,7 @@ final class ControlServer {
       _ = try systemCall("listen", on: path) { listen(raw, 64) }
     } catch { throw .socket(path: path, error.reason) }
     do throws(SystemCallError) {
-      try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
+      listening = try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
     } catch { throw .system(error) }
   }
 
@@ -66,15 +67,28 @@ final class ControlServer {
   private func accept() {
     while true {
       let raw = clinux_accept(listener.raw)
-      if raw < 0 { return }
+      if raw == -ECONNABORTED || raw == -EINTR { continue }
+      if raw < 0 { return raw == -EAGAIN ? () : pause(why: -raw) }
       let descriptor = Descriptor(owning: raw)
       guard clients.count < Self.mostClients, isTrusted(descriptor) else { continue }
       let client = Client(descriptor)
-      clients[raw] = client
       client.token = try? daemon.loop.watch(descriptor, .readable) { [unowned self] what in
         serve(client, what)
       }
+      if client.token != nil { clients[raw] = client }
     }
+  }
+
+  /// Out of descriptors or memory, the listener stays readable without anything that could be done.
+  private func pause(why code: Int32) {
+    daemon.log(.warning, "clients have to wait a second: \(String(cString: strerror(code)))")
+    setListening([])
+    daemon.loop.after(.seconds(1)) { [weak self] in self?.setListening(.readable) }
+  }
+
+  private func setListening(_ interest: Epoll.Interest) {
+    guard let listening else { return }
+    try? daemon.loop.change(listener, listening, to: interest)
   }
 
   /// Only the daemon's own user and root may give orders (SO_PEERCRED).
