@@ -69,7 +69,7 @@ extension Daemon {
   private static let mostEndedRuns = 100
 
   /// A script may `run` under new names for years.
-  private func forgetOldRuns(besides latest: WorkerID) {
+  func forgetOldRuns(besides latest: WorkerID) {
     endedRuns.removeAll { $0 == latest }
     endedRuns.append(latest)
     guard endedRuns.count > Self.mostEndedRuns else { return }

@@ -31,6 +31,7 @@ extension Daemon {
       try? runtime.process?.killAll()
       clearAway(runtime)
       feed(.launchFailed(id, "\(error)"))
+      if !runtime.isDeclared { forgetOldRuns(besides: id) }
     }
   }
 
