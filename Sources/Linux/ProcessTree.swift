@@ -28,7 +28,9 @@ public struct ProcessTree: Hashable, Sendable {
         let stat = try ProcessStat.read(pid)
         if !stat.isEnded { found.append(stat) }
       } catch {
-        if !error.meansVanished { throw error }
+        // Under hidepid (proc(5)) most of /proc may not be looked at; none of that is the worker's.
+        let isHidden = cgroup == nil && (error.code == EPERM || error.code == EACCES)
+        if !error.meansVanished && !isHidden { throw error }
       }
     }
     if cgroup != nil { return ProcessTree(processes: parentsFirst(found)) }
