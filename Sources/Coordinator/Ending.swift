@@ -41,8 +41,11 @@ extension Daemon {
     runtime.hasExited = true
     if runtime.isBusy { return }
 
+    // First: until it is reaped nobody else can get its number, by which the others are found.
+    do throws(CgroupError) {
+      try process.killAll()
+    } catch { log(.warning, "\(runtime.id): not all of it could be killed: \(error)") }
     let exit = (try? process.reap()) ?? .unknown
-    try? process.killAll()
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
