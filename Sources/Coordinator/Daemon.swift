@@ -209,7 +209,7 @@ public final class Daemon {
       log(.warning, "told to end a second time: leaving what still runs")
       hasEnded = true
     } else {
-      log(.notice, "told to end: stopping all workers")
+      log(.notice, "told to end: stopping all workers (told again, it leaves what still runs)")
       end()
     }
   }
@@ -229,6 +229,7 @@ public final class Daemon {
     if !workers.keys.contains(where: isAlive), !hasEnded {
       server?.announceEnd()
       hasEnded = true
+      log(.notice, "all workers have ended, and so does the daemon")
       // The loop looks at `hasEnded` after its turn; this makes it turn.
       mailbox.post { _ in }
     }
