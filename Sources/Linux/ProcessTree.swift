@@ -27,8 +27,10 @@ public struct ProcessTree: Hashable, Sendable {
     return ProcessTree(processes: parentsFirst(try living(cgroup.processes())))
   }
 
-  /// Those of the pids that haven't ended.
-  static func living(_ pids: [Int32]) throws(SystemCallError) -> [ProcessStat] {
+  /// Those of the pids that haven't ended. `skipsHidden`: those that we may not look at are left out.
+  static func living(
+    _ pids: [Int32], skipsHidden: Bool = false
+  ) throws(SystemCallError) -> [ProcessStat] {
     var found: [ProcessStat] = []
     for pid in pids {
       do throws(SystemCallError) {
@@ -36,7 +38,7 @@ public struct ProcessTree: Hashable, Sendable {
         if !stat.isEnded { found.append(stat) }
       } catch {
         // Under hidepid (proc(5)) most of /proc may not be looked at; none of that is the worker's.
-        let isHidden = cgroup == nil && (error.code == EPERM || error.code == EACCES)
+        let isHidden = skipsHidden && (error.code == EPERM || error.code == EACCES)
         if !error.meansVanished && !isHidden { throw error }
       }
     }
