@@ -9,6 +9,7 @@ import Linux
 final class ControlServer {
   private let path: String
   private let listener: Descriptor
+  private var listening: EventLoop.Token?
   private unowned let daemon: Daemon
   private var clients: [Int32: Client] = [:]
   /// Given up for a moment when there are no descriptors left: see `refuse`.
@@ -57,7 +58,7 @@ final class ControlServer {
     } catch { throw .socket(path: path, error.reason) }
     spare = try? Descriptor.open("/dev/null")
     do throws(SystemCallError) {
-      try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
+      listening = try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
     } catch { throw .system(error) }
   }
 
@@ -78,14 +79,15 @@ final class ControlServer {
     while true {
       let raw = clinux_accept(listener.raw)
       if raw == -EMFILE || raw == -ENFILE { return refuse() }
-      if raw < 0 { return }
+      if raw == -ECONNABORTED || raw == -EINTR { continue }
+      if raw < 0 { return raw == -EAGAIN ? () : pause(why: -raw) }
       let descriptor = Descriptor(owning: raw)
       guard clients.count < Self.mostClients, isTrusted(descriptor) else { continue }
       let client = Client(descriptor)
-      clients[raw] = client
       client.token = try? daemon.loop.watch(descriptor, .readable) { [unowned self] what in
         serve(client, what)
       }
+      if client.token != nil { clients[raw] = client }
     }
   }
 
@@ -97,6 +99,19 @@ final class ControlServer {
     let raw = clinux_accept(listener.raw)
     if raw >= 0 { Glibc.close(raw) }
     spare = try? Descriptor.open("/dev/null")
+    if spare == nil { pause(why: EMFILE) }
+  }
+
+  /// Out of memory, the listener stays readable without anything that could be done.
+  private func pause(why code: Int32) {
+    daemon.log(.warning, "clients have to wait a second: \(String(cString: strerror(code)))")
+    setListening([])
+    daemon.loop.after(.seconds(1)) { [weak self] in self?.setListening(.readable) }
+  }
+
+  private func setListening(_ interest: Epoll.Interest) {
+    guard let listening else { return }
+    try? daemon.loop.change(listener, listening, to: interest)
   }
 
   /// Only the daemon's own user and root may give orders (SO_PEERCRED).

@@ -11,6 +11,7 @@ extension Daemon {
   /// children behind), and lets it run for that.
   func terminate(_ id: WorkerID) {
     guard let runtime = workers[id], let process = runtime.process else { return }
+    if runtime.mustNotRun { return kill(id) }
     let signal = runtime.configuration.stopSignal
     // Pending while it is frozen or stopped; delivered when it goes on.
     let tree = try? process.tree()
@@ -50,8 +51,11 @@ extension Daemon {
       return
     }
 
+    // First: until it is reaped nobody else can get its number, by which the others are found.
+    do throws(CgroupError) {
+      try process.killAll()
+    } catch { log(.warning, "\(runtime.id): not all of it could be killed: \(error)") }
     let exit = (try? process.reap()) ?? .unknown
-    if !left.isEmpty { try? process.killAll() }
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
@@ -79,6 +83,22 @@ extension Daemon {
     feed(.exited(id, status))
     // No longer declared: it was only waited for.
     if engine.state(of: id) == nil { workers[id] = nil }
+    if !runtime.isDeclared { forgetOldRuns(besides: id) }
+  }
+
+  /// Ended workers of `run` that are still shown.
+  private static let mostEndedRuns = 100
+
+  /// A script may `run` under new names for years.
+  func forgetOldRuns(besides latest: WorkerID) {
+    endedRuns.removeAll { $0 == latest }
+    endedRuns.append(latest)
+    guard endedRuns.count > Self.mostEndedRuns else { return }
+    let id = endedRuns.removeFirst()
+    // It may have been run again since; then it comes back at its next end.
+    guard workers[id]?.isDeclared == false, !isAlive(id) else { return }
+    workers[id] = nil
+    feed(.removed(id))
   }
 
   /// Nothing of a worker that has ended stays: sockets, image, process.
@@ -106,6 +126,8 @@ extension Daemon {
     runtime.readiness = nil
     runtime.imagePath = nil
     runtime.hasExited = false
+    runtime.mustNotRun = false
+    runtime.needsRecovery = false
     if runtime.announcedChannel {
       runtime.announcedChannel = false
       feed(.profileChanged(runtime.id, runtime.profile))

@@ -30,6 +30,10 @@ final class WorkerRuntime {
   var isKilled = false
   /// A hibernation was tried since it was suspended, which stops it by signal for a while.
   var mayBeStopped = false
+  /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
+  var needsRecovery = false
+  /// Nobody knows what its memory is: it is being killed.
+  var mustNotRun = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
   /// What the worker last said of itself (`STATUS=`).

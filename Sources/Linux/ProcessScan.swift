@@ -4,7 +4,7 @@ public struct ProcessScan: Sendable {
   private let processes: [ProcessStat]
 
   public static func take() throws(SystemCallError) -> ProcessScan {
-    ProcessScan(processes: try ProcessTree.living(listNumbers("/proc")))
+    ProcessScan(processes: try ProcessTree.living(listNumbers("/proc"), skipsHidden: true))
   }
 
   /// As `ProcessTree.discover` finds it without a cgroup.

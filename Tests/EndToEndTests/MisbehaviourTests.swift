@@ -55,7 +55,7 @@ import Testing
       try daemon.done("start", "deaf")
       try daemon.done(state, "deaf")
       #expect(try daemon.done("stop", "deaf") == "deaf has ended\n")
-      #expect(try daemon.worker("deaf").lastExit == "signal 9 ended it")
+      #expect(try daemon.worker("deaf").lastExit == "SIGKILL ended it")
     }
     #expect(try daemon.zombies().isEmpty)
   }
@@ -71,7 +71,7 @@ import Testing
     try daemon.done("wake", "stopper")
     try daemon.done("suspend", "stopper")
     try daemon.done("stop", "stopper")
-    #expect(try daemon.worker("stopper").lastExit == "signal 15 ended it")
+    #expect(try daemon.worker("stopper").lastExit == "SIGTERM ended it")
   }
 
   @Test(
@@ -125,7 +125,7 @@ import Testing
     try daemon.wait("shell", toBe: "foreground")
     try daemon.done("stop", "shell")
     #expect((try? readText(saved)) == "saved", "\(daemon.words)")
-    #expect(try daemon.worker("shell").lastExit == "signal 15 ended it")
+    #expect(try daemon.worker("shell").lastExit == "SIGTERM ended it")
   }
 
   @Test(
