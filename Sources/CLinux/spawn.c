@@ -18,15 +18,16 @@ static int oom_score_adjustment = INHERIT;
 
 void clinux_spawn_with_oom_score(int adjustment) { oom_score_adjustment = adjustment; }
 
-static struct rlimit inherited_file_limit;
-static int raised_file_limit;
+static struct rlimit descriptor_limit;
+static int descriptor_limit_raised;
 
-void clinux_raise_file_limit(void) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max) return;
-  inherited_file_limit = limit;
-  limit.rlim_cur = limit.rlim_max;
-  raised_file_limit = setrlimit(RLIMIT_NOFILE, &limit) == 0;
+void clinux_raise_descriptor_limit(void) {
+  enum { ENOUGH = 65536 };
+  if (getrlimit(RLIMIT_NOFILE, &descriptor_limit) < 0) return;
+  struct rlimit wanted = descriptor_limit;
+  wanted.rlim_cur = wanted.rlim_max < ENOUGH ? wanted.rlim_max : ENOUGH;
+  if (wanted.rlim_cur <= descriptor_limit.rlim_cur) return;
+  descriptor_limit_raised = setrlimit(RLIMIT_NOFILE, &wanted) == 0;
 }
 
 // By hand: printf isn't async-signal-safe.
@@ -71,7 +72,6 @@ static void child(const struct clinux_spawn *what, int report) {
   for (int number = 1; number < 65; number++) sigaction(number, &standard, NULL);
 
   if (oom_score_adjustment != INHERIT) set_oom_score(oom_score_adjustment);
-  if (raised_file_limit) setrlimit(RLIMIT_NOFILE, &inherited_file_limit);
 
   report = above_standard(report);
   int input = above_standard(what->input);
@@ -82,6 +82,8 @@ static void child(const struct clinux_spawn *what, int report) {
   // Every other descriptor goes at exec, whoever opened it and however.
   if (syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
     for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
+
+  if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
 
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 

@@ -59,6 +59,8 @@ public final class Daemon {
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
+  /// Workers of `run` that have ended, the latest last.
+  var endedRuns: [WorkerID] = []
   private var events: [Event] = []
   private var isHandling = false
   var stalls = StallMeter()
@@ -129,10 +131,10 @@ public final class Daemon {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_keep_heap_small()
+    // A worker costs seven descriptors and more, and 1024 is the usual limit.
+    clinux_raise_descriptor_limit()
     _ = clinux_lock_memory()
     spareItselfFromTheKernel()
-    // A worker costs seven descriptors and more, and 1024 is the usual limit.
-    clinux_raise_file_limit()
     signal(SIGPIPE, SIG_IGN)
     // A limit on the size of files (setrlimit(2)) is an error of write(2), and not the end.
     signal(SIGXFSZ, SIG_IGN)
@@ -182,6 +184,7 @@ public final class Daemon {
   // MARK: the end
 
   private func watchSignals() throws(SystemCallError) {
+    _ = clinux_ignore_stops_of_children()
     let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD]
     let descriptor = Descriptor(
       owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })

@@ -8,6 +8,13 @@ import Supervision
 extension Daemon {
   func launch(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
+    if let pid = unadopted(id) {
+      return feed(
+        .launchFailed(
+          id,
+          "an earlier daemon's process of it is still there and couldn't be adopted: end it "
+            + "with `kill -9 \(pid)`, or start the daemon again"))
+    }
     var cgroup: WorkerCgroup?
     do {
       let plan = try plan(for: runtime)
@@ -24,12 +31,22 @@ extension Daemon {
       feed(.launched(id))
       if runtime.readiness != nil { checkReadiness(runtime) }
     } catch {
-      // It may run already, with nobody to listen to it.
+      // It may run already, and nobody would see its end.
       try? runtime.process?.killAll()
       try? cgroup?.remove(until: Deadline(in: .seconds(1)))
       clearAway(runtime)
       feed(.launchFailed(id, "\(error)"))
+      if !runtime.isDeclared { forgetOldRuns(besides: id) }
     }
+  }
+
+  /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
+  /// an image, and lose their memory to each other.
+  private func unadopted(_ id: WorkerID) -> Int32? {
+    guard let record = try? records.load(id.name), record.isAlive(bootID: bootID) else {
+      return nil
+    }
+    return record.process.pid
   }
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {

@@ -58,9 +58,9 @@ extension Daemon {
   func sampleRegularly() {
     takeReading()
     // Sleepers, most of them, cost nothing: what is frozen doesn't change.
-    for runtime in workers.values where engine.state(of: runtime.id)?.runs == true {
-      sample(runtime)
-    }
+    let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
+    let scan = scanForWorkers(running)
+    for runtime in running { sample(runtime, scan) }
     loop.after(.seconds(1)) { [unowned self] in sampleRegularly() }
   }
 
@@ -74,10 +74,16 @@ extension Daemon {
           someStall: stall?.some, fullStall: stall?.full)))
   }
 
+  /// One look at all processes for those who have no cgroup; `nil` where nobody needs it.
+  func scanForWorkers(_ runtimes: some Sequence<WorkerRuntime>) -> ProcessScan? {
+    let needed = runtimes.contains { $0.process.map { $0.cgroup == nil } ?? false }
+    return needed ? try? ProcessScan.take() : nil
+  }
+
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
   /// all page tables, so it is taken only when the cheap count of resident pages has moved.
-  private func sample(_ runtime: WorkerRuntime) {
-    guard let process = runtime.process, let tree = try? process.tree() else { return }
+  private func sample(_ runtime: WorkerRuntime, _ scan: ProcessScan?) {
+    guard let process = runtime.process, let tree = try? process.tree(in: scan) else { return }
     let now = EventLoop.now
     let ticks = tree.processes.reduce(0) { $0 + $1.cpuTicks }
     let anonymous = tree.pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
@@ -90,7 +96,7 @@ extension Daemon {
     let moved = anonymous > last.anonymous ? anonymous - last.anonymous : last.anonymous - anonymous
     if moved >= 128 * 1024 || last.at == .zero {
       runtime.sample.anonymous = anonymous
-      measure(runtime.id)
+      if let footprint = footprint(of: runtime, scan) { feed(.footprint(runtime.id, footprint)) }
     }
   }
 

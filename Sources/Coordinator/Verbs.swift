@@ -39,6 +39,7 @@ extension Daemon {
     func refuse(_ result: ControlResponse.Result, _ text: String) {
       respond(ControlResponse(id: request.id, result: result, text: text))
     }
+    if isEnding { return refuse(.refused, "the daemon is ending") }
     guard let name = request.worker, let launch = request.launch, !launch.command.isEmpty else {
       return refuse(.badRequest, "`run` needs a name and a command")
     }

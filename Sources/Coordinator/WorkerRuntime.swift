@@ -30,6 +30,10 @@ final class WorkerRuntime {
   var isKilled = false
   /// A hibernation was tried since it was suspended, which stops it by signal for a while.
   var mayBeStopped = false
+  /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
+  var needsRecovery = false
+  /// Nobody knows what its memory is: it is being killed.
+  var mustNotRun = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
   /// What the worker last said of itself (`STATUS=`).
@@ -53,10 +57,11 @@ final class WorkerRuntime {
   }
 
   /// For the hibernator and the freezer, on their own threads.
-  func target() -> HibernationTarget? {
+  /// `tree`: where it is known already.
+  func target(_ tree: ProcessTree? = nil) -> HibernationTarget? {
     guard let process else { return nil }
     var memories: [Int32: Descriptor] = [:]
-    for stat in (try? process.tree().processes) ?? [] {
+    for stat in (tree ?? (try? process.tree()))?.processes ?? [] {
       memories[stat.pid] = process.memory(of: stat.identity)
     }
     return HibernationTarget(

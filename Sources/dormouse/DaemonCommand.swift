@@ -36,6 +36,12 @@ struct DaemonCommand: ParsableCommand {
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
+    if config == nil, access(paths.configuration, F_OK) != 0, errno == ENOENT {
+      throw CommandFailure(
+        exit: .badConfiguration,
+        text: "there is no configuration at \(escaped(paths.configuration)); write one there, or "
+          + "name one with --config FILE (an empty file will do for a start)")
+    }
     let code = runDaemon(
       options: DaemonOptions(
         configuration: config ?? paths.configuration, mayBeMissing: config == nil,

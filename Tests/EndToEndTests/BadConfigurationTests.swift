@@ -44,6 +44,18 @@ import Testing
     #expect(daemon.words.split(separator: "\n").count <= 2, "\(daemon.words)")
   }
 
+  @Test("Without any configuration it is said where one is looked for, and how to name one")
+  func noneNamed() throws {
+    let scratch = try Scratch()
+    var command = Command(arguments: [Surroundings.executable, "daemon"])
+    command.environment["XDG_CONFIG_HOME"] = scratch.path
+    let outcome = try command.run(in: scratch)
+    #expect(outcome.code == 65)
+    let sentence = "dormouse: there is no configuration at \(scratch.path)/dormouse/dormouse.yaml; "
+    #expect(outcome.error.hasPrefix(sentence), "\(outcome)")
+    #expect(outcome.error.contains("--config FILE"))
+  }
+
   @Test("`policy check` finds the same mistakes, and the shipped policies have none")
   func policyCheck() throws {
     let scratch = try Scratch()
