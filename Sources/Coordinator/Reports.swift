@@ -15,15 +15,19 @@ extension Daemon {
           id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
       }
       return ControlResponse(
-        id: request.id, result: .done, text: "", workers: [report(snapshot, at: now)],
+        id: request.id, result: .done, text: "", workers: [report(snapshot, at: now, among: nil)],
         daemon: daemonReport())
     }
+    let everybody = everybody(for: workers.values)
     return ControlResponse(
       id: request.id, result: .done, text: "",
-      workers: engine.snapshots(at: now).map { report($0, at: now) }, daemon: daemonReport())
+      workers: engine.snapshots(at: now).map { report($0, at: now, among: everybody) },
+      daemon: daemonReport())
   }
 
-  private func report(_ snapshot: WorkerSnapshot, at now: Instant) -> WorkerReport {
+  private func report(
+    _ snapshot: WorkerSnapshot, at now: Instant, among everybody: [ProcessStat]?
+  ) -> WorkerReport {
     var report = WorkerReport(name: snapshot.worker.name, state: snapshot.state.rawValue)
     report.band = snapshot.band
     report.importance = snapshot.profile.importance
@@ -44,7 +48,7 @@ extension Daemon {
     report.command = runtime.configuration.command
     report.log = state.log(of: runtime.id.name)
     guard let process = runtime.process else { return report }
-    let pids = (try? process.tree().pids) ?? []
+    let pids = (try? process.tree(among: everybody).pids) ?? []
     report.pid = process.identity.pid
     report.processes = pids.count
     report.reclaimable = (try? Footprint.measure(pids))?.reclaimable ?? 0

@@ -56,10 +56,18 @@ extension Daemon {
   func sampleRegularly() {
     takeReading()
     // Sleepers, most of them, cost nothing: what is frozen doesn't change.
-    for runtime in workers.values where engine.state(of: runtime.id)?.runs == true {
-      sample(runtime)
-    }
+    let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
+    let everybody = everybody(for: running)
+    for runtime in running { sample(runtime, among: everybody) }
     loop.after(.seconds(1)) { [unowned self] in sampleRegularly() }
+  }
+
+  /// One look through /proc for all who have no cgroup to name their processes.
+  func everybody(for runtimes: some Sequence<WorkerRuntime>) -> [ProcessStat]? {
+    guard runtimes.contains(where: { $0.process != nil && $0.process?.cgroup == nil }) else {
+      return nil
+    }
+    return try? ProcessTree.everybody()
   }
 
   func takeReading() {
@@ -74,8 +82,10 @@ extension Daemon {
 
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
   /// all page tables, so it is taken only when the cheap count of resident pages has moved.
-  private func sample(_ runtime: WorkerRuntime) {
-    guard let process = runtime.process, let tree = try? process.tree() else { return }
+  private func sample(_ runtime: WorkerRuntime, among everybody: [ProcessStat]?) {
+    guard let process = runtime.process, let tree = try? process.tree(among: everybody) else {
+      return
+    }
     let now = EventLoop.now
     let ticks = tree.processes.reduce(0) { $0 + $1.cpuTicks }
     let anonymous = tree.pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }

@@ -17,25 +17,43 @@ public struct ProcessTree: Hashable, Sendable {
 
   public func contains(_ pid: Int32) -> Bool { processes.contains { $0.pid == pid } }
 
-  /// `session`: a session that belongs to the worker even if its leader is gone.
+  /// - Parameters:
+  ///   - session: a session that belongs to the worker even if its leader is gone.
+  ///   - everybody: what `everybody()` has just told, for who looks for many trees. Of no use in a
+  ///     cgroup.
   public static func discover(
-    root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
+    root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
+    among everybody: [ProcessStat]? = nil
   ) throws(SystemCallError) -> ProcessTree {
-    let candidates = if let cgroup { try cgroup.processes() } else { try listNumbers("/proc") }
+    if let cgroup {
+      return ProcessTree(
+        processes: parentsFirst(try look(at: cgroup.processes(), forbidden: false)))
+    }
+    let all = if let everybody { everybody } else { try Self.everybody() }
+    return ProcessTree(processes: parentsFirst(members(of: all, root: root, session: session)))
+  }
+
+  /// All processes of the machine that we may look at. Under hidepid (proc(5)) those are our own, and
+  /// none of the others is a worker's.
+  public static func everybody() throws(SystemCallError) -> [ProcessStat] {
+    try look(at: listNumbers("/proc"), forbidden: true)
+  }
+
+  /// - Parameter forbidden: processes that we may not look at are left out.
+  private static func look(
+    at pids: [Int32], forbidden: Bool
+  ) throws(SystemCallError) -> [ProcessStat] {
     var found: [ProcessStat] = []
-    for pid in candidates {
+    for pid in pids {
       do throws(SystemCallError) {
         let stat = try ProcessStat.read(pid)
         if !stat.isEnded { found.append(stat) }
       } catch {
-        // Under hidepid (proc(5)) most of /proc may not be looked at; none of that is the worker's.
-        let isHidden = cgroup == nil && (error.code == EPERM || error.code == EACCES)
-        if !error.meansVanished && !isHidden { throw error }
+        let isForbidden = error.code == EPERM || error.code == EACCES
+        if !error.meansVanished && !(forbidden && isForbidden) { throw error }
       }
     }
-    if cgroup != nil { return ProcessTree(processes: parentsFirst(found)) }
-    return ProcessTree(
-      processes: parentsFirst(members(of: found, root: root, session: session)))
+    return found
   }
 
   /// Pure part of `discover`.

@@ -102,9 +102,12 @@ public final class WorkerProcess {
 
   public var isAlive: Bool { identity.isAlive }
 
-  /// All its processes, parents before children.
-  public func tree() throws(SystemCallError) -> ProcessTree {
-    try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  /// All its processes, parents before children. `everybody`: see `ProcessTree.discover`.
+  public func tree(
+    among everybody: [ProcessStat]? = nil
+  ) throws(SystemCallError) -> ProcessTree {
+    try ProcessTree.discover(
+      root: identity, session: session, cgroup: cgroup, among: everybody)
   }
 
   /// Sends a signal to the root process. ESRCH when it has ended.
