@@ -65,6 +65,7 @@ extension Daemon {
     let name = runtime.id.name
     let directory = channelDirectory
     try makeDirectories(directory, mode: 0o700)
+    try checkTrust(in: directory, mayBeShared: false)
     runtime.notify = try NotifySocket.create(in: directory, name: name)
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
     do throws(SystemCallError) {
