@@ -10,7 +10,9 @@ extension Daemon {
   /// Asks all of it to end (as systemd does by default: a shell that is asked alone would leave its
   /// children behind), and lets it run for that.
   func terminate(_ id: WorkerID) {
-    guard let runtime = workers[id], let process = runtime.process else { return }
+    guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
+      return
+    }
     if runtime.mustNotRun { return kill(id) }
     let signal = runtime.configuration.stopSignal
     // Pending while it is frozen or stopped; delivered when it goes on.
@@ -24,6 +26,8 @@ extension Daemon {
 
   func kill(_ id: WorkerID) {
     guard let runtime = workers[id], let process = runtime.process else { return }
+    // All have been killed, and the root's number may be another's by now.
+    if runtime.hasExited, !runtime.isBusy, process.cgroup == nil { return }
     do throws(CgroupError) {
       try process.killAll()
     } catch { log(.warning, "\(id): \(error)") }

@@ -25,6 +25,7 @@ final class WorkerRuntime {
   var shed: ShedAttempt?
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy = false
+  /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
   var hasExited = false
   /// A hibernation was tried since it was suspended, which stops it by signal for a while.
   var mayBeStopped = false
