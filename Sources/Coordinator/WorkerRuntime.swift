@@ -37,6 +37,8 @@ final class WorkerRuntime {
   var imagePath: String?
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
+  /// It has been said that its footprint can't be measured exactly.
+  var isMeasuredRoughly = false
   var sample = ActivitySample()
 
   init(
