@@ -124,7 +124,8 @@ extension Daemon {
 
   private func heard(_ runtime: WorkerRuntime) {
     guard let notify = runtime.notify, let process = runtime.process else { return }
-    let messages = (try? notify.receive { process.owns($0) }) ?? []
+    // A few at a time, so that one who never stops talking leaves time for the others.
+    let messages = (try? notify.receive(limit: 8) { process.owns($0) }) ?? []
     for message in messages { handle(message, from: runtime) }
   }
 
