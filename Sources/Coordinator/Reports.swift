@@ -15,13 +15,15 @@ extension Daemon {
           id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
       }
       return ControlResponse(
-        id: request.id, result: .done, text: "", workers: [report(snapshot, nil, at: now)],
-        daemon: daemonReport())
+        id: request.id, result: .done, text: "\(name) is \(snapshot.state.spoken)",
+        workers: [report(snapshot, nil, at: now)], daemon: daemonReport())
     }
     let scan = scanForWorkers(workers.values)
+    let reports = engine.snapshots(at: now).map { report($0, scan, at: now) }
     return ControlResponse(
-      id: request.id, result: .done, text: "",
-      workers: engine.snapshots(at: now).map { report($0, scan, at: now) }, daemon: daemonReport())
+      id: request.id, result: .done,
+      text: reports.count == 1 ? "1 worker" : "\(reports.count) workers", workers: reports,
+      daemon: daemonReport())
   }
 
   private func report(

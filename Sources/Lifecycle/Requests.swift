@@ -98,7 +98,7 @@ extension Engine {
   }
 
   private mutating func overtakeGoal(_ index: Int, by verb: Request.Verb) {
-    concludeGoal(index, .refused, "overtaken by `\(verb.rawValue)`")
+    concludeGoal(index, .refused, Self.overtaken(workers[index].id, by: verb))
   }
 
   private mutating func overtakeEnd(_ index: Int, by verb: Request.Verb) {
@@ -107,7 +107,11 @@ extension Engine {
   }
 
   private mutating func overtakeStarts(_ index: Int, by verb: Request.Verb) {
-    answerStarts(index, .refused, "overtaken by `\(verb.rawValue)`")
+    answerStarts(index, .refused, Self.overtaken(workers[index].id, by: verb))
+  }
+
+  private static func overtaken(_ worker: WorkerID, by verb: Request.Verb) -> String {
+    "\(worker): overtaken by a later `\(verb.rawValue)`"
   }
 
   private mutating func refuse(_ request: Request, _ text: String) {

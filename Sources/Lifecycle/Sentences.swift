@@ -3,11 +3,11 @@ import Policy
 // The engine's decisions in words.
 
 extension Cause {
-  /// A clause that can follow "because" or a colon: `a person asked for it (suspend)`.
+  /// A clause that can follow "because" or a colon: `it became ready`.
   public var sentence: String {
     switch self {
     case .added: "it has not been started yet"
-    case .requested(let verb): "it was asked for (\(verb.rawValue))"
+    case .requested(let verb): "`\(verb.rawValue)` was asked for"
     case .launched: "it was launched"
     case .becameReady: "it became ready"
     case .displaced(let other): "\(other) took the foreground"

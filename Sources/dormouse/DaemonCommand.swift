@@ -10,14 +10,28 @@ struct DaemonCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The configuration.", discussion: "Default: dormouse.yaml in the configuration directory.",
-      valueName: "file"))
+      "The configuration.",
+      discussion: """
+        Default: $XDG_CONFIG_HOME/dormouse/dormouse.yaml, which is in ~/.config, or for root \
+        /etc/dormouse/dormouse.yaml. Where that isn't there, the daemon starts without workers, for \
+        those of `dormouse run`.
+        """, valueName: "file"))
   var config: String?
-  @Option(help: ArgumentHelp("Where to listen for clients.", valueName: "path"))
+  @Option(
+    help: ArgumentHelp(
+      "Where to listen for clients, who need the same option or DORMOUSE_SOCKET_PATH then.",
+      valueName: "path"))
   var socket: String?
-  @Option(help: ArgumentHelp("For images, logs and the journal.", valueName: "directory"))
+  @Option(
+    help: ArgumentHelp(
+      "For images, logs and records of workers.",
+      discussion: """
+        Default: $XDG_STATE_HOME/dormouse, which is in ~/.local/state, or for root /var/lib/dormouse.
+        """, valueName: "directory"))
   var stateDirectory: String?
-  @Option(help: ArgumentHelp("The policy, instead of the configuration's.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp(
+      "The policy, instead of the configuration's: a name or a file.", valueName: "policy"))
   var policy: String?
 
   func run() throws {
@@ -30,8 +44,8 @@ struct DaemonCommand: ParsableCommand {
     }
     let code = runDaemon(
       options: DaemonOptions(
-        configuration: config ?? paths.configuration,
-        socket: socket ?? paths.socketFromEnvironment,
+        configuration: config ?? paths.configuration, mayBeMissing: config == nil,
+        socket: socket.flatMap { $0.isEmpty ? nil : $0 } ?? paths.socketFromEnvironment,
         defaultSocket: paths.socket(option: nil), stateDirectory: stateDirectory,
         defaultStateDirectory: paths.stateDirectory, policy: policy,
         policyDirectories: paths.policyDirectories))
@@ -42,6 +56,8 @@ struct DaemonCommand: ParsableCommand {
 /// What `dormouse daemon` was asked for, defaults filled in.
 struct DaemonOptions: Sendable {
   var configuration: String
+  /// Nobody has named it: without it there are no workers yet.
+  var mayBeMissing: Bool
   /// nil: as the configuration says, or else the default.
   var socket: String?
   var defaultSocket: String
@@ -57,12 +73,23 @@ struct DaemonOptions: Sendable {
 func runDaemon(options: DaemonOptions) -> Int32 {
   let environment = ProcessEnvironment.current().variables
   let load: @Sendable () -> ParseResult<DaemonConfiguration> = {
-    ConfigurationFile.load(
-      path: options.configuration, library: PolicyLibrary(directories: options.policyDirectories),
-      environment: environment, policy: options.policy)
+    let library = PolicyLibrary(directories: options.policyDirectories)
+    if options.mayBeMissing, isMissing(options.configuration) {
+      return ConfigurationFile.parse(
+        text: "", file: options.configuration, library: library, environment: environment,
+        policy: options.policy)
+    }
+    return ConfigurationFile.load(
+      path: options.configuration, library: library, environment: environment,
+      policy: options.policy)
+  }
+  if options.mayBeMissing, isMissing(options.configuration) {
+    Output.complain(
+      "there is no \(escaped(options.configuration)): starting without workers; "
+        + "`dormouse run NAME -- COMMAND` adds one")
   }
   let loaded = load()
-  if !loaded.diagnostics.isEmpty { Output.standardError(loaded.rendered + "\n") }
+  PolicyCheck.complain(loaded.diagnostics)
   guard let configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
   do throws(StartError) {
     let daemon = try Daemon(
@@ -78,6 +105,10 @@ func runDaemon(options: DaemonOptions) -> Int32 {
     Output.complain("\(error)")
     return CommandExit.cannotCreate.rawValue
   }
+}
+
+private func isMissing(_ path: String) -> Bool {
+  access(path, F_OK) != 0 && errno == ENOENT
 }
 
 /// The daemon keeps its paths for long, and its workers have other directories.

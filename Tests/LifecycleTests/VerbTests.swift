@@ -115,7 +115,7 @@ struct VerbTests {
     let hibernation = world.requests
     world.ask(.foreground, web)
     #expect(
-      world.answers[hibernation] == [Answer(.refused, "overtaken by `foreground`")])
+      world.answers[hibernation] == [Answer(.refused, "web: overtaken by a later `foreground`")])
     #expect(world.answers[world.requests]?.map(\.code) == [.done])
     #expect(world.state(web) == .foreground)
   }
