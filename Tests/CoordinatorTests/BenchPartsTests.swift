@@ -73,7 +73,8 @@ import Testing
 
   @Test func `An error is no success`() throws {
     var response = HTTPResponse()
-    try response.feed(Array("HTTP/1.1 503 x\r\nConnection: close\r\ncontent-length: 0\r\n\r\n".utf8)[...])
+    try response.feed(
+      Array("HTTP/1.1 503 x\r\nConnection: close\r\ncontent-length: 0\r\n\r\n".utf8)[...])
     #expect(response.isComplete && !response.isSuccess && response.closes)
   }
 }
@@ -98,7 +99,8 @@ import Testing
   }
 
   @Test func `Swap devices are found`() {
-    let text = "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1\n"
+    let text =
+      "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1\n"
     #expect(SwapDevice.parse(text) == [SwapDevice(name: "/dev/zram0", kind: "partition")])
     #expect(SwapDevice.parse("Filename\tType\n") == [])
     #expect(SwapDevice.parse("") == [])

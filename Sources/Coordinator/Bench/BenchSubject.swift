@@ -122,21 +122,24 @@ final class BenchSubject {
       case .command(let text):
         if try succeeds(text, until: deadline) { return }
       }
-      try waitForProgress(try running, deadline)
+      try waitForProgress(
+        try running, deadline,
+        orElse: "`\(escaped(options.requestText ?? ""))` didn't succeed")
     }
   }
 
   /// Pauses for a moment. Throws when it has ended, or the time is over.
   private func waitForProgress(
-    _ process: WorkerProcess, _ deadline: Deadline, pause: Duration = .milliseconds(1)
+    _ process: WorkerProcess, _ deadline: Deadline, pause: Duration = .milliseconds(1),
+    orElse what: String = "the program wasn't ready"
   ) throws {
     let pidfd = process.pidfd.raw
     if try interruptions.wait(for: [pidfd], until: Deadline(in: pause)) != nil {
       throw BenchError.program("the program ended before it was ready\(lastWords)")
     }
     if deadline.hasPassed {
-      throw BenchError.program(
-        "the program wasn't ready within \(options.patience)\(lastWords)")
+      let limit = durationText(options.patience.inMilliseconds / 1000)
+      throw BenchError.program("\(what) within \(limit)\(lastWords)")
     }
   }
 
