@@ -15,22 +15,31 @@ BINARY = os.environ.get("DORMOUSE", os.path.join(ROOT, ".build", "release", "dor
 
 
 class Daemon:
-    def __init__(self, configuration):
+    def __init__(self, configuration, environment=None):
         if not os.path.exists(BINARY):
             sys.exit(f"there is no {BINARY} yet; `make build` builds it")
         self.directory = tempfile.mkdtemp(prefix="dormouse-bench-")
         self.path = os.path.join(self.directory, "control.sock")
-        file = os.path.join(self.directory, "dormouse.yaml")
-        with open(file, "w") as out:
+        self.file = os.path.join(self.directory, "dormouse.yaml")
+        with open(self.file, "w") as out:
             json.dump(configuration, out)  # JSON is YAML
-        self.log = open(os.path.join(self.directory, "log"), "w")
+        self.log = open(os.path.join(self.directory, "log"), "a")
+        self.begin(environment)
+
+    def begin(self, environment=None):
+        """Starts it, also again on the same state directory; returns when it listens."""
         self.process = subprocess.Popen(
-            [BINARY, "daemon", "--config", file, "--socket", self.path,
+            [BINARY, "daemon", "--config", self.file, "--socket", self.path,
              "--state-directory", os.path.join(self.directory, "state")],
-            stdin=subprocess.DEVNULL, stderr=self.log)
+            stdin=subprocess.DEVNULL, stderr=self.log, env=environment)
         end = time.monotonic() + 20
-        while not os.path.exists(self.path) and time.monotonic() < end:
-            time.sleep(0.01)
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                with socket.socket(socket.AF_UNIX) as line:
+                    line.connect(self.path)
+                return
+            except OSError:
+                time.sleep(0.005)
 
     def send(self, verb, worker=None):
         line = socket.socket(socket.AF_UNIX)

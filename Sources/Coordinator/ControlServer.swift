@@ -42,10 +42,11 @@ final class ControlServer {
   init(path: String, daemon: Daemon) throws(StartError) {
     self.path = path
     self.daemon = daemon
+    let directory = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
     do throws(SystemCallError) {
-      let directory = path.split(separator: "/").dropLast().joined(separator: "/")
-      try makeDirectories("/\(directory)", mode: 0o700)
+      try makeDirectories(directory, mode: 0o700)
     } catch { throw .socket(path: path, error.description) }
+    try checkTrust(in: directory, mayBeShared: true)
     // Somebody who answers here has another state directory, or the lock would have told.
     if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
     do throws(SystemCallError) {

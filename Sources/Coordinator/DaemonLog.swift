@@ -1,3 +1,4 @@
+import Control
 import Glibc
 
 /// The daemon's own words, on standard error: one line each, with the priority in front that
@@ -15,9 +16,11 @@ struct DaemonLog {
   func callAsFunction(_ priority: Priority, _ text: String) {
     let oneLine = text.split(separator: "\n", omittingEmptySubsequences: true)
       .joined(separator: " | ")
+    // A process chooses its own name, and others read this on a terminal.
+    let safe = escaped(oneLine)
     let line =
       toJournal
-      ? "<\(priority.rawValue)>\(oneLine)\n" : "\(Self.timeOfDay()) \(oneLine)\n"
+      ? "<\(priority.rawValue)>\(safe)\n" : "\(Self.timeOfDay()) \(safe)\n"
     var bytes = Array(line.utf8)
     // If even this can't be written there is nobody to tell.
     _ = write(STDERR_FILENO, &bytes, bytes.count)

@@ -10,7 +10,9 @@ extension Daemon {
   /// Asks all of it to end (as systemd does by default: a shell that is asked alone would leave its
   /// children behind), and lets it run for that.
   func terminate(_ id: WorkerID) {
-    guard let runtime = workers[id], let process = runtime.process else { return }
+    guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
+      return
+    }
     if runtime.mustNotRun { return kill(id) }
     let signal = runtime.configuration.stopSignal
     // Pending while it is frozen or stopped; delivered when it goes on.
@@ -25,6 +27,8 @@ extension Daemon {
 
   func kill(_ id: WorkerID) {
     guard let runtime = workers[id], let process = runtime.process else { return }
+    // All have been killed, and the root's number may be another's by now.
+    if runtime.isReaped, process.cgroup == nil { return }
     runtime.isKilled = true
     do throws(CgroupError) {
       try process.killAll()
@@ -56,6 +60,7 @@ extension Daemon {
       try process.killAll()
     } catch { log(.warning, "\(runtime.id): not all of it could be killed: \(error)") }
     let exit = (try? process.reap()) ?? .unknown
+    runtime.isReaped = true
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.

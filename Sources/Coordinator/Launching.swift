@@ -70,6 +70,7 @@ extension Daemon {
     let name = runtime.id.name
     let directory = channelDirectory
     try makeDirectories(directory, mode: 0o700)
+    try checkTrust(in: directory, mayBeShared: false)
     runtime.notify = try NotifySocket.create(in: directory, name: name)
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
     do throws(SystemCallError) {
@@ -100,6 +101,7 @@ extension Daemon {
     runtime.process = process
     runtime.hasExited = false
     runtime.isKilled = false
+    runtime.isReaped = false
     runtime.sample = ActivitySample()
     runtime.readiness = runtime.configuration.readiness.map {
       Readiness(ReadinessRule($0), worker: process)
@@ -129,7 +131,8 @@ extension Daemon {
 
   private func heard(_ runtime: WorkerRuntime) {
     guard let notify = runtime.notify, let process = runtime.process else { return }
-    let messages = (try? notify.receive { process.owns($0) }) ?? []
+    // A few at a time, so that one who never stops talking leaves time for the others.
+    let messages = (try? notify.receive(limit: 8) { process.owns($0) }) ?? []
     for message in messages { handle(message, from: runtime) }
   }
 

@@ -109,7 +109,7 @@ extension Daemon {
   }
 
   /// Resident less file-backed pages, from /proc/PID/statm (proc_pid_statm(5)).
-  private static func anonymousMemory(of pid: Int32) -> UInt64 {
+  static func anonymousMemory(of pid: Int32) -> UInt64 {
     guard let text = try? readText("/proc/\(pid)/statm") else { return 0 }
     let words = text.split(separator: " ")
     guard words.count > 2, let resident = UInt64(words[1]), let shared = UInt64(words[2]),

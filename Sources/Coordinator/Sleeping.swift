@@ -9,7 +9,9 @@ import Supervision
 
 extension Daemon {
   func suspend(_ id: WorkerID) {
-    guard let runtime = workers[id], let process = runtime.process else { return }
+    guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
+      return
+    }
     // While it may still be opened: a worker's children have memory too.
     try? process.refreshMemory()
     let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
@@ -33,7 +35,9 @@ extension Daemon {
   }
 
   func hibernate(_ id: WorkerID) {
-    guard let runtime = workers[id], let target = runtime.target() else { return }
+    guard let runtime = workers[id], !runtime.hasExited, let target = runtime.target() else {
+      return
+    }
     let policy = runtime.configuration.policy.hibernate
     let before = footprint(of: runtime) ?? .zero
     if let refusal = diskRefusal(for: before) {
@@ -89,7 +93,9 @@ extension Daemon {
   }
 
   func resume(_ id: WorkerID) {
-    guard let runtime = workers[id], let target = runtime.target() else { return }
+    guard let runtime = workers[id], !runtime.hasExited, let target = runtime.target() else {
+      return
+    }
     if runtime.mustNotRun {
       return feed(.resumeFailed(id, "its memory can't be proven", intact: false))
     }

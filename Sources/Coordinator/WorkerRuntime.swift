@@ -25,9 +25,12 @@ final class WorkerRuntime {
   var shed: ShedAttempt?
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy = false
+  /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
   var hasExited = false
   /// SIGKILL has been sent to all of it.
   var isKilled = false
+  /// The root's number may be another process's by now.
+  var isReaped = false
   /// A hibernation was tried since it was suspended, which stops it by signal for a while.
   var mayBeStopped = false
   /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
@@ -38,6 +41,8 @@ final class WorkerRuntime {
   var imagePath: String?
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
+  /// It has been said that its footprint can't be measured exactly.
+  var isMeasuredRoughly = false
   var sample = ActivitySample()
 
   init(

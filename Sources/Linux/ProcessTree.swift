@@ -17,7 +17,8 @@ public struct ProcessTree: Hashable, Sendable {
 
   public func contains(_ pid: Int32) -> Bool { processes.contains { $0.pid == pid } }
 
-  /// `session`: a session that belongs to the worker even if its leader is gone.
+  /// `session`: a session that belongs to the worker even if its leader is gone. Who looks for many
+  /// trees takes one `ProcessScan`.
   public static func discover(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
   ) throws(SystemCallError) -> ProcessTree {

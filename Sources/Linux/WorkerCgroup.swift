@@ -9,11 +9,14 @@ public final class WorkerCgroup: Sendable {
   /// `cgroup.events`, on which the kernel announces changes (POLLPRI).
   private let events: Descriptor
 
-  /// A new, empty group. One of the same name that nobody is in is used again.
+  /// A new, empty group, in place of one of the same name that nobody is in.
   public static func create(
     in root: CgroupRoot, name: String
   ) throws(CgroupError) -> WorkerCgroup {
     let path = "\(root.path)/worker-\(CgroupRoot.sanitised(name))"
+    // Not used again: whoever is born (CLONE_INTO_CGROUP) into a group that has once been killed
+    // through cgroup.kill is killed by the kernel at birth (seen on Linux 6.18).
+    rmdir(path)
     let result = mkdir(path, 0o755)
     let code = errno
     if result != 0 && code != EEXIST { throw .cannotCreate(path: path, code: code) }

@@ -28,13 +28,11 @@ struct DaemonConnection: ~Copyable {
   /// The response, where it is `done`.
   mutating func ask(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil
+    report: String? = nil, keepsLines: Bool = false
   ) throws -> ControlResponse {
     let id = try client.send(verb, worker: worker, launch: launch, report: report)
     let response = try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
-    guard response.result == .done else {
-      throw CommandFailure(response, hasLines: verb == .reload)
-    }
+    guard response.result == .done else { throw CommandFailure(response, keepsLines: keepsLines) }
     return response
   }
 
@@ -53,15 +51,12 @@ struct DaemonConnection: ~Copyable {
 }
 
 extension CommandFailure {
-  /// `hasLines`: it is diagnostics. Elsewhere a line end comes from a name that is made to deceive.
-  init(_ response: ControlResponse, hasLines: Bool = false) {
-    guard hasLines else {
-      self.init(exit: response.result.exit, text: escaped(response.text))
-      return
-    }
+  /// `keepsLines`: the text is diagnostics. Any other is one sentence, whatever name is in it.
+  init(_ response: ControlResponse, keepsLines: Bool = false) {
     let lines = response.text.split(separator: "\n", omittingEmptySubsequences: false)
     self.init(
       exit: response.result.exit,
-      text: lines.map { escaped(String($0)) }.joined(separator: "\n"))
+      text: keepsLines
+        ? lines.map { escaped(String($0)) }.joined(separator: "\n") : escaped(response.text))
   }
 }

@@ -1,6 +1,13 @@
 #ifndef CLINUX_MORE_H
 #define CLINUX_MORE_H
+#include "clinux_memory.h"
 
 // accept4(2) with SOCK_CLOEXEC | SOCK_NONBLOCK; the sender's address isn't asked for.
 int clinux_accept(int listener);
+
+// process_madvise(2) with MADV_PAGEOUT: the pages of another process's range go to swap, as far as
+// the kernel sees fit.
+int clinux_page_out(int pidfd, const struct clinux_range *range);
+// The magic number of the file system that a path is on (statfs(2)).
+int64_t clinux_file_system_type(const char *path);
 #endif

@@ -1,0 +1,383 @@
+#!/usr/bin/env python3
+"""Does any worker lose a byte when the daemon is killed at random? See README.md here.
+
+Every worker has a twin that Dormouse doesn't know: the same program with the same arguments, which
+gets the same commands. Whatever is hibernated, resumed, interrupted and recovered, both must give
+the same answers, checksums over all of their state among them."""
+import argparse
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from bench import ROOT, Daemon, machine
+
+sys.path.insert(0, os.path.join(ROOT, "Examples", "demo"))
+from cast import free_port  # noqa: E402
+from talk import Redis, Web  # noqa: E402
+
+FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
+PATIENCE = 60
+# Sources/Hibernation/FaultPoint.swift: where a daemon can be told to die by itself.
+POINTS = ("stopped seized scanned captured committed scratch-mapped evicting evicted restored frozen "
+          "detached rested writing-back written-back unlinked recovery-seized registers-back").split()
+
+
+class Lost(Exception):
+    """A worker isn't what it was."""
+
+
+class Torture:
+    """Tests/Fixtures/torture.c: all kinds of memory, 28 threads in all kinds of system calls."""
+
+    def __init__(self, directory, binary):
+        self.pipes = [os.path.join(directory, name) for name in ("in", "out")]
+        for pipe in self.pipes:
+            os.mkfifo(pipe)
+        # Opened for both directions, neither end ever sees the other's absence.
+        self.command = ["sh", "-c", 'exec "$0" 12 28 7 <>"$1" 1<>"$2"', binary, *self.pipes]
+
+    def connect(self):
+        self.into, self.out = (os.open(pipe, os.O_RDWR) for pipe in self.pipes)
+        self.receive()  # `ready PID`
+
+    def send(self, line):
+        os.write(self.into, line.encode() + b"\n")
+
+    def receive(self):
+        line = b""
+        while not line.endswith(b"\n"):
+            if not select.select([self.out], [], [], PATIENCE)[0]:
+                raise Lost(f"no answer within {PATIENCE} s")
+            line += os.read(self.out, 1)
+        return line.decode().strip()
+
+    def change(self, chance):
+        return f"touch {chance.randrange(1 << 30)}"
+
+    proof = "sum"
+    last_words = "errors"
+
+
+class Store:
+    """redis with data; DEBUG DIGEST is a checksum over all of it."""
+
+    def __init__(self, directory, binary):
+        self.port = free_port()
+        self.command = [binary, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+                        "--appendonly", "no", "--enable-debug-command", "yes"]
+
+    def connect(self):
+        self.line = Redis(self.port, PATIENCE)
+        self.line.fill()
+
+    def send(self, line):
+        self.line.send(*line.split())
+
+    def receive(self):
+        return self.line.reply()
+
+    def change(self, chance):
+        key = f"key-{chance.randrange(20000)}"
+        return chance.choice([f"SET {key} {chance.randbytes(300).hex()}", f"DEL {key}",
+                              f"INCR counter-{chance.randrange(5)}",
+                              f"RPUSH list-{chance.randrange(9)} {chance.random()}"])
+
+    proof = "DEBUG DIGEST"
+    last_words = "DBSIZE"
+
+
+class Notes:
+    """python or node over HTTP; /digest goes over every object."""
+
+    def __init__(self, directory, *command):
+        self.port = free_port()
+        self.command = [*command, "--port", str(self.port)]
+
+    def connect(self):
+        self.line = Web(self.port, PATIENCE)
+
+    def send(self, line):
+        self.line.socket.sendall(f"{line} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+
+    def receive(self):
+        stream, length = self.line.stream, 0
+        if not stream.readline():
+            raise ConnectionError("it hung up")
+        for header in iter(stream.readline, b"\r\n"):
+            name, _, value = header.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        return stream.read(length).decode().strip()
+
+    def change(self, chance):
+        return chance.choice([f"POST /put?k{chance.randrange(500)}={chance.randbytes(60).hex()}",
+                              "GET /count"])
+
+    proof = "GET /digest"
+    last_words = "GET /count"
+
+
+class Keeper:
+    """Runs a daemon, kills it at random, and starts the next one on the same state directory."""
+
+    def __init__(self, workers, seed, rest):
+        self.chance = random.Random(seed)
+        self.environment = dict(os.environ)
+        if rest == "traced":
+            self.environment["DORMOUSE_CGROUP"] = "/proc/nowhere"
+        self.daemon = Daemon({
+            "policy": os.path.join(ROOT, "Policies", "ios-5.yaml"),
+            "policy_overrides": {
+                "memory": {"budget": "32GB"}, "foreground": {"max": "unlimited"},
+                "background": {"suspend_after": "1h"}, "watchdog": {"launch": "2m"},
+                "hibernate": {"cooldown": "0s", "max_footprint": "unlimited", "min_footprint": "0B",
+                              "after": "never", "only_if_faster_than_relaunch": False,
+                              "disk": {"daily_writes": "9000GB"}}},
+            "workers": {w.name: {"command": w.program.command, "autostart": False}
+                        for w in workers}}, self.environment)
+        self.kills, self.points, self.starts = 0, 0, 1
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        point = None
+        while not self.over.wait(0):
+            if point:
+                self.await_end(1)
+            else:
+                # Quick successions too: a daemon that dies while it recovers.
+                self.over.wait(self.chance.choice([0.02, 0.1, 0.4, 1.5]) * self.chance.random())
+            if self.daemon.process.poll() is None:
+                self.daemon.process.kill()
+                self.kills += 1
+            elif self.daemon.process.returncode == -signal.SIGKILL:
+                self.points += 1
+            else:
+                print(f"the daemon ended with {self.daemon.process.returncode}", file=sys.stderr)
+            self.daemon.process.wait()
+            point = self.chance.choice(POINTS) if self.chance.random() < 0.5 else None
+            self.begin(point)
+        self.daemon.process.kill()
+        self.daemon.process.wait()
+        self.begin(None)  # one that lives, for the last checks
+
+    def await_end(self, seconds):
+        end = time.monotonic() + seconds
+        while self.daemon.process.poll() is None and time.monotonic() < end:
+            if self.over.wait(0.01):
+                return
+
+    def begin(self, point):
+        environment = dict(self.environment)
+        if point:
+            environment["DORMOUSE_FAULT"] = point
+        self.daemon.begin(environment)
+        self.starts += 1
+
+    def log(self):
+        with open(self.daemon.log.name, errors="replace") as file:
+            return file.read().splitlines()
+
+
+class Worker:
+    def __init__(self, name, make, directory):
+        self.name = name
+        places = [os.path.join(directory, f"{name}-{who}") for who in ("worker", "twin")]
+        for place in places:
+            os.mkdir(place)
+        self.program, self.reference = (make(place) for place in places)
+        self.rounds = self.hibernated = self.interrupted = 0
+        self.refusals, self.failures, self.pid, self.note = {}, [], None, ""
+
+    def begin(self, daemon):
+        self.twin = subprocess.Popen(
+            self.reference.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            start_new_session=True)
+        daemon.ask("start", self.name)
+        self.pid = daemon.worker(self.name)["pid"]
+        for one in (self.program, self.reference):
+            one.connect()
+
+    def ask_both(self, line):
+        for one in (self.program, self.reference):
+            one.send(line)
+        self.compare(line)
+
+    def compare(self, line):
+        said, wanted = self.program.receive(), self.reference.receive()
+        if said != wanted:
+            raise Lost(f"`{line}` gave `{said[:80]}`, and `{wanted[:80]}` of its twin")
+
+    def one_round(self, keeper, chance):
+        for _ in range(chance.randrange(4)):
+            self.ask_both(self.program.change(chance))
+        # Some questions are under way while it is put to sleep, and answered when it is back.
+        pending = [self.program.change(chance) for _ in range(chance.randrange(3))]
+        for line in pending:
+            self.program.send(line)
+            self.reference.send(line)
+        self.order(keeper, "hibernate")
+        self.order(keeper, "wake", insist=True)
+        for line in pending:
+            self.compare(line)
+        self.ask_both(self.program.proof)
+        self.rounds += 1
+
+    def order(self, keeper, verb, insist=False):
+        """True when it has happened. `insist`: until it has, whatever becomes of daemons."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                keeper.daemon.ask(verb, self.name)
+                self.hibernated += verb == "hibernate"
+                return
+            except (OSError, ValueError):  # the daemon is gone, before or in the middle
+                self.interrupted += verb == "hibernate"
+                if not insist:
+                    return
+            except RuntimeError as refusal:
+                text = str(refusal).split(": ", 1)[-1]
+                self.refusals[text] = self.refusals.get(text, 0) + 1
+                if not insist:
+                    return
+            self.check_lives()
+            if time.monotonic() > end:
+                raise Lost(f"it couldn't be woken within {PATIENCE} s")
+            time.sleep(0.01)
+
+    def check_lives(self):
+        try:
+            with open(f"/proc/{self.pid}/stat") as file:
+                if file.read().rpartition(")")[2].split()[0] in "ZX":
+                    raise Lost(f"process {self.pid} has ended")
+        except FileNotFoundError:
+            raise Lost(f"process {self.pid} is gone") from None
+
+    def run(self, keeper, seed, goes_on):
+        chance = random.Random(seed)
+        try:
+            while goes_on():
+                self.one_round(keeper, chance)
+        except Exception as error:  # noqa: BLE001: whatever it is, it is a failure of this worker
+            self.failures.append(f"round {self.rounds}: {type(error).__name__}: {error}")
+
+    def finish(self, daemon):
+        if self.failures:
+            return
+        try:
+            self.check_lives()
+            self.ask_both(self.program.proof)
+            self.program.send(self.program.last_words)
+            self.note = self.program.receive()
+            if daemon.worker(self.name)["pid"] != self.pid:
+                raise Lost("the daemon names another process")
+        except Exception as error:  # noqa: BLE001
+            self.failures.append(f"at the end: {type(error).__name__}: {error}")
+
+    def end(self):
+        self.twin.kill()
+        self.twin.wait()
+
+
+def programs(directory):
+    torture = os.path.join(directory, "torture")
+    subprocess.run(["cc", "-std=c11", "-O1", "-pthread", "-o", torture,
+                    os.path.join(FIXTURES, "torture.c")], check=True)
+    yield "torture", lambda place: Torture(place, torture)
+    yield "python", lambda place: Notes(place, sys.executable, os.path.join(
+        FIXTURES, "http_state.py"), "--megabytes", "4")
+    if shutil.which("redis-server"):
+        yield "redis", lambda place: Store(place, shutil.which("redis-server"))
+    if shutil.which("node"):
+        yield "node", lambda place: Notes(place, shutil.which("node"), os.path.join(
+            FIXTURES, "http_state.js"), "--megabytes", "4")
+
+
+def play(options, rest, rounds, seconds, directory):
+    """Rounds until one limit is reached; the workers and the keeper, with what they have seen."""
+    os.mkdir(directory)
+    workers = [Worker(name, make, directory) for name, make in programs(directory)]
+    keeper = Keeper(workers, options.seed, rest)
+    try:
+        for worker in workers:
+            worker.begin(keeper.daemon)
+        end = time.monotonic() + seconds
+        threads = [
+            threading.Thread(target=worker.run, args=(
+                keeper, f"{options.seed} {worker.name}",
+                lambda: sum(w.rounds for w in workers) < rounds and time.monotonic() < end))
+            for worker in workers]
+        for thread in [keeper.thread, *threads]:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.5)
+                if sys.stderr.isatty():
+                    print(f"\r{rest}: {sum(w.rounds for w in workers)} of {rounds} rounds, "
+                          f"{keeper.kills + keeper.points} daemons dead", end="", file=sys.stderr)
+        keeper.over.set()
+        keeper.thread.join()
+        for worker in workers:
+            worker.finish(keeper.daemon)
+    finally:
+        keeper.over.set()
+        if keeper.thread.is_alive():
+            keeper.thread.join()
+        for worker in workers:
+            worker.end()
+        log = keeper.log()
+        keeper.daemon.close()
+    return workers, keeper, log
+
+
+def report(rest, workers, keeper, log, took):
+    failed = 0
+    print(f"\n## Resting {rest}: {sum(w.rounds for w in workers)} rounds in {took:.0f} s\n")
+    print(f"{keeper.kills} daemons were killed at random moments, {keeper.points} more at named "
+          "points of the protocol.\n")
+    print("| worker | rounds | hibernated | interrupted | not done | lost or changed | last words |")
+    print("|---|---:|---:|---:|---:|---:|---|")
+    for worker in workers:
+        failed += len(worker.failures)
+        print(f"| {worker.name} | {worker.rounds} | {worker.hibernated} | {worker.interrupted} | "
+              f"{sum(worker.refusals.values())} | {len(worker.failures)} | {worker.note} |")
+    reasons = sorted({(text, w.name, n) for w in workers for text, n in w.refusals.items()})
+    if reasons:
+        print("\nNot done, and why:\n")
+        for text, name, count in reasons:
+            print(f"- {name}, {count} times: {text}")
+    for worker in workers:
+        for failure in worker.failures:
+            print(f"\n**{worker.name}**: {failure}\n\n```")
+            print("\n".join([row for row in log if worker.name in row][-25:]) + "\n```")
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=2000, help="of all workers together")
+    parser.add_argument("--seconds", type=float, default=3600, help="a limit for all of it")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rest", choices=["frozen", "traced", "both"], default="both")
+    options = parser.parse_args()
+    rests = ["frozen", "traced"] if options.rest == "both" else [options.rest]
+    failed = 0
+    print(f"# Chaos\n\n{machine()}\n\n`{' '.join(['Benchmarks/chaos.py', *sys.argv[1:]])}`; "
+          f"seed {options.seed}")
+    with tempfile.TemporaryDirectory(prefix="dormouse-chaos-") as directory:
+        for rest in rests:
+            start = time.monotonic()
+            played = play(options, rest, options.rounds // len(rests),
+                          options.seconds / len(rests), os.path.join(directory, rest))
+            failed += report(rest, *played, time.monotonic() - start)
+    print(f"\n**{'FAILED: ' + str(failed) if failed else 'No'} worker lost or changed.**")
+    sys.exit(1 if failed else 0)
+
+
+main()

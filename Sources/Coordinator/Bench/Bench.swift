@@ -1,0 +1,127 @@
+import Control
+import Glibc
+import Linux
+
+/// Measures how fast a program is back from each kind of sleep, against being started anew.
+///
+/// Needs no daemon: the program is launched, put to sleep and woken right here, by the same
+/// mechanisms. In every round each gear has its turn, and each round begins with another one, so
+/// that what else the machine does strikes all alike.
+public enum Bench {
+  /// Whatever happens, nothing is left: no process, image, directory or cgroup.
+  public static func run(
+    _ options: BenchOptions, progress: @escaping (BenchProgress) -> Void = { _ in }
+  ) throws(BenchError) -> BenchReport {
+    do {
+      let interruptions = try Interruptions()
+      defer { interruptions.end() }
+      let directory: BorrowedDirectory
+      do throws(SystemCallError) {
+        directory = try BorrowedDirectory(newIn: options.imageDirectory, prefix: "bench-")
+      } catch { throw BenchError.place("no place for images: \(escaped("\(error)"))") }
+      defer { directory.end() }
+      let subject = BenchSubject(options, directory: directory.usable, interruptions)
+      defer { subject.end() }
+      var run = BenchRun(subject, progress)
+      return try run.run()
+    } catch let error as BenchError {
+      throw error
+    } catch {
+      throw .failed(escaped("\(error)"))
+    }
+  }
+}
+
+/// The rounds.
+struct BenchRun {
+  private let subject: BenchSubject
+  private let progress: (BenchProgress) -> Void
+  private var report: BenchReport
+
+  private var options: BenchOptions { subject.options }
+
+  init(_ subject: BenchSubject, _ progress: @escaping (BenchProgress) -> Void) {
+    self.subject = subject
+    self.progress = progress
+    let options = subject.options
+    report = BenchReport(
+      version: Dormouse.version, machine: .describe(), command: options.command,
+      request: options.requestText, level: options.level, rounds: options.rounds, rest: "",
+      firstLaunchMilliseconds: 0, gears: BenchGear.allCases.map { BenchGearResult($0) },
+      hibernations: [], reconnections: 0)
+  }
+
+  mutating func run() throws -> BenchReport {
+    try checkAddressIsFree()
+    progress(BenchProgress(round: 0, rounds: options.rounds, gear: nil))
+    report.firstLaunchMilliseconds = Double(try subject.launch()) / 1e6
+    report.rest = subject.usesFreezer ? "frozen" : "traced"
+    try subject.warmUp()
+    for round in 0..<options.rounds {
+      let count = report.gears.count
+      for turn in 0..<count { try measure((round + turn) % count, round: round) }
+    }
+    report.machine.loadAfter = BenchMachine.currentLoad
+    report.reconnections = subject.line?.reconnections ?? 0
+    for index in report.gears.indices {
+      report.gears[index].statistics = BenchStatistics(report.gears[index].milliseconds)
+    }
+    return report
+  }
+
+  /// Somebody else's answers must not be taken for the program's.
+  private func checkAddressIsFree() throws {
+    if case .http(let address) = options.request, HTTPLine.isTaken(address) {
+      throw BenchError.program(
+        "somebody already listens at \(escaped(address.host)); end it, or let the program listen "
+          + "elsewhere")
+    }
+  }
+
+  private mutating func measure(_ index: Int, round: Int) throws {
+    let gear = report.gears[index].gear
+    // What was refused twice in a row, and never worked, won't work the next time.
+    if report.gears[index].refusals > 1, report.gears[index].milliseconds.isEmpty { return }
+    progress(BenchProgress(round: round + 1, rounds: options.rounds, gear: gear))
+    if gear == .relaunch, !options.launchCanBeTimed {
+      report.gears[index].refuse(
+        "without --request, --ready-line or --ready-tcp its end can't be told")
+      return
+    }
+    do {
+      let nanoseconds = try subject.measure(gear) { report.hibernations.append($0) }
+      report.gears[index].milliseconds.append(Double(nanoseconds) / 1e6)
+    } catch let refusal as GearRefusal {
+      report.gears[index].refuse(refusal.reason)
+    } catch let error as BenchError {
+      throw error
+    } catch {
+      throw try explained(error, gear)
+    }
+  }
+
+  /// A program that ends by itself makes everything fail somehow.
+  private func explained(_ error: any Error, _ gear: BenchGear) throws -> BenchError {
+    if try subject.running.isAlive { return .failed(escaped("\(gear.title): \(error)")) }
+    return .program("the program ended during \(gear.title)\(subject.lastWords)")
+  }
+}
+
+extension BenchGearResult {
+  fileprivate mutating func refuse(_ reason: String) {
+    refusals += 1
+    refusal = reason
+  }
+}
+
+extension BenchOptions {
+  var launchCanBeTimed: Bool { request != nil || readiness != nil }
+
+  var requestText: String? {
+    switch request {
+    case .http(let address): "http://\(address.host)\(address.path)"
+    case .command(let text): text
+    case nil: nil
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import Control
+import Glibc
+import Linux
+
+/// Where it was measured, as far as it matters to the numbers.
+public struct BenchMachine: Codable, Hashable, Sendable {
+  public var cores: Int
+  public var processor: String
+  public var memoryBytes: Int64
+  /// `uname -r`.
+  public var kernel: String
+  /// The load averages of the last minute, before and after.
+  public var loadBefore: Double
+  public var loadAfter: Double
+  /// Transparent huge pages: `always`, `madvise` or `never`.
+  public var hugePages: String
+  /// Each as `NAME (KIND)`.
+  public var swap: [String]
+
+  static func describe() -> BenchMachine {
+    let load = currentLoad
+    return BenchMachine(
+      cores: max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))),
+      processor: processor(parsing: (try? readText("/proc/cpuinfo")) ?? ""),
+      memoryBytes: (try? MemoryInfo.read())?.total ?? 0,
+      kernel: firstLine("/proc/sys/kernel/osrelease"), loadBefore: load, loadAfter: load,
+      hugePages: chosen(firstLine("/sys/kernel/mm/transparent_hugepage/enabled")),
+      swap: SwapDevice.all().map { "\($0.name) (\($0.kind))" })
+  }
+
+  static var currentLoad: Double {
+    var load = 0.0
+    return getloadavg(&load, 1) == 1 ? load : 0
+  }
+
+  private static func firstLine(_ path: String) -> String {
+    String(((try? readText(path)) ?? "unknown").prefix { $0 != "\n" })
+  }
+
+  /// x86 says `model name`; ARM says only numbers.
+  static func processor(parsing text: String) -> String {
+    for key in ["model name", "Model", "cpu model", "CPU implementer"] {
+      for line in text.split(separator: "\n") where line.hasPrefix(key) {
+        guard let colon = line.firstIndex(of: ":") else { continue }
+        let value = line[line.index(after: colon)...].drop { $0 == " " }
+        return key == "CPU implementer" ? "ARM implementer \(value)" : String(value)
+      }
+    }
+    return "unknown processor"
+  }
+
+  /// The bracketed word of `always [madvise] never`.
+  static func chosen(_ text: String) -> String {
+    let inner = text.drop { $0 != "[" }.dropFirst().prefix { $0 != "]" }
+    return inner.isEmpty ? "unavailable" : String(inner)
+  }
+
+  var sentence: String {
+    let count = "\(cores) core\(cores == 1 ? "" : "s")"
+    let load = "load \(rounded(loadBefore)) to \(rounded(loadAfter))"
+    let swaps = swap.isEmpty ? "no swap" : "swap on \(swap.joined(separator: ", "))"
+    return escaped(
+      "\(count), \(processor), \(sizeText(memoryBytes)), Linux \(kernel), \(load), "
+        + "huge pages \(hugePages), \(swaps)")
+  }
+
+  private func rounded(_ value: Double) -> String { fixed(value, 1) }
+}
+
+/// A number with so many decimals, without Foundation.
+func fixed(_ value: Double, _ decimals: Int) -> String {
+  let scale = (0..<decimals).reduce(1.0) { product, _ in product * 10 }
+  let scaled = (value.magnitude * scale).rounded()
+  guard scaled.isFinite, scaled < 1e15 else { return "?" }
+  let digits = String(Int64(scaled))
+  let padded = String(repeating: "0", count: max(0, decimals + 1 - digits.count)) + digits
+  let sign = value < 0 && scaled > 0 ? "-" : ""
+  if decimals == 0 { return sign + padded }
+  return "\(sign)\(padded.dropLast(decimals)).\(padded.suffix(decimals))"
+}
+
+/// Milliseconds with three significant digits or so, as columns need them.
+func millisecondsText(_ value: Double) -> String {
+  fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0)
+}

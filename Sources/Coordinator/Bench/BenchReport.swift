@@ -1,0 +1,89 @@
+import Control
+
+/// What came out. docs/bench.md is its documentation as JSON.
+public struct BenchReport: Codable, Hashable, Sendable {
+  /// Of Dormouse.
+  public var version: String
+  public var machine: BenchMachine
+  public var command: [String]
+  /// A URL or a shell command; nil: measured until the order was carried out.
+  public var request: String?
+  public var level: Int32
+  public var rounds: Int
+  /// Hibernated, the program rested `frozen` in its cgroup, or stopped and `traced`.
+  public var rest: String
+  /// The first launch, to the first response; the machine's caches may have been cold.
+  public var firstLaunchMilliseconds: Double
+  public var gears: [BenchGearResult]
+  public var hibernations: [BenchHibernation]
+  /// How often the server had closed the connection while the program slept.
+  public var reconnections: Int
+
+  public func result(_ gear: BenchGear) -> BenchGearResult? { gears.first { $0.gear == gear } }
+
+  func median(_ gear: BenchGear) -> Double? { result(gear)?.statistics?.median }
+
+  /// Hibernation worked at least once.
+  public var hibernates: Bool { !hibernations.isEmpty }
+
+  /// Why it didn't.
+  public var hibernationRefusal: String? { result(.cached)?.refusal ?? result(.dropped)?.refusal }
+}
+
+/// One gear's times.
+public struct BenchGearResult: Codable, Hashable, Sendable {
+  public var gear: BenchGear
+  public var title: String
+  /// From the order to the first byte of the response, in the order of the rounds.
+  public var milliseconds: [Double] = []
+  public var statistics: BenchStatistics?
+  /// Rounds in which it was refused, and the last reason.
+  public var refusals = 0
+  public var refusal: String?
+
+  init(_ gear: BenchGear) {
+    self.gear = gear
+    title = gear.title
+  }
+}
+
+/// One hibernation. Sizes in bytes.
+public struct BenchHibernation: Codable, Hashable, Sendable {
+  public var milliseconds: Double
+  /// Pages that were put into the image.
+  public var movedBytes: UInt64
+  public var imageBytes: UInt64
+  /// The program's anonymous memory in RAM.
+  public var anonymousBefore: Int64
+  public var anonymousAfter: Int64
+
+  public var givenBack: Int64 { anonymousBefore - anonymousAfter }
+}
+
+/// In milliseconds.
+public struct BenchStatistics: Codable, Hashable, Sendable {
+  public var minimum: Double
+  public var median: Double
+  /// Nearest rank: 95 of 100 values are no larger. With fewer than 20 values it is the maximum.
+  public var p95: Double
+  public var maximum: Double
+
+  /// nil for no values.
+  public init?(_ values: [Double]) {
+    let sorted = values.sorted()
+    guard let first = sorted.first, let last = sorted.last else { return nil }
+    minimum = first
+    maximum = last
+    let middle = sorted.count / 2
+    median =
+      sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+    p95 = sorted[max((sorted.count * 95 + 99) / 100 - 1, 0)]
+  }
+}
+
+extension BenchReport {
+  /// Of the hibernations, figure by figure.
+  func medianHibernation<Value: BinaryInteger>(_ path: KeyPath<BenchHibernation, Value>) -> Double {
+    BenchStatistics(hibernations.map { Double($0[keyPath: path]) })?.median ?? 0
+  }
+}

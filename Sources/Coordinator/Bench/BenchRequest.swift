@@ -1,0 +1,65 @@
+import Control
+import Glibc
+import Linux
+
+// The request: what tells that the program is back.
+
+extension BenchSubject {
+  /// Gives the order, and measures until the first byte of the response (the success of the command,
+  /// the end of the order); in ns. An HTTP request has been sent before that, and waits.
+  func timeFromOrder(_ give: () throws -> Order) throws -> Int64 {
+    let deadline = Deadline(in: options.patience)
+    switch options.request {
+    case .http:
+      guard let line else { throw BenchError.failed("there is no connection") }
+      try line.ask()
+      let start = Clocks.monotonic
+      let order = try give()
+      let moment = try line.answer(to: order, until: deadline)
+      try order.finish()
+      return moment - start
+    case .command(let text):
+      let start = Clocks.monotonic
+      let order = try give()
+      while try !succeeds(text, until: deadline) {
+        if let failure = order.failure { throw failure }
+        if deadline.hasPassed {
+          throw BenchError.program("`\(escaped(text))` didn't succeed in time")
+        }
+        try interruptions.pause(.milliseconds(1))
+      }
+      let moment = Clocks.monotonic
+      try order.finish()
+      return moment - start
+    case nil:
+      let start = Clocks.monotonic
+      try give().finish()
+      return Clocks.monotonic - start
+    }
+  }
+
+  /// Some requests in peace, so that a launch's first ones don't count.
+  func warmUp() throws {
+    for _ in 0..<3 {
+      _ = try timeFromOrder { try Order.performed {} }
+    }
+  }
+
+  /// Runs a command of the user's by the shell, silently.
+  func succeeds(_ text: String, until deadline: Deadline) throws -> Bool {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let shell = try spawn(
+      SpawnRequest(
+        path: "/bin/sh", arguments: ["sh", "-c", text], environment: options.environment,
+        directory: options.directory, input: null.raw, output: null.raw, error: null.raw))
+    var status: Int32 = 0
+    let ended = Result {
+      try interruptions.wait(for: [shell.pidfd.raw], until: deadline) != nil
+    }
+    // It leads a session of its own: whoever it has started, and left behind, is in its group.
+    Glibc.kill(-shell.pid, SIGKILL)
+    while waitpid(shell.pid, &status, 0) < 0, errno == EINTR {}
+    if try !ended.get() { return false }
+    return status == 0
+  }
+}

@@ -1,0 +1,124 @@
+import CLinux
+import Glibc
+import Hibernation
+import Linux
+
+/// A gear isn't to be had here, and why.
+struct GearRefusal: Error { let reason: String }
+
+// The gears: putting the program to sleep, and the order that wakes it.
+
+extension BenchSubject {
+  private static let patience: Duration = .seconds(5)
+
+  /// One measurement of a gear; ns. The program runs before and after.
+  func measure(_ gear: BenchGear, _ note: (BenchHibernation) -> Void) throws -> Int64 {
+    switch gear {
+    case .signal: return try measureSignal()
+    case .freezer: return try measureFreezer()
+    case .cached: return try measureHibernation(dropped: false, note)
+    case .dropped: return try measureHibernation(dropped: true, note)
+    case .swap: return try measureSwap()
+    case .relaunch:
+      kill()
+      let took = try launch()
+      try warmUp()
+      return took
+    }
+  }
+
+  private func measureSignal() throws -> Int64 {
+    let tree = try stop()
+    return try timeFromOrder { try Order.performed { try tree.continueAll() } }
+  }
+
+  private func stop() throws -> ProcessTree {
+    let process = try running
+    return try ProcessTree.stopAll(
+      root: process.identity, session: process.session, cgroup: process.cgroup,
+      until: Deadline(in: Self.patience))
+  }
+
+  private func measureFreezer() throws -> Int64 {
+    guard let group = try running.cgroup else {
+      throw GearRefusal(reason: cgroupRefusal ?? "there is no cgroup")
+    }
+    try group.freeze(until: Deadline(in: Self.patience))
+    let took = try timeFromOrder {
+      try Order.performed { try writeControl("\(group.path)/cgroup.freeze", "0") }
+    }
+    try group.thaw(until: Deadline(in: Self.patience))
+    return took
+  }
+
+  // MARK: hibernation
+
+  private func measureHibernation(
+    dropped: Bool, _ note: (BenchHibernation) -> Void
+  ) throws -> Int64 {
+    if dropped, let reason = Self.whyNotDropped(imagePath) { throw GearRefusal(reason: reason) }
+    let process = try running
+    try? process.refreshMemory()
+    let pids = try process.tree().pids
+    let before = try Footprint.measure(pids)
+    if let group = process.cgroup {
+      try group.freeze(until: Deadline(in: Self.patience))
+    } else {
+      _ = try stop()
+    }
+    let summary = try hibernate()
+    let after = try Footprint.measure(pids)
+    note(
+      BenchHibernation(
+        milliseconds: summary.duration.inMilliseconds, movedBytes: summary.moved,
+        imageBytes: summary.imageLength, anonymousBefore: before.anonymous,
+        anonymousAfter: after.anonymous))
+    if dropped { try dropImage() }
+    return try timeFromOrder { try beginResume() }
+  }
+
+  private func hibernate() throws -> HibernationSummary {
+    let (target, path, level) = (try target, imagePath, options.level)
+    do throws(HibernationError) {
+      return try service.wait { (hibernator) throws(HibernationError) in
+        try hibernator.hibernate(target, to: path, level: level)
+      }
+    } catch {
+      switch error.aftermath {
+      case .intact, .ineligible:
+        try target.wake()
+        throw GearRefusal(reason: error.description)
+      case .vanished, .unprovable: throw BenchError.failed(error.description)
+      }
+    }
+  }
+
+  private func beginResume() throws -> Order {
+    let order = try Order()
+    service.resume(try target, from: imagePath) { result in
+      order.complete(result.map { _ in }.mapError { $0 })
+    }
+    return order
+  }
+
+  private func dropImage() throws {
+    let file = try Descriptor.open(imagePath, O_RDONLY)
+    _ = try systemCall("fdatasync", on: imagePath) { fdatasync(file.raw) }
+    try shim("posix_fadvise", on: imagePath) { clinux_drop_page_cache(file.raw) }
+  }
+
+  /// File systems that are nothing but page cache (statfs(2)).
+  private static func whyNotDropped(_ path: String) -> String? {
+    let directory = String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)])
+    let tmpfs = 0x0102_1994
+    let ramfs = 0x8584_58f6
+    guard [tmpfs, ramfs].contains(Int(clinux_file_system_type(directory))) else { return nil }
+    return "images are written to a file system in RAM; choose another with --state-directory"
+  }
+}
+
+extension Duration {
+  var inMilliseconds: Double {
+    Double(components.seconds) * 1e3 + Double(components.attoseconds) / 1e15
+  }
+}

@@ -1,0 +1,109 @@
+import CLinux
+import Glibc
+import Linux
+
+// What the kernel itself offers: a stopped program is paged out on our word (process_madvise(2),
+// MADV_PAGEOUT), and faults its pages in again one by one.
+
+extension BenchSubject {
+  func measureSwap() throws -> Int64 {
+    guard !SwapDevice.all().isEmpty else {
+      throw GearRefusal(reason: "there is no swap here (swapon(8), zramctl(8))")
+    }
+    let process = try running
+    let tree = try ProcessTree.stopAll(
+      root: process.identity, session: process.session, cgroup: process.cgroup,
+      until: Deadline(in: .seconds(5)))
+    var ranges: [Int32: [clinux_range]] = [:]
+    do {
+      for pid in tree.pids {
+        ranges[pid] = try anonymousRanges(of: pid)
+        try pageOut(pid, ranges[pid] ?? [])
+      }
+      let memory = try Footprint.measure(tree.pids)
+      guard memory.swapped > memory.anonymous else {
+        throw GearRefusal(
+          reason: "the kernel swapped out less than half of it; its swap may be full, or forbidden "
+            + "to this cgroup (memory.swap.max)")
+      }
+    } catch {
+      try tree.continueAll()
+      throw error
+    }
+    let took = try timeFromOrder { try Order.performed { try tree.continueAll() } }
+    // The other gears are to find it in RAM.
+    for pid in try process.tree().pids { try pageIn(pid, ranges[pid] ?? []) }
+    return took
+  }
+
+  private func pageOut(_ pid: Int32, _ ranges: [clinux_range]) throws {
+    let pidfd = try Descriptor.pidfd(of: pid)
+    for range in ranges {
+      var range = range
+      do throws(SystemCallError) {
+        try shim("process_madvise", on: "process \(pid)") { clinux_page_out(pidfd.raw, &range) }
+      } catch {
+        // Locked and special mappings stay.
+        if error.code == EINVAL { continue }
+        guard error.code == EPERM else { throw error }
+        throw GearRefusal(
+          reason: "process_madvise(2) on another process takes CAP_SYS_NICE and permission to "
+            + "trace it")
+      }
+    }
+  }
+
+  /// Mappings that have anonymous pages, swapped ones too when looked at before paging out.
+  private func anonymousRanges(of pid: Int32) throws -> [clinux_range] {
+    try MemoryMapping.all(of: pid).filter {
+      !$0.shared && $0.readable && !$0.name.hasPrefix("[v") && $0.anonymous > 0
+    }.map { clinux_range(address: $0.start, length: $0.length) }
+  }
+
+  // MARK: and back
+
+  private func pageIn(_ pid: Int32, _ ranges: [clinux_range]) throws {
+    let memory = try ProcessMemory(pid: pid)
+    let pagemap = try Descriptor.open("/proc/\(pid)/pagemap")
+    let buffer = UnsafeMutableRawPointer.allocate(
+      byteCount: Int(pageSize), alignment: Int(pageSize))
+    defer { buffer.deallocate() }
+    for range in ranges {
+      for address in try swapped(in: range, pagemap) {
+        // What the program has just unmapped needs no paging in.
+        try? memory.read(
+          [clinux_range(address: address, length: pageSize)], into: buffer, direct: true)
+      }
+    }
+  }
+
+  /// Addresses of pages whose bit 62 is set (Documentation/admin-guide/mm/pagemap.rst).
+  private func swapped(in range: clinux_range, _ pagemap: Descriptor) throws -> [UInt64] {
+    let count = Int(range.length / pageSize)
+    var entries = [UInt64](repeating: 0, count: count)
+    let read = try entries.withUnsafeMutableBytes { bytes in
+      try systemCall("pread", on: "pagemap") {
+        pread(pagemap.raw, bytes.baseAddress, bytes.count, off_t(range.address / pageSize * 8))
+      }
+    }
+    return entries.prefix(read / 8).enumerated().compactMap { index, entry in
+      entry >> 62 & 1 == 1 ? range.address + UInt64(index) * pageSize : nil
+    }
+  }
+}
+
+/// A line of /proc/swaps (swapon(8)).
+struct SwapDevice: Hashable {
+  var name: String
+  var kind: String
+
+  static func all() -> [SwapDevice] { parse((try? readText("/proc/swaps")) ?? "") }
+
+  static func parse(_ text: String) -> [SwapDevice] {
+    text.split(separator: "\n").dropFirst().compactMap { line in
+      let words = line.split { $0 == " " || $0 == "\t" }
+      guard words.count >= 2 else { return nil }
+      return SwapDevice(name: String(words[0]), kind: String(words[1]))
+    }
+  }
+}

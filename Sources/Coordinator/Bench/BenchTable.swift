@@ -1,0 +1,110 @@
+import Control
+
+extension BenchReport {
+  /// For people.
+  ///
+  /// - Parameter width: columns of the terminal.
+  public func rendered(width: Int, color: Bool) -> String {
+    let bold = { (text: String) in color ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
+    var lines = [bold(Self.row(["gear (ms)", "n", "min", "median", "p95", "max"]))]
+    for result in gears {
+      if let numbers = result.statistics {
+        let cells = [numbers.minimum, numbers.median, numbers.p95, numbers.maximum]
+        lines.append(
+          Self.row([result.title, "\(result.milliseconds.count)"] + cells.map(millisecondsText)))
+      } else if let reason = result.refusal {
+        let indent = Self.columns[0] + 2
+        for (index, part) in wrapped(
+          "not measured: \(escaped(reason))", width: max(width - indent, 30)
+        ).enumerated() {
+          lines.append(Self.pad(index == 0 ? result.title : "", indent) + part)
+        }
+      }
+    }
+    lines.append("")
+    for (label, text) in summary {
+      let indent = 12
+      for (index, part) in wrapped(text, width: max(width - indent, 30)).enumerated() {
+        let label = Self.pad(index == 0 ? label : "", indent)
+        lines.append((index == 0 ? bold(label) : label) + part)
+      }
+    }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  // MARK: the table
+
+  private static let columns = [21, 4, 8, 8, 8, 8]
+
+  private static func row(_ cells: [String]) -> String {
+    zip(cells, columns).enumerated().map { index, cell in
+      index == 0 ? pad(cell.0, cell.1) : blanks(cell.1 - cell.0.count) + cell.0
+    }.joined(separator: "  ")
+  }
+
+  private static func pad(_ text: String, _ width: Int) -> String {
+    text + blanks(width - text.count)
+  }
+
+  private static func blanks(_ count: Int) -> String {
+    String(repeating: " ", count: max(count, 0))
+  }
+
+  // MARK: below it
+
+  private var summary: [(String, String)] {
+    var rows: [(String, String)] = []
+    if hibernates {
+      rows.append(("memory", memorySentence))
+      rows.append(("image", imageSentence))
+    }
+    if let text = breakEvenSentence { rows.append(("break-even", text)) }
+    rows.append(("program", programSentence))
+    rows.append(("machine", machine.sentence))
+    return rows
+  }
+
+  private var memorySentence: String {
+    let before = medianHibernation(\.anonymousBefore)
+    let after = medianHibernation(\.anonymousAfter)
+    return "\(size(before - after)) given back: \(size(before)) of anonymous memory before, "
+      + "\(size(after)) while hibernated"
+  }
+
+  private var imageSentence: String {
+    let image = medianHibernation(\.imageBytes)
+    let moved = medianHibernation(\.movedBytes)
+    let took = BenchStatistics(hibernations.map(\.milliseconds))?.median ?? 0
+    let ratio = image > 0 ? fixed(moved / image, 1) : "?"
+    let speed = took > 0 ? fixed(moved / 1_048_576 / took * 1000, 0) : "?"
+    return "\(size(image)), \(ratio) times smaller than the memory (zstd level \(level)); "
+      + "hibernating took \(millisecondsText(took)) ms, \(speed) MB/s"
+  }
+
+  /// What a sleep of a second earns, and what it costs at its end.
+  private var breakEvenSentence: String? {
+    guard let resume = median(.cached) ?? median(.dropped) else { return nil }
+    var sentences: [String] = []
+    if let relaunch = median(.relaunch), resume > 0 {
+      sentences.append(
+        "resuming is \(fixed(relaunch / resume, 1)) times as fast as relaunching "
+          + "(\(millisecondsText(resume)) ms, \(millisecondsText(relaunch)) ms)")
+    }
+    if let floor = median(.signal), resume > floor {
+      let saved = medianHibernation(\.givenBack) / 1_048_576
+      sentences.append(
+        "each second asleep saves \(fixed(saved, 1)) MB·s of RAM, and the wake takes "
+          + "\(millisecondsText(resume - floor)) ms longer than from SIGSTOP: "
+          + "\(fixed(saved / (resume - floor), 2)) MB·s a ms")
+    }
+    return sentences.isEmpty ? nil : sentences.joined(separator: "; ")
+  }
+
+  private var programSentence: String {
+    let asked = request.map { "asked with \(escaped($0))" } ?? "not asked anything"
+    return "\(shellText(command)), \(asked); first launch "
+      + "\(millisecondsText(firstLaunchMilliseconds)) ms; hibernated, it rested \(rest)"
+  }
+
+  private func size(_ bytes: Double) -> String { sizeText(Int64(bytes)) }
+}

@@ -1,0 +1,146 @@
+import Glibc
+import Linux
+import Supervision
+
+/// A connection to the program, kept while it sleeps. Opened anew only when the server has closed
+/// it.
+final class HTTPLine {
+  private let address: HTTPAddress
+  private let interruptions: Interruptions
+  private var socket: Descriptor?
+  /// How often the server had closed it.
+  private(set) var reconnections = 0
+
+  init(_ address: HTTPAddress, _ interruptions: Interruptions) {
+    self.address = address
+    self.interruptions = interruptions
+  }
+
+  /// Somebody accepts connections there.
+  static func isTaken(_ address: HTTPAddress) -> Bool { TCPProbe(port: address.port).attempt() }
+
+  func close() { socket = nil }
+
+  /// One request; how the response was. nil: nobody accepts connections, or hangs up at once.
+  func attempt(until deadline: Deadline) throws -> HTTPResponse? {
+    close()
+    do throws(SystemCallError) { try connect() } catch {
+      if [ECONNREFUSED, ECONNRESET, ETIMEDOUT, EAGAIN].contains(error.code) { return nil }
+      throw error
+    }
+    guard (try? send()) != nil else { return nil }
+    do { return try receive(nil, until: deadline).response } catch is HangUp {
+      close()
+      return nil
+    }
+  }
+
+  /// Sends the request; a program that sleeps finds it when it is back.
+  func ask() throws {
+    if let socket, hasBeenClosed(socket) {
+      close()
+      reconnections += 1
+    }
+    if socket == nil { try connect() }
+    try send()
+  }
+
+  /// Takes the response to `ask`; the moment of its first byte (CLOCK_MONOTONIC, ns).
+  func answer(to order: Order, until deadline: Deadline) throws -> Int64 {
+    let taken: (moment: Int64, response: HTTPResponse)
+    do { taken = try receive(order, until: deadline) } catch is HangUp {
+      // It timed the connection out when it came back, which costs what it costs.
+      close()
+      reconnections += 1
+      try connect()
+      try send()
+      taken = try receive(order, until: deadline)
+    }
+    guard taken.response.isSuccess else {
+      throw BenchError.program("the program answered with status \(taken.response.status)")
+    }
+    return taken.moment
+  }
+
+  // MARK: the socket
+
+  private struct HangUp: Error {}
+
+  private func connect() throws(SystemCallError) {
+    let raw = try systemCall("socket") {
+      Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    }
+    let new = Descriptor(owning: raw)
+    var on: Int32 = 1
+    setsockopt(raw, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    var target = sockaddr_in()
+    target.sin_family = sa_family_t(AF_INET)
+    target.sin_port = address.port.bigEndian
+    target.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    _ = try systemCall("connect", on: address.host) {
+      withUnsafePointer(to: &target) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          Glibc.connect(raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+    }
+    socket = new
+  }
+
+  private func hasBeenClosed(_ socket: Descriptor) -> Bool {
+    var byte: UInt8 = 0
+    // Between two requests a server has nothing to say but that it hangs up.
+    return recv(socket.raw, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) >= 0
+      || errno != EAGAIN
+  }
+
+  private func send() throws {
+    guard let socket else { return }
+    var rest = Array(
+      "GET \(address.path) HTTP/1.1\r\nHost: \(address.host)\r\nAccept: */*\r\n\r\n".utf8)[...]
+    while !rest.isEmpty {
+      // Without MSG_NOSIGNAL a server that is gone would end us with SIGPIPE.
+      let count = try systemCall("send", on: address.host) {
+        rest.withUnsafeBytes {
+          Glibc.send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+      }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  private func receive(
+    _ order: Order?, until deadline: Deadline
+  ) throws -> (moment: Int64, response: HTTPResponse) {
+    var response = HTTPResponse()
+    var moment: Int64?
+    var order = order
+    while !response.isComplete {
+      guard let socket else { throw HangUp() }
+      guard
+        let ready = try interruptions.wait(
+          for: [socket.raw] + (order.map { [$0.descriptor] } ?? []), until: deadline)
+      else { throw BenchError.program("the program didn't answer in time") }
+      if ready == 1 {
+        if let failure = order?.failure { throw failure }
+        order = nil
+        continue
+      }
+      let bytes = try read(socket)
+      moment = moment ?? Clocks.monotonic
+      if bytes.isEmpty, !response.end() { throw HangUp() }
+      do throws(HTTPResponse.Failure) { try response.feed(bytes[...]) } catch {
+        throw BenchError.program("the program doesn't speak HTTP/1.1: \(error)")
+      }
+    }
+    if response.closes { close() }
+    return (moment ?? Clocks.monotonic, response)
+  }
+
+  private func read(_ socket: Descriptor) throws -> [UInt8] {
+    do throws(SystemCallError) { return try socket.read(upTo: 64 << 10) } catch {
+      if error.code == ECONNRESET { return [] }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,117 @@
+/// Reads one HTTP/1.1 response as it arrives, piece by piece (RFC 9112), and keeps nothing of its
+/// body.
+struct HTTPResponse {
+  enum Failure: Error, Hashable { case malformed(String) }
+
+  private enum Part: Hashable {
+    case head
+    /// Body bytes that are still to come.
+    case body(Int)
+    case chunkSize, chunkEnd, trailer
+    case untilClose
+    case complete
+  }
+
+  private var part = Part.head
+  /// Of the line that is being read; lines longer than this are nobody's response.
+  private var line: [UInt8] = []
+  static let maximumLine = 64 << 10
+  private var isChunked = false
+  private var length: Int?
+
+  private(set) var status = 0
+  /// The server will close the connection, or must, to end the response.
+  private(set) var closes = false
+
+  var isComplete: Bool { part == .complete }
+  var isSuccess: Bool { (200..<400).contains(status) }
+
+  mutating func feed(_ bytes: ArraySlice<UInt8>) throws(Failure) {
+    var rest = bytes
+    while let byte = rest.first {
+      switch part {
+      case .complete: throw .malformed("more than one response to one request")
+      case .untilClose: return
+      case .body(let count):
+        let taken = min(count, rest.count)
+        rest = rest.dropFirst(taken)
+        part = taken < count ? .body(count - taken) : isChunked ? .chunkEnd : .complete
+        continue
+      default: break
+      }
+      rest = rest.dropFirst()
+      if byte != UInt8(ascii: "\n") {
+        line.append(byte)
+        if line.count > Self.maximumLine { throw .malformed("a line without end") }
+        continue
+      }
+      if line.last == UInt8(ascii: "\r") { line.removeLast() }
+      let text = String(decoding: line, as: UTF8.self)
+      line.removeAll(keepingCapacity: true)
+      try take(text)
+    }
+  }
+
+  /// The server has closed the connection. False when that cuts the response short.
+  mutating func end() -> Bool {
+    if part == .untilClose { part = .complete }
+    return isComplete
+  }
+
+  private mutating func take(_ text: String) throws(Failure) {
+    switch part {
+    case .head where status == 0: try takeStatus(text)
+    case .head: if text.isEmpty { endHead() } else { try takeHeader(text) }
+    case .chunkSize:
+      let size = text.prefix { $0 != ";" && $0 != " " }
+      guard let count = Int(size, radix: 16), count >= 0 else {
+        throw .malformed("the chunk length \(text.debugDescription)")
+      }
+      part = count == 0 ? .trailer : .body(count)
+    case .chunkEnd: part = .chunkSize
+    case .trailer: if text.isEmpty { part = .complete }
+    case .body, .untilClose, .complete: break
+    }
+  }
+
+  private mutating func takeStatus(_ text: String) throws(Failure) {
+    let words = text.split(separator: " ", maxSplits: 2)
+    guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let code = Int(words[1]),
+      (100..<600).contains(code)
+    else { throw .malformed("the status line \(String(text.prefix(60)).debugDescription)") }
+    status = code
+    closes = words[0] == "HTTP/1.0"
+  }
+
+  private mutating func takeHeader(_ text: String) throws(Failure) {
+    guard let colon = text.firstIndex(of: ":") else { return }
+    let value = text[text.index(after: colon)...].lowercased().filter { $0 != " " && $0 != "\t" }
+    switch text[..<colon].lowercased() {
+    case "content-length":
+      guard let count = Int(value), count >= 0 else {
+        throw .malformed("the length \(value.debugDescription)")
+      }
+      length = count
+    case "transfer-encoding": isChunked = value.hasSuffix("chunked")
+    case "connection":
+      if value.contains("close") { closes = true }
+      if value.contains("keep-alive") { closes = false }
+    default: break
+    }
+  }
+
+  private mutating func endHead() {
+    if (100..<200).contains(status) {
+      status = 0  // an interim response; the real one follows
+    } else if status == 204 || status == 304 {
+      part = .complete
+    } else if isChunked {
+      part = .chunkSize
+    } else if let length {
+      part = length == 0 ? .complete : .body(length)
+    } else {
+      part = .untilClose
+      closes = true
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Puts off the signals that would end us while something is stopped, and lets waits notice them.
+/// They stay pending, and do what they always do once they are permitted again.
+final class Interruptions {
+  private let descriptor: Descriptor
+  private var before = sigset_t()
+
+  init() throws(SystemCallError) {
+    // What somebody has chosen to ignore (nohup) is no reason to stop.
+    let ignored = try ProcessStatus.read(getpid()).ignored
+    let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].filter {
+      !ProcessStatus.contains(ignored, $0)
+    }
+    pthread_sigmask(SIG_BLOCK, nil, &before)
+    descriptor = Descriptor(
+      owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
+  }
+
+  /// Permits them again: one that came in meanwhile may end us here.
+  func end() { pthread_sigmask(SIG_SETMASK, &before, nil) }
+
+  func check() throws {
+    _ = try wait(for: [], until: Deadline(in: .zero))
+  }
+
+  /// Waits until one of the descriptors is readable; its index, or nil when the deadline passed.
+  func wait(for descriptors: [Int32], until deadline: Deadline) throws -> Int? {
+    var entries = (descriptors + [descriptor.raw]).map {
+      pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+    }
+    while true {
+      let count = try systemCall("poll") {
+        poll(&entries, nfds_t(entries.count), deadline.remainingMilliseconds)
+      }
+      if count > 0 {
+        if entries[entries.count - 1].revents != 0 { throw BenchError.interrupted }
+        return entries.firstIndex { $0.revents != 0 }
+      }
+      if deadline.hasPassed { return nil }
+    }
+  }
+
+  /// A pause that a signal cuts short.
+  func pause(_ duration: Duration) throws {
+    _ = try wait(for: [], until: Deadline(in: duration))
+  }
+}

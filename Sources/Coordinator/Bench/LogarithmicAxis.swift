@@ -1,0 +1,45 @@
+import Glibc
+
+/// From a little below the smallest value to a little above the largest one.
+struct LogarithmicAxis {
+  private let low: Double
+  private let high: Double
+
+  struct Tick: Hashable {
+    var value: Double
+    var isDecade: Bool
+    var isLabelled: Bool
+    var text: String
+  }
+
+  /// Values that aren't positive have no place on it, and go to its beginning.
+  init(of values: [Double]) {
+    let logarithms = values.filter { $0 > 0 && $0.isFinite }.map(log10)
+    let least = logarithms.min() ?? 0
+    let most = logarithms.max() ?? 1
+    // At least half a decade, so that noise doesn't look like a difference.
+    let missing = max(0, 0.5 - (most - least)) / 2
+    low = least - missing - 0.08
+    high = most + missing + 0.08
+  }
+
+  /// 0…1.
+  func position(of value: Double) -> Double {
+    guard value > 0, value.isFinite else { return 0 }
+    return min(max((log10(value) - low) / (high - low), 0), 1)
+  }
+
+  /// 1, 2, 3 … 9 of each decade; 1, 2 and 5 with a number.
+  var ticks: [Tick] {
+    let decades = Int(low.rounded(.down))...Int(high.rounded(.down))
+    return decades.flatMap { decade in
+      (1...9).compactMap { digit -> Tick? in
+        let value = Double(digit) * pow(10, Double(decade))
+        guard log10(value) >= low, log10(value) <= high else { return nil }
+        return Tick(
+          value: value, isDecade: digit == 1, isLabelled: [1, 2, 5].contains(digit),
+          text: fixed(value, max(0, -decade)))
+      }
+    }
+  }
+}

@@ -1,0 +1,176 @@
+import ArgumentParser
+import Control
+import Coordinator
+import Glibc
+
+struct BenchCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "bench",
+    abstract: "Measure how fast a program is back from each kind of sleep.",
+    usage: "dormouse bench [<options>] -- <command> [<arguments> ...]",
+    discussion: """
+      Launches the command itself, without a daemon, and ends it at the end. In each round it is \
+      stopped, frozen, hibernated, swapped out and relaunched; measured is the time from the order \
+      to wake until the first byte of the response. Exit code 0 when hibernation was measured, 69 \
+      when the program or the machine doesn't permit it, 1 when the program doesn't start or answer.
+      """)
+
+  @Option(help: ArgumentHelp("http://127.0.0.1:PORT/PATH, which it answers.", valueName: "url"))
+  var request: String?
+  @Option(
+    help: ArgumentHelp("A shell command that succeeds when it has answered.", valueName: "command"))
+  var requestCommand: String?
+  @Option(help: ArgumentHelp("It is ready when it prints a line with this.", valueName: "text"))
+  var readyLine: String?
+  @Option(
+    help: ArgumentHelp("It is ready when it accepts connections there.", valueName: "port"))
+  var readyTcp: UInt16?
+  @Option(help: "How often each way is measured.")
+  var rounds = 10
+  @Option(help: "How hard images are compressed (zstd): -7 to 19.")
+  var level: Int32 = 1
+  @Option(help: ArgumentHelp("How long it may take to start.", valueName: "seconds"))
+  var patience = 60
+  @Flag(help: "Print everything as JSON (docs/bench.md).")
+  var json = false
+  @Option(help: ArgumentHelp("Also draw the distributions.", valueName: "file"))
+  var svg: String?
+  @Option(
+    help: ArgumentHelp("Images are written below it, as the daemon's.", valueName: "directory"))
+  var stateDirectory: String?
+  @Argument(parsing: .postTerminator, help: "The command and its arguments, after `--`.")
+  var command: [String]
+
+  func validate() throws {
+    if request != nil, requestCommand != nil {
+      throw ValidationError("--request and --request-command exclude each other.")
+    }
+    if readyLine != nil, readyTcp != nil {
+      throw ValidationError("--ready-line and --ready-tcp exclude each other.")
+    }
+    if let request, HTTPAddress(request) == nil {
+      throw ValidationError(
+        "--request takes http://127.0.0.1:PORT/PATH, not '\(escaped(request))'.")
+    }
+    if readyTcp == 0 { throw ValidationError("--ready-tcp takes a port from 1 to 65535.") }
+    if !(1...10_000).contains(rounds) {
+      throw ValidationError("--rounds is a number from 1 to 10000, not \(rounds).")
+    }
+    if !(-7...19).contains(level) {
+      throw ValidationError("--level is a number from -7 to 19, not \(level).")
+    }
+    if !(1...86_400).contains(patience) {
+      throw ValidationError("--patience is a number from 1 to 86400, not \(patience).")
+    }
+  }
+
+  func run() throws {
+    let options = try options()
+    // Before the work: a picture that can't be written is known now.
+    let picture = try svg.map { try PictureFile($0) }
+    let report: BenchReport
+    do {
+      report = try Bench.run(options, progress: Self.show)
+    } catch {
+      picture?.discard()
+      Self.clearProgress()
+      throw error.failure
+    }
+    Self.clearProgress()
+    try picture?.write(report.picture)
+    if json {
+      try Output.json(report)
+    } else {
+      try Output.write(report.rendered(width: Terminal.width ?? 100, color: Terminal.showsColor))
+    }
+    if !report.hibernates {
+      throw CommandFailure(
+        exit: .missingMechanism,
+        text: "it couldn't be hibernated: \(escaped(report.hibernationRefusal ?? "never tried"))")
+    }
+  }
+
+  private func options() throws -> BenchOptions {
+    let here = try currentDirectory()
+    let paths = DefaultPaths.ofThisProcess()
+    let environment = ProcessEnvironment.current().variables
+    let program: String
+    do {
+      program = try locateCommand(
+        command.first ?? "", searchPath: environment["PATH"], directory: here)
+    } catch {
+      throw CommandFailure(exit: .notDone, text: error.description)
+    }
+    var options = BenchOptions(
+      command: [program] + command.dropFirst(), directory: here, environment: environment,
+      imageDirectory: stateDirectory.map { absolutePath($0, in: here) } ?? paths.stateDirectory)
+    options.request =
+      request.flatMap { HTTPAddress($0) }.map { .http($0) } ?? requestCommand.map { .command($0) }
+    options.readiness = readyLine.map { .line($0) } ?? readyTcp.map { .tcp($0) }
+    options.rounds = rounds
+    options.level = level
+    options.patience = .seconds(patience)
+    return options
+  }
+
+  // MARK: progress
+
+  private static func show(_ progress: BenchProgress) {
+    guard isatty(STDERR_FILENO) == 1 else { return }
+    let what = progress.gear.map {
+      "round \(progress.round) of \(progress.rounds): \($0.title)"
+    }
+    Output.standardError("\r\u{1B}[K\(what ?? "starting the program")")
+  }
+
+  private static func clearProgress() {
+    if isatty(STDERR_FILENO) == 1 { Output.standardError("\r\u{1B}[K") }
+  }
+}
+
+extension BenchError {
+  fileprivate var failure: CommandFailure {
+    switch self {
+    // The signal itself has ended us, unless somebody handles it.
+    case .interrupted, .program, .failed: CommandFailure(exit: .notDone, text: description)
+    case .place: CommandFailure(exit: .cannotCreate, text: description)
+    }
+  }
+}
+
+/// Where a picture goes. Written beside its name and renamed, so that a failure leaves an earlier
+/// one as it was.
+private struct PictureFile {
+  private let path: String
+  private var partial: String { "\(path).partial" }
+
+  init(_ path: String) throws(FileError) {
+    self.path = path
+    try create([])
+  }
+
+  func write(_ text: String) throws(FileError) {
+    try create(Array(text.utf8))
+    if rename(partial, path) != 0 {
+      throw FileError(operation: "writing", path: path, errno: errno)
+    }
+  }
+
+  func discard() { unlink(partial) }
+
+  private func create(_ bytes: [UInt8]) throws(FileError) {
+    let file = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard file >= 0 else { throw FileError(operation: "writing", path: path, errno: errno) }
+    defer { close(file) }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+      let failure = errno
+      if count >= 0 {
+        rest = rest.dropFirst(count)
+      } else if failure != EINTR {
+        throw FileError(operation: "writing", path: path, errno: failure)
+      }
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import Testing
+
+@testable import Coordinator
+
+@Suite struct HTTPAddressTests {
+  @Test func `URLs of this machine are taken apart`() throws {
+    let address = try #require(HTTPAddress("http://127.0.0.1:8080/a/b?c=d#e"))
+    #expect(address.port == 8080)
+    #expect(address.path == "/a/b?c=d")
+    #expect(address.host == "127.0.0.1:8080")
+    #expect(HTTPAddress("http://localhost")?.path == "/")
+    #expect(HTTPAddress("http://localhost")?.port == 80)
+    #expect(HTTPAddress("http://localhost:1?x")?.path == "/?x")
+  }
+
+  @Test(arguments: [
+    "", "8080", "https://127.0.0.1/", "http://example.org/", "http://127.0.0.1:0/",
+    "http://127.0.0.1:65536/", "http://127.0.0.1:1:2/", "http://127.0.0.1:/x",
+    "http://127.0.0.1:80/a b", "http://127.0.0.1:80/a\r\nX: y", "http:///x",
+  ])
+  func `Anything else isn't`(text: String) {
+    #expect(HTTPAddress(text) == nil)
+  }
+}
+
+@Suite struct HTTPResponseTests {
+  @Test(arguments: [
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+    "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+    "HTTP/1.1 204 No Content\r\n\r\n",
+    "HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\nA\r\n0123456789\r\n"
+      + "0\r\nTrailer: z\r\n\r\n",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\ncontent-length:2\r\n\r\nab",
+  ])
+  func `A response is complete at its last byte, however it is cut`(text: String) throws {
+    let bytes = Array(text.utf8)
+    for cut in bytes.indices {
+      var response = HTTPResponse()
+      try response.feed(bytes[..<cut])
+      #expect(!response.isComplete)
+      try response.feed(bytes[cut...])
+      #expect(response.isComplete && response.isSuccess && !response.closes, "\(cut)")
+    }
+  }
+
+  @Test func `Without a length it lasts until the server hangs up`() throws {
+    var response = HTTPResponse()
+    try response.feed(Array("HTTP/1.0 200 OK\r\n\r\nanything".utf8)[...])
+    #expect(!response.isComplete)
+    #expect(response.end())
+    #expect(response.closes)
+  }
+
+  @Test func `A response that is cut short isn't complete`() throws {
+    for text in ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell"] {
+      var response = HTTPResponse()
+      try response.feed(Array(text.utf8)[...])
+      #expect(!response.end())
+    }
+  }
+
+  @Test(arguments: [
+    "SSH-2.0-OpenSSH\r\n", "HTTP/1.1 abc\r\n", "HTTP/1.1 700 x\r\n", "\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n",
+    "HTTP/1.1 204 x\r\n\r\nmore", String(repeating: "x", count: 70_000),
+  ])
+  func `What isn't HTTP is refused`(text: String) {
+    var response = HTTPResponse()
+    #expect(throws: HTTPResponse.Failure.self) { try response.feed(Array(text.utf8)[...]) }
+  }
+
+  @Test func `An error is no success`() throws {
+    var response = HTTPResponse()
+    try response.feed(
+      Array("HTTP/1.1 503 x\r\nConnection: close\r\ncontent-length: 0\r\n\r\n".utf8)[...])
+    #expect(response.isComplete && !response.isSuccess && response.closes)
+  }
+}
+
+@Suite struct BenchStatisticsTests {
+  @Test func `Median and percentile are those of the books`() throws {
+    #expect(BenchStatistics([]) == nil)
+    let one = try #require(BenchStatistics([7]))
+    #expect([one.minimum, one.median, one.p95, one.maximum] == [7, 7, 7, 7])
+    let hundred = try #require(BenchStatistics((1...100).map(Double.init).reversed()))
+    #expect(hundred.minimum == 1 && hundred.median == 50.5)
+    #expect(hundred.p95 == 95 && hundred.maximum == 100)
+    #expect(BenchStatistics((1...20).map(Double.init))?.p95 == 19)
+  }
+
+  @Test(arguments: [
+    (0.0, 2, "0.00"), (0.005, 2, "0.01"), (-0.001, 2, "0.00"), (-1.25, 1, "-1.3"), (12.0, 0, "12"),
+    (999.96, 1, "1000.0"), (Double.infinity, 1, "?"), (Double.nan, 1, "?"),
+  ])
+  func `Numbers are written without Foundation`(value: Double, decimals: Int, text: String) {
+    #expect(fixed(value, decimals) == text)
+  }
+
+  @Test func `Swap devices are found`() {
+    let text =
+      "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1\n"
+    #expect(SwapDevice.parse(text) == [SwapDevice(name: "/dev/zram0", kind: "partition")])
+    #expect(SwapDevice.parse("Filename\tType\n") == [])
+    #expect(SwapDevice.parse("") == [])
+  }
+
+  @Test func `The machine is described from what the kernel says`() {
+    #expect(BenchMachine.chosen("always [madvise] never\n") == "madvise")
+    #expect(BenchMachine.chosen("") == "unavailable")
+    #expect(BenchMachine.processor(parsing: "processor\t: 0\nmodel name\t: A B\n") == "A B")
+    #expect(BenchMachine.processor(parsing: "") == "unknown processor")
+  }
+}
+
+@Suite struct BenchRenderingTests {
+  private func report(
+    command: [String] = ["/bin/server"], samples: [BenchGear: [Double]]
+  ) throws -> BenchReport {
+    var report = BenchReport(
+      version: "1", machine: .describe(), command: command, request: nil, level: 1, rounds: 3,
+      rest: "frozen", firstLaunchMilliseconds: 100,
+      gears: BenchGear.allCases.map { BenchGearResult($0) },
+      hibernations: [
+        BenchHibernation(
+          milliseconds: 50, movedBytes: 16 << 20, imageBytes: 4 << 20, anonymousBefore: 17 << 20,
+          anonymousAfter: 1 << 20)
+      ], reconnections: 0)
+    for index in report.gears.indices {
+      let values = samples[report.gears[index].gear] ?? []
+      report.gears[index].milliseconds = values
+      report.gears[index].statistics = BenchStatistics(values)
+      if values.isEmpty { report.gears[index].refusal = "none <here> & now" }
+    }
+    return report
+  }
+
+  @Test func `The table has a row a gear, and says what a sleep earns`() throws {
+    let report = try report(samples: [
+      .signal: [1, 1, 1], .cached: [17, 17, 20], .relaunch: [340, 340, 340],
+    ])
+    let lines = report.rendered(width: 200, color: false).split(separator: "\n").map(String.init)
+    #expect(lines[0].hasPrefix("gear (ms)"))
+    for gear in BenchGear.allCases {
+      #expect(lines.filter { $0.hasPrefix(gear.title + " ") }.count == 1, "\(gear)")
+    }
+    let text = lines.joined(separator: "\n")
+    #expect(text.contains("not measured: none <here> & now"))
+    #expect(text.contains("resuming is 20.0 times as fast as relaunching"))
+    #expect(text.contains("16.0 MB·s of RAM") && text.contains("1.00 MB·s a ms"))
+    #expect(text.contains("4.0 times smaller") && text.contains("320 MB/s"))
+  }
+
+  @Test func `No line of the table is wider than the terminal`() throws {
+    let report = try report(command: ["/bin/x", "a b"], samples: [.signal: [0.5]])
+    for width in [80, 100] {
+      for line in report.rendered(width: width, color: false).split(separator: "\n") {
+        #expect(line.count <= width, "\(line)")
+      }
+    }
+  }
+
+  @Test func `The picture has every measurement in it, and hostile names do it no harm`() throws {
+    let report = try report(
+      command: ["/bin/<script>&\"\u{1B}[2J"], samples: [.signal: [0.4, 0.5], .cached: [1200]])
+    let picture = report.picture
+    #expect(picture.split(separator: "<circle").count - 1 == 3)
+    #expect(!picture.contains("<script>") && !picture.contains("\u{1B}"))
+    #expect(picture.contains("none &lt;here&gt; &amp; now"))
+    #expect(!picture.contains("nan") && !picture.contains("?</text>"))
+  }
+
+  @Test func `A picture without any measurement is still one`() throws {
+    #expect(try report(samples: [:]).picture.hasSuffix("</svg>\n"))
+  }
+
+  @Test func `The axis keeps values in order, and inside`() {
+    let axis = LogarithmicAxis(of: [0.2, 3, 700])
+    let positions = [0.2, 3, 700].map(axis.position)
+    #expect(positions == positions.sorted())
+    #expect(positions.allSatisfy { (0...1).contains($0) })
+    #expect(axis.position(of: 0) == 0 && axis.position(of: .nan) == 0)
+    #expect(axis.ticks.map(\.text).contains("100"))
+    #expect(!LogarithmicAxis(of: []).ticks.isEmpty)
+  }
+}

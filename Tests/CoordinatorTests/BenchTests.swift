@@ -1,0 +1,158 @@
+import Control
+import Glibc
+import Testing
+
+@testable import Coordinator
+@testable import Linux
+
+/// Whole runs, with programs that every machine has.
+@Suite(.serialized) struct BenchTests {
+  /// A program that says when it is ready and otherwise keeps a megabyte.
+  private static let quiet = [
+    "/bin/sh", "-c",
+    "x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; echo ready now; read y < \"$FIFO\"",
+  ]
+
+  @Test func `Every gear is measured in every round, or says why it isn't`() throws {
+    try withPlace { place in
+      var options = place.options(Self.quiet)
+      options.readiness = .line("ready")
+      options.rounds = 3
+      var steps: [BenchGear?] = []
+      let report = try Bench.run(options) { steps.append($0.gear) }
+
+      for result in report.gears {
+        let count = result.milliseconds.count
+        if count == 0 {
+          #expect(result.refusal?.isEmpty == false, "\(result)")
+          #expect(result.statistics == nil)
+        } else {
+          #expect(count == 3, "\(result)")
+          #expect(result.milliseconds.allSatisfy { $0 > 0 })
+        }
+      }
+      for gear in [BenchGear.signal, .cached, .relaunch] {
+        #expect(report.result(gear)?.statistics != nil, "\(gear)")
+      }
+      #expect(report.hibernates)
+      for one in report.hibernations {
+        #expect(one.givenBack > 900_000, "\(one)")
+        #expect(one.imageBytes > 0 && one.imageBytes < one.movedBytes)
+      }
+      #expect(steps.first == .some(nil))
+      #expect(Set(steps.compactMap(\.self)) == Set(BenchGear.allCases))
+      #expect(try place.leftovers() == [])
+    }
+  }
+
+  @Test func `A command is a request, and success is its answer`() throws {
+    try withPlace { place in
+      var options = place.options(Self.quiet)
+      options.readiness = .line("ready")
+      options.request = .command("kill -0 $PPID && true")
+      options.rounds = 1
+      let report = try Bench.run(options)
+      #expect(report.result(.cached)?.milliseconds.count == 1)
+      #expect(report.request == "kill -0 $PPID && true")
+    }
+  }
+
+  @Test func `Without a request or a sign of readiness, a relaunch isn't timed`() throws {
+    try withPlace { place in
+      var options = place.options(Self.quiet)
+      options.rounds = 1
+      let report = try Bench.run(options)
+      #expect(report.result(.relaunch)?.refusal?.contains("--ready-line") == true)
+      #expect(report.hibernates)
+    }
+  }
+
+  @Test func `A program that ends is an error with its last words, and leaves nothing`() throws {
+    try withPlace { place in
+      var options = place.options(["/bin/sh", "-c", "echo the port is taken; exit 3"])
+      options.readiness = .line("ready")
+      let error = #expect(throws: BenchError.self) { try Bench.run(options) }
+      #expect(error?.description.contains("ended before it was ready") == true)
+      #expect(error?.description.contains("the port is taken") == true)
+      #expect(try place.leftovers() == [])
+    }
+  }
+
+  @Test func `A program that is never ready is given up after its time`() throws {
+    try withPlace { place in
+      var options = place.options(["/bin/sh", "-c", "read y < \"$FIFO\""])
+      options.readiness = .line("ready")
+      options.patience = .milliseconds(100)
+      let error = #expect(throws: BenchError.self) { try Bench.run(options) }
+      #expect(error?.description.contains("wasn't ready within") == true)
+      #expect(try place.leftovers() == [])
+    }
+  }
+
+  @Test func `A program that can't be hibernated is measured without that, and named`() throws {
+    try withPlace { place in
+      // A process that never waits can't be borrowed for freeing its pages.
+      var options = place.options(["/bin/sh", "-c", "echo ready; while :; do :; done"])
+      options.readiness = .line("ready")
+      options.rounds = 1
+      let report = try Bench.run(options)
+      #expect(!report.hibernates)
+      #expect(report.hibernationRefusal?.contains("busy") == true)
+      #expect(report.result(.signal)?.milliseconds.count == 1)
+    }
+  }
+
+  @Test func `Somebody else's port is an error before anything is started`() throws {
+    try withPlace { place in
+      let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+      #expect(listen(listener.raw, 1) == 0)
+      var address = sockaddr_in()
+      var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+      _ = withUnsafeMutablePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          getsockname(listener.raw, $0, &length)
+        }
+      }
+      let url = "http://127.0.0.1:\(UInt16(bigEndian: address.sin_port))/"
+      var options = place.options(["/bin/sh", "-c", "touch \"$FIFO.started\""])
+      options.request = .http(try #require(HTTPAddress(url)))
+      let error = #expect(throws: BenchError.self) { try Bench.run(options) }
+      #expect(error?.description.contains("already listens") == true)
+      #expect(access("\(place.fifo).started", F_OK) != 0)
+    }
+  }
+
+  // MARK: support
+
+  private struct Place {
+    let directory: String
+    var fifo: String { "\(directory)/fifo" }
+    var images: String { "\(directory)/images" }
+
+    func options(_ command: [String]) -> BenchOptions {
+      BenchOptions(
+        command: command, directory: "/", environment: ["PATH": "/usr/bin:/bin", "FIFO": fifo],
+        imageDirectory: images)
+    }
+
+    /// Files, groups and processes.
+    func leftovers() throws -> [String] {
+      var found = try listDirectory(directory).filter { $0 != "fifo" }
+      for group in try CgroupRoot.ownGroups() {
+        found += try listDirectory(group).filter { $0 == "dormouse-bench-\(getpid())" }
+      }
+      found += try listNumbers("/proc").filter {
+        (try? readText("/proc/\($0)/environ"))?.contains("FIFO=\(fifo)") == true
+      }.map { "process \($0)" }
+      return found
+    }
+  }
+
+  private func withPlace(_ body: (Place) throws -> Void) throws {
+    let directory = try BorrowedDirectory(newIn: "/tmp", prefix: "dormouse-test-")
+    defer { directory.end() }
+    let place = Place(directory: directory.usable)
+    #expect(mkfifo(place.fifo, 0o600) == 0)
+    try body(place)
+  }
+}
