@@ -78,6 +78,16 @@ import Testing
     }
   }
 
+  @Test func `A program that can't even be started leaves nothing either`() throws {
+    try withPlace { (place) throws in
+      let error = #expect(throws: BenchError.self) {
+        try Bench.run(place.options([place.fifo]))
+      }
+      #expect(error?.description.contains(place.fifo) == true)
+      #expect(try place.leftovers() == [])
+    }
+  }
+
   @Test func `A program that is never ready is given up after its time`() throws {
     try withPlace { (place) throws in
       var options = place.options(["/bin/sh", "-c", "read y < \"$FIFO\""])
