@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -60,6 +61,14 @@ class Daemon:
             last = said[-1] if said else f"exit code {done.returncode}"
             raise Refused(last.removeprefix("dormouse: "))
         return done.stdout.strip()
+
+    def show(self, *words):
+        """The same on our own standard output: at a terminal in its width and colours."""
+        if not sys.stdout.isatty():
+            return print(self.verb(*words), flush=True)
+        sys.stdout.flush()
+        if subprocess.run([self.binary, *words, "--socket", self.socket]).returncode != 0:
+            raise Refused(f"`dormouse {' '.join(words)}` failed")
 
     def request(self, verb, worker):
         """The same over the control socket, without starting a client: for measuring. Returns a

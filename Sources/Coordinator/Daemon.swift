@@ -16,16 +16,20 @@ public struct DaemonSettings: Sendable {
   /// What workers inherit.
   public var environment: [String: String]
   public var version: String
+  /// Reads the configuration again.
+  public var reload: @Sendable () -> ParseResult<DaemonConfiguration>
 
   public init(
     configuration: DaemonConfiguration, stateDirectory: String, socket: String,
-    environment: [String: String], version: String
+    environment: [String: String], version: String,
+    reload: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
   ) {
     self.configuration = configuration
     self.stateDirectory = stateDirectory
     self.socket = socket
     self.environment = environment
     self.version = version
+    self.reload = reload
   }
 }
 
@@ -33,7 +37,7 @@ public struct DaemonSettings: Sendable {
 /// Everything here happens on the main thread; what takes long is handed to three others (tracing,
 /// mechanics, compression lanes), and its outcome comes back as a message.
 public final class Daemon {
-  let settings: DaemonSettings
+  var settings: DaemonSettings
   let log = DaemonLog()
   let state: StateDirectory
   let loop: EventLoop
@@ -55,10 +59,12 @@ public final class Daemon {
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
+  /// Workers of `run` that have ended, the latest last.
+  var endedRuns: [WorkerID] = []
   private var events: [Event] = []
   private var isHandling = false
   var stalls = StallMeter()
-  var triggers: [PressureTrigger] = []
+  var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
   var writtenToday = DailyCount()
   var isEnding = false
   private var hasEnded = false
@@ -125,6 +131,8 @@ public final class Daemon {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_keep_heap_small()
+    // A worker costs seven descriptors and more, and 1024 is the usual limit.
+    clinux_raise_descriptor_limit()
     _ = clinux_lock_memory()
     spareItselfFromTheKernel()
     signal(SIGPIPE, SIG_IGN)
@@ -176,6 +184,7 @@ public final class Daemon {
   // MARK: the end
 
   private func watchSignals() throws(SystemCallError) {
+    _ = clinux_ignore_stops_of_children()
     let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD]
     let descriptor = Descriptor(
       owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
@@ -194,12 +203,13 @@ public final class Daemon {
       hibernation.buryTheDead()
       reapOrphans()
     } else if signal == SIGHUP {
-      log(.notice, "SIGHUP: reloading isn't in this version; restart the daemon for that")
+      let outcome = reload()
+      log(outcome.isDone ? .notice : .error, "reload: \(outcome.text)")
     } else if isEnding {
       log(.warning, "told to end a second time: leaving what still runs")
       hasEnded = true
     } else {
-      log(.notice, "told to end: stopping all workers")
+      log(.notice, "told to end: stopping all workers (told again, it leaves what still runs)")
       end()
     }
   }
@@ -219,6 +229,7 @@ public final class Daemon {
     if !workers.keys.contains(where: isAlive), !hasEnded {
       server?.announceEnd()
       hasEnded = true
+      log(.notice, "all workers have ended, and so does the daemon")
       // The loop looks at `hasEnded` after its turn; this makes it turn.
       mailbox.post { _ in }
     }

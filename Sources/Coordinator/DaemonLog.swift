@@ -1,3 +1,4 @@
+import Control
 import Glibc
 
 /// The daemon's own words, on standard error: one line each, with the priority in front that
@@ -10,17 +11,27 @@ struct DaemonLog {
     case info = 6
   }
 
-  private let toJournal = getenv("JOURNAL_STREAM") != nil
+  private let toJournal = Self.standardErrorIsTheJournal()
 
   func callAsFunction(_ priority: Priority, _ text: String) {
     let oneLine = text.split(separator: "\n", omittingEmptySubsequences: true)
       .joined(separator: " | ")
+    // A process chooses its own name, and others read this on a terminal.
+    let safe = escaped(oneLine)
     let line =
       toJournal
-      ? "<\(priority.rawValue)>\(oneLine)\n" : "\(Self.timeOfDay()) \(oneLine)\n"
+      ? "<\(priority.rawValue)>\(safe)\n" : "\(Self.timeOfDay()) \(safe)\n"
     var bytes = Array(line.utf8)
     // If even this can't be written there is nobody to tell.
     _ = write(STDERR_FILENO, &bytes, bytes.count)
+  }
+
+  /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only where it names
+  /// standard error itself, by device and inode, does the journal read along (systemd.exec(5)).
+  private static func standardErrorIsTheJournal() -> Bool {
+    guard let stream = getenv("JOURNAL_STREAM").map({ String(cString: $0) }) else { return false }
+    var status = stat()
+    return fstat(STDERR_FILENO, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
   }
 
   /// `14:03:27.104`, local time.

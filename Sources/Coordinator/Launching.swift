@@ -8,10 +8,21 @@ import Supervision
 extension Daemon {
   func launch(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
+    if let pid = unadopted(id) {
+      return feed(
+        .launchFailed(
+          id,
+          "an earlier daemon's process of it is still there and couldn't be adopted: end it "
+            + "with `kill -9 \(pid)`, or start the daemon again"))
+    }
+    var cgroup: WorkerCgroup?
     do {
-      let process = try WorkerProcess.launch(plan(for: runtime))
+      let plan = try plan(for: runtime)
+      cgroup = plan.cgroup
+      let process = try WorkerProcess.launch(plan)
       if let refusal = process.cgroupRefusal {
         log(.warning, "\(id): runs outside its cgroup: \(refusal)")
+        try? cgroup?.remove(until: Deadline(in: .zero))
       }
       try attach(process, to: runtime)
       // From its first moment on: a daemon that dies now must leave it to the next.
@@ -20,20 +31,33 @@ extension Daemon {
       feed(.launched(id))
       if runtime.readiness != nil { checkReadiness(runtime) }
     } catch {
+      // It may run already, and nobody would see its end.
+      try? runtime.process?.killAll()
+      try? cgroup?.remove(until: Deadline(in: .seconds(1)))
       clearAway(runtime)
       feed(.launchFailed(id, "\(error)"))
+      if !runtime.isDeclared { forgetOldRuns(besides: id) }
     }
+  }
+
+  /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
+  /// an image, and lose their memory to each other.
+  private func unadopted(_ id: WorkerID) -> Int32? {
+    guard let record = try? records.load(id.name), record.isAlive(bootID: bootID) else {
+      return nil
+    }
+    return record.process.pid
   }
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
     let name = runtime.id.name
+    try openChannels(runtime)
     var cgroup: WorkerCgroup?
     if let cgroups {
       do throws(CgroupError) {
         cgroup = try WorkerCgroup.create(in: cgroups, name: name)
       } catch { log(.warning, "\(name): no cgroup of its own: \(error)") }
     }
-    try openChannels(runtime)
     return LaunchPlan(
       name: name, command: runtime.configuration.command,
       directory: runtime.configuration.directory, environment: runtime.environment,
@@ -46,6 +70,7 @@ extension Daemon {
     let name = runtime.id.name
     let directory = channelDirectory
     try makeDirectories(directory, mode: 0o700)
+    try checkTrust(in: directory, mayBeShared: false)
     runtime.notify = try NotifySocket.create(in: directory, name: name)
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
     do throws(SystemCallError) {
@@ -75,6 +100,8 @@ extension Daemon {
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
     runtime.process = process
     runtime.hasExited = false
+    runtime.isKilled = false
+    runtime.isReaped = false
     runtime.sample = ActivitySample()
     runtime.readiness = runtime.configuration.readiness.map {
       Readiness(ReadinessRule($0), worker: process)
@@ -104,7 +131,8 @@ extension Daemon {
 
   private func heard(_ runtime: WorkerRuntime) {
     guard let notify = runtime.notify, let process = runtime.process else { return }
-    let messages = (try? notify.receive { process.owns($0) }) ?? []
+    // A few at a time, so that one who never stops talking leaves time for the others.
+    let messages = (try? notify.receive(limit: 8) { process.owns($0) }) ?? []
     for message in messages { handle(message, from: runtime) }
   }
 

@@ -39,14 +39,21 @@ extension Daemon {
     feed(.footprint(id, footprint))
   }
 
-  /// Now, from the kernel; `nil` where there is nothing to measure or it isn't permitted.
-  func footprint(of runtime: WorkerRuntime) -> ByteCount? {
-    guard let process = runtime.process, let pids = try? process.tree().pids else { return nil }
+  /// Now, from the kernel; `nil` where there is nothing to measure. Where looking closely isn't
+  /// permitted (setuid, PR_SET_DUMPABLE), what everybody may see: anonymous memory. The engine waits
+  /// for a number.
+  func footprint(of runtime: WorkerRuntime, _ scan: ProcessScan? = nil) -> ByteCount? {
+    guard let process = runtime.process, let pids = try? process.tree(in: scan).pids else {
+      return nil
+    }
     do throws(FootprintError) {
       return ByteCount(try Footprint.measure(pids).footprint)
     } catch {
-      log(.warning, "\(runtime.id): \(error)")
-      return nil
+      if !runtime.isMeasuredRoughly {
+        runtime.isMeasuredRoughly = true
+        log(.warning, "\(runtime.id): measured roughly: \(error)")
+      }
+      return ByteCount(Int64(clamping: pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }))
     }
   }
 }

@@ -15,15 +15,20 @@ extension Daemon {
           id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
       }
       return ControlResponse(
-        id: request.id, result: .done, text: "", workers: [report(snapshot, at: now)],
-        daemon: daemonReport())
+        id: request.id, result: .done, text: "\(name) is \(snapshot.state.spoken)",
+        workers: [report(snapshot, nil, at: now)], daemon: daemonReport())
     }
+    let scan = scanForWorkers(workers.values)
+    let reports = engine.snapshots(at: now).map { report($0, scan, at: now) }
     return ControlResponse(
-      id: request.id, result: .done, text: "",
-      workers: engine.snapshots(at: now).map { report($0, at: now) }, daemon: daemonReport())
+      id: request.id, result: .done,
+      text: reports.count == 1 ? "1 worker" : "\(reports.count) workers", workers: reports,
+      daemon: daemonReport())
   }
 
-  private func report(_ snapshot: WorkerSnapshot, at now: Instant) -> WorkerReport {
+  private func report(
+    _ snapshot: WorkerSnapshot, _ scan: ProcessScan?, at now: Instant
+  ) -> WorkerReport {
     var report = WorkerReport(name: snapshot.worker.name, state: snapshot.state.rawValue)
     report.band = snapshot.band
     report.importance = snapshot.profile.importance
@@ -44,7 +49,7 @@ extension Daemon {
     report.command = runtime.configuration.command
     report.log = state.log(of: runtime.id.name)
     guard let process = runtime.process else { return report }
-    let pids = (try? process.tree().pids) ?? []
+    let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid
     report.processes = pids.count
     report.reclaimable = (try? Footprint.measure(pids))?.reclaimable ?? 0

@@ -6,13 +6,18 @@ import Linux
 public enum StartError: Error, Sendable, CustomStringConvertible {
   case directory(SystemCallError)
   case inUse(path: String)
+  /// Somebody else could exchange what is in it.
+  case unsafe(path: String, String)
   case socket(path: String, String)
   case system(SystemCallError)
 
   public var description: String {
     switch self {
     case .directory(let error): "the state directory can't be used: \(error)"
-    case .inUse(let path): "another daemon is running with \(path)"
+    case .inUse(let path):
+      "another daemon is running with \(path); end that one with `dormouse shutdown`, or give this "
+        + "one a --socket and a --state-directory of its own"
+    case .unsafe(let path, let why): "the directory \(path) isn't safe: \(why)"
     case .socket(let path, let why): "can't listen at \(path): \(why)"
     case .system(let error): error.description
     }
@@ -36,13 +41,27 @@ struct StateDirectory {
     let lock: Descriptor
     do throws(SystemCallError) {
       try makeDirectories(path, mode: 0o700)
-      for part in ["images", "logs", "workers", "jetsam"] {
-        try makeDirectories("\(path)/\(part)", mode: 0o700)
-      }
+    } catch { throw .directory(error) }
+    try checkTrust(in: path, mayBeShared: false)
+    for part in ["images", "logs", "workers", "jetsam"] {
+      try Self.makePrivate("\(path)/\(part)")
+    }
+    do throws(SystemCallError) {
       lock = try Descriptor.open("\(path)/lock", O_RDWR | O_CREAT, mode: 0o600)
     } catch { throw .directory(error) }
     if flock(lock.raw, LOCK_EX | LOCK_NB) != 0 { throw .inUse(path: path) }
     self.lock = lock
+  }
+
+  /// 0700, also where it was made earlier by somebody more generous.
+  private static func makePrivate(_ path: String) throws(StartError) {
+    do throws(SystemCallError) {
+      try makeDirectories(path, mode: 0o700)
+    } catch { throw .directory(error) }
+    try checkTrust(in: path, mayBeShared: true)
+    if chmod(path, 0o700) != 0 {
+      throw .directory(SystemCallError("chmod", on: path, code: errno))
+    }
   }
 
   func image(of worker: String) -> String { "\(images)/\(worker).image" }
@@ -57,5 +76,28 @@ func makeDirectories(_ path: String, mode: mode_t) throws(SystemCallError) {
   }
   if mkdir(path, mode) != 0, errno != EEXIST {
     throw SystemCallError("mkdir", on: path, code: errno)
+  }
+}
+
+/// Refuses a directory in which somebody else could put something of theirs in the place of ours: an
+/// image, a record, a socket. Directories under /tmp in particular can be made by anybody.
+///
+/// - Parameter mayBeShared: others may write to it if they can't remove what is ours (sticky, as /tmp
+///   is), and root may work in anybody's.
+func checkTrust(in path: String, mayBeShared: Bool) throws(StartError) {
+  var link = stat()
+  var directory = stat()
+  guard lstat(path, &link) == 0, stat(path, &directory) == 0 else {
+    throw .directory(SystemCallError("stat", on: path, code: errno))
+  }
+  let user = geteuid()
+  for owner in [link.st_uid, directory.st_uid] where owner != user && owner != 0 {
+    if mayBeShared, user == 0 { continue }
+    throw .unsafe(path: path, "it belongs to user \(owner); choose another")
+  }
+  let isSticky = directory.st_mode & S_ISVTX != 0
+  let forbidden: mode_t = mayBeShared ? S_IWOTH : S_IWOTH | S_IWGRP
+  if directory.st_mode & forbidden != 0, !(mayBeShared && isSticky) {
+    throw .unsafe(path: path, "others may write to it; `chmod go-w` it, or choose another")
   }
 }

@@ -12,7 +12,7 @@ final class WorkerRuntime {
   /// All of it: what the configuration adds is laid over the daemon's, or the client's, own.
   var environment: [String: String]
   /// In the configuration file; else made by `run`.
-  let isDeclared: Bool
+  var isDeclared: Bool
   var announcedChannel = false
 
   var process: WorkerProcess?
@@ -25,13 +25,24 @@ final class WorkerRuntime {
   var shed: ShedAttempt?
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy = false
+  /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
   var hasExited = false
+  /// SIGKILL has been sent to all of it.
+  var isKilled = false
+  /// The root's number may be another process's by now.
+  var isReaped = false
   /// A hibernation was tried since it was suspended, which stops it by signal for a while.
   var mayBeStopped = false
+  /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
+  var needsRecovery = false
+  /// Nobody knows what its memory is: it is being killed.
+  var mustNotRun = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
+  /// It has been said that its footprint can't be measured exactly.
+  var isMeasuredRoughly = false
   var sample = ActivitySample()
 
   init(
@@ -51,10 +62,11 @@ final class WorkerRuntime {
   }
 
   /// For the hibernator and the freezer, on their own threads.
-  func target() -> HibernationTarget? {
+  /// `tree`: where it is known already.
+  func target(_ tree: ProcessTree? = nil) -> HibernationTarget? {
     guard let process else { return nil }
     var memories: [Int32: Descriptor] = [:]
-    for stat in (try? process.tree().processes) ?? [] {
+    for stat in (tree ?? (try? process.tree()))?.processes ?? [] {
       memories[stat.pid] = process.memory(of: stat.identity)
     }
     return HibernationTarget(

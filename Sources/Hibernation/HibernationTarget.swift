@@ -89,6 +89,18 @@ public struct HibernationTarget: Sendable {
       root: root, session: session, cgroup: cgroup, until: Deadline(in: Self.patience))
   }
 
+  /// Before a worker that was only stopped or frozen runs on: its memory was never touched, but some
+  /// of its calls would return EINTR for the stop. Where we may trace it, it doesn't notice. From any
+  /// thread that isn't tracing it; a few hundred microseconds.
+  public func mendInterruptedCalls() {
+    let isFrozen = (try? isFrozen()) ?? false
+    for stat in (try? discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
+      guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
+      try? session.mendInterruptedCalls()
+      session.detach()
+    }
+  }
+
   /// Lets a stopped, traced or frozen worker run.
   ///
   /// - Parameter isStopped: false where it is certain that only the freezer holds it. Then nobody

@@ -14,7 +14,8 @@ final class ImageWriter: Sendable {
   private struct State {
     var end = UInt64(ImageLayout.headerLength)
     var chunks: [ImageChunk] = []
-    var isCommitted = false
+    /// It has its name, or has been given up.
+    var isOver = false
   }
 
   /// Its name until it is complete.
@@ -27,8 +28,16 @@ final class ImageWriter: Sendable {
     state = Mutex(State())
   }
 
-  deinit {
-    if !state.withLock({ $0.isCommitted }) { unlink(partialPath) }
+  deinit { discard() }
+
+  /// Gives up: no file is left when this returns. Not left to `deinit`, for the lanes let go of the
+  /// writer a moment after they have reported, and the next attempt's file has the same name.
+  func discard() {
+    let wasOver = state.withLock { state in
+      defer { state.isOver = true }
+      return state.isOver
+    }
+    if !wasOver { unlink(partialPath) }
   }
 
   /// Appends one compressed chunk. `chunk`'s offset and stored length are filled in here.
@@ -53,7 +62,7 @@ final class ImageWriter: Sendable {
     let length = end + UInt64(index.count)
     try write(Self.header(indexOffset: end, index: index, fileLength: length), at: 0)
     _ = try systemCall("rename", on: path) { rename(partialPath, path) }
-    state.withLock { $0.isCommitted = true }
+    state.withLock { $0.isOver = true }
     return length
   }
 

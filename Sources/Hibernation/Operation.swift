@@ -69,6 +69,17 @@ struct Operation {
       throw HibernationError(.scanning, "it has no memory of its own that could be moved")
     }
     let writer = try attempt(.capturing) { try ImageWriter(path: path) }
+    do throws(HibernationError) {
+      try capture(to: writer)
+    } catch {
+      writer.discard()
+      throw error
+    }
+    self.writer = writer
+    FaultPoint.committed.pass()
+  }
+
+  private mutating func capture(to writer: ImageWriter) throws(HibernationError) {
     try attempt(.capturing) {
       try Capture(
         chunks: processes.flatMap { $0.plan?.chunks ?? [] }, memories: processes.map(\.memory),
@@ -79,8 +90,6 @@ struct Operation {
     imageLength = try attempt(.committing) {
       try writer.commit(processes: processes.map(Self.imageProcess))
     }
-    self.writer = writer
-    FaultPoint.committed.pass()
   }
 
   private mutating func scan(_ index: Int) throws(HibernationError) {

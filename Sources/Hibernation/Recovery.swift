@@ -32,7 +32,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     unlink(ImageWriter.partialPath(of: path))
     if access(path, F_OK) != 0, errno == ENOENT {
-      mendStopped(target)
+      target.mendInterruptedCalls()
       try attempt(.waking) { try target.wake() }
       return 0
     }
@@ -59,22 +59,6 @@ extension Hibernator {
     for captive in held { captive.session.detach() }
     try attempt(.waking) { try target.wake() }
     return image.dataLength
-  }
-
-  /// Its memory was never touched. Where we may trace it, it doesn't even notice the stop: that may
-  /// have been under way, so it is finished first.
-  private func mendStopped(_ target: HibernationTarget) {
-    guard let tree = try? target.discover() else { return }
-    _ = try? tree.signalAll(SIGSTOP)
-    let isFrozen = (try? target.isFrozen()) ?? false
-    for stat in tree.processes {
-      if !isFrozen {
-        try? ProcessTree.waitForRest(stat, until: Deadline(in: HibernationTarget.patience))
-      }
-      guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
-      try? session.mendInterruptedCalls()
-      session.detach()
-    }
   }
 
   /// A process of the image, seized, with what its threads were doing when it was hibernated.

@@ -10,12 +10,16 @@ struct BackgroundTask: Sendable {
 
   /// From being told to being ignored.
   static let lastWords = Duration.seconds(1)
+  /// Of one worker; more aren't counted.
+  static let mostOpen = 256
 }
 
 extension Engine {
   mutating func recordTaskBegan(_ index: Int, _ name: String, _ limit: Duration?) {
     guard workers[index].state.isAlive else { return }
     workers[index].run.tasks.removeAll { $0.name == name }
+    // A worker that forgets to end its tasks is kept awake by those that it has.
+    guard workers[index].run.tasks.count < BackgroundTask.mostOpen else { return }
     workers[index].run.tasks.append(BackgroundTask(name: name, began: now, limit: limit))
   }
 

@@ -209,30 +209,16 @@ public final class TraceSession {
 extension TraceSession {
   /// The thread ids of a process.
   public static func threadIDs(of pid: Int32) throws(SystemCallError) -> [Int32] {
-    let path = "/proc/\(pid)/task"
-    guard let directory = opendir(path) else {
-      throw SystemCallError("opendir", on: path, code: errno == ENOENT ? ESRCH : errno)
+    do throws(SystemCallError) { return try Linux.threads(of: pid).sorted() } catch {
+      throw SystemCallError(
+        error.call, on: error.subject, code: error.meansVanished ? ESRCH : error.code)
     }
-    defer { closedir(directory) }
-    var result: [Int32] = []
-    while let entry = readdir(directory) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      if let tid = Int32(name) { result.append(tid) }
-    }
-    return result.sorted()
   }
 
   /// Pending signals of a thread and its process, those that only stop or continue left out.
   private static func pendingSignals(of tid: Int32) -> UInt64 {
-    guard let text = try? readText("/proc/\(tid)/status") else { return 0 }
-    var pending: UInt64 = 0
-    for line in text.split(separator: "\n") {
-      if line.hasPrefix("SigPnd:") || line.hasPrefix("ShdPnd:") {
-        pending |= UInt64(line.dropFirst(7).drop { $0 == "\t" || $0 == " " }, radix: 16) ?? 0
-      }
-    }
+    guard let status = try? ProcessStatus.read(tid) else { return 0 }
+    let pending = status.pendingForThread | status.pendingForProcess
     let stopping = [SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT]
     return stopping.reduce(pending) { $0 & ~(1 << UInt64($1 - 1)) }
   }

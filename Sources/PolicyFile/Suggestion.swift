@@ -1,6 +1,6 @@
 /// The nearest valid spelling of a word: the same but for case, the beginning of one, or at most
 /// two edits away.
-func nearest(to word: String, among candidates: [String]) -> String? {
+package func nearest(to word: String, among candidates: [String]) -> String? {
   guard (1...64).contains(word.unicodeScalars.count) else { return nil }
   let lowered = word.lowercased()
   if let same = candidates.first(where: { $0.lowercased() == lowered }) { return same }

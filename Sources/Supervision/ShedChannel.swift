@@ -99,9 +99,10 @@ public final class ShedRequestRun {
     command = nil
     try? ProcessTree.killAll(root: running.identity, session: running.pid)
     kill(running.pid, SIGKILL)
-    // Killed processes end at once, unless they wait for a device; nobody waits for those.
+    // Killed processes end at once, unless they wait for a device or have much memory to give back.
+    // Nobody waits for those here; they are reaped with the other orphans.
     let ended = try? pollDescriptor(
-      running.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(1)))
+      running.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(50)))
     if ended == true { _ = try? reapChild(running.pidfd, pid: running.pid) }
   }
 }

@@ -10,22 +10,42 @@ struct DaemonCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The configuration.", discussion: "Default: dormouse.yaml in the configuration directory.",
-      valueName: "file"))
+      "The configuration.",
+      discussion: """
+        Default: $XDG_CONFIG_HOME/dormouse/dormouse.yaml, which is in ~/.config, or for root \
+        /etc/dormouse/dormouse.yaml. Where that isn't there, the daemon starts without workers, for \
+        those of `dormouse run`.
+        """, valueName: "file"))
   var config: String?
-  @Option(help: ArgumentHelp("Where to listen for clients.", valueName: "path"))
+  @Option(
+    help: ArgumentHelp(
+      "Where to listen for clients, who need the same option or DORMOUSE_SOCKET_PATH then.",
+      valueName: "path"))
   var socket: String?
-  @Option(help: ArgumentHelp("For images, logs and the journal.", valueName: "directory"))
+  @Option(
+    help: ArgumentHelp(
+      "For images, logs and records of workers.",
+      discussion: """
+        Default: $XDG_STATE_HOME/dormouse, which is in ~/.local/state, or for root /var/lib/dormouse.
+        """, valueName: "directory"))
   var stateDirectory: String?
-  @Option(help: ArgumentHelp("The policy, instead of the configuration's.", valueName: "name"))
+  @Option(
+    help: ArgumentHelp(
+      "The policy, instead of the configuration's: a name or a file.", valueName: "policy"))
   var policy: String?
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
+    if config == nil, access(paths.configuration, F_OK) != 0, errno == ENOENT {
+      throw CommandFailure(
+        exit: .badConfiguration,
+        text: "there is no configuration at \(escaped(paths.configuration)); write one there, or "
+          + "name one with --config FILE (an empty file will do for a start)")
+    }
     let code = runDaemon(
       options: DaemonOptions(
-        configuration: config ?? paths.configuration,
-        socket: socket ?? paths.socketFromEnvironment,
+        configuration: config ?? paths.configuration, mayBeMissing: config == nil,
+        socket: socket.flatMap { $0.isEmpty ? nil : $0 } ?? paths.socketFromEnvironment,
         defaultSocket: paths.socket(option: nil), stateDirectory: stateDirectory,
         defaultStateDirectory: paths.stateDirectory, policy: policy,
         policyDirectories: paths.policyDirectories))
@@ -34,8 +54,10 @@ struct DaemonCommand: ParsableCommand {
 }
 
 /// What `dormouse daemon` was asked for, defaults filled in.
-struct DaemonOptions {
+struct DaemonOptions: Sendable {
   var configuration: String
+  /// Nobody has named it: without it there are no workers yet.
+  var mayBeMissing: Bool
   /// nil: as the configuration says, or else the default.
   var socket: String?
   var defaultSocket: String
@@ -49,19 +71,26 @@ struct DaemonOptions {
 
 /// Runs until the daemon ends; the exit code.
 func runDaemon(options: DaemonOptions) -> Int32 {
-  let environment = ProcessEnvironment.current()
-  let library = PolicyLibrary(directories: options.policyDirectories)
-  let loaded = ConfigurationFile.load(
-    path: options.configuration, library: library, environment: environment.variables)
-  if !loaded.diagnostics.isEmpty { Output.standardError(loaded.rendered + "\n") }
-  guard var configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
-
-  if let name = options.policy {
-    let policy = library.load(name)
-    if !policy.diagnostics.isEmpty { Output.standardError(policy.rendered + "\n") }
-    guard let value = policy.value else { return CommandExit.badConfiguration.rawValue }
-    configuration.policy = value
+  let environment = ProcessEnvironment.current().variables
+  let load: @Sendable () -> ParseResult<DaemonConfiguration> = {
+    let library = PolicyLibrary(directories: options.policyDirectories)
+    if options.mayBeMissing, isMissing(options.configuration) {
+      return ConfigurationFile.parse(
+        text: "", file: options.configuration, library: library, environment: environment,
+        policy: options.policy)
+    }
+    return ConfigurationFile.load(
+      path: options.configuration, library: library, environment: environment,
+      policy: options.policy)
   }
+  if options.mayBeMissing, isMissing(options.configuration) {
+    Output.complain(
+      "there is no \(escaped(options.configuration)): starting without workers; "
+        + "`dormouse run NAME -- COMMAND` adds one")
+  }
+  let loaded = load()
+  PolicyCheck.complain(loaded.diagnostics)
+  guard let configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
   do throws(StartError) {
     let daemon = try Daemon(
       DaemonSettings(
@@ -69,13 +98,17 @@ func runDaemon(options: DaemonOptions) -> Int32 {
         stateDirectory: absolute(options.stateDirectory ?? configuration.stateDirectory)
           ?? options.defaultStateDirectory,
         socket: absolute(options.socket ?? configuration.socket) ?? options.defaultSocket,
-        environment: environment.variables, version: Dormouse.version))
+        environment: environment, version: Dormouse.version, reload: load))
     try daemon.run()
     return CommandExit.done.rawValue
   } catch {
     Output.complain("\(error)")
     return CommandExit.cannotCreate.rawValue
   }
+}
+
+private func isMissing(_ path: String) -> Bool {
+  access(path, F_OK) != 0 && errno == ENOENT
 }
 
 /// The daemon keeps its paths for long, and its workers have other directories.

@@ -7,7 +7,10 @@ struct ConnectionOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       "The daemon's control socket.",
-      discussion: "Default: $DORMOUSE_SOCKET_PATH, or $XDG_RUNTIME_DIR/dormouse/control.sock.",
+      discussion: """
+        Default: $DORMOUSE_SOCKET_PATH, or else $XDG_RUNTIME_DIR/dormouse/control.sock, for root \
+        /run/dormouse/control.sock, otherwise /tmp/dormouse-UID/control.sock.
+        """,
       valueName: "path"))
   var socket: String?
 
@@ -25,11 +28,11 @@ struct DaemonConnection: ~Copyable {
   /// The response, where it is `done`.
   mutating func ask(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil
+    report: String? = nil, keepsLines: Bool = false
   ) throws -> ControlResponse {
     let id = try client.send(verb, worker: worker, launch: launch, report: report)
     let response = try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
-    guard response.result == .done else { throw CommandFailure(response) }
+    guard response.result == .done else { throw CommandFailure(response, keepsLines: keepsLines) }
     return response
   }
 
@@ -48,7 +51,12 @@ struct DaemonConnection: ~Copyable {
 }
 
 extension CommandFailure {
-  init(_ response: ControlResponse) {
-    self.init(exit: response.result.exit, text: escaped(response.text))
+  /// `keepsLines`: the text is diagnostics. Any other is one sentence, whatever name is in it.
+  init(_ response: ControlResponse, keepsLines: Bool = false) {
+    let lines = response.text.split(separator: "\n", omittingEmptySubsequences: false)
+    self.init(
+      exit: response.result.exit,
+      text: keepsLines
+        ? lines.map { escaped(String($0)) }.joined(separator: "\n") : escaped(response.text))
   }
 }

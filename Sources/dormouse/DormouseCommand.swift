@@ -7,16 +7,27 @@ struct DormouseCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dormouse",
     abstract: "The life cycle of iOS apps for ordinary Linux processes.",
-    discussion: "Exit codes:\n" + exitCodeTable(),
+    discussion: """
+      First steps: `dormouse doctor`, `dormouse daemon --config dormouse.yaml` (in another \
+      terminal), `dormouse run sleeper -- sleep 1000`, `dormouse ps`, `dormouse hibernate sleeper`, \
+      `dormouse wake sleeper`.
+
+      Exit codes:
+
+      """ + exitCodeTable(),
     version: Dormouse.version,
     groupedSubcommands: [
       CommandGroup(
-        name: "Daemon", subcommands: [DaemonCommand.self, ShutdownCommand.self, DoctorCommand.self]),
+        name: "Daemon",
+        subcommands: [
+          DaemonCommand.self, ReloadCommand.self, ShutdownCommand.self, DoctorCommand.self,
+        ]),
       CommandGroup(
         name: "Worker",
         subcommands: [
-          RunCommand.self, StartCommand.self, StopCommand.self, ForegroundCommand.self,
-          BackgroundCommand.self, SuspendCommand.self, HibernateCommand.self, WakeCommand.self,
+          RunCommand.self, StartCommand.self, StopCommand.self, RestartCommand.self,
+          ForegroundCommand.self, BackgroundCommand.self, SuspendCommand.self,
+          HibernateCommand.self, WakeCommand.self,
           WarnCommand.self, TerminateCommand.self,
         ]),
       CommandGroup(
@@ -30,7 +41,14 @@ struct DormouseCommand: ParsableCommand {
 
   /// Every verb throws what went wrong; here it becomes a sentence and an exit code.
   static func main() {
+    occupyStandardDescriptors()
+    let verbs = configuration.subcommands.compactMap { $0.configuration.commandName }
     do {
+      if let unknown = UnknownVerb(
+        arguments: Array(CommandLine.arguments.dropFirst()), known: verbs)
+      {
+        throw unknown.failure
+      }
       var command = try parseAsRoot()
       try command.run()
     } catch let failure as CommandFailure {
@@ -41,6 +59,16 @@ struct DormouseCommand: ParsableCommand {
       end(.notDone, error.description)
     } catch {
       exit(withError: error)
+    }
+  }
+
+  /// Started with one of 0 to 2 closed (`>&-`), the next file or socket would get that number, and
+  /// with it whatever is printed or logged: an image, a record. Nothing can be written to these.
+  private static func occupyStandardDescriptors() {
+    while true {
+      let descriptor = open("/dev/null", O_RDONLY)
+      if descriptor > STDERR_FILENO { close(descriptor) }
+      guard (0...STDERR_FILENO).contains(descriptor) else { return }
     }
   }
 

@@ -19,17 +19,30 @@ extension DaemonConnection {
   /// Asks for all at once, so that none waits for another, and tells in the order of the names.
   /// One that fails keeps no other from happening; the first failure decides the exit code.
   mutating func apply(_ verb: ControlRequest.Verb, to names: [String]) throws {
+    try Self.tell(attempt(verb, to: names).failures)
+  }
+
+  /// The names of those that did it, which is told here, and the failures of the others.
+  mutating func attempt(
+    _ verb: ControlRequest.Verb, to names: [String]
+  ) throws -> (done: [String], failures: [CommandFailure]) {
+    var done: [String] = []
     var sent: [(id: UInt64, name: String)] = []
     for name in names { sent.append((try client.send(verb, worker: name), name)) }
     var failures: [CommandFailure] = []
     for (id, name) in sent {
       let response = try wait(for: id, what: "\(verb.rawValue) \(name)")
       if response.result == .done {
+        done.append(name)
         try Output.line(escaped(response.text))
       } else {
         failures.append(CommandFailure(response))
       }
     }
+    return (done, failures)
+  }
+
+  static func tell(_ failures: [CommandFailure]) throws {
     guard let first = failures.first else { return }
     for failure in failures { Output.complain(failure.text) }
     throw ExitCode(first.exit.rawValue)
@@ -41,7 +54,7 @@ struct StartCommand: WorkerCommand {
     commandName: "start", abstract: "Launch workers; answered when they are ready.")
   static let verb = ControlRequest.Verb.start
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Workers.") var names: [String]
+  @Argument(help: "Names of workers.") var names: [String]
 }
 
 struct StopCommand: ParsableCommand {
@@ -50,10 +63,11 @@ struct StopCommand: ParsableCommand {
     abstract: "End workers gracefully; sleeping ones are woken first, to save their work.")
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "All workers; the daemon stays.") var all = false
-  @Argument(help: "Workers.") var names: [String] = []
+  @Argument(help: "Names of workers.") var names: [String] = []
 
   func validate() throws {
-    if all != names.isEmpty { throw ValidationError("Name workers, or use --all.") }
+    if all, !names.isEmpty { throw ValidationError("Name workers or use --all, not both.") }
+    if !all, names.isEmpty { throw ValidationError("Name workers, or use --all.") }
   }
 
   func run() throws {
@@ -68,59 +82,74 @@ struct StopCommand: ParsableCommand {
   }
 }
 
+struct RestartCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restart", abstract: "Stop workers, and launch them again.")
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "Names of workers.") var names: [String]
+
+  func run() throws {
+    var daemon = try connection.connect()
+    let stopped = try daemon.attempt(.stop, to: names)
+    let started = try daemon.attempt(.start, to: stopped.done)
+    try DaemonConnection.tell(stopped.failures + started.failures)
+  }
+}
+
 struct ForegroundCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "foreground", abstract: "Bring a worker to the front, waking it if it sleeps.")
+    commandName: "foreground", abstract: "Bring workers to the front, waking them if they sleep.")
   static let verb = ControlRequest.Verb.foreground
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Workers.") var names: [String]
+  @Argument(help: "Names of workers.") var names: [String]
 }
 
 struct BackgroundCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "background", abstract: "Send a worker to the background.")
+    commandName: "background", abstract: "Send workers to the background.")
   static let verb = ControlRequest.Verb.background
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Workers.") var names: [String]
+  @Argument(help: "Names of workers.") var names: [String]
 }
 
 struct SuspendCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "suspend", abstract: "Take the processor from a worker.")
+    commandName: "suspend",
+    abstract: "Suspend workers: they get no processor time until they are woken.")
   static let verb = ControlRequest.Verb.suspend
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Workers.") var names: [String]
+  @Argument(help: "Names of workers.") var names: [String]
 }
 
 struct HibernateCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "hibernate", abstract: "Move a worker's memory to disk; the process stays.")
+    commandName: "hibernate", abstract: "Move the memory of workers to disk; the processes stay.")
   static let verb = ControlRequest.Verb.hibernate
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Workers.") var names: [String]
+  @Argument(help: "Names of workers.") var names: [String]
 }
 
 struct WakeCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "wake", abstract: "Resume a sleeping worker, into the background.")
+    commandName: "wake", abstract: "Resume suspended or hibernated workers, into the background.")
   static let verb = ControlRequest.Verb.wake
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Workers.") var names: [String]
+  @Argument(help: "Names of workers.") var names: [String]
 }
 
 struct TerminateCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "terminate",
-    abstract: "End a worker as lack of memory would: a hibernated one isn't woken first.")
+    abstract: "End workers as lack of memory would: hibernated ones aren't woken first.")
   static let verb = ControlRequest.Verb.terminate
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Workers.") var names: [String]
+  @Argument(help: "Names of workers.") var names: [String]
 }
 
 struct WarnCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "warn", abstract: "Send a memory warning, and tell what it gave back.")
+    commandName: "warn", abstract: "Ask workers to give memory back, and tell what they did.")
   static let verb = ControlRequest.Verb.warn
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Workers.") var names: [String]
+  @Argument(help: "Names of workers.") var names: [String]
 }

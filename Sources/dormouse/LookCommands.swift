@@ -3,7 +3,7 @@ import Control
 
 struct ProcessesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ps", abstract: "List the workers, and what they cost.")
+    commandName: "ps", abstract: "List the workers: state, memory, and why.")
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
 
@@ -26,7 +26,7 @@ private struct Listing: Encodable {
 
 struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "status", abstract: "Explain one worker, or the daemon.")
+    commandName: "status", abstract: "Explain one worker, or the daemon and the machine.")
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
   @Argument(help: "A worker; none for the daemon.") var name: String?
@@ -37,12 +37,14 @@ struct StatusCommand: ParsableCommand {
     if let name {
       guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
       if json { return try Output.json(worker) }
-      try Output.write(renderWorkerStatus(worker, color: Terminal.showsColor))
+      try Output.write(
+        renderWorkerStatus(worker, width: Terminal.width, color: Terminal.showsColor))
     } else {
       guard let report = response.daemon else { throw CommandFailure.noReport(of: "the daemon") }
       if json { return try Output.json(Listing(daemon: report, workers: response.workers)) }
       try Output.write(
-        renderDaemonStatus(report, workers: response.workers, color: Terminal.showsColor))
+        renderDaemonStatus(
+          report, workers: response.workers, width: Terminal.width, color: Terminal.showsColor))
     }
   }
 }

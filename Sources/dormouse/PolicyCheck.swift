@@ -76,7 +76,9 @@ enum ConfigurationText {
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
       status.st_size <= 1 << 20, let text = try? readText(path)
     else { return false }
-    return looksLikeConfiguration(text)
+    // By its name too: with a typo in its only key it looks like nothing.
+    let name = path.split(separator: "/").last
+    return name == "dormouse.yaml" || name == "dormouse.yml" || looksLikeConfiguration(text)
   }
 
   static func looksLikeConfiguration(_ text: String) -> Bool {

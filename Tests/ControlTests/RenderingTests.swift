@@ -140,6 +140,29 @@ import Testing
         """)
   }
 
+  @Test func `a terminal too narrow for the reasons of jetsam has them below the table`() {
+    let text = renderJetsam(Sample.jetsam, width: 72)
+    #expect(text.contains("4 m 5 s  (jettisoned)\n"), "\(text)")
+    #expect(text.hasSuffix("\n\ngame: lowest band; gave back 67.0 MB\n"), "\(text)")
+  }
+
+  @Test func `values of status go on under themselves, and commands stay whole`() {
+    let text = renderWorkerStatus(Sample.foreground, width: 50)
+    #expect(
+      text.contains(
+        """
+          cost         launch 221 ms, resume 14 ms:
+                       resuming is 15.8 times as fast
+
+        """), "\(text)")
+    #expect(text.contains("  command      python3 server.py --title 'it'\\''s me'\n"))
+  }
+
+  @Test func `a worker that has ended has no footprint`() {
+    let text = renderWorkerStatus(Sample.terminated)
+    #expect(!text.contains("footprint") && !text.contains("reclaimable"), "\(text)")
+  }
+
   @Test func `exit codes say what became of a request`() {
     #expect(ControlResponse.Result.done.exit == .done)
     #expect(ControlResponse.Result.refused.exit == .notDone)

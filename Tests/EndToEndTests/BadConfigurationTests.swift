@@ -44,8 +44,40 @@ import Testing
     #expect(daemon.words.split(separator: "\n").count <= 2, "\(daemon.words)")
   }
 
-  @Test("A declared worker whose program doesn't exist doesn't keep the others from starting")
-  func missingProgram() throws {
+  @Test("Without any configuration it is said where one is looked for, and how to name one")
+  func noneNamed() throws {
+    let scratch = try Scratch()
+    var command = Command(arguments: [Surroundings.executable, "daemon"])
+    command.environment["XDG_CONFIG_HOME"] = scratch.path
+    let outcome = try command.run(in: scratch)
+    #expect(outcome.code == 65)
+    let sentence = "dormouse: there is no configuration at \(scratch.path)/dormouse/dormouse.yaml; "
+    #expect(outcome.error.hasPrefix(sentence), "\(outcome)")
+    #expect(outcome.error.contains("--config FILE"))
+  }
+
+  @Test("`policy check` finds the same mistakes, and the shipped policies have none")
+  func policyCheck() throws {
+    let scratch = try Scratch()
+    func check(_ policies: String...) throws -> Outcome {
+      try Command(arguments: [Surroundings.executable, "policy", "check"] + policies)
+        .run(in: scratch)
+    }
+    let shipped = try check("ios-5", "iphone-os-3", "server", Surroundings.policy("ios-5"))
+    #expect(shipped.code == 0, "\(shipped)")
+    #expect(shipped.error.isEmpty)
+    let typo = try scratch.write("typo.yaml", "name: typo\nhibernate:\n  aftr: 3s\n")
+    let outcome = try check(typo)
+    #expect(outcome.code == 65)
+    #expect(outcome.error.contains("typo.yaml:3:3:"), "\(outcome)")
+    #expect(outcome.error.contains("after"), "\(outcome)")
+    #expect(try check("ios5").error.contains("did you mean `ios-5`?"))
+  }
+
+  @Test(
+    "A declared worker whose program doesn't exist doesn't keep the others from starting",
+    arguments: Setting.ofOwnUser)
+  func missingProgram(setting: Setting) throws {
     let daemon = try TestDaemon(
       """
       policy_overrides: { foreground: { max: 5 } }
@@ -55,7 +87,7 @@ import Testing
         path: { command: ./no/such/path }
         file: { command: [/etc/passwd] }
         away: { command: sleep 1, directory: /no/such/directory }
-      """)
+      """, setting: setting)
     try daemon.wait("good", toBe: "foreground")
     for name in ["lost", "path", "file", "away"] {
       try daemon.wait(name, toBe: "terminated")
@@ -66,5 +98,9 @@ import Testing
     }
     let status = try daemon.done("status", "lost")
     #expect(status.contains("no program of that name in its PATH"), "\(status)")
+    if let group = daemon.record("good")["cgroup"] {
+      let parent = "/" + group.split(separator: "/").dropLast().joined(separator: "/")
+      #expect(try listDirectory(parent, onlyDirectories: true) == ["worker-good"])
+    }
   }
 }

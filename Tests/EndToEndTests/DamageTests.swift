@@ -46,7 +46,7 @@ import Testing
     #expect(outcome.error.hasPrefix("dormouse: web is ended, "), "\(outcome)")
     try daemon.wait("web", toBe: "terminated")
     #expect(kill(pid, 0) != 0)
-    #expect(try daemon.worker("web").lastExit == "signal 9 ended it", "\(daemon.words)")
+    #expect(try daemon.worker("web").lastExit == "SIGKILL ended it", "\(daemon.words)")
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
     try daemon.done("start", "web")
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")

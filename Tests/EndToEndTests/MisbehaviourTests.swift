@@ -55,7 +55,7 @@ import Testing
       try daemon.done("start", "deaf")
       try daemon.done(state, "deaf")
       #expect(try daemon.done("stop", "deaf") == "deaf has ended\n")
-      #expect(try daemon.worker("deaf").lastExit == "signal 9 ended it")
+      #expect(try daemon.worker("deaf").lastExit == "SIGKILL ended it")
     }
     #expect(try daemon.zombies().isEmpty)
   }
@@ -71,7 +71,7 @@ import Testing
     try daemon.done("wake", "stopper")
     try daemon.done("suspend", "stopper")
     try daemon.done("stop", "stopper")
-    #expect(try daemon.worker("stopper").lastExit == "signal 15 ended it")
+    #expect(try daemon.worker("stopper").lastExit == "SIGTERM ended it")
   }
 
   @Test(
@@ -95,6 +95,37 @@ import Testing
       #expect(try eventually { kill(child, 0) != 0 })
     }
     #expect(try eventually { try daemon.zombies().isEmpty })
+  }
+
+  @Test(
+    "What a shell leaves behind when it is asked to end has the grace to save its work",
+    arguments: Setting.ofOwnUser)
+  func savesSlowly(setting: Setting) throws {
+    let scratch = try Scratch()
+    let saved = "\(scratch.path)/saved"
+    let script = try scratch.write(
+      "slow.py",
+      """
+      import pathlib, signal, sys, time
+      def end(*_):
+        time.sleep(0.4)
+        pathlib.Path(sys.argv[1]).write_text("saved")
+        sys.exit(0)
+      signal.signal(signal.SIGTERM, end)
+      print("up", flush=True)
+      while True: signal.pause()
+      """)
+    let daemon = try TestDaemon(
+      """
+      workers:
+        shell:
+          command: [sh, -c, "\(Surroundings.python) \(script) \(saved); exit 0"]
+          readiness: { log_line: up }
+      """, setting: setting)
+    try daemon.wait("shell", toBe: "foreground")
+    try daemon.done("stop", "shell")
+    #expect((try? readText(saved)) == "saved", "\(daemon.words)")
+    #expect(try daemon.worker("shell").lastExit == "SIGTERM ended it")
   }
 
   @Test(

@@ -116,4 +116,33 @@ import Testing
     #expect(try daemon.worker("web").pid != pid)
     #expect(daemon.words.contains("web: ended while there was no daemon"))
   }
+
+  @Test(
+    "What a worker left in its cgroup when it died meanwhile is cleared away",
+    .enabled(if: Surroundings.hasCgroups))
+  func remains() throws {
+    let scratch = try Scratch()
+    let pidFile = "\(scratch.path)/pid"
+    let daemon = try TestDaemon(
+      """
+      workers:
+        parent:
+          command: [sh, -c, "sleep 662 & echo $! > \(pidFile); echo up; wait"]
+          readiness: { log_line: up }
+          autostart: false
+      """, setting: .frozen)
+    try daemon.done("start", "parent")
+    let child = try #require(Int32(try readText(pidFile).split(separator: "\n").first ?? ""))
+    let parent = try #require(try daemon.worker("parent").pid)
+    let group = try #require(daemon.record("parent")["cgroup"])
+    try daemon.crash()
+    kill(parent, SIGKILL)
+    #expect(try eventually { kill(parent, 0) != 0 })
+    #expect(kill(child, 0) == 0)
+    try daemon.start()
+    #expect(try eventually { kill(child, 0) != 0 })
+    #expect(access(group, F_OK) != 0)
+    try daemon.done("start", "parent")
+    #expect(daemon.record("parent")["cgroup"] == group)
+  }
 }

@@ -25,6 +25,18 @@ import Testing
     #expect(!tree.contains(getpid()))
   }
 
+  @Test func `one look at everybody serves for many trees`() throws {
+    let (one, other) = (try TestChild("sh", "-c", Self.bushy), try TestChild("sleep", "61"))
+    #expect(try Set([one.line(), one.line()]) == ["branch", "orphan"])
+    #expect(try eventually { try one.tree().processes.count == 6 })
+    let everybody = try ProcessTree.everybody()
+    for child in [one, other] {
+      let found = try ProcessTree.discover(
+        root: child.process.identity, session: child.pid, among: everybody)
+      #expect(try found.pids == child.tree().pids)
+    }
+  }
+
   @Test func `stopping leaves no thread running, and continuing lets all run`() throws {
     let child = try TestChild("sh", "-c", Self.bushy)
     _ = try (child.line(), child.line())

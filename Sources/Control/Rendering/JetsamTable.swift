@@ -22,21 +22,36 @@ public func renderJetsam(
     .init(title: "FOOTPRINT", alignsRight: true), .init(title: "PEAK", alignsRight: true),
     .init(title: "UNUSED FOR", alignsRight: true), .init(title: ""),
   ])
-  table.rows = record.workers.map(jetsamRow)
-  return block.text + "\n" + table.lines(width: width, color: color).joined(separator: "\n") + "\n"
+  table.rows = record.workers.map { jetsamRow($0, note: note(on: $0)) }
+  var notes: [String] = []
+  // The reasons are what the report is read for: too long for the table, they follow it.
+  if let width, !table.fits(width) {
+    table.rows = record.workers.map { jetsamRow($0, note: $0.victimBecause.map { _ in mark }) }
+    notes = victims.flatMap { entry in
+      wrapped("\(escaped(entry.name)): \(reason(for: entry) ?? "")", to: width)
+    }
+  }
+  let lines = table.lines(width: width, color: color) + (notes.isEmpty ? [] : [""] + notes)
+  return block.text(width: width) + "\n" + lines.joined(separator: "\n") + "\n"
 }
 
-private func jetsamRow(_ entry: JetsamRecord.Entry) -> [Table.Cell] {
-  var note = ""
-  if let because = entry.victimBecause {
-    note = "(jettisoned) \(escaped(because))"
-    if let gaveBack = entry.gaveBack { note += "; gave back \(sizeText(gaveBack))" }
-  }
+private let mark = "(jettisoned)"
+
+private func note(on entry: JetsamRecord.Entry) -> String? {
+  reason(for: entry).map { "\(mark) \($0)" }
+}
+
+private func reason(for entry: JetsamRecord.Entry) -> String? {
+  guard let because = entry.victimBecause else { return nil }
+  return escaped(because) + (entry.gaveBack.map { "; gave back \(sizeText($0))" } ?? "")
+}
+
+private func jetsamRow(_ entry: JetsamRecord.Entry, note: String?) -> [Table.Cell] {
   let isVictim = entry.victimBecause != nil
   return [
     .init(escaped(entry.name), isVictim ? .red : nil),
     .init(escaped(entry.state), .ofState(entry.state)), .init("\(entry.band)"),
     .init(sizeText(entry.footprint)), .init(sizeText(entry.peakFootprint)),
-    .init(durationText(entry.secondsSinceUse)), .init(note, isVictim ? .red : nil),
+    .init(durationText(entry.secondsSinceUse)), .init(note ?? "", isVictim ? .red : nil),
   ]
 }

@@ -13,7 +13,7 @@ public func renderProcessTable(
     table.rows = workers.map(processRow)
     lines += table.lines(width: width, color: color)
   }
-  lines.append(totalsLine(workers))
+  lines += wrapped(totalsLine(workers), to: width)
   if let daemon { lines.append(pressureLine(daemon, color: color)) }
   return lines.joined(separator: "\n") + "\n"
 }

@@ -17,6 +17,11 @@ struct Table {
   var columns: [Column]
   var rows: [[Cell]] = []
 
+  /// No line is longer than `width`.
+  func fits(_ width: Int) -> Bool {
+    lines(width: nil, color: false).allSatisfy { displayWidth($0) <= width }
+  }
+
   /// `width`: columns of the terminal, where there is one; longer lines lose the end of their last
   /// cell rather than wrap.
   func lines(width: Int?, color: Bool) -> [String] {
@@ -47,6 +52,25 @@ struct Table {
     while line.hasSuffix(" ") { line.removeLast() }
     return line
   }
+}
+
+/// The lines of `text`, broken at blanks. A word that is longer than a line stays whole: paths are
+/// there to be copied.
+func wrapped(_ text: String, to room: Int?) -> [String] {
+  guard let room, displayWidth(text) > room else { return [text] }
+  var lines: [String] = []
+  var line = ""
+  for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+    if line.isEmpty {
+      line = String(word)
+    } else if displayWidth(line) + 1 + displayWidth(String(word)) <= room {
+      line += " \(word)"
+    } else {
+      lines.append(line)
+      line = String(word)
+    }
+  }
+  return lines + [line]
 }
 
 /// `text`, or its beginning and an ellipsis.

@@ -1,5 +1,8 @@
 /// `dormouse status NAME`: everything about one worker that explains it.
-public func renderWorkerStatus(_ worker: WorkerReport, color: Bool = false) -> String {
+public func renderWorkerStatus(
+  _ worker: WorkerReport, width: Int? = nil, color: Bool = false
+) -> String {
+  let isThere = worker.state != "terminated"
   let state = escaped(worker.state)
   let shown = color ? Color.ofState(worker.state).paint(state) : state
   var block = StatusBlock(
@@ -8,8 +11,12 @@ public func renderWorkerStatus(_ worker: WorkerReport, color: Bool = false) -> S
   block.add(
     "band", "\(worker.band)\(worker.importance > 0 ? ", importance \(worker.importance)" : "")")
   block.add("last used", "\(durationText(worker.secondsSinceUse)) ago")
-  block.add("footprint", sizeText(worker.footprint) + ", at most \(sizeText(worker.peakFootprint))")
-  block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages besides")
+  // What has ended has none.
+  if isThere {
+    block.add(
+      "footprint", sizeText(worker.footprint) + ", at most \(sizeText(worker.peakFootprint))")
+    block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages besides")
+  }
   block.add("image", worker.imageSize.map { "\(sizeText($0)) on disk" })
   block.add("hibernation", worker.hibernation.map(escaped))
   block.add("cost", costText(worker))
@@ -19,13 +26,14 @@ public func renderWorkerStatus(_ worker: WorkerReport, color: Bool = false) -> S
   block.add("last exit", worker.lastExit.map(escaped))
   block.add("policy", escaped(worker.policy))
   block.add("log", worker.log.map(escaped))
-  block.add("command", worker.command.isEmpty ? nil : shellText(worker.command))
-  return block.text
+  // To be copied, and so in one piece.
+  block.add("command", worker.command.isEmpty ? nil : shellText(worker.command), wraps: false)
+  return block.text(width: width)
 }
 
 /// `dormouse status`: the daemon, and the machine as it sees it.
 public func renderDaemonStatus(
-  _ daemon: DaemonReport, workers: [WorkerReport]? = nil, color: Bool = false
+  _ daemon: DaemonReport, workers: [WorkerReport]? = nil, width: Int? = nil, color: Bool = false
 ) -> String {
   let level = escaped(daemon.pressure)
   var block = StatusBlock(
@@ -37,7 +45,7 @@ public func renderDaemonStatus(
   block.add("suspends by", escaped(daemon.freezer))
   block.add("state in", escaped(daemon.stateDirectory))
   block.add("workers", workers.map(totalsLine))
-  return block.text
+  return block.text(width: width)
 }
 
 private func processesText(_ worker: WorkerReport) -> String? {
@@ -66,19 +74,24 @@ private func comparison(launch: Double, resume: Double) -> String {
 /// A title and indented, aligned `label  value` lines.
 struct StatusBlock {
   var title: String
-  private var entries: [(label: String, value: String)] = []
+  private var entries: [(label: String, value: String, wraps: Bool)] = []
 
   init(title: String) { self.title = title }
 
-  mutating func add(_ label: String, _ value: String?) {
+  mutating func add(_ label: String, _ value: String?, wraps: Bool = true) {
     guard let value, !value.isEmpty else { return }
-    entries.append((label, value))
+    entries.append((label, value, wraps))
   }
 
-  var text: String {
-    let width = entries.map(\.label.count).max() ?? 0
+  /// `width`: columns of the terminal, where there is one; longer values go on under themselves.
+  func text(width: Int? = nil) -> String {
+    let labels = entries.map(\.label.count).max() ?? 0
+    let indent = "\n" + String(repeating: " ", count: labels + 4)
     let lines = entries.map { entry in
-      "  \(entry.label)\(String(repeating: " ", count: width - entry.label.count))  \(entry.value)"
+      let padding = String(repeating: " ", count: labels - entry.label.count)
+      let room = entry.wraps ? width.map { max($0 - labels - 4, 20) } : nil
+      let value = wrapped(entry.value, to: room)
+      return "  \(entry.label)\(padding)  \(value.joined(separator: indent))"
     }
     return ([title] + lines).joined(separator: "\n") + "\n"
   }

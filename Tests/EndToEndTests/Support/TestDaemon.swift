@@ -50,9 +50,11 @@ final class TestDaemon {
 
   var pid: Int32 { process?.pid ?? 0 }
 
-  /// Prepares everything and starts the daemon. `configuration`: the text of dormouse.yaml.
+  /// Prepares everything and starts the daemon. `configuration`: the text of dormouse.yaml;
+  /// `wrapper`: a program that starts it.
   init(
-    _ configuration: String, setting: Setting = .traced, state: String? = nil, starts: Bool = true
+    _ configuration: String, setting: Setting = .traced, state: String? = nil, starts: Bool = true,
+    wrapper: [String] = []
   ) throws {
     scratch = try Scratch()
     self.setting = setting
@@ -65,7 +67,7 @@ final class TestDaemon {
       // Where the repository is, an ordinary user may not be able to look.
       program = try Self.prepare(scratch)
     } else {
-      program = [Surroundings.executable]
+      program = wrapper + [Surroundings.executable]
     }
     if starts { try start() }
   }
@@ -193,32 +195,28 @@ final class TestDaemon {
   // MARK: its verbs
 
   /// A verb, as somebody types it.
-  func verb(_ words: String...) throws -> Outcome {
-    var arguments = [Surroundings.executable] + words
-    arguments.insert(contentsOf: ["--socket", socket], at: min(2, arguments.count))
-    var command = Command(arguments: arguments)
-    command.directory = scratch.path
-    return try command.run(in: scratch)
-  }
+  func verb(_ words: String...) throws -> Outcome { try enter(words) }
 
   /// A verb that must succeed; what it prints.
   @discardableResult
   func done(_ words: String...) throws -> String {
-    var arguments = [Surroundings.executable] + words
-    arguments.insert(contentsOf: ["--socket", socket], at: 2)
-    var command = Command(arguments: arguments)
-    command.directory = scratch.path
-    let outcome = try command.run(in: scratch)
+    let outcome = try enter(words)
     guard outcome.code == 0 else {
       throw TestFailure("`\(words.joined(separator: " "))`: \(outcome)the daemon: \(self.words)")
     }
     return outcome.output
   }
 
+  private func enter(_ words: [String]) throws -> Outcome {
+    var command = Command(arguments: [Surroundings.executable] + words)
+    // Right behind the verb: after `--` it would be the worker's.
+    command.arguments.insert(contentsOf: ["--socket", socket], at: 2)
+    command.directory = scratch.path
+    return try command.run(in: scratch)
+  }
+
   func json<Value: Decodable>(_ type: Value.Type, _ words: String...) throws -> Value {
-    let outcome = try Command(
-      arguments: [Surroundings.executable] + words + ["--json", "--socket", socket]
-    ).run(in: scratch)
+    let outcome = try enter(words + ["--json"])
     guard outcome.code == 0 else { throw TestFailure("\(words): \(outcome)") }
     return try WireCodec.decode(type, from: Array(outcome.output.utf8))
   }

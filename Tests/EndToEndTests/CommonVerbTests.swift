@@ -1,0 +1,58 @@
+import Testing
+
+@Suite("Verbs as people use them") struct CommonVerbTests {
+  @Test("A mistyped verb, or another supervisor's, is answered with the right one")
+  func unknownVerb() throws {
+    let scratch = try Scratch()
+    for (verb, meant) in [("hibernat", "hibernate"), ("pause", "suspend"), ("ls", "ps")] {
+      let outcome = try Command(arguments: [Surroundings.executable, verb, "web"]).run(in: scratch)
+      #expect(outcome.code == 64)
+      #expect(
+        outcome.error == "dormouse: there is no verb `\(verb)`; did you mean `dormouse \(meant)`? "
+          + "`dormouse --help` lists them all\n")
+    }
+  }
+
+  @Test("Stop and restart: twice is fine, and an unknown name keeps no other from it")
+  func restart() throws {
+    let daemon = try TestDaemon(BadInputTests.idle)
+    try daemon.wait("sleeper", toBe: "foreground")
+    let before = try daemon.worker("sleeper").pid
+    let outcome = try daemon.verb("restart", "nobody", "sleeper")
+    #expect(outcome.code == 3)
+    #expect(outcome.output == "sleeper has ended\nsleeper is running\n")
+    let after = try daemon.worker("sleeper").pid
+    #expect(after != nil && after != before)
+    #expect(try daemon.verb("stop", "sleeper").code == 0)
+    #expect(try daemon.verb("stop", "sleeper").output == "sleeper is not running\n")
+    #expect(try daemon.verb("restart", "sleeper").code == 0)
+    #expect(try daemon.worker("sleeper").state == "foreground")
+  }
+
+  @Test("A closed standard output is complained about, and gets nobody else's text")
+  func closedOutput() throws {
+    let daemon = try TestDaemon(BadInputTests.idle)
+    let outcome = try Command(
+      arguments: [
+        "/bin/sh", "-c", "exec \"$0\" ps --socket \"$1\" >&-", Surroundings.executable,
+        daemon.socket,
+      ]
+    ).run(in: daemon.scratch)
+    #expect(outcome.code == 1)
+    #expect(outcome.error.contains("Bad file descriptor"), "\(outcome)")
+  }
+
+  @Test("Without a configuration of one's own the daemon starts, for `run`")
+  func noConfiguration() throws {
+    let scratch = try Scratch()
+    let outcome = try Command(
+      arguments: [
+        Surroundings.executable, "daemon", "--socket", "\(scratch.path)/socket",
+        "--state-directory", "/dev/null/no",
+      ], environment: ["XDG_CONFIG_HOME": scratch.path]
+    ).run(in: scratch)
+    // It gets past its configuration, and no further.
+    #expect(outcome.code == 73, "\(outcome)")
+    #expect(outcome.error.contains("starting without workers"), "\(outcome)")
+  }
+}

@@ -1,0 +1,30 @@
+/// An unmodified HTTP server with state in memory, in the foreground once it listens.
+struct WebWorker {
+  let port: UInt16
+  var megabytes = 4
+  var cacheMegabytes = 0
+  var name = "web"
+  var more = ""
+
+  init(megabytes: Int = 4, cacheMegabytes: Int = 0, name: String = "web", more: String = "") throws
+  {
+    port = try Surroundings.freePort()
+    self.megabytes = megabytes
+    self.cacheMegabytes = cacheMegabytes
+    self.name = name
+    self.more = more
+  }
+
+  /// Its entry below `workers:`.
+  func entry(_ setting: Setting = .traced) -> String {
+    let script = setting == .ordinaryUser ? "http_state.py" : Surroundings.fixture("http_state.py")
+    return """
+        \(name):
+          command: [\(Surroundings.python), "\(script)", "--port", "\(port)", "--megabytes",
+            "\(megabytes)", "--cache-mb", "\(cacheMegabytes)"]
+          readiness: { tcp: \(port) }
+          \(more)
+
+      """
+  }
+}

@@ -1,0 +1,28 @@
+import Testing
+
+@Suite("A worker that may not be looked at") struct UndumpableTests {
+  @Test(
+    "A request to hibernate it is answered, and it runs on",
+    .enabled(if: Surroundings.canBecomeNobody))
+  func isAnswered() throws {
+    // PR_SET_DUMPABLE: to all but root, /proc/PID/smaps_rollup and mem are closed.
+    let program = "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); time.sleep(600)"
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        background: { suspend_after: 1h }
+        hibernate: { after: never, cooldown: 0s }
+      workers:
+        shy: { command: [\(Surroundings.python), -c, "\(program)"] }
+
+      """, setting: .ordinaryUser)
+    try daemon.wait("shy", toBe: "foreground")
+    try daemon.waitForWords("shy: measured roughly")
+    let answer = try daemon.ask(.hibernate, "shy")
+    #expect(answer.result != .done && answer.text != "", "\(answer)")
+    try daemon.wait("shy", toBe: "suspended")
+    try daemon.done("foreground", "shy")
+    // Once is enough.
+    #expect(daemon.words.split(separator: "measured roughly").count == 2)
+  }
+}
