@@ -95,13 +95,17 @@ def middle(values):
     return values[len(values) // 2] if values else None
 
 
+def short(value):
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
 def row(case, result):
     gears = {gear["gear"]: gear for gear in result["gears"]}
     sleeps = result["hibernations"]
 
     def cell(name):
         figures = gears[name].get("statistics")
-        return f"{figures['median']:.1f} ({figures['minimum']:.1f}–{figures['p95']:.1f})" \
+        return f"{short(figures['median'])} ({short(figures['minimum'])}–{short(figures['p95'])})" \
             if figures else "–"
 
     def median(name):
@@ -140,8 +144,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=600, help="no new program after that")
     parser.add_argument("--output", help="default: Benchmarks/results/DATE-matrix.md; - prints it")
     options = parser.parse_args()
-    start, lines, result = time.monotonic(), [], None
-    with tempfile.TemporaryDirectory(prefix="dormouse-matrix-", dir=os.environ.get("TMPDIR", "/var/tmp")) as directory:
+    start, lines, result, loads = time.monotonic(), [], None, []
+    place = os.environ.get("TMPDIR", "/var/tmp")  # on a disk
+    with tempfile.TemporaryDirectory(prefix="dormouse-matrix-", dir=place) as directory:
         for case in cases(directory, options.sizes, options.everything):
             if time.monotonic() - start > options.seconds:
                 lines.append(f"\n{case.name} at {case.size} MB and what follows: out of time.")
@@ -152,13 +157,15 @@ def main():
             try:
                 result = measure(case, rounds, directory, options.level)
                 lines.append(row(case, result))
+                loads += [result["machine"]["loadBefore"], result["machine"]["loadAfter"]]
             except RuntimeError as error:
                 lines.append(f"| {case.name} | {case.size} | {error} |" + " |" * 10)
     command = " ".join(["python3 Benchmarks/matrix.py", *sys.argv[1:]])
     swap = ", ".join((result or {}).get("machine", {}).get("swap", [])) or "none"
     text = "\n".join([
         f"# `dormouse bench` over programs and sizes, {time.strftime('%Y-%m-%d')}\n",
-        f"`{command}`\n", f"{machine()}, swap: {swap}; {time.monotonic() - start:.0f} s\n",
+        f"`{command}`\n", f"{machine()}, swap: {swap}; {time.monotonic() - start:.0f} s, in which the load "
+        f"was {min(loads, default=0):.1f} to {max(loads, default=0):.1f}\n",
         "Times are ms, median (minimum–p95), from the order to the first byte of the response (for "
         "redis, until `redis-cli` has ended). MB: anonymous memory before; left KB: the same while "
         "hibernated.\n", HEADER, *lines, ""])

@@ -47,15 +47,16 @@ import Testing
     var response = HTTPResponse()
     try response.feed(Array("HTTP/1.0 200 OK\r\n\r\nanything".utf8)[...])
     #expect(!response.isComplete)
-    #expect(response.end())
-    #expect(response.closes)
+    let isWhole = response.end()
+    #expect(isWhole && response.closes)
   }
 
   @Test func `A response that is cut short isn't complete`() throws {
     for text in ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell"] {
       var response = HTTPResponse()
       try response.feed(Array(text.utf8)[...])
-      #expect(!response.end())
+      let isWhole = response.end()
+      #expect(!isWhole)
     }
   }
 
@@ -172,7 +173,8 @@ import Testing
   }
 
   @Test func `A picture without any measurement is still one`() throws {
-    #expect(try report(samples: [:]).picture.hasSuffix("</svg>\n"))
+    let picture = try report(samples: [:]).picture
+    #expect(picture.hasSuffix("</svg>\n"))
   }
 
   @Test func `The axis keeps values in order, and inside`() {

@@ -14,7 +14,7 @@ import Testing
   ]
 
   @Test func `Every gear is measured in every round, or says why it isn't`() throws {
-    try withPlace { place in
+    try withPlace { (place) throws in
       var options = place.options(Self.quiet)
       options.readiness = .line("ready")
       options.rounds = 3
@@ -46,7 +46,7 @@ import Testing
   }
 
   @Test func `A command is a request, and success is its answer`() throws {
-    try withPlace { place in
+    try withPlace { (place) throws in
       var options = place.options(Self.quiet)
       options.readiness = .line("ready")
       options.request = .command("kill -0 $PPID && true")
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test func `Without a request or a sign of readiness, a relaunch isn't timed`() throws {
-    try withPlace { place in
+    try withPlace { (place) throws in
       var options = place.options(Self.quiet)
       options.rounds = 1
       let report = try Bench.run(options)
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test func `A program that ends is an error with its last words, and leaves nothing`() throws {
-    try withPlace { place in
+    try withPlace { (place) throws in
       var options = place.options(["/bin/sh", "-c", "echo the port is taken; exit 3"])
       options.readiness = .line("ready")
       let error = #expect(throws: BenchError.self) { try Bench.run(options) }
@@ -78,8 +78,18 @@ import Testing
     }
   }
 
+  @Test func `A program that can't even be started leaves nothing either`() throws {
+    try withPlace { (place) throws in
+      let error = #expect(throws: BenchError.self) {
+        try Bench.run(place.options([place.fifo]))
+      }
+      #expect(error?.description.contains(place.fifo) == true)
+      #expect(try place.leftovers() == [])
+    }
+  }
+
   @Test func `A program that is never ready is given up after its time`() throws {
-    try withPlace { place in
+    try withPlace { (place) throws in
       var options = place.options(["/bin/sh", "-c", "read y < \"$FIFO\""])
       options.readiness = .line("ready")
       options.patience = .milliseconds(100)
@@ -90,7 +100,7 @@ import Testing
   }
 
   @Test func `A program that can't be hibernated is measured without that, and named`() throws {
-    try withPlace { place in
+    try withPlace { (place) throws in
       // A process that never waits can't be borrowed for freeing its pages.
       var options = place.options(["/bin/sh", "-c", "echo ready; while :; do :; done"])
       options.readiness = .line("ready")
@@ -103,7 +113,7 @@ import Testing
   }
 
   @Test func `Somebody else's port is an error before anything is started`() throws {
-    try withPlace { place in
+    try withPlace { (place) throws in
       let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
       #expect(listen(listener.raw, 1) == 0)
       var address = sockaddr_in()

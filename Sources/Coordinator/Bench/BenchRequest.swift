@@ -7,12 +7,13 @@ import Linux
 extension BenchSubject {
   /// Gives the order, and measures until the first byte of the response (the success of the command,
   /// the end of the order); in ns. An HTTP request has been sent before that, and waits.
-  func timeFromOrder(_ give: () throws -> Order) throws -> Int64 {
+  func timeFromOrder(isAsleep: Bool = true, _ give: () throws -> Order) throws -> Int64 {
     let deadline = Deadline(in: options.patience)
     switch options.request {
     case .http:
       guard let line else { throw BenchError.failed("there is no connection") }
       try line.ask()
+      if isAsleep { try line.checkSilence() }
       let start = Clocks.monotonic
       let order = try give()
       let moment = try line.answer(to: order, until: deadline)
@@ -41,7 +42,7 @@ extension BenchSubject {
   /// Some requests in peace, so that a launch's first ones don't count.
   func warmUp() throws {
     for _ in 0..<3 {
-      _ = try timeFromOrder { try Order.performed {} }
+      _ = try timeFromOrder(isAsleep: false) { try Order.performed {} }
     }
   }
 

@@ -74,6 +74,7 @@ final class BenchSubject {
     let start = Clocks.monotonic
     let process: WorkerProcess
     do throws(LaunchError) { process = try WorkerProcess.launch(plan) } catch {
+      try? plan.cgroup?.remove(until: deadline)
       throw BenchError.program(escaped("\(error)"))
     }
     self.process = process

@@ -17,8 +17,8 @@ extension BenchSubject {
     var ranges: [Int32: [clinux_range]] = [:]
     do {
       for pid in tree.pids {
-        ranges[pid] = try anonymousRanges(of: pid)
-        try pageOut(pid, ranges[pid] ?? [])
+        ranges[pid] = try KernelSwap.anonymousRanges(of: pid)
+        try KernelSwap.pageOut(pid, ranges[pid] ?? [])
       }
       let memory = try Footprint.measure(tree.pids)
       guard memory.swapped > memory.anonymous else {
@@ -32,11 +32,13 @@ extension BenchSubject {
     }
     let took = try timeFromOrder { try Order.performed { try tree.continueAll() } }
     // The other gears are to find it in RAM.
-    for pid in try process.tree().pids { try pageIn(pid, ranges[pid] ?? []) }
+    for pid in try process.tree().pids { try KernelSwap.pageIn(pid, ranges[pid] ?? []) }
     return took
   }
+}
 
-  private func pageOut(_ pid: Int32, _ ranges: [clinux_range]) throws {
+enum KernelSwap {
+  static func pageOut(_ pid: Int32, _ ranges: [clinux_range]) throws {
     let pidfd = try Descriptor.pidfd(of: pid)
     for range in ranges {
       var range = range
@@ -54,7 +56,7 @@ extension BenchSubject {
   }
 
   /// Mappings that have anonymous pages, swapped ones too when looked at before paging out.
-  private func anonymousRanges(of pid: Int32) throws -> [clinux_range] {
+  static func anonymousRanges(of pid: Int32) throws -> [clinux_range] {
     try MemoryMapping.all(of: pid).filter {
       !$0.shared && $0.readable && !$0.name.hasPrefix("[v") && $0.anonymous > 0
     }.map { clinux_range(address: $0.start, length: $0.length) }
@@ -62,7 +64,7 @@ extension BenchSubject {
 
   // MARK: and back
 
-  private func pageIn(_ pid: Int32, _ ranges: [clinux_range]) throws {
+  static func pageIn(_ pid: Int32, _ ranges: [clinux_range]) throws {
     let memory = try ProcessMemory(pid: pid)
     let pagemap = try Descriptor.open("/proc/\(pid)/pagemap")
     let buffer = UnsafeMutableRawPointer.allocate(
@@ -78,7 +80,7 @@ extension BenchSubject {
   }
 
   /// Addresses of pages whose bit 62 is set (Documentation/admin-guide/mm/pagemap.rst).
-  private func swapped(in range: clinux_range, _ pagemap: Descriptor) throws -> [UInt64] {
+  private static func swapped(in range: clinux_range, _ pagemap: Descriptor) throws -> [UInt64] {
     let count = Int(range.length / pageSize)
     var entries = [UInt64](repeating: 0, count: count)
     let read = try entries.withUnsafeMutableBytes { bytes in

@@ -17,7 +17,15 @@ final class HTTPLine {
   }
 
   /// Somebody accepts connections there.
-  static func isTaken(_ address: HTTPAddress) -> Bool { TCPProbe(port: address.port).attempt() }
+  static func isTaken(_ address: HTTPAddress) -> Bool {
+    let probe = TCPProbe(port: address.port)
+    // The first look only begins a connection.
+    for _ in 0..<20 {
+      if probe.attempt() { return true }
+      usleep(1000)
+    }
+    return false
+  }
 
   func close() { socket = nil }
 
@@ -43,6 +51,14 @@ final class HTTPLine {
     }
     if socket == nil { try connect() }
     try send()
+  }
+
+  /// Nobody who sleeps answers. If he did, what is measured would be nothing.
+  func checkSilence() throws {
+    guard let socket else { return }
+    if try interruptions.wait(for: [socket.raw], until: Deadline(in: .milliseconds(2))) != nil {
+      throw BenchError.failed("the program answered in its sleep")
+    }
   }
 
   /// Takes the response to `ask`; the moment of its first byte (CLOCK_MONOTONIC, ns).

@@ -1,0 +1,27 @@
+import Glibc
+import Testing
+
+@testable import Coordinator
+@testable import Linux
+
+@Suite struct BenchSwapTests {
+  @Test func `A child's memory is offered to swap, read again, and still right`() throws {
+    let child = try ProbeChild(
+      "x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; echo ready; "
+        + "read word; echo ${#x}")
+    defer { child.end() }
+    #expect(try child.line() == "ready")
+    // Without swap the kernel keeps the pages; what is tried is that it takes the call.
+    let ranges = try KernelSwap.anonymousRanges(of: child.pid)
+    #expect(ranges.reduce(0) { $0 + $1.length } > 1_000_000)
+    do {
+      try KernelSwap.pageOut(child.pid, ranges)
+    } catch let refusal as GearRefusal {
+      #expect(getuid() != 0 && refusal.reason.contains("CAP_SYS_NICE"), "\(refusal)")
+    }
+    try KernelSwap.pageIn(child.pid, ranges)
+    #expect(try Footprint.measure(child.pid)?.swapped == 0)
+    try child.send("go")
+    #expect(try child.line() == "1048576")
+  }
+}
