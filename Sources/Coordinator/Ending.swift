@@ -11,6 +11,7 @@ extension Daemon {
   /// children behind), and lets it run for that.
   func terminate(_ id: WorkerID) {
     guard let runtime = workers[id], let process = runtime.process else { return }
+    stopListening(for: runtime)
     let signal = runtime.configuration.stopSignal
     // Pending while it is frozen or stopped; delivered when it goes on.
     _ = try? process.tree().signalAll(signal)
@@ -33,6 +34,8 @@ extension Daemon {
   /// that could take a stop away from the tracer.
   func rootHasEnded(_ runtime: WorkerRuntime) {
     guard let process = runtime.process else { return }
+    stopListening(for: runtime)
+    runtime.traffic = nil
     if let token = runtime.exitWatch {
       loop.unwatch(process.pidfd, token)
       runtime.exitWatch = nil
@@ -77,6 +80,8 @@ extension Daemon {
       pressure.remove()
     }
     unlink(state.image(of: runtime.id.name))
+    stopListening(for: runtime)
+    runtime.traffic = nil
     runtime.shed?.cancel()
     runtime.shed = nil
     runtime.process = nil

@@ -12,22 +12,34 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process else { return }
     // While it may still be opened: a worker's children have memory too.
     try? process.refreshMemory()
-    let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
+    let bedtime = Bedtime(
+      identity: process.identity, session: process.session, cgroup: process.cgroup,
+      ownChannels: runtime.ownChannels,
+      dependsOnInputs: runtime.configuration.policy.foreground.by == .activity)
     runtime.isBusy = true
+    runtime.traffic = nil
     mechanics.submit { [mailbox] in
-      let failure = Self.failure {
-        if let cgroup {
-          try cgroup.freeze(until: Deadline(in: .seconds(5)))
-        } else {
-          _ = try ProcessTree.stopAll(
-            root: identity, session: session, until: Deadline(in: .seconds(5)))
-        }
-      }
+      let outcome = Result { try bedtime.fallAsleep() }.mapError { Refusal(text: "\($0)") }
       mailbox.post { daemon in
-        daemon.isDone(runtime: id) {
-          daemon.feed(failure.map { .suspendFailed(id, $0) } ?? .suspended(id))
-        }
+        daemon.isDone(runtime: id) { daemon.suspensionEnded(runtime: id, outcome) }
       }
+    }
+  }
+
+  /// An error's text: errors themselves aren't sendable.
+  struct Refusal: Error { let text: String }
+
+  private func suspensionEnded(
+    runtime id: WorkerID, _ outcome: Result<Result<WakeSources, SystemCallError>, Refusal>
+  ) {
+    guard let runtime = workers[id] else { return }
+    switch outcome {
+    case .success(let sources):
+      listen(for: runtime, at: sources)
+      feed(.suspended(id))
+      wakeForWhatWaits(runtime)
+    case .failure(let refusal):
+      feed(.suspendFailed(id, refusal.text))
     }
   }
 
@@ -92,13 +104,20 @@ extension Daemon {
       mechanics.submit { [mailbox] in
         let failure = Self.failure { try target.wake() }
         mailbox.post { daemon in
-          daemon.isDone(runtime: id) {
-            daemon.feed(
-              failure.map { .resumeFailed(id, $0, intact: true) }
-                ?? .resumed(id, EventLoop.now - started))
-          }
+          daemon.isDone(runtime: id) { daemon.thawEnded(id, failure, started: started) }
         }
       }
+    }
+  }
+
+  private func thawEnded(_ id: WorkerID, _ failure: String?, started: Instant) {
+    guard let runtime = workers[id] else { return }
+    if let failure {
+      feed(.resumeFailed(id, failure, intact: true))
+      repeatCall(runtime)
+    } else {
+      stopListening(for: runtime)
+      feed(.resumed(id, EventLoop.now - started))
     }
   }
 
@@ -108,11 +127,13 @@ extension Daemon {
     switch result {
     case .success:
       workers[id]?.imagePath = nil
+      if let runtime = workers[id] { stopListening(for: runtime) }
       feed(.resumed(id, EventLoop.now - started))
     case .failure(let error):
       log(.error, "\(id): not resumed: \(error)")
       let intact = error.aftermath == .intact || error.aftermath == .ineligible
       feed(.resumeFailed(id, error.description, intact: intact))
+      if intact, let runtime = workers[id] { repeatCall(runtime) }
     }
   }
 

@@ -31,6 +31,11 @@ final class WorkerRuntime {
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   var sample = ActivitySample()
+  /// What watches its inputs: while it sleeps, and (under `by: activity`) while it runs.
+  var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
+  var traffic: TrafficMonitor?
+  /// What it was to be woken for, until it runs.
+  var unheardCall: String?
 
   init(
     configuration: WorkerConfiguration, environment: [String: String], isDeclared: Bool
