@@ -56,6 +56,8 @@ extension SocketFacts.Traffic {
   func isUnanswered(within limit: Duration) -> Bool {
     if received == 0 { return sent == 0 && sinceReceived <= Self.doubt }
     if sinceReceived >= limit { return false }
+    // The time of sending begins with the connection's own.
+    if sent == 0 { return true }
     return sinceReceived < sinceSent || (sinceReceived == sinceSent && sinceSent <= Self.doubt)
   }
 

@@ -99,7 +99,8 @@ private struct Register {
     }
     names.append(InputName(input))
     if let before = ignored.unread[input.key] { doubtful[index] = (input, before) }
-    if let traffic = input.facts?.traffic { self.traffic[index] = traffic }
+    // What is unread isn't being answered.
+    if let facts = input.facts, facts.unread == 0 { traffic[index] = facts.traffic }
   }
 
   /// What is there when the worker has just fallen asleep, and has it had its chance? There are
