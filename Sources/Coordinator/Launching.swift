@@ -74,6 +74,7 @@ extension Daemon {
     runtime.process = process
     runtime.hasExited = false
     runtime.sample = ActivitySample()
+    runtime.leftUnread = LeftUnread()
     runtime.readiness = runtime.configuration.readiness.map {
       Readiness(ReadinessRule($0), worker: process)
     }

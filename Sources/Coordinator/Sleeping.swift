@@ -14,7 +14,7 @@ extension Daemon {
     try? process.refreshMemory()
     let bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
-      ownChannels: runtime.ownChannels,
+      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
       dependsOnInputs: runtime.configuration.policy.foreground.by == .activity)
     runtime.isBusy = true
     runtime.traffic = nil

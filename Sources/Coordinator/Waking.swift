@@ -11,6 +11,7 @@ struct Bedtime: Sendable {
   var session: Int32
   var cgroup: WorkerCgroup?
   var ownChannels: Set<String>
+  var leftUnread: LeftUnread
   /// Nobody but its inputs would ever wake it.
   var dependsOnInputs: Bool
 
@@ -18,21 +19,22 @@ struct Bedtime: Sendable {
 
   /// Freezes it; undone when this throws.
   func fallAsleep() throws -> Result<WakeSources, SystemCallError> {
-    let ignored = (try? discover()).map { IgnoredInput(of: $0, ownChannels: ownChannels) }
+    let ignored = leftUnread.stillIgnored(by: try discover(), ownChannels: ownChannels)
     if let cgroup {
       try cgroup.freeze(until: Deadline(in: Self.patience))
     } else {
       _ = try ProcessTree.stopAll(
         root: identity, session: session, until: Deadline(in: Self.patience))
     }
-    let sources = watch(ignored ?? IgnoredInput())
+    let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else { return sources }
-    try discover().continueAll()
-    try cgroup?.thaw(until: Deadline(in: Self.patience))
+    // Whatever fails of this: the reason to give is the first one.
+    _ = try? discover().continueAll()
+    try? cgroup?.thaw(until: Deadline(in: Self.patience))
     throw Unwatchable(why: refusal)
   }
 
-  private func watch(_ ignored: IgnoredInput) -> Result<WakeSources, SystemCallError> {
+  private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {
     do throws(SystemCallError) {
       return .success(
         try WakeSources(of: discover(), ownChannels: ownChannels, ignored: ignored))
@@ -79,6 +81,7 @@ extension Daemon {
       log(.warning, "\(id): may sleep through a call: \(refusal)")
     }
     guard case .success(let sources) = result else { return }
+    runtime.leftUnread = sources.leftUnread
     do throws(SystemCallError) {
       let token = try loop.watch(sources.descriptor, .readable) { [unowned self] _ in
         guard let why = sources.take() else { return }

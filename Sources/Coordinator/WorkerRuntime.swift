@@ -34,6 +34,8 @@ final class WorkerRuntime {
   /// What watches its inputs: while it sleeps, and (under `by: activity`) while it runs.
   var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
   var traffic: TrafficMonitor?
+  /// When it last fell asleep.
+  var leftUnread = LeftUnread()
   /// What it was to be woken for, until it runs.
   var unheardCall: String?
 

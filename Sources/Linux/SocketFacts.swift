@@ -15,6 +15,8 @@ public struct SocketFacts: Hashable, Sendable {
   public var unread: Int64?
   /// Of a connection over TCP.
   public var traffic: Traffic?
+  /// A TCP socket that was never connected; poll(2) calls that a hang-up.
+  public var isUnused: Bool
   /// Unix sockets: the process that made the other end; 0 elsewhere.
   public var peerProcess: Int32
 
@@ -52,9 +54,14 @@ public struct SocketFacts: Hashable, Sendable {
           sinceReceived: .milliseconds(Int64(raw.milliseconds_since_received)),
           sinceSent: .milliseconds(Int64(raw.milliseconds_since_sent)))
         : nil,
+      isUnused: isConnected && raw.tcp_state == closed && raw.bytes_received == 0
+        && raw.bytes_sent == 0,
       peerProcess: raw.peer)
   }
 }
+
+/// TCP_CLOSE (linux/tcp_states.h).
+private let closed: Int32 = 7
 
 extension SocketFacts.Family {
   fileprivate init(_ raw: Int32) {

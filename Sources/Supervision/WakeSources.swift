@@ -24,6 +24,8 @@ public final class WakeSources: Sendable {
   /// What had come by the time the worker slept, and it hadn't got round to; it should be woken at
   /// once.
   public let waiting: String?
+  /// All of that, for the next time that it falls asleep.
+  public let leftUnread: LeftUnread
   /// What can't be watched; the worker could sleep through a call there.
   public let refusals: [SystemCallError]
   private let names: [InputName]
@@ -33,9 +35,9 @@ public final class WakeSources: Sendable {
 
   /// Of a worker that is frozen or stopped. Takes the right to trace it.
   ///
-  /// `ignored`: what it had left unread before.
+  /// `ignored`: what it leaves unread by choice.
   public init(
-    of tree: ProcessTree, ownChannels: Set<String>, ignored: IgnoredInput = IgnoredInput()
+    of tree: ProcessTree, ownChannels: Set<String>, ignored: LeftUnread = LeftUnread()
   ) throws(SystemCallError) {
     let set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
     var register = Register(set: set, ignored: ignored)
@@ -43,6 +45,7 @@ public final class WakeSources: Sendable {
     refusals = try inputs.forEach { input throws(SystemCallError) in try register.add(input) }
     descriptor = set
     names = register.names
+    leftUnread = register.leftUnread
     served = Set(names.compactMap(\.listeningPort))
     waiting = register.sortOut(served: served)
   }
@@ -80,13 +83,14 @@ public final class WakeSources: Sendable {
 /// Fills a set, and finds out what has been missed.
 private struct Register {
   let set: Descriptor
-  let ignored: IgnoredInput
+  let ignored: LeftUnread
   var names: [InputName] = []
+  var leftUnread = LeftUnread()
   /// By index: what was unread before the freeze, and the means to look again.
   private var doubtful: [Int: (input: WorkerInput, before: UnreadInput)] = [:]
   private var traffic: [Int: SocketFacts.Traffic] = [:]
 
-  init(set: Descriptor, ignored: IgnoredInput) {
+  init(set: Descriptor, ignored: LeftUnread) {
     self.set = set
     self.ignored = ignored
   }
@@ -98,6 +102,7 @@ private struct Register {
       clinux_epoll_add(set.raw, input.duplicate.raw, interest, UInt64(index))
     }
     names.append(InputName(input))
+    if let unread = UnreadInput(input) { leftUnread.unread[input.key] = unread }
     if let before = ignored.unread[input.key] { doubtful[index] = (input, before) }
     // What is unread isn't being answered.
     if let facts = input.facts, facts.unread == 0 { traffic[index] = facts.traffic }
@@ -106,9 +111,9 @@ private struct Register {
   /// What is there when the worker has just fallen asleep, and has it had its chance? There are
   /// three cases, and each kind of data is in one of them whenever it comes:
   ///
-  /// 1. Unread, and it was unread for a while before the freeze (`ignored`): the worker's own
-  ///    choice. Only more of it counts. What comes after this look is an edge, and found by `take`.
-  /// 2. Unread, and not ignored: it came around the freeze. Wake.
+  /// 1. Unread, and the worker was woken for it before (`ignored`): its own choice. Only more of it
+  ///    counts. What comes after this look is an edge, and found by `take`.
+  /// 2. Unread, and not ignored: it came around the freeze, or the worker was too busy. Wake.
   /// 3. Read by the worker, and then it was frozen before it had answered. Nothing is left to see
   ///    but TCP's clocks; see `isUnanswered`.
   mutating func sortOut(served: Set<UInt16>) -> String? {

@@ -62,8 +62,10 @@ struct WorkerInputs {
   }
 
   /// Calls `body` with each that `isWanted`, and lets go of it.
+  ///
+  /// `unreadOnly`: spares the look at those with nothing to read, which takes ten times longer.
   func forEach<Failure: Error>(
-    where isWanted: (InputKey) -> Bool = { _ in true },
+    unreadOnly: Bool = false, where isWanted: (InputKey) -> Bool = { _ in true },
     _ body: (WorkerInput) throws(Failure) -> Void
   ) throws(Failure) -> [SystemCallError] {
     var refused = refusals
@@ -73,7 +75,8 @@ struct WorkerInputs {
       do throws(SystemCallError) {
         if pidfd?.pid != pid { pidfd = (pid, try Descriptor.pidfd(of: pid)) }
         guard let pidfd else { continue }
-        input = try Self.take(open, of: pid, from: pidfd.descriptor)
+        input = try Self.take(
+          open, of: pid, from: pidfd.descriptor, unreadOnly: unreadOnly)
       } catch {
         // EBADF: closed since; what has ended has no inputs.
         if !error.meansVanished, error.code != EBADF { refused.append(error) }
@@ -86,9 +89,10 @@ struct WorkerInputs {
 
   /// nil when the number leads to something else by now.
   static func take(
-    _ open: OpenDescriptor, of pid: Int32, from pidfd: Descriptor
+    _ open: OpenDescriptor, of pid: Int32, from pidfd: Descriptor, unreadOnly: Bool = false
   ) throws(SystemCallError) -> WorkerInput? {
     let duplicate = try open.duplicate(from: pidfd)
+    if unreadOnly, duplicate.inputEvents == 0 { return nil }
     var status = stat()
     guard fstat(duplicate.raw, &status) == 0, UInt64(status.st_ino) == open.inode else {
       return nil
@@ -99,7 +103,7 @@ struct WorkerInputs {
 
   private func isOutward(_ input: WorkerInput) -> Bool {
     guard let facts = input.facts else { return true }
-    if facts.family == .other { return false }
+    if facts.family == .other || facts.isUnused { return false }
     guard facts.family == .unix, !facts.isListening else { return true }
     if case .path(let peer) = facts.peer, ownChannels.contains(peer) { return false }
     // Connected within the worker, or one of a pair that it made.

@@ -104,7 +104,7 @@ import Testing
     var count = 1
     #expect(try steady.get("/count") == "1")
     var random = SystemRandomNumberGenerator()
-    var descriptors: [Int] = []
+    var descriptors = 0
     for round in 0..<10 {
       let verb: ControlRequest.Verb = round % 2 == 0 ? .suspend : .hibernate
       // Requests before, during and after falling asleep.
@@ -117,10 +117,10 @@ import Testing
         #expect(try connection.get("/count") == "\(count)")
       }
       try daemon.wait("web", toBe: "background")
-      descriptors.append(try daemon.descriptorCount())
+      if round == 1 { descriptors = try daemon.descriptorCount() }
     }
-    #expect(Set(descriptors.dropFirst(2)).count <= 2, "\(descriptors)")
-    #expect((descriptors.last ?? 0) <= (descriptors.dropFirst().first ?? 0), "\(descriptors)")
+    // A verb's connection may be open for a moment after its answer.
+    #expect(try eventually { try daemon.descriptorCount() <= descriptors })
   }
 
   @Test("Under the server policy a request a second keeps it awake, and silence doesn't")
@@ -151,7 +151,7 @@ import Testing
     #expect(!daemon.words.contains("redis: background → suspend"), "\(daemon.words)")
     for name in ["web", "redis", "idle"] { try daemon.wait(name, toBe: "suspended") }
     #expect(try quiet.ask("PING") == "+PONG")
-    #expect(try daemon.worker("idle").state == "foreground")
+    try daemon.wait("idle", toBe: "foreground")
     #expect(try HTTPConnection(port: web.port).get("/count") == "9")
   }
 

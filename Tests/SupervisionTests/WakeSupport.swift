@@ -67,15 +67,20 @@ final class Sleeper {
 
   func resume() throws { try tree().continueAll() }
 
-  func ignoredInput(patience: Duration = .milliseconds(250)) throws -> IgnoredInput {
-    IgnoredInput(of: try tree(), ownChannels: ownChannels, patience: patience)
+  /// What it left unread when it last slept.
+  var leftUnread = LeftUnread()
+
+  func stillIgnored() throws -> LeftUnread {
+    leftUnread.stillIgnored(by: try tree(), ownChannels: ownChannels)
   }
 
   /// Stops it and watches.
-  func sleep(ignoring ignored: IgnoredInput? = nil) throws -> WakeSources {
-    let ignored = try ignored ?? ignoredInput()
+  func sleep(ignoring ignored: LeftUnread? = nil) throws -> WakeSources {
+    let ignored = try ignored ?? stillIgnored()
     try stop()
-    return try WakeSources(of: tree(), ownChannels: ownChannels, ignored: ignored)
+    let sources = try WakeSources(of: tree(), ownChannels: ownChannels, ignored: ignored)
+    leftUnread = sources.leftUnread
+    return sources
   }
 }
 
