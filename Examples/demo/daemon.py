@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -57,8 +58,17 @@ class Daemon:
             raise Refused(f"`dormouse {' '.join(words)}` gave no answer in {patience} s") from None
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise Refused(said[-1] if said else f"{words[0]}: exit code {done.returncode}")
+            last = said[-1] if said else f"exit code {done.returncode}"
+            raise Refused(last.removeprefix("dormouse: "))
         return done.stdout.strip()
+
+    def show(self, *words):
+        """The same on our own standard output: at a terminal in its width and colours."""
+        if not sys.stdout.isatty():
+            return print(self.verb(*words), flush=True)
+        sys.stdout.flush()
+        if subprocess.run([self.binary, *words, "--socket", self.socket]).returncode != 0:
+            raise Refused(f"`dormouse {' '.join(words)}` failed")
 
     def request(self, verb, worker):
         """The same over the control socket, without starting a client: for measuring. Returns a

@@ -3,8 +3,10 @@
 goes when memory runs out. `demo.py DORMOUSE`; everything happens in a temporary directory."""
 import json
 import os
+import shutil
 import signal
 import sys
+import textwrap
 import time
 
 from cast import HERE, cast, memory
@@ -19,6 +21,15 @@ def title(text):
 
 
 def tell(text):
+    """A line of the story; at a narrow terminal it goes on under itself."""
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
+    # Names stand in columns, and keep their blanks.
+    print(textwrap.fill(text, max(room, 40), initial_indent="   ", subsequent_indent=" " * 12,
+                        break_long_words=False, break_on_hyphens=False), flush=True)
+
+
+def tell_row(text):
+    """A row of a table, as it is."""
     print(f"   {text}", flush=True)
 
 
@@ -105,7 +116,7 @@ class Story:
                  f"{size(player.image)} on disk (and {size(files)} of clean file pages, which the "
                  "kernel can drop)")
         print()
-        print(self.daemon.verb("ps"))
+        self.show("ps")
 
     def resume(self):
         title("Each comes back: the same connection, the next number, every byte")
@@ -145,14 +156,14 @@ class Story:
         self.show("jetsam")
         for player in self.players:
             if player.name in gone:
-                player.end = "terminated: the budget was used up"
+                player.end = "had to go"
 
     def has_report(self):
         return json.loads(self.daemon.verb("jetsam", "--json")) is not None
 
     def show(self, *words):
         try:
-            print(self.daemon.verb(*words))
+            self.daemon.show(*words)
         except Refused as refusal:
             tell(str(refusal))
 
@@ -181,16 +192,17 @@ class Story:
             gain = ""
             if player.resume and player.relaunch:
                 ratio = player.relaunch / player.resume
-                gain = (f"{ratio:.1f} times as fast, nothing lost" if ratio > 1.2 else
-                        "about as fast, nothing lost")
+                gain = (f"{ratio:.1f} times as fast" if ratio > 1.2 else
+                        "about as fast" if ratio > 0.8 else "slower")
             rows.append((player.name, size(player.awake), size(player.asleep), size(player.image),
                          span(player.resume), span(player.relaunch), player.end or gain))
         widths = [max(len(row[i]) for row in rows) for i in range(6)]
         for row in rows:
             cells = [row[0].ljust(widths[0])] + [row[i].rjust(widths[i]) for i in range(1, 6)]
-            tell("  ".join(cells + [row[6]]).rstrip())
+            tell_row("  ".join(cells + [row[6]]).rstrip())
         tell("awake, asleep: anonymous memory in RAM. resume, relaunch: from the request to the "
-             "daemon until the first answer.")
+             "daemon until the first answer. Who resumes has lost nothing; who is relaunched, its "
+             "state and its clients.")
 
 
 def main():

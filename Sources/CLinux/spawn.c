@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,18 @@ enum { INHERIT = 10000 };
 static int oom_score_adjustment = INHERIT;
 
 void clinux_spawn_with_oom_score(int adjustment) { oom_score_adjustment = adjustment; }
+
+static struct rlimit descriptor_limit;
+static int descriptor_limit_raised;
+
+void clinux_raise_descriptor_limit(void) {
+  enum { ENOUGH = 65536 };
+  if (getrlimit(RLIMIT_NOFILE, &descriptor_limit) < 0) return;
+  struct rlimit wanted = descriptor_limit;
+  wanted.rlim_cur = wanted.rlim_max < ENOUGH ? wanted.rlim_max : ENOUGH;
+  if (wanted.rlim_cur <= descriptor_limit.rlim_cur) return;
+  descriptor_limit_raised = setrlimit(RLIMIT_NOFILE, &wanted) == 0;
+}
 
 // By hand: printf isn't async-signal-safe.
 static void set_oom_score(int value) {
@@ -69,6 +82,8 @@ static void child(const struct clinux_spawn *what, int report) {
   // Every other descriptor goes at exec, whoever opened it and however.
   if (syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
     for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
+
+  if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
 
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 

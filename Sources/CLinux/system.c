@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -41,6 +42,13 @@ int clinux_reap(int pidfd, int *kind, int *status) {
 }
 
 int clinux_become_subreaper(void) { return RESULT(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)); }
+int clinux_ignore_stops_of_children(void) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = SIG_DFL;
+  action.sa_flags = SA_NOCLDSTOP;
+  return RESULT(sigaction(SIGCHLD, &action, NULL));
+}
 int clinux_lock_memory(void) { return RESULT(mlockall(MCL_CURRENT | 4 /* MCL_ONFAULT */)); }
 
 void clinux_keep_heap_small(void) {

@@ -26,6 +26,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
     case run, start, stop, foreground, background, suspend, hibernate, wake, terminate, warn
     case ps, status, jetsam
+    /// Reads the configuration again: all of it is taken, or nothing.
+    case reload
     /// Ends the daemon; workers are stopped first.
     case shutdown
   }
@@ -104,6 +106,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var hibernation: String?
   public var launchSeconds: Double?
   public var resumeSeconds: Double?
+  /// What the last request to give memory back achieved.
+  public var lastShed: String?
   public var lastExit: String?
   public var tasks: [String]
 

@@ -10,29 +10,37 @@ import Supervision
 
 extension Daemon {
   func introduceWorkers() {
-    for configuration in settings.configuration.workers {
-      let runtime = WorkerRuntime(
-        configuration: configuration,
-        environment: settings.environment.merging(configuration.environment) { $1 },
-        isDeclared: true)
-      workers[runtime.id] = runtime
-      feed(.added(runtime.id, runtime.profile))
-    }
+    for configuration in settings.configuration.workers { introduce(configuration) }
+  }
+
+  func introduce(_ configuration: WorkerConfiguration) {
+    let runtime = WorkerRuntime(
+      configuration: configuration,
+      environment: settings.environment.merging(configuration.environment) { $1 },
+      isDeclared: true)
+    workers[runtime.id] = runtime
+    feed(.added(runtime.id, runtime.profile))
   }
 
   /// Declared workers that start by themselves and aren't here already.
   func startWorkers() {
     for configuration in settings.configuration.workers where configuration.autostart {
-      let id = WorkerID(configuration.name)
-      guard engine.state(of: id) == .terminated else { continue }
-      request(.start, id) { [unowned self] answer in
-        if answer.code != .done { log(.error, answer.text) }
-      }
+      startAutomatically(WorkerID(configuration.name))
+    }
+  }
+
+  func startAutomatically(_ id: WorkerID) {
+    guard engine.state(of: id) == .terminated else { return }
+    request(.start, id) { [unowned self] answer in
+      if answer.code != .done { log(.error, answer.text) }
     }
   }
 
   func saveRecord(_ runtime: WorkerRuntime, state: WorkerState) {
     guard let process = runtime.process, state != .terminated else { return }
+    // Hibernated without an image would mean that its memory is lost. It is not: it only couldn't be
+    // woken after its memory was back.
+    let state = state == .hibernated && runtime.imagePath == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.imagePath
     do throws(WorkerRecordError) {
@@ -49,15 +57,15 @@ extension Daemon {
     } catch { return log(.error, "earlier workers can't be looked for: \(error)") }
     for error in found.failures { log(.error, "\(error)") }
     for record in found.records {
-      if record.isAlive(bootID: bootID) {
-        adopt(record)
-      } else {
-        log(.notice, "\(record.name): ended while there was no daemon")
-        unlink(state.image(of: record.name))
-        records.remove(record.name)
-      }
+      if record.isAlive(bootID: bootID) { adopt(record) } else { forget(record) }
     }
     removeOrphanedImages()
+  }
+
+  private func forget(_ record: WorkerRecord) {
+    log(.notice, "\(record.name): ended while there was no daemon")
+    unlink(state.image(of: record.name))
+    records.remove(record.name)
   }
 
   private func adopt(_ record: WorkerRecord) {
@@ -73,16 +81,29 @@ extension Daemon {
     do {
       try takeOver(record, runtime)
     } catch {
-      log(.error, "\(id): can't be adopted: \(error)")
-      return
+      // Its record and its image stay, for a later daemon.
+      if record.process.isAlive { return log(.error, "\(id): can't be adopted: \(error)") }
+      return forget(record)
     }
     guard let target = runtime.target() else { return }
     let path = state.image(of: record.name)
-    runtime.isBusy = true
     let started = EventLoop.now
+    if record.state == WorkerState.hibernated.rawValue, access(path, F_OK) != 0, errno == ENOENT {
+      // A resume is written down before it begins, so nobody has brought its memory back.
+      let why = "its image \(path) is gone, and its memory with it"
+      return recovered(
+        id, .failure(HibernationError(.reading, why, .unprovable)), started: started)
+    }
+    // From here on a missing image means that the memory is back.
+    saveRecord(runtime, state: .resuming)
+    runtime.isBusy = true
+    adopting[id] = []
     hibernation.recover(target, from: path) { [mailbox] result in
       mailbox.post { daemon in
-        daemon.isDone(runtime: id) { daemon.recovered(id, result, started: started) }
+        daemon.isDone(runtime: id) {
+          daemon.recovered(id, result, started: started)
+          for request in daemon.adopting.removeValue(forKey: id) ?? [] { request() }
+        }
       }
     }
   }
@@ -90,8 +111,12 @@ extension Daemon {
   private func takeOver(_ record: WorkerRecord, _ runtime: WorkerRuntime) throws {
     let cgroup = try record.cgroupPath.map { try WorkerCgroup(path: $0) }
     // Abstract names too: the worker knows no other.
-    runtime.notify = try record.notifySocket.map { try NotifySocket(path: $0) }
-    runtime.pressure = try record.pressureWatch.map { try PressureWatch(path: $0) }
+    runtime.notify = reopen(record.notifySocket, of: record.name) { path throws(SystemCallError) in
+      try NotifySocket(path: path)
+    }
+    runtime.pressure = reopen(record.pressureWatch, of: record.name) {
+      path throws(SystemCallError) in try PressureWatch(path: path)
+    }
     let plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
@@ -100,6 +125,23 @@ extension Daemon {
     try process.refreshMemory()
     try attach(process, to: runtime)
     try listen(on: runtime)
+  }
+
+  /// A socket that the worker knows. One that can't be had makes it mute, and that is no reason to
+  /// lose it. What cleans up old files (in /tmp, say) may have taken the directory away.
+  private func reopen<Socket>(
+    _ path: String?, of name: String, _ open: (String) throws(SystemCallError) -> Socket
+  ) -> Socket? {
+    guard let path else { return nil }
+    do throws(SystemCallError) {
+      if let slash = path.lastIndex(of: "/"), !path.hasPrefix("@") {
+        try makeDirectories(String(path[..<slash]), mode: 0o700)
+      }
+      return try open(path)
+    } catch {
+      log(.warning, "\(name): adopted, but it can't talk to us: \(error)")
+      return nil
+    }
   }
 
   private func recovered(
@@ -118,23 +160,28 @@ extension Daemon {
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
       log(.error, "\(id): adopted, but it can't be woken yet: \(error)")
-      runtime.imagePath = state.image(of: id.name)
-      return feed(.adopted(id, runtime.profile, .hibernated))
+      runtime.needsRecovery = true
+      let path = state.image(of: id.name)
+      runtime.imagePath = access(path, F_OK) == 0 ? path : nil
+      let state: WorkerState = runtime.imagePath == nil ? .suspended : .hibernated
+      return feed(.adopted(id, runtime.profile, state))
     case .failure(let error):
       log(.error, "\(id): can't be brought back and is ended: \(error)")
+      // Before the engine, which takes it for suspended, can want it awake.
+      condemn(id)
       feed(.adopted(id, runtime.profile, .suspended))
-      kill(id)
     }
     saveRecord(runtime, state: .background)
   }
 
-  /// Images whose workers are gone.
+  /// Images whose workers are gone. Not those of workers that couldn't be adopted, or whose record
+  /// is damaged: while they may live, the image is all that there is of their memory.
   private func removeOrphanedImages() {
-    let wanted = Set(workers.values.filter { $0.process != nil }.map { "\($0.id.name).image" })
-    for name in (try? listDirectory(state.images)) ?? [] where !wanted.contains(name) {
-      if !wanted.contains(String(name.dropLast(name.hasSuffix(".partial") ? 8 : 0))) {
-        unlink("\(state.images)/\(name)")
-      }
+    for name in (try? listDirectory(state.images)) ?? [] {
+      guard let suffix = [".image", ".image.partial"].first(where: name.hasSuffix),
+        !records.contains(String(name.dropLast(suffix.count)))
+      else { continue }
+      unlink("\(state.images)/\(name)")
     }
   }
 }

@@ -9,14 +9,22 @@ import Linux
 final class ControlServer {
   private let path: String
   private let listener: Descriptor
+  private var listening: EventLoop.Token?
   private unowned let daemon: Daemon
   private var clients: [Int32: Client] = [:]
+  /// Given up for a moment when there are no descriptors left: see `refuse`.
+  private var spare: Descriptor?
   /// Clients who asked for the daemon's end, and hear of it.
   private var waitingForEnd: [(client: Client, id: UInt64)] = []
 
   static let mostClients = 256
-  /// Bytes of answers that may wait for a client that doesn't read.
+  /// Bytes of answers that may wait for a client that doesn't read, before it is dropped. Only
+  /// answers to what it asked before it was full can still come.
   static let mostPending = 8 << 20
+  /// From so many bytes on nothing more is read from it.
+  static let mostUnread = 256 << 10
+  /// Requests of one client that are handled before it is the others' turn.
+  static let mostAtOnce = 16
 
   final class Client {
     let descriptor: Descriptor
@@ -24,6 +32,9 @@ final class ControlServer {
     var framer = LineFramer()
     var pending: [UInt8] = []
     var isClosed = false
+    /// More of its requests are due.
+    var isWaiting = false
+    var isFull: Bool { pending.count > ControlServer.mostUnread }
 
     init(_ descriptor: Descriptor) { self.descriptor = descriptor }
   }
@@ -45,9 +56,18 @@ final class ControlServer {
       let raw = listener.raw
       _ = try systemCall("listen", on: path) { listen(raw, 64) }
     } catch { throw .socket(path: path, error.reason) }
+    spare = try? Descriptor.open("/dev/null")
     do throws(SystemCallError) {
-      try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
+      listening = try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
     } catch { throw .system(error) }
+  }
+
+  static func check(path: String) throws(StartError) {
+    guard path.utf8.count > UnixSocket.longestPath else { return }
+    throw .socket(
+      path: path,
+      "the path has \(path.utf8.count) bytes, and the kernel takes \(UnixSocket.longestPath) at "
+        + "most; choose a shorter one with --socket or DORMOUSE_SOCKET_PATH")
   }
 
   func close() {
@@ -58,15 +78,40 @@ final class ControlServer {
   private func accept() {
     while true {
       let raw = clinux_accept(listener.raw)
-      if raw < 0 { return }
+      if raw == -EMFILE || raw == -ENFILE { return refuse() }
+      if raw == -ECONNABORTED || raw == -EINTR { continue }
+      if raw < 0 { return raw == -EAGAIN ? () : pause(why: -raw) }
       let descriptor = Descriptor(owning: raw)
       guard clients.count < Self.mostClients, isTrusted(descriptor) else { continue }
       let client = Client(descriptor)
-      clients[raw] = client
       client.token = try? daemon.loop.watch(descriptor, .readable) { [unowned self] what in
         serve(client, what)
       }
+      if client.token != nil { clients[raw] = client }
     }
+  }
+
+  /// Without descriptors nobody can be let in; but whoever waits would keep the listener readable,
+  /// and the loop busy. So they are shown out, one a turn.
+  private func refuse() {
+    daemon.log(.warning, "out of descriptors (RLIMIT_NOFILE): a client is turned away")
+    spare = nil
+    let raw = clinux_accept(listener.raw)
+    if raw >= 0 { Glibc.close(raw) }
+    spare = try? Descriptor.open("/dev/null")
+    if spare == nil { pause(why: EMFILE) }
+  }
+
+  /// Out of memory, the listener stays readable without anything that could be done.
+  private func pause(why code: Int32) {
+    daemon.log(.warning, "clients have to wait a second: \(String(cString: strerror(code)))")
+    setListening([])
+    daemon.loop.after(.seconds(1)) { [weak self] in self?.setListening(.readable) }
+  }
+
+  private func setListening(_ interest: Epoll.Interest) {
+    guard let listening else { return }
+    try? daemon.loop.change(listener, listening, to: interest)
   }
 
   /// Only the daemon's own user and root may give orders (SO_PEERCRED).
@@ -82,19 +127,43 @@ final class ControlServer {
 
   private func serve(_ client: Client, _ what: Epoll.Interest) {
     if what.contains(.writable) { flush(client) }
-    guard what.contains(.readable) || what.contains(.hangUp) || what.contains(.error) else {
-      return
+    let hungUp = what.contains(.hangUp) || what.contains(.error)
+    if hungUp || what.contains(.readable) && !client.isFull {
+      var buffer = [UInt8](repeating: 0, count: 65536)
+      let count = recv(client.descriptor.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      if count < 0, errno == EAGAIN || errno == EINTR { return }
+      guard count > 0 else {
+        // What it has asked for goes on, though it won't hear of it.
+        handleLines(of: client, atMost: .max)
+        return drop(client)
+      }
+      client.framer.append(buffer[..<count])
     }
-    var buffer = [UInt8](repeating: 0, count: 65536)
-    let count = recv(client.descriptor.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-    if count < 0, errno == EAGAIN || errno == EINTR { return }
-    guard count > 0 else { return drop(client) }
-    client.framer.append(buffer[..<count])
+    handleLines(of: client, atMost: Self.mostAtOnce)
+  }
+
+  /// A client that asks faster than it can be answered, or than it reads, waits for its turn.
+  private func handleLines(of client: Client, atMost limit: Int) {
+    var count = 0
     do throws(LineFramer.Overflow) {
-      while !client.isClosed, let line = try client.framer.next() { handle(line, from: client) }
+      while !client.isClosed, !client.isFull || limit == .max {
+        if count == limit { return handleMoreLater(of: client) }
+        guard let line = try client.framer.next() else { return }
+        handle(line, from: client)
+        count += 1
+      }
     } catch {
       respond(to: client, ControlResponse(id: 0, result: .badRequest, text: "\(error)"))
       drop(client)
+    }
+  }
+
+  private func handleMoreLater(of client: Client) {
+    guard !client.isWaiting else { return }
+    client.isWaiting = true
+    daemon.loop.after(.milliseconds(1)) { [weak self] in
+      client.isWaiting = false
+      self?.handleLines(of: client, atMost: Self.mostAtOnce)
     }
   }
 
@@ -154,7 +223,8 @@ final class ControlServer {
       client.pending.removeFirst(count)
     }
     guard let token = client.token, !client.isClosed else { return }
-    let interest: Epoll.Interest = client.pending.isEmpty ? .readable : [.readable, .writable]
+    var interest: Epoll.Interest = client.isFull ? [] : .readable
+    if !client.pending.isEmpty { interest.insert(.writable) }
     try? daemon.loop.change(client.descriptor, token, to: interest)
   }
 

@@ -16,16 +16,20 @@ public struct DaemonSettings: Sendable {
   /// What workers inherit.
   public var environment: [String: String]
   public var version: String
+  /// Reads the configuration again.
+  public var reload: @Sendable () -> ParseResult<DaemonConfiguration>
 
   public init(
     configuration: DaemonConfiguration, stateDirectory: String, socket: String,
-    environment: [String: String], version: String
+    environment: [String: String], version: String,
+    reload: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
   ) {
     self.configuration = configuration
     self.stateDirectory = stateDirectory
     self.socket = socket
     self.environment = environment
     self.version = version
+    self.reload = reload
   }
 }
 
@@ -33,7 +37,7 @@ public struct DaemonSettings: Sendable {
 /// Everything here happens on the main thread; what takes long is handed to three others (tracing,
 /// mechanics, compression lanes), and its outcome comes back as a message.
 public final class Daemon {
-  let settings: DaemonSettings
+  var settings: DaemonSettings
   let log = DaemonLog()
   let state: StateDirectory
   let loop: EventLoop
@@ -52,18 +56,25 @@ public final class Daemon {
   /// Requests under way, by the engine's number for them.
   var requests: [Request.ID: (Answer) -> Void] = [:]
   var requestCount: Request.ID = 0
+  /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
+  /// until then the engine takes them for terminated, and would start them a second time.
+  var adopting: [WorkerID: [() -> Void]] = [:]
+  /// Workers of `run` that have ended, the latest last.
+  var endedRuns: [WorkerID] = []
   private var events: [Event] = []
   private var isHandling = false
   var stalls = StallMeter()
   /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
   let latches = try? InputLatches(capacity: 512)
-  var triggers: [PressureTrigger] = []
+  var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
   var writtenToday = DailyCount()
   var isEnding = false
   private var hasEnded = false
 
   public init(_ settings: DaemonSettings) throws(StartError) {
     self.settings = settings
+    // Before anything is made that would have to be taken away again.
+    try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) {
       loop = try EventLoop()
@@ -89,6 +100,8 @@ public final class Daemon {
 
   /// Runs until it is told to end.
   public func run() throws(StartError) {
+    // Refused where workers are in it.
+    defer { cgroups?.remove() }
     protectItself()
     do throws(SystemCallError) {
       try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self) }
@@ -112,7 +125,6 @@ public final class Daemon {
     ServiceManager.tell("STOPPING=1")
     server?.close()
     rmdir(channelDirectory)
-    cgroups?.remove()
   }
 
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.
@@ -121,9 +133,13 @@ public final class Daemon {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_keep_heap_small()
+    // A worker costs seven descriptors and more, and 1024 is the usual limit.
+    clinux_raise_descriptor_limit()
     _ = clinux_lock_memory()
     spareItselfFromTheKernel()
     signal(SIGPIPE, SIG_IGN)
+    // A limit on the size of files (setrlimit(2)) is an error of write(2), and not the end.
+    signal(SIGXFSZ, SIG_IGN)
   }
 
   /// Lowers the daemon's own oom_score_adj where that is permitted, and no worker's with it.
@@ -158,6 +174,10 @@ public final class Daemon {
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, then answer: @escaping (Answer) -> Void
   ) {
+    if adopting[worker] != nil {
+      adopting[worker]?.append { [unowned self] in request(verb, worker, then: answer) }
+      return
+    }
     requestCount += 1
     requests[requestCount] = answer
     feed(.request(Request(id: requestCount, verb: verb, worker: worker)))
@@ -166,6 +186,7 @@ public final class Daemon {
   // MARK: the end
 
   private func watchSignals() throws(SystemCallError) {
+    _ = clinux_ignore_stops_of_children()
     let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD]
     let descriptor = Descriptor(
       owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
@@ -184,12 +205,13 @@ public final class Daemon {
       hibernation.buryTheDead()
       reapOrphans()
     } else if signal == SIGHUP {
-      log(.notice, "SIGHUP: reloading isn't in this version; restart the daemon for that")
+      let outcome = reload()
+      log(outcome.isDone ? .notice : .error, "reload: \(outcome.text)")
     } else if isEnding {
       log(.warning, "told to end a second time: leaving what still runs")
       hasEnded = true
     } else {
-      log(.notice, "told to end: stopping all workers")
+      log(.notice, "told to end: stopping all workers (told again, it leaves what still runs)")
       end()
     }
   }
@@ -197,17 +219,19 @@ public final class Daemon {
   /// Stops every worker, and ends when the last is gone.
   func end() {
     isEnding = true
-    for id in workers.keys.sorted() where engine.state(of: id)?.isAlive == true {
-      request(.stop, id) { _ in }
-    }
+    for id in workers.keys.sorted() where isAlive(id) { request(.stop, id) { _ in } }
     endWhenAllIsQuiet()
   }
 
+  func isAlive(_ id: WorkerID) -> Bool {
+    adopting[id] != nil || engine.state(of: id)?.isAlive == true
+  }
+
   private func endWhenAllIsQuiet() {
-    let alive = workers.keys.contains { engine.state(of: $0)?.isAlive == true }
-    if !alive, !hasEnded {
+    if !workers.keys.contains(where: isAlive), !hasEnded {
       server?.announceEnd()
       hasEnded = true
+      log(.notice, "all workers have ended, and so does the daemon")
       // The loop looks at `hasEnded` after its turn; this makes it turn.
       mailbox.post { _ in }
     }

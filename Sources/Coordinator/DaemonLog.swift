@@ -10,7 +10,7 @@ struct DaemonLog {
     case info = 6
   }
 
-  private let toJournal = getenv("JOURNAL_STREAM") != nil
+  private let toJournal = Self.standardErrorIsTheJournal()
 
   func callAsFunction(_ priority: Priority, _ text: String) {
     let oneLine = text.split(separator: "\n", omittingEmptySubsequences: true)
@@ -21,6 +21,14 @@ struct DaemonLog {
     var bytes = Array(line.utf8)
     // If even this can't be written there is nobody to tell.
     _ = write(STDERR_FILENO, &bytes, bytes.count)
+  }
+
+  /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only where it names
+  /// standard error itself, by device and inode, does the journal read along (systemd.exec(5)).
+  private static func standardErrorIsTheJournal() -> Bool {
+    guard let stream = getenv("JOURNAL_STREAM").map({ String(cString: $0) }) else { return false }
+    var status = stat()
+    return fstat(STDERR_FILENO, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
   }
 
   /// `14:03:27.104`, local time.

@@ -33,11 +33,12 @@ extension Daemon {
     }
     var usage = statvfs()
     guard statvfs(state.images, &usage) == 0, usage.f_blocks > 0 else { return nil }
-    let size = Int64(usage.f_frsize)
-    let free = Int64(usage.f_bavail) * size - footprint.bytes
-    let floor = Double(usage.f_blocks) * Double(size) * rules.minFreePercent / 100
-    if Double(free) < floor {
-      return "the disk of \(state.images) would have \(ByteCount(max(0, free))) free, under "
+    // File systems without a size of their own answer with anything up to 2⁶⁴ blocks.
+    let size = Double(usage.f_frsize)
+    let free = Double(usage.f_bavail) * size - Double(footprint.bytes)
+    if free < Double(usage.f_blocks) * size * rules.minFreePercent / 100 {
+      let left = ByteCount(Int64(exactly: max(0, free).rounded()) ?? .max)
+      return "the disk of \(state.images) would have \(left) free, under "
         + "hibernate.disk.min_free, \(rules.minFreePercent)%"
     }
     return nil

@@ -12,10 +12,12 @@ extension Daemon {
   func terminate(_ id: WorkerID) {
     guard let runtime = workers[id], let process = runtime.process else { return }
     stopListening(for: runtime)
+    if runtime.mustNotRun { return kill(id) }
     let signal = runtime.configuration.stopSignal
     // Pending while it is frozen or stopped; delivered when it goes on.
-    _ = try? process.tree().signalAll(signal)
-    guard let target = runtime.target() else { return }
+    let tree = try? process.tree()
+    _ = try? tree?.signalAll(signal)
+    guard let target = runtime.target(tree) else { return }
     mechanics.submit { [mailbox] in
       guard let why = Self.failure({ try target.wake() }) else { return }
       mailbox.post { $0.log(.warning, "\(id): can't be woken for its end: \(why)") }
@@ -24,6 +26,7 @@ extension Daemon {
 
   func kill(_ id: WorkerID) {
     guard let runtime = workers[id], let process = runtime.process else { return }
+    runtime.isKilled = true
     do throws(CgroupError) {
       try process.killAll()
     } catch { log(.warning, "\(id): \(error)") }
@@ -42,9 +45,20 @@ extension Daemon {
     }
     runtime.hasExited = true
     if runtime.isBusy { return }
+    // Nobody who could have children is left of an empty tree.
+    let left = (try? process.tree())?.pids ?? [process.identity.pid]
+    if !left.isEmpty, mayStillSave(runtime) {
+      loop.after(.milliseconds(10)) { [unowned self] in
+        if runtime.process === process, !runtime.isBusy { rootHasEnded(runtime) }
+      }
+      return
+    }
 
+    // First: until it is reaped nobody else can get its number, by which the others are found.
+    do throws(CgroupError) {
+      try process.killAll()
+    } catch { log(.warning, "\(runtime.id): not all of it could be killed: \(error)") }
     let exit = (try? process.reap()) ?? .unknown
-    try? process.killAll()
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
@@ -59,11 +73,35 @@ extension Daemon {
     }
   }
 
+  /// A shell that was asked to end does so at once. Whom it leaves behind has been asked as well, and
+  /// has the rest of the grace to do it.
+  private func mayStillSave(_ runtime: WorkerRuntime) -> Bool {
+    engine.state(of: runtime.id) == .terminating && !runtime.isKilled
+  }
+
   private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
     clearAway(runtime)
     records.remove(id.name)
     feed(.exited(id, status))
+    // No longer declared: it was only waited for.
+    if engine.state(of: id) == nil { workers[id] = nil }
+    if !runtime.isDeclared { forgetOldRuns(besides: id) }
+  }
+
+  /// Ended workers of `run` that are still shown.
+  private static let mostEndedRuns = 100
+
+  /// A script may `run` under new names for years.
+  func forgetOldRuns(besides latest: WorkerID) {
+    endedRuns.removeAll { $0 == latest }
+    endedRuns.append(latest)
+    guard endedRuns.count > Self.mostEndedRuns else { return }
+    let id = endedRuns.removeFirst()
+    // It may have been run again since; then it comes back at its next end.
+    guard workers[id]?.isDeclared == false, !isAlive(id) else { return }
+    workers[id] = nil
+    feed(.removed(id))
   }
 
   /// Nothing of a worker that has ended stays: sockets, image, process.
@@ -93,6 +131,8 @@ extension Daemon {
     runtime.readiness = nil
     runtime.imagePath = nil
     runtime.hasExited = false
+    runtime.mustNotRun = false
+    runtime.needsRecovery = false
     if runtime.announcedChannel {
       runtime.announcedChannel = false
       feed(.profileChanged(runtime.id, runtime.profile))

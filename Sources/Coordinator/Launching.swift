@@ -8,30 +8,56 @@ import Supervision
 extension Daemon {
   func launch(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
+    if let pid = unadopted(id) {
+      return feed(
+        .launchFailed(
+          id,
+          "an earlier daemon's process of it is still there and couldn't be adopted: end it "
+            + "with `kill -9 \(pid)`, or start the daemon again"))
+    }
+    var cgroup: WorkerCgroup?
     do {
-      let process = try WorkerProcess.launch(plan(for: runtime))
+      let plan = try plan(for: runtime)
+      cgroup = plan.cgroup
+      let process = try WorkerProcess.launch(plan)
       if let refusal = process.cgroupRefusal {
         log(.warning, "\(id): runs outside its cgroup: \(refusal)")
+        try? cgroup?.remove(until: Deadline(in: .zero))
       }
       try attach(process, to: runtime)
+      // From its first moment on: a daemon that dies now must leave it to the next.
+      saveRecord(runtime, state: .launching)
       log(.info, "\(id): launched as pid \(process.identity.pid)")
       feed(.launched(id))
       if runtime.readiness != nil { checkReadiness(runtime) }
     } catch {
+      // It may run already, and nobody would see its end.
+      try? runtime.process?.killAll()
+      try? cgroup?.remove(until: Deadline(in: .seconds(1)))
       clearAway(runtime)
       feed(.launchFailed(id, "\(error)"))
+      if !runtime.isDeclared { forgetOldRuns(besides: id) }
     }
+  }
+
+  /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
+  /// an image, and lose their memory to each other.
+  private func unadopted(_ id: WorkerID) -> Int32? {
+    guard let record = try? records.load(id.name), record.isAlive(bootID: bootID) else {
+      return nil
+    }
+    return record.process.pid
   }
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
     let name = runtime.id.name
+    try openChannels(runtime)
     var cgroup: WorkerCgroup?
     if let cgroups {
       do throws(CgroupError) {
         cgroup = try WorkerCgroup.create(in: cgroups, name: name)
       } catch { log(.warning, "\(name): no cgroup of its own: \(error)") }
     }
-    try openChannels(runtime)
     return LaunchPlan(
       name: name, command: runtime.configuration.command,
       directory: runtime.configuration.directory, environment: runtime.environment,
@@ -73,6 +99,7 @@ extension Daemon {
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
     runtime.process = process
     runtime.hasExited = false
+    runtime.isKilled = false
     runtime.sample = ActivitySample()
     runtime.leftUnread = LeftUnread()
     runtime.readiness = runtime.configuration.readiness.map {

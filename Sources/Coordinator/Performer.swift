@@ -40,8 +40,10 @@ extension Daemon {
   }
 
   /// Now, from the kernel; `nil` where there is nothing to measure or it isn't permitted.
-  func footprint(of runtime: WorkerRuntime) -> ByteCount? {
-    guard let process = runtime.process, let pids = try? process.tree().pids else { return nil }
+  func footprint(of runtime: WorkerRuntime, _ scan: ProcessScan? = nil) -> ByteCount? {
+    guard let process = runtime.process, let pids = try? process.tree(in: scan).pids else {
+      return nil
+    }
     do throws(FootprintError) {
       return ByteCount(try Footprint.measure(pids).footprint)
     } catch {

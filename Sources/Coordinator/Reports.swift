@@ -15,15 +15,18 @@ extension Daemon {
           id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
       }
       return ControlResponse(
-        id: request.id, result: .done, text: "", workers: [report(snapshot, at: now)],
+        id: request.id, result: .done, text: "", workers: [report(snapshot, nil, at: now)],
         daemon: daemonReport())
     }
+    let scan = scanForWorkers(workers.values)
     return ControlResponse(
       id: request.id, result: .done, text: "",
-      workers: engine.snapshots(at: now).map { report($0, at: now) }, daemon: daemonReport())
+      workers: engine.snapshots(at: now).map { report($0, scan, at: now) }, daemon: daemonReport())
   }
 
-  private func report(_ snapshot: WorkerSnapshot, at now: Instant) -> WorkerReport {
+  private func report(
+    _ snapshot: WorkerSnapshot, _ scan: ProcessScan?, at now: Instant
+  ) -> WorkerReport {
     var report = WorkerReport(name: snapshot.worker.name, state: snapshot.state.rawValue)
     report.band = snapshot.band
     report.importance = snapshot.profile.importance
@@ -37,13 +40,14 @@ extension Daemon {
     report.hibernation = snapshot.hibernationVerdict
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
+    report.lastShed = snapshot.lastShed.map { "\($0.kind.spoken), it \($0.sentence)" }
     report.lastExit = snapshot.lastExit?.sentence
     report.tasks = snapshot.tasks
     guard let runtime = workers[snapshot.worker] else { return report }
     report.command = runtime.configuration.command
     report.log = state.log(of: runtime.id.name)
     guard let process = runtime.process else { return report }
-    let pids = (try? process.tree().pids) ?? []
+    let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid
     report.processes = pids.count
     report.reclaimable = (try? Footprint.measure(pids))?.reclaimable ?? 0
@@ -77,6 +81,16 @@ extension Daemon {
       try jetsamReports.save(record)
       log(.warning, "low memory report \(record.id): `dormouse jetsam` shows it")
     } catch { log(.error, "the low memory report \(record.id) can't be kept: \(error)") }
+  }
+}
+
+extension Directive.ShedKind {
+  /// To begin a sentence about what it did.
+  fileprivate var spoken: String {
+    switch self {
+    case .didEnterBackground: "sent to the background"
+    case .memoryWarning: "warned"
+    }
   }
 }
 

@@ -26,6 +26,8 @@ struct StallMeter {
 extension Daemon {
   /// The kernel calls as soon as a stall threshold is passed, where it lets us have triggers.
   func watchPressure() {
+    for (trigger, watch) in triggers { loop.unwatch(trigger.descriptor, watch) }
+    triggers = []
     guard engine.policy.memory == .host else { return }
     for level in PressureLevel.allCases {
       let condition = engine.policy.pressure[level]
@@ -43,11 +45,11 @@ extension Daemon {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
       let trigger = try PressureTrigger(kind, stall: threshold, window: stall.window)
-      triggers.append(trigger)
-      try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
+      let watch = try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
         feed(.stalled(level))
         takeReading()
       }
+      triggers.append((trigger, watch))
     } catch {
       log(.notice, "sampling memory stalls once a second instead of being called: \(error)")
     }
@@ -57,9 +59,9 @@ extension Daemon {
     takeReading()
     latches?.take()
     // Sleepers, most of them, cost nothing: what is frozen doesn't change.
-    for runtime in workers.values where engine.state(of: runtime.id)?.runs == true {
-      sample(runtime)
-    }
+    let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
+    let scan = scanForWorkers(running)
+    for runtime in running { sample(runtime, scan) }
     loop.after(.seconds(1)) { [unowned self] in sampleRegularly() }
   }
 
@@ -73,10 +75,16 @@ extension Daemon {
           someStall: stall?.some, fullStall: stall?.full)))
   }
 
+  /// One look at all processes for those who have no cgroup; `nil` where nobody needs it.
+  func scanForWorkers(_ runtimes: some Sequence<WorkerRuntime>) -> ProcessScan? {
+    let needed = runtimes.contains { $0.process.map { $0.cgroup == nil } ?? false }
+    return needed ? try? ProcessScan.take() : nil
+  }
+
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
   /// all page tables, so it is taken only when the cheap count of resident pages has moved.
-  private func sample(_ runtime: WorkerRuntime) {
-    guard let process = runtime.process, let tree = try? process.tree() else { return }
+  private func sample(_ runtime: WorkerRuntime, _ scan: ProcessScan?) {
+    guard let process = runtime.process, let tree = try? process.tree(in: scan) else { return }
     let now = EventLoop.now
     let ticks = tree.processes.reduce(0) { $0 + $1.cpuTicks }
     let anonymous = tree.pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
@@ -89,7 +97,7 @@ extension Daemon {
     let moved = anonymous > last.anonymous ? anonymous - last.anonymous : last.anonymous - anonymous
     if moved >= 128 * 1024 || last.at == .zero {
       runtime.sample.anonymous = anonymous
-      measure(runtime.id)
+      if let footprint = footprint(of: runtime, scan) { feed(.footprint(runtime.id, footprint)) }
     }
   }
 

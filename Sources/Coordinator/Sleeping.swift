@@ -17,6 +17,7 @@ extension Daemon {
       ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
       dependsOnInputs: runtime.configuration.policy.foreground.by == .activity)
     runtime.isBusy = true
+    runtime.mayBeStopped = false
     runtime.traffic = nil
     mechanics.submit { [mailbox] in
       let outcome = Result { try bedtime.fallAsleep() }.mapError { Refusal(text: "\($0)") }
@@ -54,6 +55,7 @@ extension Daemon {
     let pids = Array(target.memories.keys)
     let started = EventLoop.now
     runtime.isBusy = true
+    runtime.mayBeStopped = true
     hibernation.hibernate(target, to: path, level: Int32(policy.compressionLevel)) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
@@ -73,6 +75,7 @@ extension Daemon {
     switch result {
     case .success(let summary):
       workers[id]?.imagePath = path
+      workers[id]?.needsRecovery = false
       writtenToday.add(Int64(summary.imageLength))
       feed(
         .hibernated(
@@ -83,26 +86,41 @@ extension Daemon {
             duration: EventLoop.now - started)))
     case .failure(let error):
       log(.warning, "\(id): not hibernated: \(error)")
-      let permanent = error.aftermath == .ineligible
+      // First of all: the engine takes it for suspended now, and may want it resumed or asked to end
+      // at once, which would let it run on whatever its memory is.
+      if error.aftermath == .unprovable { condemn(id) }
+      let permanent = error.aftermath == .ineligible || error.aftermath == .unprovable
       feed(.hibernateFailed(id, error.description, permanent: permanent))
-      // It is stopped for good: whatever its memory is now, it mustn't run on it.
-      if error.aftermath == .unprovable { kill(id) }
     }
+  }
+
+  /// Its memory can't be proven: it is killed, and even if that fails it never runs again.
+  func condemn(_ id: WorkerID) {
+    workers[id]?.mustNotRun = true
+    kill(id)
   }
 
   func resume(_ id: WorkerID) {
     guard let runtime = workers[id], let target = runtime.target() else { return }
+    if runtime.mustNotRun {
+      return feed(.resumeFailed(id, "its memory can't be proven", intact: false))
+    }
     let started = EventLoop.now
     runtime.isBusy = true
-    if let path = runtime.imagePath {
-      hibernation.resume(target, from: path) { [mailbox] result in
-        mailbox.post { daemon in
-          daemon.isDone(runtime: id) { daemon.resumeEnded(id, result, started: started) }
-        }
+    let ended: @Sendable (Result<ResumeSummary, HibernationError>) -> Void = { [mailbox] result in
+      mailbox.post { daemon in
+        daemon.isDone(runtime: id) { daemon.resumeEnded(id, result, started: started) }
       }
+    }
+    if runtime.needsRecovery {
+      hibernation.recover(target, from: state.image(of: id.name), then: ended)
+    } else if let path = runtime.imagePath {
+      hibernation.resume(target, from: path, then: ended)
     } else {
+      let mayBeStopped = runtime.mayBeStopped
       mechanics.submit { [mailbox] in
-        let failure = Self.failure { try target.wake() }
+        target.mendInterruptedCalls()
+        let failure = Self.failure { try target.wake(isStopped: mayBeStopped) }
         mailbox.post { daemon in
           daemon.isDone(runtime: id) { daemon.thawEnded(id, failure, started: started) }
         }
@@ -127,13 +145,23 @@ extension Daemon {
     switch result {
     case .success:
       workers[id]?.imagePath = nil
+      workers[id]?.needsRecovery = false
       if let runtime = workers[id] { stopListening(for: runtime) }
       feed(.resumed(id, EventLoop.now - started))
     case .failure(let error):
       log(.error, "\(id): not resumed: \(error)")
-      let intact = error.aftermath == .intact || error.aftermath == .ineligible
+      if error.phase == .waking {
+        // Its memory is back, and the image gone. A second resume would look for that, and have a
+        // worker killed that lacks nothing.
+        workers[id]?.imagePath = nil
+        workers[id]?.needsRecovery = true
+      }
+      // Its end is no fault of its memory, and will be told as what it is.
+      let hasEnded = error.aftermath == .vanished
+      let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       feed(.resumeFailed(id, error.description, intact: intact))
-      if intact, let runtime = workers[id] { repeatCall(runtime) }
+      if hasEnded { kill(id) }
+      if intact, !hasEnded, let runtime = workers[id] { repeatCall(runtime) }
     }
   }
 

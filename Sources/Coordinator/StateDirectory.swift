@@ -12,7 +12,9 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .directory(let error): "the state directory can't be used: \(error)"
-    case .inUse(let path): "another daemon is running with \(path)"
+    case .inUse(let path):
+      "another daemon is running with \(path); end that one with `dormouse shutdown`, or give this "
+        + "one a --socket and a --state-directory of its own"
     case .socket(let path, let why): "can't listen at \(path): \(why)"
     case .system(let error): error.description
     }

@@ -11,6 +11,11 @@ extension Daemon {
     case .jetsam: respond(jetsam(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
+    case .reload:
+      let outcome = reload()
+      respond(
+        ControlResponse(
+          id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))
     case .start, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate, .warn:
       guard let verb = Request.Verb(rawValue: request.verb.rawValue), let name = request.worker
       else {
@@ -34,6 +39,7 @@ extension Daemon {
     func refuse(_ result: ControlResponse.Result, _ text: String) {
       respond(ControlResponse(id: request.id, result: result, text: text))
     }
+    if isEnding { return refuse(.refused, "the daemon is ending") }
     guard let name = request.worker, let launch = request.launch, !launch.command.isEmpty else {
       return refuse(.badRequest, "`run` needs a name and a command")
     }
@@ -46,7 +52,7 @@ extension Daemon {
     }
     let id = WorkerID(name)
     if let known = workers[id] {
-      if engine.state(of: id)?.isAlive == true {
+      if isAlive(id) {
         return refuse(.refused, "\(name) is running already")
       }
       if known.isDeclared {

@@ -1,3 +1,4 @@
+import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -28,9 +29,10 @@ struct Bedtime: Sendable {
     }
     let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else { return sources }
+    let target = HibernationTarget(name: "", root: identity, session: session, cgroup: cgroup)
+    target.mendInterruptedCalls()
     // Whatever fails of this: the reason to give is the first one.
-    _ = try? discover().continueAll()
-    try? cgroup?.thaw(until: Deadline(in: Self.patience))
+    try? target.wake(isStopped: false)
     throw Unwatchable(why: refusal)
   }
 

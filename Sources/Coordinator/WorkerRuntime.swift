@@ -12,7 +12,7 @@ final class WorkerRuntime {
   /// All of it: what the configuration adds is laid over the daemon's, or the client's, own.
   var environment: [String: String]
   /// In the configuration file; else made by `run`.
-  let isDeclared: Bool
+  var isDeclared: Bool
   var announcedChannel = false
 
   var process: WorkerProcess?
@@ -26,6 +26,14 @@ final class WorkerRuntime {
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy = false
   var hasExited = false
+  /// SIGKILL has been sent to all of it.
+  var isKilled = false
+  /// A hibernation was tried since it was suspended, which stops it by signal for a while.
+  var mayBeStopped = false
+  /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
+  var needsRecovery = false
+  /// Nobody knows what its memory is: it is being killed.
+  var mustNotRun = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
   /// What the worker last said of itself (`STATUS=`).
@@ -56,10 +64,11 @@ final class WorkerRuntime {
   }
 
   /// For the hibernator and the freezer, on their own threads.
-  func target() -> HibernationTarget? {
+  /// `tree`: where it is known already.
+  func target(_ tree: ProcessTree? = nil) -> HibernationTarget? {
     guard let process else { return nil }
     var memories: [Int32: Descriptor] = [:]
-    for stat in (try? process.tree().processes) ?? [] {
+    for stat in (tree ?? (try? process.tree()))?.processes ?? [] {
       memories[stat.pid] = process.memory(of: stat.identity)
     }
     return HibernationTarget(

@@ -7,6 +7,8 @@ public final class HibernationService: Sendable {
   private let queue = WorkQueue(name: "dormouse-trace")
   /// Locked only on the queue's thread; the lock is how the compiler knows.
   private let hibernator: Mutex<Hibernator>
+  /// A `buryTheDead` is queued.
+  private let mustBury = Atomic(false)
 
   public init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
     hibernator = Mutex(Hibernator(features: features, lanes: lanes))
@@ -39,9 +41,14 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// See `Hibernator.buryTheDead`.
+  /// See `Hibernator.buryTheDead`. However often it is called behind a long operation, one look is
+  /// enough.
   public func buryTheDead() {
-    queue.submit { self.hibernator.withLock { $0.buryTheDead() } }
+    guard !mustBury.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    queue.submit {
+      self.mustBury.store(false, ordering: .releasing)
+      self.hibernator.withLock { $0.buryTheDead() }
+    }
   }
 
   /// See `Hibernator.forget`.

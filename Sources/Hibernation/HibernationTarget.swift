@@ -60,11 +60,22 @@ public struct HibernationTarget: Sendable {
   /// just ending.
   func hasSurvivors() -> Bool {
     let deadline = Deadline(in: .milliseconds(500))
-    while true {
-      if let tree = try? discover(), tree.isEmpty { return false }
+    while hasAnybody {
       if deadline.hasPassed { return true }
       usleep(2000)
     }
+    return false
+  }
+
+  /// Whoever is being killed loses its memory first; from then on its files in /proc are refused to
+  /// ordinary users.
+  var hasAnybody: Bool {
+    guard let tree = try? discover() else { return true }
+    return tree.pids.contains(where: Self.hasMemory)
+  }
+
+  static func hasMemory(_ pid: Int32) -> Bool {
+    (try? readText("/proc/\(pid)/status"))?.contains("\nVmSize:") == true
   }
 
   /// SIGSTOP to all, and all threads stopped. A frozen worker is stopped first and thawed then, so
@@ -78,9 +89,24 @@ public struct HibernationTarget: Sendable {
       root: root, session: session, cgroup: cgroup, until: Deadline(in: Self.patience))
   }
 
+  /// Before a worker that was only stopped or frozen runs on: its memory was never touched, but some
+  /// of its calls would return EINTR for the stop. Where we may trace it, it doesn't notice. From any
+  /// thread that isn't tracing it; a few hundred microseconds.
+  public func mendInterruptedCalls() {
+    let isFrozen = (try? isFrozen()) ?? false
+    for stat in (try? discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
+      guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
+      try? session.mendInterruptedCalls()
+      session.detach()
+    }
+  }
+
   /// Lets a stopped, traced or frozen worker run.
-  public func wake() throws {
-    try discover().continueAll()
+  ///
+  /// - Parameter isStopped: false where it is certain that only the freezer holds it. Then nobody
+  ///   gets a SIGCONT, which a program can see (and one that had stopped itself would obey).
+  public func wake(isStopped: Bool = true) throws {
+    if isStopped || cgroup == nil { try discover().continueAll() }
     try cgroup?.thaw(until: Deadline(in: Self.patience))
   }
 }

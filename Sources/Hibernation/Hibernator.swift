@@ -37,29 +37,41 @@ public final class Hibernator {
         .checking, "hibernation isn't implemented for this processor architecture yet",
         .ineligible)
     }
-    try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
+    do throws(HibernationError) {
+      try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
+    } catch { throw judge(error, target, image: path) }
     var operation = Operation(target: target, path: path, level: level, hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation)
       try operation.capture()
     } catch {
       operation.release()
-      throw Self.judge(error, target)
+      throw judge(error, target, image: path)
     }
     do throws(HibernationError) {
       try operation.evict()
       return try operation.rest()
     } catch {
-      throw Self.judge(operation.rollBack(after: error), target)
+      throw judge(operation.rollBack(after: error), target, image: path)
     }
   }
 
-  /// The end of one process isn't the end of a worker that has others.
-  private static func judge(
-    _ error: HibernationError, _ target: HibernationTarget
+  /// The end of one process isn't the end of a worker that has others; and whatever fails on a
+  /// worker that has ended fails for that. Its image, if there is one, is of use to nobody.
+  func judge(
+    _ error: HibernationError, _ target: HibernationTarget, image: String
   ) -> HibernationError {
-    guard error.aftermath == .vanished, target.hasSurvivors() else { return error }
-    return HibernationError(error.phase, error.reason, .intact)
+    let aftermath: HibernationError.Aftermath
+    switch error.aftermath {
+    case .vanished: aftermath = target.hasSurvivors() ? .intact : .vanished
+    case .intact, .ineligible: aftermath = target.hasAnybody ? error.aftermath : .vanished
+    case .unprovable: return error
+    }
+    if aftermath == .vanished {
+      unlink(image)
+      forget(target.name)
+    }
+    return HibernationError(error.phase, error.reason, aftermath)
   }
 
   /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few

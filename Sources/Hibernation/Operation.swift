@@ -117,9 +117,15 @@ struct Operation {
   /// Back to how it was, from any point before commit A.
   mutating func release() {
     // Frozen before it is let go, so that it doesn't run for a moment.
-    try? target.cgroup?.freeze(until: Deadline(in: HibernationTarget.patience))
+    var isFrozen = false
+    if let cgroup = target.cgroup {
+      isFrozen = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
+    }
     detach()
-    if target.cgroup != nil { _ = try? target.discover().continueAll() }
+    // Only the freezer shall hold it; where there is none, or it failed, the stop does. (Stopping can
+    // have been undone by a failure.)
+    let tree = try? target.discover()
+    if isFrozen { try? tree?.continueAll() } else { _ = try? tree?.signalAll(SIGSTOP) }
   }
 
   // MARK: from commit A on: the image is the truth

@@ -18,7 +18,10 @@ extension Hibernator {
     _ target: HibernationTarget, from path: String
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
-    let restored = try recoverMemory(of: target, from: path)
+    let restored: UInt64
+    do throws(HibernationError) {
+      restored = try recoverMemory(of: target, from: path)
+    } catch { throw judge(error, target, image: path) }
     clinux_trim_own_memory()
     return ResumeSummary(
       restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
@@ -29,7 +32,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     unlink(ImageWriter.partialPath(of: path))
     if access(path, F_OK) != 0, errno == ENOENT {
-      mendStopped(target)
+      target.mendInterruptedCalls()
       try attempt(.waking) { try target.wake() }
       return 0
     }
@@ -40,7 +43,7 @@ extension Hibernator {
       try attempt(.waking) { try target.wake() }
       return 0
     }
-    try checkAnybodyLives(image, target)
+    try checkAnybodyLives(image)
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try bringBack(target, from: path, run: true)
@@ -56,16 +59,6 @@ extension Hibernator {
     for captive in held { captive.session.detach() }
     try attempt(.waking) { try target.wake() }
     return image.dataLength
-  }
-
-  /// Its memory was never touched. Where we may trace it, it doesn't even notice the stop.
-  private func mendStopped(_ target: HibernationTarget) {
-    let isFrozen = (try? target.isFrozen()) ?? false
-    for stat in (try? target.discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
-      guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
-      try? session.mendInterruptedCalls()
-      session.detach()
-    }
   }
 
   /// A process of the image, seized, with what its threads were doing when it was hibernated.

@@ -19,7 +19,10 @@ extension Hibernator {
     _ target: HibernationTarget, from path: String
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
-    let restored = try bringBack(target, from: path, run: true)
+    let restored: UInt64
+    do throws(HibernationError) {
+      restored = try bringBack(target, from: path, run: true)
+    } catch { throw judge(error, target, image: path) }
     clinux_trim_own_memory()
     return ResumeSummary(
       restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
@@ -34,7 +37,7 @@ extension Hibernator {
     let sessions = resting[target.name] ?? []
     // Buries the threads of processes that have been killed while they slept.
     for session in sessions { _ = session.isAlive() }
-    try checkAnybodyLives(image, target)
+    try checkAnybodyLives(image)
     try checkAtRest(target)
     try writeBack(image, into: target, sessions: sessions)
     try removeImage(path)
@@ -52,12 +55,8 @@ extension Hibernator {
 
   /// The processes of the image, and not others that got their numbers. Some may have been killed
   /// while they slept; if all have, the image is of use to nobody.
-  func checkAnybodyLives(
-    _ image: ImageReader, _ target: HibernationTarget
-  ) throws(HibernationError) {
+  func checkAnybodyLives(_ image: ImageReader) throws(HibernationError) {
     if image.processes.contains(where: { $0.identity.isAlive }) { return }
-    unlink(image.path)
-    for session in resting.removeValue(forKey: target.name) ?? [] { session.detach() }
     throw HibernationError(.writingBack, "it has ended", .vanished)
   }
 
@@ -75,8 +74,11 @@ extension Hibernator {
       throw HibernationError(
         .writingBack, failure.reason, Self.isTransient(error) ? .intact : .unprovable)
     }
-    for index in unreachable { try checkHasEnded(image.processes[index], sessions) }
-    try checkAnybodyLives(image, target)
+    for (index, process) in image.processes.enumerated()
+    where memories[index] == nil || unreachable.contains(index) {
+      try checkHasEnded(process, sessions)
+    }
+    try checkAnybodyLives(image)
     FaultPoint.writtenBack.pass()
   }
 
@@ -89,7 +91,7 @@ extension Hibernator {
       do throws(SystemCallError) {
         memories.append(process.identity.isAlive ? try target.memory(of: process.pid) : nil)
       } catch {
-        if !error.meansVanished { throw error }
+        if !error.meansVanished, HibernationTarget.hasMemory(process.pid) { throw error }
         memories.append(nil)
       }
     }
@@ -139,7 +141,7 @@ extension Hibernator {
     }
     let isFrozen = try attempt(.writingBack) { try target.isFrozen() }
     if !isFrozen {
-      if !target.hasSurvivors() { throw HibernationError(.writingBack, "it has ended", .vanished) }
+      if !target.hasAnybody { throw HibernationError(.writingBack, "it has ended", .vanished) }
       throw HibernationError(
         .writingBack, "somebody has thawed it while its memory was away", .unprovable)
     }

@@ -11,8 +11,7 @@ extension Engine {
     }
     if request.verb == .start { return acceptStart(index, request) }
     if workers[index].state == .terminated {
-      let name = request.worker
-      return refuse(request, "\(name) is not running; start it with `dormouse start \(name)`")
+      return acceptWhileTerminated(request)
     }
     if request.verb == .warn { return acceptWarn(index, request) }
     guard let destination = request.verb.destination else { return }
@@ -26,6 +25,15 @@ extension Engine {
     if request.verb == .wake, workers[index].state.runs {
       concludeGoal(index, .done, "\(request.worker) is running already")
     }
+  }
+
+  /// Asked twice for its end, a worker has ended: only what needs it alive is refused.
+  private mutating func acceptWhileTerminated(_ request: Request) {
+    let name = request.worker
+    guard request.verb.destination?.isEnd != true else {
+      return emit(.answer(request.id, Answer(.done, "\(name) is not running")))
+    }
+    refuse(request, "\(name) is not running; start it with `dormouse start \(name)`")
   }
 
   private mutating func pursue(

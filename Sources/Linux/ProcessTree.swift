@@ -21,19 +21,28 @@ public struct ProcessTree: Hashable, Sendable {
   public static func discover(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
   ) throws(SystemCallError) -> ProcessTree {
-    let candidates = if let cgroup { try cgroup.processes() } else { try listNumbers("/proc") }
+    guard let cgroup else {
+      return try ProcessScan.take().tree(root: root, session: session)
+    }
+    return ProcessTree(processes: parentsFirst(try living(cgroup.processes())))
+  }
+
+  /// Those of the pids that haven't ended. `skipsHidden`: those that we may not look at are left out.
+  static func living(
+    _ pids: [Int32], skipsHidden: Bool = false
+  ) throws(SystemCallError) -> [ProcessStat] {
     var found: [ProcessStat] = []
-    for pid in candidates {
+    for pid in pids {
       do throws(SystemCallError) {
         let stat = try ProcessStat.read(pid)
         if !stat.isEnded { found.append(stat) }
       } catch {
-        if !error.meansVanished { throw error }
+        // Under hidepid (proc(5)) most of /proc may not be looked at; none of that is the worker's.
+        let isHidden = skipsHidden && (error.code == EPERM || error.code == EACCES)
+        if !error.meansVanished && !isHidden { throw error }
       }
     }
-    if cgroup != nil { return ProcessTree(processes: parentsFirst(found)) }
-    return ProcessTree(
-      processes: parentsFirst(members(of: found, root: root, session: session)))
+    return found
   }
 
   /// Pure part of `discover`.
@@ -93,18 +102,24 @@ public struct ProcessTree: Hashable, Sendable {
 
   /// Kills whoever is found until nobody new is: also those who were born between a look and its
   /// kill. (What has a SIGKILL pending can't fork any more.) They are dying when this returns, not
-  /// necessarily dead.
+  /// necessarily dead. Somebody who may not be killed (setuid) saves nobody else.
   public static func killAll(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
   ) throws(SystemCallError) {
     var killed: Set<ProcessIdentity> = []
+    var failure: SystemCallError?
     while true {
       let tree = try discover(root: root, session: session, cgroup: cgroup)
       let new = tree.processes.filter { !killed.contains($0.identity) }
-      if new.isEmpty { return }
-      try ProcessTree(processes: new).killAll()
-      killed.formUnion(new.map(\.identity))
+      if new.isEmpty { break }
+      for stat in new {
+        do throws(SystemCallError) { _ = try signal(stat.identity, SIGKILL) } catch {
+          failure = error
+        }
+        killed.insert(stat.identity)
+      }
     }
+    if let failure { throw failure }
   }
 
   /// False when the process is gone.

@@ -8,8 +8,11 @@ public enum ConfigurationFile {
   /// - Parameters:
   ///   - library: where policies are found by name.
   ///   - environment: what `${VAR}` is expanded from.
+  ///   - policy: a name or path that takes the place of the file's `policy:`; a path starts from the
+  ///     working directory.
   public static func parse(
-    text: String, file: String, library: PolicyLibrary, environment: [String: String]
+    text: String, file: String, library: PolicyLibrary, environment: [String: String],
+    policy: String? = nil
   ) -> ParseResult<DaemonConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink) else { return sink.result(nil) }
@@ -18,17 +21,19 @@ public enum ConfigurationFile {
     }
     let reader = MappingReader(mapping, title: "", renamed: document.renamed, sink: sink)
     let configuration = ConfigurationReader(
-      directory: FilePaths.directory(of: file), library: library, environment: environment)
+      directory: FilePaths.directory(of: file), library: library, environment: environment,
+      replacement: policy)
     return sink.result(configuration.read(reader))
   }
 
   /// Reads a configuration from a file, by its path.
   public static func load(
-    path: String, library: PolicyLibrary, environment: [String: String]
+    path: String, library: PolicyLibrary, environment: [String: String], policy: String? = nil
   ) -> ParseResult<DaemonConfiguration> {
     switch FileContents.read(path) {
     case .success(let text):
-      parse(text: text, file: path, library: library, environment: environment)
+      parse(
+        text: text, file: path, library: library, environment: environment, policy: policy)
     case .failure(let problem):
       ParseResult(value: nil, diagnostics: [problem.diagnostic])
     }
@@ -40,6 +45,8 @@ struct ConfigurationReader {
   var directory: String
   var library: PolicyLibrary
   var environment: [String: String]
+  /// Instead of the file's own `policy:`.
+  var replacement: String?
 
   func read(_ top: MappingReader) -> DaemonConfiguration {
     var configuration = DaemonConfiguration()
@@ -74,9 +81,12 @@ struct ConfigurationReader {
 
   private func policy(_ top: MappingReader) -> LifecyclePolicy {
     let wanted = Converter.text("the name of a policy, or the path of a policy file")
-    guard let name = top.read("policy", as: wanted) else { return LifecyclePolicy() }
+    let written = top.read("policy", as: wanted)
+    guard let name = replacement ?? written else { return LifecyclePolicy() }
     let result: ParseResult<LifecyclePolicy>
-    if PolicyLibrary.isPath(name) {
+    if replacement != nil, PolicyLibrary.isPath(name) {
+      result = PolicyFile.load(path: name)
+    } else if PolicyLibrary.isPath(name) {
       result = PolicyFile.load(path: FilePaths.resolve(name, from: directory))
     } else if let path = library.path(of: name) {
       result = PolicyFile.load(path: path)

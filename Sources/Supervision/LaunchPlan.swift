@@ -36,7 +36,8 @@ public struct LaunchPlan: Sendable {
   /// A daemon's own dealings with *its* service manager, which workers must not take for theirs.
   private static let notInherited = [
     "NOTIFY_SOCKET", "MAINPID", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
-    "LISTEN_FDNAMES", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE",
+    "LISTEN_FDNAMES", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "JOURNAL_STREAM",
+    "INVOCATION_ID",
   ]
 
   /// base64 of `some 200000 2000000` and a NUL, systemd's default threshold. A socket's listener

@@ -107,6 +107,12 @@ public final class WorkerProcess {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
   }
 
+  /// The same as of an earlier look at all processes; in a cgroup, which is cheap to read, as of now.
+  public func tree(in scan: ProcessScan?) throws(SystemCallError) -> ProcessTree {
+    guard cgroup == nil, let scan else { return try tree() }
+    return scan.tree(root: identity, session: session)
+  }
+
   /// Sends a signal to the root process. ESRCH when it has ended.
   public func signal(_ number: Int32) throws(SystemCallError) {
     try shim("pidfd_send_signal", on: "pid \(identity.pid)") {

@@ -40,6 +40,11 @@ public struct WorkerRecordStore: Sendable {
     }
   }
 
+  /// Whether there is a record of that name, be it damaged.
+  public func contains(_ name: String) -> Bool {
+    access(path(of: name), F_OK) == 0 || errno != ENOENT
+  }
+
   public func load(_ name: String) throws(WorkerRecordError) -> WorkerRecord {
     try load(path: path(of: name))
   }

@@ -34,7 +34,7 @@ struct DaemonCommand: ParsableCommand {
 }
 
 /// What `dormouse daemon` was asked for, defaults filled in.
-struct DaemonOptions {
+struct DaemonOptions: Sendable {
   var configuration: String
   /// nil: as the configuration says, or else the default.
   var socket: String?
@@ -49,19 +49,15 @@ struct DaemonOptions {
 
 /// Runs until the daemon ends; the exit code.
 func runDaemon(options: DaemonOptions) -> Int32 {
-  let environment = ProcessEnvironment.current()
-  let library = PolicyLibrary(directories: options.policyDirectories)
-  let loaded = ConfigurationFile.load(
-    path: options.configuration, library: library, environment: environment.variables)
-  if !loaded.diagnostics.isEmpty { Output.standardError(loaded.rendered + "\n") }
-  guard var configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
-
-  if let name = options.policy {
-    let policy = library.load(name)
-    if !policy.diagnostics.isEmpty { Output.standardError(policy.rendered + "\n") }
-    guard let value = policy.value else { return CommandExit.badConfiguration.rawValue }
-    configuration.policy = value
+  let environment = ProcessEnvironment.current().variables
+  let load: @Sendable () -> ParseResult<DaemonConfiguration> = {
+    ConfigurationFile.load(
+      path: options.configuration, library: PolicyLibrary(directories: options.policyDirectories),
+      environment: environment, policy: options.policy)
   }
+  let loaded = load()
+  if !loaded.diagnostics.isEmpty { Output.standardError(loaded.rendered + "\n") }
+  guard let configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
   do throws(StartError) {
     let daemon = try Daemon(
       DaemonSettings(
@@ -69,7 +65,7 @@ func runDaemon(options: DaemonOptions) -> Int32 {
         stateDirectory: absolute(options.stateDirectory ?? configuration.stateDirectory)
           ?? options.defaultStateDirectory,
         socket: absolute(options.socket ?? configuration.socket) ?? options.defaultSocket,
-        environment: environment.variables, version: Dormouse.version))
+        environment: environment, version: Dormouse.version, reload: load))
     try daemon.run()
     return CommandExit.done.rawValue
   } catch {

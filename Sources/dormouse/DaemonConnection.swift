@@ -29,7 +29,9 @@ struct DaemonConnection: ~Copyable {
   ) throws -> ControlResponse {
     let id = try client.send(verb, worker: worker, launch: launch, report: report)
     let response = try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
-    guard response.result == .done else { throw CommandFailure(response) }
+    guard response.result == .done else {
+      throw CommandFailure(response, hasLines: verb == .reload)
+    }
     return response
   }
 
@@ -48,7 +50,14 @@ struct DaemonConnection: ~Copyable {
 }
 
 extension CommandFailure {
-  init(_ response: ControlResponse) {
-    self.init(exit: response.result.exit, text: escaped(response.text))
+  /// `hasLines`: it is diagnostics. Elsewhere a line end comes from a name that is made to deceive.
+  init(_ response: ControlResponse, hasLines: Bool = false) {
+    guard hasLines else {
+      self.init(exit: response.result.exit, text: escaped(response.text))
+      return
+    }
+    let lines = response.text.split(separator: "\n", omittingEmptySubsequences: false)
+    self.init(
+      exit: response.result.exit, text: lines.map { escaped(String($0)) }.joined(separator: "\n"))
   }
 }

@@ -11,7 +11,10 @@ struct DormouseCommand: ParsableCommand {
     version: Dormouse.version,
     groupedSubcommands: [
       CommandGroup(
-        name: "Daemon", subcommands: [DaemonCommand.self, ShutdownCommand.self, DoctorCommand.self]),
+        name: "Daemon",
+        subcommands: [
+          DaemonCommand.self, ReloadCommand.self, ShutdownCommand.self, DoctorCommand.self,
+        ]),
       CommandGroup(
         name: "Worker",
         subcommands: [

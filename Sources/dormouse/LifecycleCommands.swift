@@ -53,7 +53,8 @@ struct StopCommand: ParsableCommand {
   @Argument(help: "Workers.") var names: [String] = []
 
   func validate() throws {
-    if all != names.isEmpty { throw ValidationError("Name workers, or use --all.") }
+    if all, !names.isEmpty { throw ValidationError("Name workers or use --all, not both.") }
+    if !all, names.isEmpty { throw ValidationError("Name workers, or use --all.") }
   }
 
   func run() throws {

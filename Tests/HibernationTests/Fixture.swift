@@ -13,14 +13,24 @@ enum Fixture {
 
   static func path(_ name: String) -> String { directory + "/" + name }
 
-  /// A scratch directory of this test run.
+  /// A scratch directory of this test run, which goes when it ends.
   static let scratch: String = {
     var template = Array("/tmp/dormouse-tests-XXXXXX".utf8CString)
     let made = mkdtemp(&template) != nil
     precondition(made, "can't make a directory in /tmp")
-    chmod(String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self), 0o755)
-    return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    chmod(path, 0o755)
+    atexit { Fixture.removeScratch() }
+    return path
   }()
+
+  private static func removeScratch() {
+    if let root = Victim.cgroupRoot { rmdir(root.path) }
+    for name in (try? listDirectory(scratch)) ?? [] {
+      if unlink("\(scratch)/\(name)") != 0 { rmdir("\(scratch)/\(name)") }
+    }
+    rmdir(scratch)
+  }
 
   private static let compiled = Mutex<[String: String]>([:])
 

@@ -40,7 +40,7 @@ struct RecoveryTests {
   @Test(
     "a daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
   func randomMoments(rest: Victim.Rest) throws {
-    for seed in 0..<UInt64(10) {
+    for seed in 0..<Self.randomRounds {
       var random = SplitMix(seed: seed)
       let probe = try Probe(Self.command(), rest: rest)
       let sum = try Self.sum(probe)
@@ -55,6 +55,10 @@ struct RecoveryTests {
       try recoverAndCheck(probe, sum, "seed \(seed)")
     }
   }
+
+  /// More of them on request: DORMOUSE_KILL_ROUNDS=200.
+  static let randomRounds =
+    getenv("DORMOUSE_KILL_ROUNDS").flatMap { UInt64(String(cString: $0)) } ?? 10
 
   static let secondDeaths: [(FaultPoint, FaultPoint)] = [
     (.scratchMapped, .recoverySeized), (.evicting, .recoverySeized), (.evicted, .registersBack),
@@ -88,6 +92,33 @@ struct RecoveryTests {
     }
     let aftermath = try #require(error?.aftermath)
     #expect(aftermath == .unprovable || aftermath == .vanished)
+  }
+
+  @Test("where it may not be traced, it sleeps on until it may")
+  func notPermitted() throws {
+    let probe = try Probe(Self.command(), rest: .traced, fault: .evicted)
+    let sum = try Self.sum(probe)
+    try probe.order("hibernate")
+    try probe.daemonDies()
+    let pid = probe.victim.pid
+    let (attached, release) = (EventFlag(), EventFlag())
+    let debugger = WorkQueue(name: "debugger")
+    debugger.submit {
+      let session = try? TraceSession.seize(pid: pid)
+      attached.set()
+      release.wait()
+      session?.detach()
+    }
+    attached.wait()
+    let (target, image) = (probe.target, probe.image)
+    let error = #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    }
+    release.set()
+    debugger.perform {}
+    #expect(error?.aftermath == .intact)
+    #expect(error?.description.contains("can't trace process \(pid): process") == true)
+    try recoverAndCheck(probe, sum)
   }
 
   @Test("an image of an earlier worker isn't put into this one")

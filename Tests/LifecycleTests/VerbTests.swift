@@ -6,8 +6,8 @@ import Testing
 /// request is open, and it is the one that a `refused` there overtakes, unless both are.
 private let matrix: [WorkerState: [Request.Verb: String]] = [
   .terminated: [
-    .start: "launch web", .stop: "refused", .foreground: "refused", .background: "refused",
-    .suspend: "refused", .hibernate: "refused", .wake: "refused", .terminate: "refused",
+    .start: "launch web", .stop: "done", .foreground: "refused", .background: "refused",
+    .suspend: "refused", .hibernate: "refused", .wake: "refused", .terminate: "done",
     .warn: "refused",
   ],
   .launching: [
@@ -77,7 +77,7 @@ struct VerbTests {
   func atLast(_ state: WorkerState, _ verb: Request.Verb) {
     var world = world(in: state)
     let isRefused =
-      state == .terminated && verb != .start
+      state == .terminated && ![.start, .stop, .terminate].contains(verb)
       || verb == .warn && state != .foreground && state != .background
       || state == .terminating && ![.start, .stop, .terminate].contains(verb)
     var todo = world.ask(verb, web)

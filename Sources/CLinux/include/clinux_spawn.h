@@ -26,6 +26,10 @@ enum {
 // which has lowered its own. Set once, before other threads spawn.
 void clinux_spawn_with_oom_score(int adjustment);
 
+// Lets us have as many descriptors as the hard limit allows, 65,536 at most: a worker takes seven or
+// more. Spawned processes get the limit that we had, because of those that use select(2).
+void clinux_raise_descriptor_limit(void);
+
 // Starts a process in a session of its own, with default signal dispositions, no signal blocked
 // and no descriptor but 0, 1 and 2. Returns its pid and stores a pidfd, or returns -errno and
 // stores the step. Call it from a thread that lives as long as the daemon: PR_SET_PDEATHSIG, which

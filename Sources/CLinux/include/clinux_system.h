@@ -15,6 +15,9 @@ int clinux_reap(int pidfd, int *kind, int *status);
 
 // Makes us the parent of our descendants' orphans (prctl(2), PR_SET_CHILD_SUBREAPER).
 int clinux_become_subreaper(void);
+// SIGCHLD for ends only (SA_NOCLDSTOP). Else every stop of a traced thread raises one, and a
+// hibernation has thousands.
+int clinux_ignore_stops_of_children(void);
 // mlockall(MCL_CURRENT | MCL_ONFAULT): what is mapped now, our code above all, stays in memory once it
 // has been touched. Not MCL_FUTURE: locked heap can't be given back (MADV_DONTNEED is refused).
 int clinux_lock_memory(void);

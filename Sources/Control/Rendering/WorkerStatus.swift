@@ -13,6 +13,7 @@ public func renderWorkerStatus(_ worker: WorkerReport, color: Bool = false) -> S
   block.add("image", worker.imageSize.map { "\(sizeText($0)) on disk" })
   block.add("hibernation", worker.hibernation.map(escaped))
   block.add("cost", costText(worker))
+  block.add("last shed", worker.lastShed.map(escaped))
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
   block.add("processes", processesText(worker))
   block.add("last exit", worker.lastExit.map(escaped))

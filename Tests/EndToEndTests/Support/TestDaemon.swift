@@ -50,9 +50,11 @@ final class TestDaemon {
 
   var pid: Int32 { process?.pid ?? 0 }
 
-  /// Prepares everything and starts the daemon. `configuration`: the text of dormouse.yaml.
+  /// Prepares everything and starts the daemon. `configuration`: the text of dormouse.yaml;
+  /// `wrapper`: a program that starts it.
   init(
-    _ configuration: String, setting: Setting = .traced, state: String? = nil, starts: Bool = true
+    _ configuration: String, setting: Setting = .traced, state: String? = nil, starts: Bool = true,
+    wrapper: [String] = []
   ) throws {
     scratch = try Scratch()
     self.setting = setting
@@ -65,7 +67,7 @@ final class TestDaemon {
       // Where the repository is, an ordinary user may not be able to look.
       program = try Self.prepare(scratch)
     } else {
-      program = [Surroundings.executable]
+      program = wrapper + [Surroundings.executable]
     }
     if starts { try start() }
   }

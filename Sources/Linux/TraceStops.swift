@@ -1,0 +1,122 @@
+import CLinux
+import Glibc
+
+/// The stops of a traced thread, and what can be done in them.
+extension TraceSession {
+  // MARK: stops
+
+  func hasEnded(_ tid: Int32) -> Bool {
+    do throws(SystemCallError) {
+      return try ProcessStat.read(thread: tid, of: pid).state.isEnded
+    } catch { return error.meansVanished }
+  }
+
+  func poll(_ tid: Int32) throws(TraceError) -> (stop: Int, signal: Int32) {
+    var signal: Int32 = 0
+    let stop = try wrap { () throws(SystemCallError) in
+      try shim("waitid", on: "thread \(tid)") { clinux_ptrace_poll(tid, &signal) }
+    }
+    if Int(stop) == CLINUX_STOP_EXITED { throw .vanished(pid: pid) }
+    return (Int(stop), signal)
+  }
+
+  /// Waits for the next stop of a thread. Spins first: most stops come within microseconds.
+  func nextStop(_ tid: Int32, doing: String) throws(TraceError) -> (stop: Int, signal: Int32) {
+    let deadline = Clocks.monotonic + Self.patience
+    var turns = 0
+    while true {
+      let report = try poll(tid)
+      if report.stop != CLINUX_STOP_NONE { return report }
+      turns += 1
+      if turns > 50 {
+        // A group's first thread reports its end only when all others are buried.
+        if turns % 16 == 0, hasEnded(tid) { throw .vanished(pid: pid) }
+        var pause = timespec(tv_sec: 0, tv_nsec: turns > 500 ? 500_000 : 20_000)
+        nanosleep(&pause, nil)
+      } else {
+        sched_yield()
+      }
+      if Clocks.monotonic > deadline { throw .unresponsive(thread: tid, doing: doing) }
+    }
+  }
+
+  /// Waits for PTRACE_EVENT_STOP, going on from whatever else is reported before. Only at an event
+  /// stop do the registers decide how an interrupted system call goes on.
+  func waitForEventStop(_ tid: Int32, doing: String) throws(TraceError) {
+    while true {
+      let report = try nextStop(tid, doing: doing)
+      if report.stop == CLINUX_STOP_EVENT { return }
+      // A stop signal is already in force, and is dropped; any other is the program's own.
+      let deliver =
+        report.stop == CLINUX_STOP_SIGNAL && report.signal != SIGSTOP && report.signal != SIGTRAP
+      try wrap { () throws(SystemCallError) in
+        try shim("PTRACE_CONT", on: "thread \(tid)") {
+          clinux_ptrace_continue(tid, deliver ? report.signal : 0)
+        }
+      }
+    }
+  }
+
+  // MARK: registers
+
+  func readRegisters(_ tid: Int32) throws(TraceError) -> clinux_registers {
+    var registers = clinux_registers()
+    try wrap { () throws(SystemCallError) in
+      try shim("PTRACE_GETREGSET", on: "thread \(tid)") {
+        clinux_ptrace_get_registers(tid, &registers)
+      }
+    }
+    return registers
+  }
+
+  func writeRegisters(_ tid: Int32, _ registers: clinux_registers) throws(TraceError) {
+    var registers = registers
+    try wrap { () throws(SystemCallError) in
+      try shim("PTRACE_SETREGSET", on: "thread \(tid)") {
+        clinux_ptrace_set_registers(tid, &registers)
+      }
+    }
+  }
+
+  func setSignalMask(_ tid: Int32, _ mask: UInt64) throws(TraceError) {
+    try wrap { () throws(SystemCallError) in
+      try shim("PTRACE_SETSIGMASK", on: "thread \(tid)") {
+        clinux_ptrace_set_signal_mask(tid, mask)
+      }
+    }
+  }
+
+  @discardableResult
+  func wrap<Value>(_ body: () throws(SystemCallError) -> Value) throws(TraceError) -> Value {
+    do throws(SystemCallError) { return try body() } catch { throw .from(error, pid: pid) }
+  }
+}
+
+extension clinux_registers {
+  /// The words in use, for storing.
+  public var storedWords: [UInt64] {
+    withUnsafeBytes(of: words) { bytes in
+      Array(bytes.bindMemory(to: UInt64.self).prefix(Int(length) / 8))
+    }
+  }
+
+  /// From stored words; `nil` if there are more than this architecture has.
+  public init?(storedWords stored: [UInt64]) {
+    guard stored.count <= Int(CLINUX_REGISTER_WORDS) else { return nil }
+    self.init()
+    length = UInt64(stored.count * 8)
+    withUnsafeMutableBytes(of: &words) { bytes in
+      stored.withUnsafeBytes { bytes.copyMemory(from: $0) }
+    }
+  }
+
+  /// Address of the next instruction.
+  public var instruction: UInt64 {
+    withUnsafePointer(to: self) { clinux_registers_instruction($0) }
+  }
+
+  /// The thread was stopped inside a system call.
+  public var isInSystemCall: Bool {
+    withUnsafePointer(to: self) { clinux_registers_in_syscall($0) == 1 }
+  }
+}

@@ -1,0 +1,106 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("A daemon that finds less than the last one left") struct AdoptionTests {
+  private func hibernated(
+    _ web: WebWorker, _ setting: Setting
+  ) throws -> (daemon: TestDaemon, pid: Int32) {
+    let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    try daemon.done("hibernate", "web")
+    let pid = try #require(try daemon.worker("web").pid)
+    try daemon.crash()
+    return (daemon, pid)
+  }
+
+  @Test("Without the worker's sockets: it gets its memory back all the same")
+  func withoutSockets() throws {
+    let web = try WebWorker(megabytes: 1)
+    let (daemon, pid) = try hibernated(web, .traced)
+    // As something does that cleans up old files.
+    let sockets = daemon.socket + ".workers"
+    for name in try listDirectory(sockets) { unlink("\(sockets)/\(name)") }
+    #expect(rmdir(sockets) == 0)
+    try daemon.start()
+    try daemon.done("foreground", "web")
+    #expect(try daemon.worker("web").pid == pid)
+    #expect(try HTTPConnection(port: web.port).get("/count") == "1")
+  }
+
+  @Test(
+    "Without the image of a hibernated worker: it is ended, and never runs",
+    arguments: Setting.ofOwnUser)
+  func withoutImage(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1)
+    let (daemon, pid) = try hibernated(web, setting)
+    #expect(unlink("\(daemon.state)/images/web.image") == 0)
+    try daemon.start()
+    try daemon.wait("web", toBe: "terminated")
+    #expect(try eventually { kill(pid, 0) != 0 })
+    #expect(daemon.words.contains("its image \(daemon.state)/images/web.image is gone"))
+    // Killed, and not ended by touching what isn't there.
+    #expect(!daemon.words.contains("SIGSEGV") && !daemon.words.contains("signal 11"))
+  }
+
+  @Test("Without a worker's cgroup: no second one is started beside it, and its image stays")
+  func withoutCgroup() throws {
+    let web = try WebWorker(megabytes: 1)
+    let (daemon, pid) = try hibernated(web, .traced)
+    let record = "\(daemon.state)/workers/web.worker"
+    let whole = try readText(record)
+    try rewrite(record, adding("cgroup=/proc/nowhere", to: whole))
+    try daemon.start()
+    #expect(daemon.words.contains("web: can't be adopted"))
+    try daemon.wait("web", toBe: "terminated")
+    let outcome = try daemon.verb("start", "web")
+    #expect(outcome.code != 0)
+    #expect(outcome.error.contains("kill -9 \(pid)"), "\(outcome)")
+    #expect(try listDirectory("\(daemon.state)/images") == ["web.image"])
+
+    try daemon.crash()
+    try rewrite(record, whole)
+    try daemon.start()
+    try daemon.done("foreground", "web")
+    #expect(try daemon.worker("web").pid == pid)
+    #expect(try HTTPConnection(port: web.port).get("/count") == "1")
+  }
+
+  @Test("With a damaged record: the image stays as long as nobody knows whose it is")
+  func damagedRecord() throws {
+    let web = try WebWorker(megabytes: 1)
+    let (daemon, pid) = try hibernated(web, .traced)
+    let record = "\(daemon.state)/workers/web.worker"
+    let whole = try readText(record)
+    try rewrite(record, String(whole.dropLast(3)))
+    // With no worker declared, so that nothing takes the name.
+    try rewrite(daemon.configuration, "workers: {}\n")
+    try daemon.start()
+    #expect(daemon.words.contains("web.worker is damaged"))
+    #expect(try listDirectory("\(daemon.state)/images") == ["web.image"])
+    try daemon.crash()
+    try rewrite(record, whole)
+    try daemon.start()
+    try daemon.done("foreground", "web")
+    #expect(try daemon.worker("web").pid == pid)
+    #expect(try HTTPConnection(port: web.port).get("/count") == "1")
+  }
+
+  /// With one line more, and the checksum that goes with it (CRC-32 of IEEE 802.3).
+  private func adding(_ line: String, to record: String) -> String {
+    let lines = record.split(separator: "\n").dropLast() + [line[...]]
+    let body = lines.joined(separator: "\n") + "\n"
+    var sum = UInt32.max
+    for byte in body.utf8 {
+      sum ^= UInt32(byte)
+      for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
+    }
+    let digits = String(~sum, radix: 16)
+    return body + "crc32=" + String(repeating: "0", count: 8 - digits.count) + digits + "\n"
+  }
+
+  private func rewrite(_ path: String, _ text: String) throws {
+    let file = try Descriptor.open(path, O_WRONLY | O_TRUNC)
+    try file.writeAll(text)
+  }
+}

@@ -1,0 +1,94 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("A configuration that is wrong") struct BadConfigurationTests {
+  static let mistakes: [(text: String, place: String, hint: String)] = [
+    ("policy_overrides: { hibernte: { after: 1s } }", ":1:21:", "hibernate"),
+    ("policy_overrides:\n  hibernate: { max_footprint: 16mb }", ":2:", "16MB"),
+    ("policy_overrides:\n  background: { suspend_after: 10 }", ":2:", "10s"),
+    (
+      "policy_overrides:\n  pressure:\n    warning: { available_below: 5% }\n"
+        + "    urgent: { available_below: 10% }", ":", "warning"
+    ),
+    (
+      "policy_overrides: { ladder: { critical: [terminate foreground, hibernate] } }", ":1:",
+      "ladder"
+    ),
+    ("policy: no-such-policy", ":1:", "no-such-policy"),
+    ("workers: { web: { comand: sleep 1 } }", ":1:", "command"),
+    ("workers: { \"a b\": { command: sleep 1 } }", ":1:", "a b"),
+    ("workers: { web: { command: [] } }", ":1:", "command"),
+    ("workers: { web: { command: \"\" } }", ":1:", "command"),
+    ("workers: [", ":", "dormouse.yaml"),
+  ]
+
+  @Test("Each mistake is shown where it is, and nothing is started", arguments: mistakes.indices)
+  func mistake(index: Int) throws {
+    let (text, place, hint) = Self.mistakes[index]
+    let daemon = try TestDaemon(text, starts: false)
+    let process = try daemon.launch()
+    #expect(try process.wait(.seconds(20)) == 65, "\(daemon.words)")
+    #expect(daemon.words.contains("dormouse.yaml\(place)"), "\(daemon.words)")
+    #expect(daemon.words.contains(hint), "\(daemon.words)")
+    #expect(access(daemon.state, F_OK) != 0)
+    #expect(access(daemon.socket, F_OK) != 0)
+  }
+
+  @Test("A configuration file that isn't there is one sentence")
+  func missing() throws {
+    let daemon = try TestDaemon("", starts: false)
+    let process = try daemon.launch(["--config", "/nowhere/dormouse.yaml"])
+    #expect(try process.wait(.seconds(20)) == 65, "\(daemon.words)")
+    #expect(daemon.words.contains("/nowhere/dormouse.yaml"))
+    #expect(daemon.words.split(separator: "\n").count <= 2, "\(daemon.words)")
+  }
+
+  @Test("`policy check` finds the same mistakes, and the shipped policies have none")
+  func policyCheck() throws {
+    let scratch = try Scratch()
+    func check(_ policies: String...) throws -> Outcome {
+      try Command(arguments: [Surroundings.executable, "policy", "check"] + policies)
+        .run(in: scratch)
+    }
+    let shipped = try check("ios-5", "iphone-os-3", "server", Surroundings.policy("ios-5"))
+    #expect(shipped.code == 0, "\(shipped)")
+    #expect(shipped.error.isEmpty)
+    let typo = try scratch.write("typo.yaml", "name: typo\nhibernate:\n  aftr: 3s\n")
+    let outcome = try check(typo)
+    #expect(outcome.code == 65)
+    #expect(outcome.error.contains("typo.yaml:3:3:"), "\(outcome)")
+    #expect(outcome.error.contains("after"), "\(outcome)")
+    #expect(try check("ios5").error.contains("did you mean `ios-5`?"))
+  }
+
+  @Test(
+    "A declared worker whose program doesn't exist doesn't keep the others from starting",
+    arguments: Setting.ofOwnUser)
+  func missingProgram(setting: Setting) throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { foreground: { max: 5 } }
+      workers:
+        good: { command: sleep 610 }
+        lost: { command: no-such-program-here }
+        path: { command: ./no/such/path }
+        file: { command: [/etc/passwd] }
+        away: { command: sleep 1, directory: /no/such/directory }
+      """, setting: setting)
+    try daemon.wait("good", toBe: "foreground")
+    for name in ["lost", "path", "file", "away"] {
+      try daemon.wait(name, toBe: "terminated")
+      let outcome = try daemon.verb("start", name)
+      #expect(outcome.code == 1)
+      #expect(outcome.error.hasPrefix("dormouse: \(name) could not be launched: "), "\(outcome)")
+      #expect(outcome.error.split(separator: "\n").count == 1, "\(outcome)")
+    }
+    let status = try daemon.done("status", "lost")
+    #expect(status.contains("no program of that name in its PATH"), "\(status)")
+    if let group = daemon.record("good")["cgroup"] {
+      let parent = "/" + group.split(separator: "/").dropLast().joined(separator: "/")
+      #expect(try listDirectory(parent, onlyDirectories: true) == ["worker-good"])
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Bad input at the command line") struct BadInputTests {
+  static let idle = """
+    policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+    workers: { sleeper: { command: sleep 620 } }
+    """
+
+  @Test("A worker that nobody knows: exit code 3, one sentence")
+  func unknownWorker() throws {
+    let daemon = try TestDaemon(Self.idle)
+    for verb in [
+      "start", "stop", "foreground", "background", "suspend", "hibernate", "wake", "terminate",
+      "warn", "status", "logs",
+    ] {
+      let outcome = try daemon.verb(verb, "nobody")
+      #expect(outcome.code == 3, "\(verb): \(outcome)")
+      #expect(outcome.error == "dormouse: there is no worker named nobody\n")
+      #expect(outcome.output.isEmpty)
+    }
+  }
+
+  @Test(
+    "A name that can't be a file's name is refused, with the rule",
+    arguments: ["a b", "a\nb", "a)b", "..", "-", "a/b", "é", String(repeating: "n", count: 65)])
+  func badName(name: String) throws {
+    let daemon = try TestDaemon(Self.idle)
+    var arguments = [Surroundings.executable, "run", "--socket", daemon.socket, name]
+    if name.hasPrefix("-") {
+      arguments = [Surroundings.executable, "run", "--socket", daemon.socket]
+    }
+    let outcome = try Command(arguments: arguments + ["--", "sleep", "1"]).run(in: daemon.scratch)
+    #expect([1, 64].contains(outcome.code), "\(outcome)")
+    if outcome.code == 1 {
+      #expect(outcome.error.contains("can't be a worker's name"), "\(outcome)")
+      #expect(outcome.error.split(separator: "\n").count == 1)
+    }
+    #expect(try daemon.ask(.ps).workers?.count == 1)
+  }
+
+  @Test("A command that can't be run is refused, and leaves no worker behind")
+  func badCommand() throws {
+    let daemon = try TestDaemon(Self.idle)
+    for (command, words) in [
+      ("no-such-program", "there is no command `no-such-program` in PATH"),
+      ("/no/such/file", "there is no command `/no/such/file`"),
+      ("/etc/passwd", "`/etc/passwd` is no program that you may run"),
+      ("/etc", "`/etc` is a directory, not a command"),
+      ("", "there is no command ``"),
+    ] {
+      let outcome = try daemon.verb("run", "new", "--", command)
+      #expect(outcome.code == 1)
+      #expect(outcome.error == "dormouse: \(words)\n")
+    }
+    #expect(try daemon.verb("run", "new", "--").code == 64)
+    #expect(try daemon.verb("run", "new").code == 64)
+    #expect(try daemon.verb("run", "new", "--directory", "/none", "--", "sleep", "1").code == 1)
+    #expect(try daemon.ask(.ps).workers?.map(\.state).contains("launching") == false)
+  }
+
+  @Test("A worker that runs already isn't run twice")
+  func twice() throws {
+    let daemon = try TestDaemon(Self.idle)
+    try daemon.done("run", "new", "--", "sleep", "621")
+    #expect(try daemon.verb("run", "new", "--", "sleep", "621").code == 1)
+    #expect(try daemon.verb("run", "sleeper", "--", "sleep", "621").code == 1)
+    #expect(try daemon.done("start", "new").contains("is running already"))
+    try daemon.done("stop", "new")
+    // Its name is free again.
+    try daemon.done("run", "new", "--", "sleep", "622")
+  }
+
+  @Test("With no daemon a verb says so, and how to start one")
+  func noDaemon() throws {
+    let daemon = try TestDaemon(Self.idle, starts: false)
+    let outcome = try daemon.verb("ps")
+    #expect(outcome.code == 4)
+    #expect(outcome.error.contains("start one with `dormouse daemon --config FILE`"))
+    // A socket that a dead daemon has left behind is no daemon either.
+    _ = try UnixSocket.bound(to: daemon.socket, .stream)
+    #expect(try daemon.verb("ps").code == 4)
+    try daemon.start()
+    #expect(try daemon.verb("ps").code == 0)
+  }
+
+  @Test("A socket path that the kernel doesn't take: one sentence from either side")
+  func longSocket() throws {
+    let daemon = try TestDaemon(Self.idle, starts: false)
+    let long = "\(daemon.scratch.path)/\(String(repeating: "s", count: 100))"
+    let process = try daemon.launch(
+      ["--config", daemon.configuration, "--socket", long, "--state-directory", daemon.state])
+    #expect(try process.wait(.seconds(20)) == 73)
+    #expect(daemon.words.contains("107"), "\(daemon.words)")
+    let client = try Command(arguments: [Surroundings.executable, "ps", "--socket", long])
+      .run(in: daemon.scratch)
+    #expect(client.code == 1)
+    #expect(client.error.contains("107"), "\(client)")
+  }
+
+  @Test(
+    "A second daemon is refused at the same state directory and at the same socket",
+    arguments: Setting.ofOwnUser)
+  func secondDaemon(setting: Setting) throws {
+    let daemon = try TestDaemon(Self.idle, setting: setting)
+    try daemon.wait("sleeper", toBe: "foreground")
+    let other = "\(daemon.scratch.path)/other"
+    for (socket, state) in [(other, daemon.state), (daemon.socket, other)] {
+      let process = try daemon.launch(
+        ["--config", daemon.configuration, "--socket", socket, "--state-directory", state])
+      #expect(try process.wait(.seconds(20)) == 73)
+    }
+    #expect(daemon.words.contains("another daemon is running with \(daemon.state)"))
+    #expect(daemon.words.contains("another daemon is running with \(daemon.socket)"))
+    // The first one has noticed nothing.
+    #expect(try daemon.ask(.ps).workers?.count == 1)
+    #expect(try daemon.ask(.ps).daemon?.pid == daemon.pid)
+    if setting == .frozen {
+      let ours = try #require(daemon.record("sleeper")["cgroup"])
+      let parent = ours.split(separator: "/").dropLast(2).joined(separator: "/")
+      let unique = try #require(daemon.scratch.path.split(separator: "-").last)
+      let groups = try listDirectory("/\(parent)").filter { $0.contains(unique) }
+      #expect(groups.count == 1, "\(groups)")
+    }
+  }
+}

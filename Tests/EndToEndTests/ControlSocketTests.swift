@@ -1,0 +1,112 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("The control socket in bad company") struct ControlSocketTests {
+  /// Sends bytes, and gives what comes back until the daemon hangs up or has sent a line.
+  private func exchange(_ bytes: [UInt8], with daemon: TestDaemon) throws -> String {
+    let socket = try UnixSocket.connected(to: daemon.socket, .stream)
+    var rest = bytes[...]
+    let deadline = Deadline(in: .seconds(20))
+    while !rest.isEmpty, try pollDescriptor(socket.raw, for: POLLOUT, until: deadline) {
+      let count = rest.withUnsafeBytes {
+        send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      if count < 0, errno != EAGAIN { break }
+      rest = rest.dropFirst(max(0, count))
+    }
+    var answer: [UInt8] = []
+    while !answer.contains(UInt8(ascii: "\n")),
+      try pollDescriptor(socket.raw, for: POLLIN, until: deadline)
+    {
+      guard let part = try? socket.read(upTo: 65536), !part.isEmpty else { break }
+      answer += part
+    }
+    return String(decoding: answer, as: UTF8.self)
+  }
+
+  @Test("Garbage is answered as a bad request, and hurts nobody")
+  func garbage() throws {
+    let daemon = try TestDaemon("workers: { sleeper: { command: sleep 640 } }")
+    for line in [
+      "\u{0}\u{1}\u{2}", "hello", "[]", "{}", "{\"id\":7}", "{\"id\":7,\"verb\":\"dance\"}",
+      "{\"id\":-1,\"verb\":\"ps\"}", "{\"id\":1,\"verb\":\"suspend\"}",
+      "{\"id\":1,\"verb\":\"run\",\"worker\":\"x\"}",
+      String(repeating: "[", count: 100_000),
+    ] {
+      let answer = try exchange(Array(line.utf8) + [10], with: daemon)
+      #expect(answer.contains("badRequest"), "\(line.prefix(60)): \(answer)")
+    }
+    #expect(try exchange([0xff, 0xfe, 10], with: daemon).contains("badRequest"))
+    #expect(try daemon.done("ps").contains("sleeper"))
+  }
+
+  @Test("A line of 2 MB is refused, and the connection closed")
+  func longLine() throws {
+    let daemon = try TestDaemon("")
+    let answer = try exchange([UInt8](repeating: UInt8(ascii: "x"), count: 2 << 20), with: daemon)
+    #expect(answer.contains("longer than"), "\(answer)")
+    #expect(try daemon.done("ps").hasPrefix("no workers"))
+  }
+
+  @Test("A client that doesn't read isn't served until it does, and everybody else is")
+  func deafClient() throws {
+    let daemon = try TestDaemon("workers: { sleeper: { command: sleep 641 } }")
+    try daemon.wait("sleeper", toBe: "foreground")
+    let before = try Footprint.measure([daemon.pid]).footprint
+    let socket = try UnixSocket.connected(to: daemon.socket, .stream)
+    let line = Array("{\"id\":1,\"verb\":\"nap\"}\n".utf8)
+    let many = [UInt8]((0..<500).map { _ in line }.joined())
+    var sent = 0
+    // Until it has taken nothing for half a second.
+    while try pollDescriptor(socket.raw, for: POLLOUT, until: Deadline(in: .milliseconds(500))) {
+      let rest = many[(sent % line.count)...]
+      sent += rest.withUnsafeBytes {
+        max(0, send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)))
+      }
+      let asked = ContinuousClock.now
+      _ = try daemon.ask(.ps)
+      let waited = ContinuousClock.now - asked
+      #expect(waited < .seconds(2))
+      guard sent < 16 << 20 else { throw TestFailure("it takes everything") }
+    }
+    let grown = Int64(try Footprint.measure([daemon.pid]).footprint) - Int64(before)
+    #expect(grown < 8 << 20, "it grew by \(grown) bytes")
+
+    // As soon as it reads, it gets an answer to each whole line that it has sent.
+    var answers = 0
+    while answers < sent / line.count,
+      try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+    {
+      let part = try socket.read(upTo: 1 << 20)
+      if part.isEmpty { break }
+      answers += part.count { $0 == UInt8(ascii: "\n") }
+    }
+    #expect(answers == sent / line.count)
+  }
+
+  @Test("Clients that come and go leave no descriptor behind")
+  func comings() throws {
+    let daemon = try TestDaemon("")
+    let before = try daemon.descriptorCount()
+    for _ in 0..<300 { _ = try? UnixSocket.connected(to: daemon.socket, .stream) }
+    var open: [Descriptor] = []
+    for _ in 0..<300 {
+      // More than it serves at a time; the kernel's queue holds some of them.
+      if let socket = try? UnixSocket.connected(to: daemon.socket, .stream) { open.append(socket) }
+    }
+    open = []
+    _ = try daemon.ask(.ps)
+    #expect(try eventually { try daemon.descriptorCount() <= before + 1 })
+  }
+
+  @Test("A client that hangs up takes nothing back")
+  func hangsUp() throws {
+    let daemon = try TestDaemon("workers: { sleeper: { command: sleep 642 } }")
+    try daemon.wait("sleeper", toBe: "foreground")
+    try UnixSocket.connected(to: daemon.socket, .stream)
+      .writeAll("{\"id\":1,\"verb\":\"suspend\",\"worker\":\"sleeper\"}\n")
+    try daemon.wait("sleeper", toBe: "suspended")
+  }
+}

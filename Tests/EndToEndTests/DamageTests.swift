@@ -1,0 +1,112 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Images and disks that fail") struct DamageTests {
+  enum Damage: String, CaseIterable, CustomTestStringConvertible {
+    case empty, truncatedHead, truncatedTail, bitInHead, bitInMiddle, bitInTail, missing
+
+    var testDescription: String { rawValue }
+
+    func inflict(on path: String) throws {
+      var bytes = try readFile(path)
+      func flip(_ place: Int) { bytes[place] ^= 0x10 }
+      switch self {
+      case .missing:
+        unlink(path)
+        return
+      case .empty: bytes = []
+      case .truncatedHead: bytes.removeLast(bytes.count - 10)
+      case .truncatedTail: bytes.removeLast(7)
+      case .bitInHead: flip(9)
+      case .bitInMiddle: flip(bytes.count / 2)
+      case .bitInTail: flip(bytes.count - 30)
+      }
+      let file = try Descriptor.open(path, O_WRONLY | O_TRUNC)
+      let written = bytes.withUnsafeBytes { write(file.raw, $0.baseAddress, $0.count) }
+      if written != bytes.count { throw TestFailure("write") }
+    }
+  }
+
+  @Test(
+    "A damaged image: one clear sentence, the worker never runs on it, and can be started again",
+    arguments: Damage.allCases, Setting.ofOwnUser)
+  func damagedImage(damage: Damage, setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1)
+    let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    try daemon.done("hibernate", "web")
+    let pid = try #require(try daemon.worker("web").pid)
+    try damage.inflict(on: "\(daemon.state)/images/web.image")
+
+    let outcome = try daemon.verb("wake", "web")
+    #expect(outcome.code == 1)
+    #expect(outcome.error.split(separator: "\n").count == 1)
+    #expect(outcome.error.hasPrefix("dormouse: web is ended, "), "\(outcome)")
+    try daemon.wait("web", toBe: "terminated")
+    #expect(kill(pid, 0) != 0)
+    #expect(try daemon.worker("web").lastExit == "SIGKILL ended it", "\(daemon.words)")
+    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+    try daemon.done("start", "web")
+    #expect(try HTTPConnection(port: web.port).get("/count") == "1")
+  }
+
+  @Test(
+    "On a full disk it stays suspended, says why, and goes on as it was",
+    .enabled(if: Surroundings.isRoot))
+  func fullDisk() throws {
+    let disk = try SmallDisk(size: "1m")
+    let web = try WebWorker(megabytes: 3)
+    let daemon = try TestDaemon(MainJobTests.patient + web.entry(), state: "\(disk.path)/state")
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    let outcome = try daemon.verb("hibernate", "web")
+    #expect(outcome.code == 1)
+    #expect(outcome.error.contains("hibernate.disk.min_free"), "\(outcome)")
+    #expect(try daemon.worker("web").state == "suspended")
+    #expect(try daemon.done("status", "web").contains("hibernate.disk.min_free"))
+    try daemon.done("wake", "web")
+    #expect(try connection.get("/digest") == digest)
+  }
+
+  /// A limit on the size of files fails a write half-way, as a disk that others fill does.
+  @Test("A write that fails half-way: the same", arguments: Setting.ofOwnUser)
+  func failingWrite(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 3)
+    let daemon = try TestDaemon(MainJobTests.patient + web.entry(), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    let limited = try Command(arguments: ["prlimit", "--pid", "\(daemon.pid)", "--fsize=500000"])
+      .run(in: daemon.scratch)
+    #expect(limited.code == 0, "\(limited)")
+    let outcome = try daemon.verb("hibernate", "web")
+    #expect(outcome.code == 1, "\(outcome)")
+    #expect(outcome.error.hasPrefix("dormouse: web could not be hibernated: "), "\(outcome)")
+    #expect(outcome.error.split(separator: "\n").count == 1)
+    #expect(try daemon.worker("web").state == "suspended")
+    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+    try daemon.done("wake", "web")
+    #expect(try connection.get("/count") == "1")
+    #expect(try connection.get("/digest") == digest)
+  }
+}
+
+/// A file system in memory, unmounted with this object.
+final class SmallDisk {
+  private let scratch: Scratch
+  let path: String
+
+  init(size: String) throws {
+    scratch = try Scratch()
+    path = "\(scratch.path)/disk"
+    mkdir(path, 0o700)
+    guard mount("tmpfs", path, "tmpfs", 0, "size=\(size)") == 0 else {
+      throw TestFailure("mount: \(String(cString: strerror(errno)))")
+    }
+  }
+
+  deinit { umount2(path, Int32(MNT_DETACH)) }
+}

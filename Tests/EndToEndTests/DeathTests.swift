@@ -1,0 +1,113 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Workers that are killed by somebody else") struct DeathTests {
+  static let configuration = """
+    policy_overrides:
+      background: { suspend_after: 1h, shed_deadline: 100ms }
+      hibernate: { after: never, cooldown: 0s }
+    workers:
+
+    """
+
+  /// What a daemon holds, to be compared before and after.
+  private struct Holdings {
+    var descriptors: Int
+    var zombies: [String]
+    var images: [String]
+    var records: [String]
+    var groups: [String]
+
+    init(_ daemon: TestDaemon, groupsIn parent: String?) throws {
+      descriptors = try daemon.descriptorCount()
+      zombies = try daemon.zombies()
+      images = try listDirectory("\(daemon.state)/images")
+      records = try listDirectory("\(daemon.state)/workers")
+      groups = try parent.map { try listDirectory($0, onlyDirectories: true) } ?? []
+    }
+
+    /// The connection of the last request may still have been counted before.
+    func isNoMore(than before: Holdings) -> Bool {
+      descriptors <= before.descriptors && zombies.isEmpty && images.isEmpty && records.isEmpty
+        && groups.isEmpty
+    }
+  }
+
+  private func expectNothingLeft(
+    of before: Holdings, in daemon: TestDaemon, _ parent: String?,
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    var after = before
+    let same = try eventually {
+      after = try Holdings(daemon, groupsIn: parent)
+      return after.isNoMore(than: before)
+    }
+    #expect(same, "\(before) → \(after); \(daemon.words)", sourceLocation: sourceLocation)
+    #expect(try !daemon.hasEnded(), sourceLocation: sourceLocation)
+  }
+
+  private func groupParent(_ daemon: TestDaemon, _ worker: String) -> String? {
+    daemon.record(worker)["cgroup"].map { path in
+      "/" + path.split(separator: "/").dropLast().joined(separator: "/")
+    }
+  }
+
+  @Test(
+    "In each state it becomes terminated, with the cause, and leaves nothing behind",
+    arguments: Setting.ofOwnUser)
+  func killedInState(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1, more: "autostart: false")
+    let daemon = try TestDaemon(Self.configuration + web.entry(setting), setting: setting)
+    try daemon.done("start", "web")
+    let parent = groupParent(daemon, "web")
+    try daemon.done("stop", "web")
+    _ = try daemon.ask(.ps)
+    let before = try Holdings(daemon, groupsIn: parent)
+    for verb in [ControlRequest.Verb.foreground, .background, .suspend, .hibernate] {
+      try daemon.done("start", "web")
+      let answer = try daemon.ask(verb, "web")
+      #expect(answer.result == .done, "\(answer.text)")
+      let pid = try #require(try daemon.worker("web").pid)
+      kill(pid, SIGKILL)
+      try daemon.wait("web", toBe: "terminated")
+      let report = try daemon.worker("web")
+      #expect(report.lastExit == "SIGKILL ended it", "\(verb)")
+      #expect(report.reason == "SIGKILL ended it", "\(verb)")
+      #expect(report.pid == nil)
+      try expectNothingLeft(of: before, in: daemon, parent)
+    }
+    try daemon.done("start", "web")
+    #expect(try HTTPConnection(port: web.port).get("/count") == "1")
+  }
+
+  @Test(
+    "Killed at any moment of a hibernation or a resume, it is terminated, and never stuck",
+    arguments: Setting.ofOwnUser)
+  func killedInBetween(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1, more: "autostart: false")
+    let daemon = try TestDaemon(Self.configuration + web.entry(setting), setting: setting)
+    try daemon.done("start", "web")
+    let parent = groupParent(daemon, "web")
+    try daemon.done("stop", "web")
+    _ = try daemon.ask(.ps)
+    let before = try Holdings(daemon, groupsIn: parent)
+    for round in 0..<24 {
+      #expect(try daemon.ask(.start, "web").result == .done)
+      #expect(try daemon.ask(.suspend, "web").result == .done)
+      let pid = try #require(try daemon.worker("web").pid)
+      var client = try ControlClient(connectingTo: daemon.socket)
+      let isResume = round % 3 == 2
+      if isResume { #expect(try daemon.ask(.hibernate, "web").result == .done) }
+      let id = try client.send(isResume ? .wake : .hibernate, worker: "web")
+      usleep(useconds_t.random(in: 0..<(isResume ? 15_000 : 60_000)))
+      kill(pid, SIGKILL)
+      // Answered one way or the other, in time.
+      _ = try client.response(to: id, timeout: .seconds(20))
+      try daemon.wait("web", toBe: "terminated")
+      #expect(kill(pid, 0) != 0, "round \(round)")
+    }
+    try expectNothingLeft(of: before, in: daemon, parent)
+  }
+}

@@ -1,0 +1,70 @@
+import Control
+import Linux
+import Testing
+
+@Suite("The life cycle by itself") struct LifeCycleTests {
+  @Test("Who isn't in front is suspended and hibernated in time, and the log tells why")
+  func displaced() throws {
+    let first = try WebWorker(megabytes: 1, name: "first")
+    let second = try WebWorker(megabytes: 1, name: "second", more: "autostart: false")
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        background: { suspend_after: 300ms, shed_deadline: 300ms }
+        hibernate: { after: 500ms, cooldown: 0s, only_if_faster_than_relaunch: false }
+      workers:
+
+      """ + first.entry() + second.entry())
+    try daemon.wait("first", toBe: "foreground")
+    let connection = try HTTPConnection(port: first.port)
+    #expect(try connection.get("/count") == "1")
+    try daemon.done("start", "second")
+    #expect(try daemon.worker("second").state == "foreground")
+    try daemon.wait("first", toBe: "hibernated")
+    for words in [
+      "first: foreground → background: second took the foreground",
+      "first: background → suspending: its grace in the background was over",
+      "first: suspended → hibernating: it had been suspended for 5",
+      "first: hibernating → hibernated",
+    ] {
+      #expect(daemon.words.contains(words), "\(daemon.words)")
+    }
+
+    try daemon.done("foreground", "first")
+    #expect(try connection.get("/count") == "2")
+    #expect(daemon.words.contains("second: foreground → background: first took the foreground"))
+    try daemon.wait("second", toBe: "hibernated")
+    #expect(try daemon.worker("first").state == "foreground")
+  }
+
+  @Test("A worker with unfinished work isn't suspended before that ends")
+  func task() throws {
+    let scratch = try Scratch()
+    let script = try scratch.write(
+      "busy.py",
+      """
+      import os, signal, socket
+      out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+      out.connect(os.environ["NOTIFY_SOCKET"])
+      signal.signal(signal.SIGUSR1, lambda *_: out.send(b"X_DORMOUSE_TASK_END=upload"))
+      out.send(b"X_DORMOUSE_TASK=upload\\nREADY=1\\nSTATUS=working")
+      while True: signal.pause()
+      """)
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { background: { suspend_after: 100ms, shed_deadline: 100ms } }
+      workers:
+        busy: { command: [\(Surroundings.python), \(script)], readiness: { notify: true } }
+      """)
+    try daemon.wait("busy", toBe: "foreground")
+    try daemon.done("background", "busy")
+    #expect(try daemon.worker("busy").tasks == ["upload"])
+    let stayed = try eventually(within: .milliseconds(500)) {
+      try daemon.worker("busy").state != "background"
+    }
+    #expect(!stayed)
+    _ = try Command(arguments: ["kill", "-USR1", "\(try daemon.worker("busy").pid ?? 0)"])
+      .run(in: scratch)
+    try daemon.wait("busy", toBe: "suspended")
+  }
+}

@@ -1,0 +1,182 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Workers that misbehave") struct MisbehaviourTests {
+  static let quick = """
+    policy_overrides:
+      background: { suspend_after: 1h, shed_deadline: 300ms }
+      hibernate: { after: never, cooldown: 0s }
+      terminate: { grace: 300ms }
+      watchdog: { launch: 500ms }
+    workers:
+
+    """
+
+  @Test("One that exits at once is terminated, with its exit status")
+  func exitsAtOnce() throws {
+    let daemon = try TestDaemon(
+      Self.quick + """
+          quick: { command: [sh, -c, "exit 7"], autostart: false }
+          never: { command: [sh, -c, "exit 8"], autostart: false, readiness: { notify: true } }
+        """)
+    _ = try daemon.verb("start", "quick")
+    try daemon.wait("quick", toBe: "terminated")
+    #expect(try daemon.worker("quick").lastExit == "it exited with status 7")
+    let outcome = try daemon.verb("start", "never")
+    #expect(outcome.code == 1)
+    #expect(
+      outcome.error == "dormouse: never is gone: it exited with status 8 while it was launching\n")
+    #expect(try daemon.zombies().isEmpty)
+  }
+
+  @Test("One that never becomes ready is ended by the launch watchdog")
+  func neverReady() throws {
+    let daemon = try TestDaemon(
+      Self.quick + "  mute: { command: sleep 630, autostart: false, readiness: { notify: true } }")
+    let outcome = try daemon.verb("start", "mute")
+    #expect(outcome.code == 1)
+    #expect(
+      outcome.error == "dormouse: mute was not ready within 500 ms, and is terminated\n")
+    try daemon.wait("mute", toBe: "terminated")
+  }
+
+  @Test(
+    "One that ignores SIGTERM is killed after the grace, awake or asleep",
+    arguments: Setting.ofOwnUser)
+  func ignoresTermination(setting: Setting) throws {
+    let daemon = try TestDaemon(
+      Self.quick + """
+          deaf: { command: [sh, -c, "trap '' TERM; echo set; while :; do sleep 0.1; done"],
+                  readiness: { log_line: set } }
+        """, setting: setting)
+    for state in ["foreground", "background", "suspend"] {
+      try daemon.done("start", "deaf")
+      try daemon.done(state, "deaf")
+      #expect(try daemon.done("stop", "deaf") == "deaf has ended\n")
+      #expect(try daemon.worker("deaf").lastExit == "SIGKILL ended it")
+    }
+    #expect(try daemon.zombies().isEmpty)
+  }
+
+  @Test("One that stops itself can be suspended, woken and ended", arguments: Setting.ofOwnUser)
+  func stopsItself(setting: Setting) throws {
+    let daemon = try TestDaemon(
+      Self.quick + #"""
+          stopper: { command: [sh, -c, "kill -STOP $$; echo on; sleep 631"] }
+        """#, setting: setting)
+    try daemon.wait("stopper", toBe: "foreground")
+    try daemon.done("suspend", "stopper")
+    try daemon.done("wake", "stopper")
+    try daemon.done("suspend", "stopper")
+    try daemon.done("stop", "stopper")
+    #expect(try daemon.worker("stopper").lastExit == "SIGTERM ended it")
+  }
+
+  @Test(
+    "A child that outlives it and ignores SIGTERM is gone with it",
+    arguments: Setting.ofOwnUser)
+  func leavesChild(setting: Setting) throws {
+    let scratch = try Scratch()
+    let pidFile = "\(scratch.path)/pid"
+    let daemon = try TestDaemon(
+      Self.quick + """
+          parent:
+            command: [sh, -c, "(trap '' TERM; echo $$ > /dev/null; while :; do sleep 0.1; done) &
+              echo $! > \(pidFile); echo up; wait"]
+            readiness: { log_line: up }
+        """, setting: setting)
+    for verb in ["stop", "terminate"] {
+      try daemon.done("start", "parent")
+      let child = try #require(Int32(try readText(pidFile).split(separator: "\n").first ?? ""))
+      #expect(kill(child, 0) == 0)
+      try daemon.done(verb, "parent")
+      #expect(try eventually { kill(child, 0) != 0 })
+    }
+    #expect(try eventually { try daemon.zombies().isEmpty })
+  }
+
+  @Test(
+    "What a shell leaves behind when it is asked to end has the grace to save its work",
+    arguments: Setting.ofOwnUser)
+  func savesSlowly(setting: Setting) throws {
+    let scratch = try Scratch()
+    let saved = "\(scratch.path)/saved"
+    let script = try scratch.write(
+      "slow.py",
+      """
+      import pathlib, signal, sys, time
+      def end(*_):
+        time.sleep(0.4)
+        pathlib.Path(sys.argv[1]).write_text("saved")
+        sys.exit(0)
+      signal.signal(signal.SIGTERM, end)
+      print("up", flush=True)
+      while True: signal.pause()
+      """)
+    let daemon = try TestDaemon(
+      """
+      workers:
+        shell:
+          command: [sh, -c, "\(Surroundings.python) \(script) \(saved); exit 0"]
+          readiness: { log_line: up }
+      """, setting: setting)
+    try daemon.wait("shell", toBe: "foreground")
+    try daemon.done("stop", "shell")
+    #expect((try? readText(saved)) == "saved", "\(daemon.words)")
+    #expect(try daemon.worker("shell").lastExit == "SIGTERM ended it")
+  }
+
+  @Test(
+    "One that closes its input and output is hibernated like any other",
+    arguments: Setting.ofOwnUser)
+  func closesEverything(setting: Setting) throws {
+    let daemon = try TestDaemon(
+      Self.quick + "  closed: { command: [sh, -c, \"exec <&- >&- 2>&-; exec sleep 632\"] }",
+      setting: setting)
+    try daemon.wait("closed", toBe: "foreground")
+    try daemon.done("hibernate", "closed")
+    try daemon.done("wake", "closed")
+    #expect(try daemon.worker("closed").state == "background")
+  }
+
+  @Test(
+    "One whose name in /proc is made to deceive is found again all the same",
+    arguments: Setting.ofOwnUser)
+  func hostileName(setting: Setting) throws {
+    let scratch = try Scratch()
+    let program = "\(scratch.path)/x) R 1\n1 (y"
+    #expect(
+      try Command(arguments: ["cp", "/bin/sleep", program]).run(in: scratch).code == 0)
+    let daemon = try TestDaemon(Self.quick + "  good: { command: sleep 633 }", setting: setting)
+    try daemon.done("run", "evil", "--", program, "634")
+    try daemon.done("hibernate", "evil")
+    try daemon.done("wake", "evil")
+    #expect(try daemon.done("status", "evil").contains("x) R 1"))
+    #expect(try daemon.done("ps").split(separator: "\n").count == 5)
+    try daemon.done("stop", "evil")
+  }
+
+  @Test(
+    "What another process sends to a worker's NOTIFY_SOCKET isn't believed",
+    arguments: Setting.ofOwnUser)
+  func foreignNotification(setting: Setting) throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        mute: { command: sleep 635, readiness: { notify: true } }
+      """, setting: setting)
+    #expect(try eventually { try daemon.worker("mute").pid != nil })
+    let path = try #require(daemon.record("mute")["notify"])
+    let socket = try UnixSocket.connected(to: path, .datagram)
+    for text in ["READY=1", "X_DORMOUSE_TASK=forever", "STATUS=pwned", "\n\n=\n", "READY"] {
+      try socket.writeAll(text)
+    }
+    // Answers to three requests come after whatever the datagrams have done.
+    for _ in 0..<3 { _ = try daemon.ask(.ps) }
+    let report = try daemon.worker("mute")
+    #expect(report.state == "launching")
+    #expect(report.tasks.isEmpty)
+  }
+}

@@ -1,0 +1,101 @@
+import Control
+import Linux
+import Testing
+
+@Suite("Pressure on a device of a given size") struct PressureTests {
+  @Test("ios-5 terminates the biggest of the suspended, reports it, and the front survives")
+  func biggestSuspended() throws {
+    let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
+    let middle = try WebWorker(megabytes: 15, name: "middle")
+    let big = try WebWorker(megabytes: 35, name: "big")
+    let daemon = try TestDaemon(
+      """
+      policy: \(Surroundings.policy("ios-5"))
+      policy_overrides:
+        memory: { budget: 160MB }
+        background: { suspend_after: 1h, shed_deadline: 300ms }
+        hibernate: { after: never }
+      workers:
+
+      """ + front.entry() + middle.entry() + big.entry())
+    for name in ["middle", "big"] { try daemon.done("start", name) }
+    try daemon.done("suspend", "middle", "big")
+    try daemon.done("start", "front")
+    #expect(try daemon.done("jetsam") == "no worker has been terminated for memory\n")
+
+    let connection = try HTTPConnection(port: front.port)
+    #expect(try connection.get("/grow?mb=66") == "66 MB")
+    try daemon.wait("big", toBe: "terminated")
+    #expect(try eventually { try daemon.ask(.jetsam).jetsam != nil })
+    let record = try daemon.json(JetsamRecord.self, "jetsam")
+    let victims = record.workers.filter { $0.victimBecause != nil }
+    #expect(victims.map(\.name) == ["big"])
+    #expect(victims.first?.victimBecause?.contains("the biggest footprint") == true)
+    #expect((victims.first?.gaveBack ?? 0) > 30 << 20)
+    #expect(record.availableAfter > record.availableBefore)
+    #expect(record.budget == 160 << 20)
+    #expect(try daemon.worker("middle").state == "suspended")
+    #expect(try daemon.worker("front").state == "foreground")
+    #expect(try connection.get("/count") == "1")
+    #expect(try daemon.done("jetsam").contains("big"))
+    #expect(try daemon.done("status", "big").contains("the pressure on memory was "))
+  }
+
+  @Test("ios-5 hibernates who is small enough before it terminates anybody")
+  func hibernateFirst() throws {
+    let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
+    let small = try WebWorker(megabytes: 3, name: "small")
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        memory: { budget: 64MB }
+        background: { suspend_after: 1h, shed_deadline: 300ms }
+        hibernate: { after: never, only_if_faster_than_relaunch: false }
+      workers:
+
+      """ + front.entry() + small.entry())
+    try daemon.done("start", "small")
+    try daemon.done("suspend", "small")
+    try daemon.done("start", "front")
+    let connection = try HTTPConnection(port: front.port)
+    #expect(try connection.get("/grow?mb=32") == "32 MB")
+    try daemon.wait("small", toBe: "hibernated")
+    #expect(daemon.words.contains("small: suspended → hibernating: the pressure on memory was"))
+    #expect(try daemon.ask(.jetsam).jetsam == nil)
+  }
+
+  @Test("iphone-os-3 warns everybody, then terminates the background, never the front")
+  func warnThenTerminate() throws {
+    let front = try WebWorker(
+      megabytes: 1, cacheMegabytes: 10, name: "front", more: "autostart: false")
+    let back = try WebWorker(megabytes: 15, cacheMegabytes: 5, name: "back")
+    let daemon = try TestDaemon(
+      """
+      policy: \(Surroundings.policy("iphone-os-3"))
+      policy_overrides:
+        memory: { budget: 120MB }
+        background: { shed_deadline: 600ms }
+      workers:
+
+      """ + front.entry() + back.entry())
+    try daemon.done("start", "back")
+    let toBack = try HTTPConnection(port: back.port)
+    let toFront: HTTPConnection
+    try daemon.done("start", "front")
+    toFront = try HTTPConnection(port: front.port)
+    // Going to the background is a request of its own.
+    #expect(try eventually { try daemon.worker("back").lastShed != nil })
+    let used = 120 - Int((try #require(try daemon.ask(.ps).daemon)).available >> 20)
+    #expect(try toFront.get("/grow?mb=\(105 - used)").hasSuffix("MB"))
+    let warned = try eventually(within: .seconds(8)) { try toFront.get("/sheds") == "1" }
+    let table = try daemon.done("ps")
+    #expect(warned, "\(used) MB before, now \(table)\(daemon.words)")
+    #expect(try eventually { try toBack.get("/sheds") == "2" }, "\(daemon.words)")
+    #expect(try daemon.worker("back").state == "background", "\(daemon.words)")
+
+    _ = try toFront.get("/grow?mb=18")
+    try daemon.wait("back", toBe: "terminated")
+    #expect(try daemon.worker("front").state == "foreground")
+    #expect(try toFront.get("/count") == "1")
+  }
+}

@@ -1,0 +1,119 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("A daemon that was killed") struct RestartTests {
+  @Test(
+    "The next one adopts running and suspended workers, with all they have",
+    arguments: Setting.available)
+  func adopted(setting: Setting) throws {
+    let front = try WebWorker(megabytes: 1, name: "front")
+    let back = try WebWorker(megabytes: 1, name: "back")
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        background: { suspend_after: 1h }
+        hibernate: { after: never, cooldown: 0s }
+        foreground: { max: 2 }
+      workers:
+
+      """ + front.entry(setting) + back.entry(setting), setting: setting)
+    for name in ["front", "back"] { try daemon.wait(name, toBe: "foreground") }
+    let pids = try ["front", "back"].map { try daemon.worker($0).pid }
+    let connections = try [front, back].map { try HTTPConnection(port: $0.port) }
+    let digests = try connections.map { try $0.get("/digest") }
+    #expect(try connections.map { try $0.get("/count") } == ["1", "1"])
+    try daemon.done("suspend", "back")
+
+    try daemon.crash()
+    try daemon.start()
+    for name in ["front", "back"] { try daemon.wait(name, toBe: "background") }
+    #expect(try ["front", "back"].map { try daemon.worker($0).pid } == pids)
+    #expect(try connections.map { try $0.get("/count") } == ["2", "2"])
+    #expect(try connections.map { try $0.get("/digest") } == digests)
+
+    // It is as good as its own.
+    try daemon.done("suspend", "front")
+    try daemon.done("foreground", "front")
+    #expect(try connections[0].get("/count") == "3")
+    try daemon.done("stop", "front", "back")
+    #expect(try daemon.ask(.ps).workers?.map(\.state) == ["terminated", "terminated"])
+  }
+
+  @Test(
+    "Hibernated workers get their memory back from the next one, on the same connection",
+    arguments: Setting.available)
+  func hibernated(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 2)
+    let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    let pid = try daemon.worker("web").pid
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    for round in 1...3 {
+      try daemon.done("hibernate", "web")
+      try daemon.crash()
+      try daemon.start()
+      // Asked for while it is still being brought back, and not started a second time.
+      try daemon.done("foreground", "web")
+      #expect(try daemon.worker("web").pid == pid, "\(daemon.words)")
+      #expect(try connection.get("/count") == "\(round)")
+    }
+    #expect(try connection.get("/digest") == digest)
+    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+  }
+
+  @Test(
+    "A daemon that dies in the middle of a hibernation or a resume loses nothing",
+    arguments: Setting.available)
+  func inBetween(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1)
+    let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    let pid = try daemon.worker("web").pid
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    for round in 1...8 {
+      #expect(try daemon.ask(.suspend, "web").result == .done)
+      let isResume = round % 4 == 0
+      if isResume { #expect(try daemon.ask(.hibernate, "web").result == .done) }
+      var client = try ControlClient(connectingTo: daemon.socket)
+      _ = try client.send(isResume ? .wake : .hibernate, worker: "web")
+      usleep(useconds_t.random(in: 0..<(isResume ? 20_000 : 70_000)))
+      try daemon.crash()
+      try daemon.start()
+      try daemon.done("foreground", "web")
+      #expect(try daemon.worker("web").pid == pid, "round \(round): \(daemon.words)")
+      #expect(try connection.get("/count") == "\(round)")
+    }
+    #expect(try connection.get("/digest") == digest)
+  }
+
+  @Test("A daemon that dies while a worker is launching leaves it to the next one")
+  func whileLaunching() throws {
+    let daemon = try TestDaemon(
+      "workers: { mute: { command: sleep 660, readiness: { notify: true } } }")
+    #expect(try eventually { try daemon.worker("mute").pid != nil })
+    let pid = try daemon.worker("mute").pid
+    try daemon.crash()
+    try daemon.start()
+    try daemon.wait("mute", toBe: "background")
+    #expect(try daemon.worker("mute").pid == pid)
+  }
+
+  @Test("A worker that died meanwhile is started anew")
+  func diedMeanwhile() throws {
+    let web = try WebWorker(megabytes: 1)
+    let daemon = try TestDaemon(MainJobTests.patient + web.entry())
+    try daemon.wait("web", toBe: "foreground")
+    let pid = try #require(try daemon.worker("web").pid)
+    try daemon.crash()
+    kill(pid, SIGKILL)
+    #expect(try eventually { kill(pid, 0) != 0 })
+    try daemon.start()
+    try daemon.wait("web", toBe: "foreground")
+    #expect(try daemon.worker("web").pid != pid)
+    #expect(daemon.words.contains("web: ended while there was no daemon"))
+  }
+}

@@ -1,0 +1,24 @@
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Suspending alone, without hibernation.
+@Suite(.serialized)
+struct SuspensionTests {
+  @Test(
+    "no call of a suspended program returns EINTR when it runs on",
+    arguments: Victim.Rest.available)
+  func noInterruptedCalls(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("torture"), "2", "16", "3"], rest: rest)
+    #expect(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    for _ in 1...20 {
+      try victim.suspend()
+      victim.target.mendInterruptedCalls()
+      try victim.target.wake(isStopped: rest == .traced)
+      try #require(try victim.ask("sum") == sum)
+    }
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+}
