@@ -6,14 +6,19 @@ import Testing
     .enabled(if: Surroundings.canBecomeNobody))
   func isAnswered() throws {
     // PR_SET_DUMPABLE: to all but root, /proc/PID/smaps_rollup and mem are closed.
-    let program = "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); time.sleep(600)"
+    // It says when that is so: what is measured before is measured as usual.
+    let program =
+      "import ctypes, time; ctypes.CDLL(None).prctl(4, 0); print('closed', flush=True); "
+      + "time.sleep(600)"
     let daemon = try TestDaemon(
       """
       policy_overrides:
         background: { suspend_after: 1h }
         hibernate: { after: never, cooldown: 0s }
       workers:
-        shy: { command: [\(Surroundings.python), -c, "\(program)"] }
+        shy:
+          command: [\(Surroundings.python), -c, "\(program)"]
+          readiness: { log_line: closed }
 
       """, setting: .ordinaryUser)
     try daemon.wait("shy", toBe: "foreground")
