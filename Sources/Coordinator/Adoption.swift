@@ -43,6 +43,7 @@ extension Daemon {
     let state = state == .hibernated && runtime.imagePath == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.imagePath
+    record.importance = runtime.configuration.importance
     do throws(WorkerRecordError) {
       try records.save(record)
     } catch { log(.error, "\(runtime.id): a later daemon won't find it: \(error)") }
@@ -87,7 +88,7 @@ extension Daemon {
       ?? WorkerRuntime(
         configuration: WorkerConfiguration(
           name: record.name, command: record.command, directory: record.directory,
-          policy: engine.policy),
+          importance: min(max(record.importance, 0), 100), policy: engine.policy),
         environment: settings.environment, isDeclared: false)
     workers[id] = runtime
     do {

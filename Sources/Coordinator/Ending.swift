@@ -13,6 +13,7 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
+    stopListening(for: runtime)
     if runtime.mustNotRun { return kill(id) }
     let signal = runtime.configuration.stopSignal
     // Pending while it is frozen or stopped; delivered when it goes on.
@@ -40,6 +41,8 @@ extension Daemon {
   /// that could take a stop away from the tracer.
   func rootHasEnded(_ runtime: WorkerRuntime) {
     guard let process = runtime.process else { return }
+    stopListening(for: runtime)
+    runtime.traffic = nil
     if let token = runtime.exitWatch {
       loop.unwatch(process.pidfd, token)
       runtime.exitWatch = nil
@@ -120,6 +123,8 @@ extension Daemon {
       pressure.remove()
     }
     unlink(state.image(of: runtime.id.name))
+    stopListening(for: runtime)
+    runtime.traffic = nil
     runtime.shed?.cancel()
     runtime.shed = nil
     runtime.process = nil

@@ -103,6 +103,7 @@ extension Daemon {
     runtime.isKilled = false
     runtime.isReaped = false
     runtime.sample = ActivitySample()
+    runtime.leftUnread = LeftUnread()
     runtime.readiness = runtime.configuration.readiness.map {
       Readiness(ReadinessRule($0), worker: process)
     }

@@ -57,6 +57,7 @@ extension Daemon {
 
   func sampleRegularly() {
     takeReading()
+    latches?.take()
     // Sleepers, most of them, cost nothing: what is frozen doesn't change.
     let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
     let scan = scanForWorkers(running)
@@ -90,7 +91,7 @@ extension Daemon {
     let last = runtime.sample
     runtime.sample.cpuTicks = ticks
     runtime.sample.at = now
-    if last.at != .zero, isActive(runtime, ticks: ticks &- last.cpuTicks, in: now - last.at) {
+    if last.at != .zero, isActive(runtime, tree, ticks: ticks &- last.cpuTicks, in: now - last.at) {
       feed(.activity(runtime.id))
     }
     let moved = anonymous > last.anonymous ? anonymous - last.anonymous : last.anonymous - anonymous
@@ -100,9 +101,14 @@ extension Daemon {
     }
   }
 
-  private func isActive(_ runtime: WorkerRuntime, ticks: UInt64, in span: Duration) -> Bool {
+  private func isActive(
+    _ runtime: WorkerRuntime, _ tree: ProcessTree, ticks: UInt64, in span: Duration
+  ) -> Bool {
     let rules = runtime.configuration.policy.foreground
-    guard rules.by == .activity, ticks < 1 << 32 else { return false }
+    guard rules.by == .activity else { return false }
+    if hasTraffic(runtime, tree) { return true }
+    // Below zero: one that had a share of it has ended.
+    guard ticks < 1 << 32 else { return false }
     let share =
       Double(ticks) / Double(ClockTicks.perSecond) / (Double(span.wholeNanoseconds) / 1e9) * 100
     return share >= rules.cpuBelow

@@ -14,23 +14,35 @@ extension Daemon {
     }
     // While it may still be opened: a worker's children have memory too.
     try? process.refreshMemory()
-    let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
+    let bedtime = Bedtime(
+      identity: process.identity, session: process.session, cgroup: process.cgroup,
+      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
+      dependsOnInputs: runtime.configuration.policy.foreground.by == .activity)
     runtime.isBusy = true
     runtime.mayBeStopped = false
+    runtime.traffic = nil
     mechanics.submit { [mailbox] in
-      let failure = Self.failure {
-        if let cgroup {
-          try cgroup.freeze(until: Deadline(in: .seconds(5)))
-        } else {
-          _ = try ProcessTree.stopAll(
-            root: identity, session: session, until: Deadline(in: .seconds(5)))
-        }
-      }
+      let outcome = Result { try bedtime.fallAsleep() }.mapError { Refusal(text: "\($0)") }
       mailbox.post { daemon in
-        daemon.isDone(runtime: id) {
-          daemon.feed(failure.map { .suspendFailed(id, $0) } ?? .suspended(id))
-        }
+        daemon.isDone(runtime: id) { daemon.suspensionEnded(runtime: id, outcome) }
       }
+    }
+  }
+
+  /// An error's text: errors themselves aren't sendable.
+  struct Refusal: Error { let text: String }
+
+  private func suspensionEnded(
+    runtime id: WorkerID, _ outcome: Result<Result<WakeSources, SystemCallError>, Refusal>
+  ) {
+    guard let runtime = workers[id] else { return }
+    switch outcome {
+    case .success(let sources):
+      listen(for: runtime, at: sources)
+      feed(.suspended(id))
+      wakeForWhatWaits(runtime)
+    case .failure(let refusal):
+      feed(.suspendFailed(id, refusal.text))
     }
   }
 
@@ -116,13 +128,20 @@ extension Daemon {
         target.mendInterruptedCalls()
         let failure = Self.failure { try target.wake(isStopped: mayBeStopped) }
         mailbox.post { daemon in
-          daemon.isDone(runtime: id) {
-            daemon.feed(
-              failure.map { .resumeFailed(id, $0, intact: true) }
-                ?? .resumed(id, EventLoop.now - started))
-          }
+          daemon.isDone(runtime: id) { daemon.thawEnded(id, failure, started: started) }
         }
       }
+    }
+  }
+
+  private func thawEnded(_ id: WorkerID, _ failure: String?, started: Instant) {
+    guard let runtime = workers[id] else { return }
+    if let failure {
+      feed(.resumeFailed(id, failure, intact: true))
+      repeatCall(runtime)
+    } else {
+      stopListening(for: runtime)
+      feed(.resumed(id, EventLoop.now - started))
     }
   }
 
@@ -133,6 +152,7 @@ extension Daemon {
     case .success:
       workers[id]?.imagePath = nil
       workers[id]?.needsRecovery = false
+      if let runtime = workers[id] { stopListening(for: runtime) }
       feed(.resumed(id, EventLoop.now - started))
     case .failure(let error):
       log(.error, "\(id): not resumed: \(error)")
@@ -147,6 +167,7 @@ extension Daemon {
       let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       feed(.resumeFailed(id, error.description, intact: intact))
       if hasEnded { kill(id) }
+      if intact, !hasEnded, let runtime = workers[id] { repeatCall(runtime) }
     }
   }
 

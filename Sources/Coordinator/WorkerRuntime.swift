@@ -44,6 +44,13 @@ final class WorkerRuntime {
   /// It has been said that its footprint can't be measured exactly.
   var isMeasuredRoughly = false
   var sample = ActivitySample()
+  /// What watches its inputs: while it sleeps, and (under `by: activity`) while it runs.
+  var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
+  var traffic: TrafficMonitor?
+  /// When it last fell asleep.
+  var leftUnread = LeftUnread()
+  /// What it was to be woken for, until it runs.
+  var unheardCall: String?
 
   init(
     configuration: WorkerConfiguration, environment: [String: String], isDeclared: Bool

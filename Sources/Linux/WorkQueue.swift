@@ -116,7 +116,8 @@ public enum Thread {
 
 /// Runs `lane` on up to `lanes` threads, the calling one included, and returns when all are done.
 /// Each lane takes indices below `count` from `next` until there are none; they come in order.
-/// State that a lane needs (buffers, a compressor) is a local variable of it.
+/// State that a lane needs (buffers, a compressor) is a local variable of it. On return nobody holds
+/// what `lane` has captured any more: descriptors among that are closed when the caller lets go.
 public func inParallel(
   count: Int, lanes: Int, _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
 ) {
@@ -124,13 +125,31 @@ public func inParallel(
   let done = DispatchSemaphore(value: 0)
   // Where threads are short, fewer lanes do the work.
   let helpers = (1..<max(1, min(lanes, count))).filter { _ in
-    Thread.start(name: "dormouse-lane") {
-      lane { cursor.take(below: count) }
+    let work = Handover(lane)
+    return Thread.start(name: "dormouse-lane") {
+      work.perform { cursor.take(below: count) }
       done.signal()
     }
   }.count
   lane { cursor.take(below: count) }
   for _ in 0..<helpers { done.wait() }
+}
+
+/// Keeps a lane for a thread, and lets go of it before the thread reports: the thread's own closure
+/// goes only some time after that.
+private final class Handover: Sendable {
+  typealias Lane = @Sendable (_ next: () -> Int?) -> Void
+  private let lane: Mutex<Lane?>
+
+  init(_ lane: @escaping Lane) { self.lane = Mutex(lane) }
+
+  func perform(_ next: () -> Int?) {
+    let lane = lane.withLock { lane in
+      defer { lane = nil }
+      return lane
+    }
+    lane?(next)
+  }
 }
 
 private final class Cursor: Sendable {

@@ -29,6 +29,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var imagePath: String?
   /// The engine's name for it (`suspended`, …).
   public var state: String
+  /// What `run` gave it; a declared worker has its configuration's.
+  public var importance = 0
 
   public init(
     name: String, process: ProcessIdentity, session: Int32, bootID: String,
@@ -85,6 +87,7 @@ extension WorkerRecord {
       ("cgroup", cgroupPath), ("notify", notifySocket), ("pressure", pressureWatch),
       ("image", imagePath),
     ]
+    if importance != 0 { lines.append("importance=\(importance)") }
     for (key, value) in optional {
       if let value { lines.append(line(key, value)) }
     }
@@ -114,7 +117,7 @@ extension WorkerRecord {
       return value
     }
     guard try text(versionKey) == "1" else { throw .version(try text(versionKey)) }
-    return WorkerRecord(
+    var record = WorkerRecord(
       name: try text("name"),
       process: ProcessIdentity(pid: try number("pid"), startTime: try number("start")),
       session: try number("session"), bootID: try text("boot"),
@@ -122,6 +125,8 @@ extension WorkerRecord {
       directory: try text("directory"), logPath: try text("log"),
       notifySocket: fields["notify"]?.first, pressureWatch: fields["pressure"]?.first,
       imagePath: fields["image"]?.first, state: try text("state"))
+    if fields["importance"] != nil { record.importance = try number("importance") }
+    return record
   }
 
   /// What is before the checksum's line, if that fits.

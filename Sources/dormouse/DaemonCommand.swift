@@ -13,8 +13,7 @@ struct DaemonCommand: ParsableCommand {
       "The configuration.",
       discussion: """
         Default: $XDG_CONFIG_HOME/dormouse/dormouse.yaml, which is in ~/.config, or for root \
-        /etc/dormouse/dormouse.yaml. Where that isn't there, the daemon starts without workers, for \
-        those of `dormouse run`.
+        /etc/dormouse/dormouse.yaml. An empty file will do, for workers of `dormouse run` only.
         """, valueName: "file"))
   var config: String?
   @Option(
@@ -44,7 +43,7 @@ struct DaemonCommand: ParsableCommand {
     }
     let code = runDaemon(
       options: DaemonOptions(
-        configuration: config ?? paths.configuration, mayBeMissing: config == nil,
+        configuration: config ?? paths.configuration,
         socket: socket.flatMap { $0.isEmpty ? nil : $0 } ?? paths.socketFromEnvironment,
         defaultSocket: paths.socket(option: nil), stateDirectory: stateDirectory,
         defaultStateDirectory: paths.stateDirectory, policy: policy,
@@ -56,8 +55,6 @@ struct DaemonCommand: ParsableCommand {
 /// What `dormouse daemon` was asked for, defaults filled in.
 struct DaemonOptions: Sendable {
   var configuration: String
-  /// Nobody has named it: without it there are no workers yet.
-  var mayBeMissing: Bool
   /// nil: as the configuration says, or else the default.
   var socket: String?
   var defaultSocket: String
@@ -74,19 +71,9 @@ func runDaemon(options: DaemonOptions) -> Int32 {
   let environment = ProcessEnvironment.current().variables
   let load: @Sendable () -> ParseResult<DaemonConfiguration> = {
     let library = PolicyLibrary(directories: options.policyDirectories)
-    if options.mayBeMissing, isMissing(options.configuration) {
-      return ConfigurationFile.parse(
-        text: "", file: options.configuration, library: library, environment: environment,
-        policy: options.policy)
-    }
     return ConfigurationFile.load(
       path: options.configuration, library: library, environment: environment,
       policy: options.policy)
-  }
-  if options.mayBeMissing, isMissing(options.configuration) {
-    Output.complain(
-      "there is no \(escaped(options.configuration)): starting without workers; "
-        + "`dormouse run NAME -- COMMAND` adds one")
   }
   let loaded = load()
   PolicyCheck.complain(loaded.diagnostics)
@@ -105,10 +92,6 @@ func runDaemon(options: DaemonOptions) -> Int32 {
     Output.complain("\(error)")
     return CommandExit.cannotCreate.rawValue
   }
-}
-
-private func isMissing(_ path: String) -> Bool {
-  access(path, F_OK) != 0 && errno == ENOENT
 }
 
 /// The daemon keeps its paths for long, and its workers have other directories.

@@ -15,6 +15,6 @@ struct ReloadCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    try Output.line(escaped(daemon.ask(.reload, keepsLines: true).text))
+    try Output.line(escaped(daemon.ask(.reload).text))
   }
 }

@@ -41,18 +41,4 @@ import Testing
     #expect(outcome.code == 1)
     #expect(outcome.error.contains("Bad file descriptor"), "\(outcome)")
   }
-
-  @Test("Without a configuration of one's own the daemon starts, for `run`")
-  func noConfiguration() throws {
-    let scratch = try Scratch()
-    let outcome = try Command(
-      arguments: [
-        Surroundings.executable, "daemon", "--socket", "\(scratch.path)/socket",
-        "--state-directory", "/dev/null/no",
-      ], environment: ["XDG_CONFIG_HOME": scratch.path]
-    ).run(in: scratch)
-    // It gets past its configuration, and no further.
-    #expect(outcome.code == 73, "\(outcome)")
-    #expect(outcome.error.contains("starting without workers"), "\(outcome)")
-  }
 }

@@ -44,9 +44,12 @@ import Testing
     let freezer = setting == .frozen ? "cgroup-v2 freezer" : "SIGSTOP"
     #expect(try daemon.json(Listing.self, "status").daemon?.freezer == freezer)
 
-    // Asked while it is away, answered when it is back.
-    try connection.send("/count")
     #expect(try daemon.done("wake", "web") == "web is in the background\n")
+    try daemon.done("hibernate", "web")
+
+    // Asked while it is away, answered when it is back; by then the question itself may have woken it.
+    try connection.send("/count")
+    try daemon.done("wake", "web")
     #expect(try connection.receive() == "2")
     #expect(try connection.get("/digest") == digest)
     let after = try daemon.worker("web")

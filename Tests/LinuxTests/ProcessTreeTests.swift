@@ -29,10 +29,9 @@ import Testing
     let (one, other) = (try TestChild("sh", "-c", Self.bushy), try TestChild("sleep", "61"))
     #expect(try Set([one.line(), one.line()]) == ["branch", "orphan"])
     #expect(try eventually { try one.tree().processes.count == 6 })
-    let everybody = try ProcessTree.everybody()
+    let scan = try ProcessScan.take()
     for child in [one, other] {
-      let found = try ProcessTree.discover(
-        root: child.process.identity, session: child.pid, among: everybody)
+      let found = scan.tree(root: child.process.identity, session: child.pid)
       #expect(try found.pids == child.tree().pids)
     }
   }

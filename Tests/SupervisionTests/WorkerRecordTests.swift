@@ -21,6 +21,7 @@ import Testing
     plain.cgroupPath = nil
     plain.imagePath = nil
     plain.command = []
+    plain.importance = 50
     try store.save(plain)
     #expect(try store.load(hostile.name) == hostile)
     #expect(try store.load("plain") == plain)

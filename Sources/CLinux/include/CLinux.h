@@ -7,6 +7,7 @@
 #define CLINUX_H
 
 #include "clinux_epoll.h"
+#include "clinux_inputs.h"
 #include "clinux_memory.h"
 #include "clinux_more.h"
 #include "clinux_ptrace.h"

@@ -44,7 +44,8 @@ public enum Doctor {
 
   /// In the order of the table.
   static let probes: [Probe] =
-    Probe.ofProcesses + Probe.ofTracing + Probe.ofMemory + Probe.ofCgroups + Probe.ofPressure
+    Probe.ofProcesses + Probe.ofTracing + Probe.ofMemory + Probe.ofCgroups + Probe.ofWaking
+    + Probe.ofPressure
     + Probe.ofTheDaemon + Probe.ofPlaces
 
   private static func verdict(

@@ -1,0 +1,114 @@
+#define _GNU_SOURCE
+#include "clinux_inputs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef SO_MEMINFO
+#define SO_MEMINFO 55
+#endif
+#define CLINUX_IOCB_CMD_POLL 5
+
+static int option(int fd, int level, int name) {
+  int value = 0;
+  socklen_t length = sizeof value;
+  return getsockopt(fd, level, name, &value, &length) < 0 ? -1 : value;
+}
+
+static void tcp_facts(int fd, struct clinux_socket *facts) {
+  struct tcp_info info;
+  memset(&info, 0, sizeof info);
+  socklen_t length = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0) return;
+  facts->is_tcp = 1;
+  facts->tcp_state = info.tcpi_state;
+  facts->milliseconds_since_received = info.tcpi_last_data_recv;
+  facts->milliseconds_since_sent = info.tcpi_last_data_sent;
+  facts->bytes_received = info.tcpi_bytes_received;
+  facts->bytes_sent = info.tcpi_bytes_sent;
+  // An alias for listeners: the connections that are ready to be accepted.
+  if (facts->is_listening) facts->unread = info.tcpi_unacked;
+}
+
+int clinux_socket_facts(int fd, struct clinux_socket *facts) {
+  memset(facts, 0, sizeof *facts);
+  facts->type = option(fd, SOL_SOCKET, SO_TYPE);
+  if (facts->type < 0) return -errno;
+  facts->family = option(fd, SOL_SOCKET, SO_DOMAIN);
+  facts->is_listening = option(fd, SOL_SOCKET, SO_ACCEPTCONN) > 0;
+  facts->unread = -1;
+  if (facts->family == AF_UNIX) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0) facts->peer = peer.pid;
+  }
+  if (facts->type == SOCK_STREAM) {
+    if (!facts->is_listening) facts->unread = clinux_unread_bytes(fd);
+    if (facts->family == AF_INET || facts->family == AF_INET6) tcp_facts(fd, facts);
+  } else {
+    // Asked for its unread bytes, a datagram socket tells of the first datagram only.
+    uint32_t memory[SK_MEMINFO_VARS] = {0};
+    socklen_t length = sizeof memory;
+    if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &length) == 0)
+      facts->unread = memory[SK_MEMINFO_RMEM_ALLOC];
+  }
+  return 0;
+}
+
+int64_t clinux_unread_bytes(int fd) {
+  int count = 0;
+  return ioctl(fd, FIONREAD, &count) < 0 ? -1 : count;
+}
+
+int clinux_is_fifo(const char *path) {
+  struct statx status;
+  if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &status) < 0) return -errno;
+  return S_ISFIFO(status.stx_mode);
+}
+
+uint64_t clinux_aio_setup(int capacity, int *error) {
+  aio_context_t context = 0;
+  *error = syscall(SYS_io_setup, capacity, &context) < 0 ? errno : 0;
+  return context;
+}
+
+int clinux_aio_destroy(uint64_t context) {
+  return syscall(SYS_io_destroy, context) < 0 ? -errno : 0;
+}
+
+int clinux_aio_request_size(void) { return sizeof(struct iocb); }
+
+int clinux_aio_poll(uint64_t context, void *request, int fd, uint32_t events, uint64_t token) {
+  struct iocb *block = request;
+  memset(block, 0, sizeof *block);
+  block->aio_data = token;
+  block->aio_lio_opcode = CLINUX_IOCB_CMD_POLL;
+  block->aio_fildes = (uint32_t)fd;
+  block->aio_buf = events;
+  return syscall(SYS_io_submit, context, 1, &block) < 0 ? -errno : 0;
+}
+
+int clinux_aio_cancel(uint64_t context, void *request) {
+  struct io_event unused;
+  return syscall(SYS_io_cancel, context, request, &unused) < 0 ? -errno : 0;
+}
+
+int clinux_aio_take(uint64_t context, uint64_t *tokens, int capacity) {
+  struct io_event events[64];
+  struct timespec now = {0};
+  int count = (int)syscall(SYS_io_getevents, context, 0, capacity < 64 ? capacity : 64, events, &now);
+  if (count < 0) return -errno;
+  for (int i = 0; i < count; i++) tokens[i] = events[i].data;
+  return count;
+}

@@ -1,0 +1,126 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+// What sleeping workers are woken by, and what running ones are kept awake by.
+
+/// The means to put a worker to sleep and watch its inputs meanwhile, for the mechanics' thread.
+struct Bedtime: Sendable {
+  var identity: ProcessIdentity
+  var session: Int32
+  var cgroup: WorkerCgroup?
+  var ownChannels: Set<String>
+  var leftUnread: LeftUnread
+  /// Nobody but its inputs would ever wake it.
+  var dependsOnInputs: Bool
+
+  private static let patience = Duration.seconds(5)
+
+  /// Freezes it; undone when this throws.
+  func fallAsleep() throws -> Result<WakeSources, SystemCallError> {
+    let ignored = leftUnread.stillIgnored(by: try discover(), ownChannels: ownChannels)
+    if let cgroup {
+      try cgroup.freeze(until: Deadline(in: Self.patience))
+    } else {
+      _ = try ProcessTree.stopAll(
+        root: identity, session: session, until: Deadline(in: Self.patience))
+    }
+    let sources = watch(ignored)
+    guard dependsOnInputs, let refusal = sources.refusal else { return sources }
+    let target = HibernationTarget(name: "", root: identity, session: session, cgroup: cgroup)
+    target.mendInterruptedCalls()
+    // Whatever fails of this: the reason to give is the first one.
+    try? target.wake(isStopped: false)
+    throw Unwatchable(why: refusal)
+  }
+
+  private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {
+    do throws(SystemCallError) {
+      return .success(
+        try WakeSources(of: discover(), ownChannels: ownChannels, ignored: ignored))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func discover() throws(SystemCallError) -> ProcessTree {
+    try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// Under `by: activity`: it would sleep through its calls.
+  private struct Unwatchable: Error, CustomStringConvertible {
+    let why: SystemCallError
+    var description: String {
+      "its sockets can't be watched while it sleeps (\(why)), and nothing else would wake it; "
+        + "`dormouse doctor` names what is missing"
+    }
+  }
+}
+
+extension Result<WakeSources, SystemCallError> {
+  /// The first of what can't be watched.
+  fileprivate var refusal: SystemCallError? {
+    switch self {
+    case .success(let sources): sources.refusals.first
+    case .failure(let error): error
+    }
+  }
+}
+
+extension WorkerRuntime {
+  /// The sockets over which the worker talks with us.
+  var ownChannels: Set<String> { Set([notify?.path, pressure?.path].compactMap { $0 }) }
+}
+
+extension Daemon {
+  /// The worker sleeps: from now on its inputs are watched here.
+  func listen(for runtime: WorkerRuntime, at result: Result<WakeSources, SystemCallError>) {
+    let id = runtime.id
+    stopListening(for: runtime)
+    if let refusal = result.refusal {
+      log(.warning, "\(id): may sleep through a call: \(refusal)")
+    }
+    guard case .success(let sources) = result else { return }
+    runtime.leftUnread = sources.leftUnread
+    do throws(SystemCallError) {
+      let token = try loop.watch(sources.descriptor, .readable) { [unowned self] _ in
+        guard let why = sources.take() else { return }
+        wakeUp(runtime, why)
+      }
+      runtime.wakeSources = (sources, token)
+    } catch { log(.warning, "\(id): may sleep through a call: \(error)") }
+  }
+
+  /// After it has fallen asleep: what came too late for it to see.
+  func wakeForWhatWaits(_ runtime: WorkerRuntime) {
+    if let why = runtime.wakeSources?.sources.waiting { wakeUp(runtime, why) }
+  }
+
+  private func wakeUp(_ runtime: WorkerRuntime, _ why: String) {
+    runtime.unheardCall = why
+    feed(.wakeNeeded(runtime.id, why))
+  }
+
+  /// It couldn't be resumed: what had come for it still waits, and won't be reported again.
+  func repeatCall(_ runtime: WorkerRuntime) {
+    if let why = runtime.unheardCall { feed(.wakeNeeded(runtime.id, why)) }
+  }
+
+  /// It runs again, or never will.
+  func stopListening(for runtime: WorkerRuntime) {
+    runtime.unheardCall = nil
+    guard let (sources, token) = runtime.wakeSources else { return }
+    loop.unwatch(sources.descriptor, token)
+    runtime.wakeSources = nil
+  }
+
+  /// Whether anybody has talked with a running worker since the last sample.
+  func hasTraffic(_ runtime: WorkerRuntime, _ tree: ProcessTree) -> Bool {
+    if runtime.traffic == nil {
+      runtime.traffic = try? TrafficMonitor(latches: latches, ownChannels: runtime.ownChannels)
+    }
+    return runtime.traffic?.look(at: tree) ?? false
+  }
+}

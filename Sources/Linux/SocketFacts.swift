@@ -1,0 +1,146 @@
+import CLinux
+import Glibc
+
+/// What a socket is and what it has carried, from any descriptor of it.
+public struct SocketFacts: Hashable, Sendable {
+  public enum Family: Hashable, Sendable { case ipv4, ipv6, unix, other }
+
+  public var family: Family
+  public var isStream: Bool
+  public var isListening: Bool
+  public var local: SocketName
+  /// Empty where it isn't connected.
+  public var peer: SocketName
+  /// Bytes, or connections that wait to be accepted; nil where the kernel doesn't tell.
+  public var unread: Int64?
+  /// Of a connection over TCP.
+  public var traffic: Traffic?
+  /// A TCP socket that was never connected; poll(2) calls that a hang-up.
+  public var isUnused: Bool
+  /// Unix sockets: the process that made the other end; 0 elsewhere.
+  public var peerProcess: Int32
+
+  /// What TCP has counted (tcp(7), TCP_INFO).
+  public struct Traffic: Hashable, Sendable {
+    public var received: UInt64
+    public var sent: UInt64
+    /// Since the last time, or the connection's beginning.
+    public var sinceReceived: Duration
+    public var sinceSent: Duration
+
+    public init(
+      received: UInt64, sent: UInt64, sinceReceived: Duration, sinceSent: Duration
+    ) {
+      self.received = received
+      self.sent = sent
+      self.sinceReceived = sinceReceived
+      self.sinceSent = sinceSent
+    }
+  }
+
+  public static func read(_ socket: Descriptor) throws(SystemCallError) -> SocketFacts {
+    var raw = clinux_socket()
+    try shim("getsockopt", on: "a socket") { clinux_socket_facts(socket.raw, &raw) }
+    let isStream = raw.type == Int32(SOCK_STREAM.rawValue)
+    // Listening, or not connected at all: nothing to count.
+    let isConnected = raw.is_tcp == 1 && raw.is_listening == 0
+    return SocketFacts(
+      family: Family(raw.family), isStream: isStream, isListening: raw.is_listening == 1,
+      local: SocketName.local(of: socket), peer: SocketName.peer(of: socket),
+      unread: raw.unread < 0 ? nil : raw.unread,
+      traffic: isConnected
+        ? Traffic(
+          received: raw.bytes_received, sent: raw.bytes_sent,
+          sinceReceived: .milliseconds(Int64(raw.milliseconds_since_received)),
+          sinceSent: .milliseconds(Int64(raw.milliseconds_since_sent)))
+        : nil,
+      isUnused: isConnected && raw.tcp_state == closed && raw.bytes_received == 0
+        && raw.bytes_sent == 0,
+      peerProcess: raw.peer)
+  }
+}
+
+/// TCP_CLOSE (linux/tcp_states.h).
+private let closed: Int32 = 7
+
+extension SocketFacts.Family {
+  fileprivate init(_ raw: Int32) {
+    switch raw {
+    case AF_INET: self = .ipv4
+    case AF_INET6: self = .ipv6
+    case AF_UNIX: self = .unix
+    default: self = .other
+    }
+  }
+}
+
+/// The address of one end of a socket.
+public enum SocketName: Hashable, Sendable, CustomStringConvertible {
+  case internet(host: String, port: UInt16)
+  /// Abstract names begin with `@`.
+  case path(String)
+  case none
+
+  public var description: String {
+    switch self {
+    case .internet(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    case .path(let path): path
+    case .none: "a nameless socket"
+    }
+  }
+
+  static func local(of socket: Descriptor) -> SocketName {
+    read { getsockname(socket.raw, $0, $1) }
+  }
+  static func peer(of socket: Descriptor) -> SocketName { read { getpeername(socket.raw, $0, $1) } }
+
+  private static func read(
+    _ call: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+  ) -> SocketName {
+    var storage = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let result = withUnsafeMutablePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { call($0, &length) }
+    }
+    guard result == 0 else { return .none }
+    return withUnsafeBytes(of: &storage) {
+      SocketName(UnsafeRawBufferPointer(rebasing: $0.prefix(Int(length))))
+    }
+  }
+
+  /// From a struct sockaddr_in, _in6 or _un.
+  init(_ address: UnsafeRawBufferPointer) {
+    guard address.count > 2 else {
+      self = .none
+      return
+    }
+    // In both families of the internet the port follows at once.
+    func port() -> UInt16 { UInt16(address[2]) << 8 | UInt16(address[3]) }
+    switch Int32(address.loadUnaligned(as: sa_family_t.self)) {
+    case AF_INET where address.count >= 8:
+      self = .internet(host: Self.host(AF_INET, address.dropFirst(4)), port: port())
+    case AF_INET6 where address.count >= 24:
+      self = .internet(host: Self.host(AF_INET6, address.dropFirst(8)), port: port())
+    case AF_UNIX: self = Self.unix(address.dropFirst(2))
+    default: self = .none
+    }
+  }
+
+  private static func unix(_ bytes: Slice<UnsafeRawBufferPointer>) -> SocketName {
+    if bytes.first == 0 {
+      return .path("@" + String(decoding: bytes.dropFirst(), as: UTF8.self))
+    }
+    return .path(String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self))
+  }
+
+  private static func host(_ family: Int32, _ bytes: Slice<UnsafeRawBufferPointer>) -> String {
+    var text = [CChar](repeating: 0, count: 64)
+    guard
+      inet_ntop(
+        family, UnsafeRawBufferPointer(rebasing: bytes).baseAddress, &text, socklen_t(text.count))
+        != nil
+    else { return "?" }
+    let host = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    return host.hasPrefix("::ffff:") ? String(host.dropFirst(7)) : host
+  }
+}

@@ -1,0 +1,65 @@
+import Linux
+
+/// What an input is called when something has come in.
+enum InputName: Hashable, Sendable {
+  case listener(SocketName)
+  case connection(local: SocketName, peer: SocketName)
+  case datagrams(SocketName)
+  case stdin
+  case pipe(descriptor: Int32)
+
+  init(_ input: WorkerInput) {
+    if input.open.number == 0 {
+      self = .stdin
+    } else if let facts = input.facts {
+      self =
+        facts.isListening
+        ? .listener(facts.local)
+        : facts.isStream
+          ? .connection(local: facts.local, peer: facts.peer) : .datagrams(facts.local)
+    } else {
+      self = .pipe(descriptor: input.open.number)
+    }
+  }
+
+  var listeningPort: UInt16? {
+    if case .listener(.internet(_, let port)) = self { port } else { nil }
+  }
+
+  /// `served`: the ports at which the worker listens; a connection to one of those was made by a
+  /// client of it, and any other by itself.
+  func sentence(isHangUp: Bool, served: Set<UInt16>) -> String {
+    let what = isHangUp ? "a hang-up" : "data"
+    switch self {
+    case .listener(.internet(_, let port)): return "a connection on port \(port)"
+    case .listener(let name): return "a connection on \(name)"
+    case .connection(.internet(_, let port), _) where served.contains(port):
+      return "\(what) on a connection to port \(port)"
+    case .connection(.path(let path), _): return "\(what) on a connection to \(path)"
+    case .connection(_, .none): return "\(what) on a nameless connection"
+    case .connection(_, let peer): return "\(what) on its connection to \(peer)"
+    case .datagrams(.internet(_, let port)): return "a datagram on port \(port)"
+    case .datagrams(let name): return "a datagram on \(name)"
+    case .stdin: return isHangUp ? "the end of stdin" : "data on stdin"
+    case .pipe(let number): return "\(what) on a pipe (descriptor \(number))"
+    }
+  }
+}
+
+extension SocketFacts.Traffic {
+  /// Something was received within the last `limit`, and nothing has been sent since.
+  ///
+  /// The kernel's clock for this ticks every 1 to 10 ms, so that a request and its answer may show
+  /// the same time; and so may an answer and the next request. In doubt, and only for so long, it
+  /// counts as unanswered. So does a connection that is a moment old and on which nothing was said
+  /// yet: the worker may be about to greet, as some protocols have it.
+  func isUnanswered(within limit: Duration) -> Bool {
+    if received == 0 { return sent == 0 && sinceReceived <= Self.doubt }
+    if sinceReceived >= limit { return false }
+    // The time of sending begins with the connection's own.
+    if sent == 0 { return true }
+    return sinceReceived < sinceSent || (sinceReceived == sinceSent && sinceSent <= Self.doubt)
+  }
+
+  static var doubt: Duration { .milliseconds(10) }
+}

@@ -1,0 +1,127 @@
+import CLinux
+import Linux
+
+/// Tells whether anybody talks with a running worker: the half of "idle" that processor time
+/// doesn't show, for a light request costs less than many a program's own timers.
+///
+/// What comes in is seen by a latch on a set of all its inputs, even if it was served and over
+/// between two looks. Like `WakeSources` it holds no reference to any of them. What goes out, and
+/// what was asked and not answered, is seen in TCP's own counters, through duplicates that are held
+/// for microseconds.
+///
+/// Belongs to the event loop's thread; look about once a second.
+public final class TrafficMonitor {
+  private let set: Descriptor
+  private let latches: InputLatches?
+  private let latch: InputLatches.Latch?
+  private let ownChannels: Set<String>
+  private var known: Set<InputKey> = []
+  private var served: Set<UInt16> = []
+  private var connections: [Connection] = []
+  private var nextConnection = 0
+  private var looksSinceScan = 0
+  private var isFirst = true
+
+  /// A request that hasn't been answered for so long is taken for one that never will be: a message
+  /// that wants no answer, HTTP/2's housekeeping. Longer ones can announce a background task.
+  public static let longestRequest = Duration.seconds(60)
+
+  private struct Connection {
+    var pid: Int32
+    var open: OpenDescriptor
+    var carried: UInt64?
+  }
+
+  /// Connections whose counters are read at one look; the next look goes on from there.
+  private static let mostConnections = 256
+  /// Looks after which the worker's descriptors are listed again though nothing has come: it may
+  /// have opened some itself.
+  private static let scanInterval = 8
+
+  /// `latches`: nil where the kernel has none; then only what is still open at a look is seen.
+  public init(latches: InputLatches?, ownChannels: Set<String>) throws(SystemCallError) {
+    set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
+    self.latches = latches
+    self.ownChannels = ownChannels
+    latch = latches?.add()
+  }
+
+  deinit {
+    if let latch { latches?.remove(latch) }
+  }
+
+  /// Whether there was traffic since the last look; the first only prepares. `latches.take` comes
+  /// before.
+  public func look(at tree: ProcessTree) -> Bool {
+    let hasInput = latch?.hasFired ?? false
+    let isListed = latch == nil || hasInput || looksSinceScan >= Self.scanInterval || isFirst
+    looksSinceScan = isListed ? 0 : looksSinceScan + 1
+    // Cleared and armed before anything is added: what comes from here on belongs to the next look.
+    if latch?.isArmed != true { arm() }
+    if isListed { scan(tree) }
+    let hasTraffic = countTraffic()
+    defer { isFirst = false }
+    return !isFirst && (hasInput || hasTraffic)
+  }
+
+  private func arm() {
+    guard let latch, let latches else { return }
+    var events = [clinux_event](repeating: clinux_event(), count: 64)
+    while clinux_epoll_wait(set.raw, &events, 64, 0) > 0 {}
+    try? latches.arm(latch, at: set)
+  }
+
+  private func scan(_ tree: ProcessTree) {
+    let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
+    let present = Set(inputs.candidates.map { InputKey($0.open) })
+    known.formIntersection(present)
+    let remembered = Dictionary(
+      connections.map { (InputKey($0.open), $0.carried) }, uniquingKeysWith: { first, _ in first })
+    // The same end may be reached through another process by now.
+    connections = inputs.candidates.compactMap { pid, open in
+      remembered[InputKey(open)].map { Connection(pid: pid, open: open, carried: $0) }
+    }
+    _ = inputs.forEach(where: { !known.contains($0) }) { input in
+      known.insert(input.key)
+      add(input)
+    }
+  }
+
+  private func add(_ input: WorkerInput) {
+    // EPOLLET, as in `WakeSources`: what the worker leaves unread is no traffic.
+    let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | 1 << 31
+    _ = clinux_epoll_add(set.raw, input.duplicate.raw, interest, 0)
+    if let port = InputName(input).listeningPort { served.insert(port) }
+    if input.facts?.traffic != nil {
+      connections.append(Connection(pid: input.pid, open: input.open, carried: isFirst ? nil : 0))
+    }
+  }
+
+  private func countTraffic() -> Bool {
+    var found = false
+    var pidfd: (pid: Int32, descriptor: Descriptor)?
+    for _ in 0..<min(connections.count, Self.mostConnections) {
+      nextConnection = (nextConnection + 1) % connections.count
+      let connection = connections[nextConnection]
+      if pidfd?.pid != connection.pid {
+        pidfd = (try? Descriptor.pidfd(of: connection.pid)).map { (connection.pid, $0) }
+      }
+      guard let pidfd,
+        let input = try? WorkerInputs.take(
+          connection.open, of: connection.pid, from: pidfd.descriptor),
+        let facts = input.facts, let traffic = facts.traffic
+      else { continue }
+      let carried = traffic.received &+ traffic.sent
+      if let before = connection.carried, before != carried { found = true }
+      connections[nextConnection].carried = carried
+      // Only where the other end is the one who asks. To a client of a database, the database
+      // always has the last word.
+      if case .internet(_, let port) = facts.local, served.contains(port),
+        traffic.isUnanswered(within: Self.longestRequest)
+      {
+        found = true
+      }
+    }
+    return found
+  }
+}

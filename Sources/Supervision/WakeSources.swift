@@ -1,0 +1,145 @@
+import CLinux
+import Glibc
+import Linux
+
+/// The sockets and pipes of a sleeping worker, watched in its place: nobody stands between it and
+/// its clients, and nothing is read.
+///
+///     worker (frozen)              daemon
+///     listener ───────┐  ADD       ┌ epoll of this worker ──▶ event loop ──▶ wakeNeeded
+///     connections ────┼───────────▶│  (holds no reference)
+///     stdin, pipes ───┘            └
+///
+/// Each is duplicated (pidfd_getfd(2)), put into one epoll set, and the duplicate is closed again.
+/// An epoll set goes on watching what it was given for as long as *anybody* has it open (epoll(7),
+/// Q6), and holds on to none of it itself. So a worker's connections close when it closes them or
+/// dies, sleeping costs one descriptor whatever the number of connections, and there is nothing to
+/// forget: closing the set ends it all.
+///
+/// Edge-triggered: a descriptor reports what comes, not what is there. What is there already is
+/// sorted out once, when the set is made; see `sortOut`.
+public final class WakeSources: Sendable {
+  /// Readable when `take` has something to tell.
+  public let descriptor: Descriptor
+  /// What had come by the time the worker slept, and it hadn't got round to; it should be woken at
+  /// once.
+  public let waiting: String?
+  /// All of that, for the next time that it falls asleep.
+  public let leftUnread: LeftUnread
+  /// What can't be watched; the worker could sleep through a call there.
+  public let refusals: [SystemCallError]
+  private let names: [InputName]
+  private let served: Set<UInt16>
+
+  public var count: Int { names.count }
+
+  /// Of a worker that is frozen or stopped. Takes the right to trace it.
+  ///
+  /// `ignored`: what it leaves unread by choice.
+  public init(
+    of tree: ProcessTree, ownChannels: Set<String>, ignored: LeftUnread = LeftUnread()
+  ) throws(SystemCallError) {
+    let set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
+    var register = Register(set: set, ignored: ignored)
+    let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
+    refusals = try inputs.forEach { input throws(SystemCallError) in try register.add(input) }
+    descriptor = set
+    names = register.names
+    leftUnread = register.leftUnread
+    served = Set(names.compactMap(\.listeningPort))
+    waiting = register.sortOut(served: served)
+  }
+
+  /// What has come since the last time; nil: nothing.
+  public func take() -> String? {
+    var found: String?
+    for event in Self.drain(descriptor) {
+      let index = Int(truncatingIfNeeded: event.data)
+      guard found == nil, names.indices.contains(index) else { continue }
+      found = Self.sentence(names[index], event.events, served)
+    }
+    return found
+  }
+
+  fileprivate static func sentence(
+    _ name: InputName, _ events: UInt32, _ served: Set<UInt16>
+  ) -> String {
+    let hangUps = UInt32(CLINUX_EPOLLHUP | CLINUX_EPOLLRDHUP | CLINUX_EPOLLERR)
+    return name.sentence(isHangUp: events & hangUps != 0, served: served)
+  }
+
+  /// All events that are due; an edge is reported once.
+  fileprivate static func drain(_ set: Descriptor) -> [clinux_event] {
+    var all: [clinux_event] = []
+    while true {
+      var events = [clinux_event](repeating: clinux_event(), count: 64)
+      let count = clinux_epoll_wait(set.raw, &events, 64, 0)
+      if count <= 0 { return all }
+      all += events.prefix(Int(count))
+    }
+  }
+}
+
+/// Fills a set, and finds out what has been missed.
+private struct Register {
+  let set: Descriptor
+  let ignored: LeftUnread
+  var names: [InputName] = []
+  var leftUnread = LeftUnread()
+  /// By index: what was unread before the freeze, and the means to look again.
+  private var doubtful: [Int: (input: WorkerInput, before: UnreadInput)] = [:]
+  private var traffic: [Int: SocketFacts.Traffic] = [:]
+
+  init(set: Descriptor, ignored: LeftUnread) {
+    self.set = set
+    self.ignored = ignored
+  }
+
+  mutating func add(_ input: WorkerInput) throws(SystemCallError) {
+    let index = names.count
+    let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | Self.edgeTriggered
+    try shim("epoll_ctl", on: "descriptor \(input.open.number) of \(input.pid)") {
+      clinux_epoll_add(set.raw, input.duplicate.raw, interest, UInt64(index))
+    }
+    names.append(InputName(input))
+    if let unread = UnreadInput(input) { leftUnread.unread[input.key] = unread }
+    if let before = ignored.unread[input.key] { doubtful[index] = (input, before) }
+    // What is unread isn't being answered.
+    if let facts = input.facts, facts.unread == 0 { traffic[index] = facts.traffic }
+  }
+
+  /// What is there when the worker has just fallen asleep, and has it had its chance? There are
+  /// three cases, and each kind of data is in one of them whenever it comes:
+  ///
+  /// 1. Unread, and the worker was woken for it before (`ignored`): its own choice. Only more of it
+  ///    counts. What comes after this look is an edge, and found by `take`.
+  /// 2. Unread, and not ignored: it came around the freeze, or the worker was too busy. Wake.
+  /// 3. Read by the worker, and then it was frozen before it had answered. Nothing is left to see
+  ///    but TCP's clocks; see `isUnanswered`.
+  mutating func sortOut(served: Set<UInt16>) -> String? {
+    // First the edges, then the amounts: the other way round, what comes in between would show in
+    // neither.
+    let edges = WakeSources.drain(set)
+    for edge in edges {
+      let index = Int(truncatingIfNeeded: edge.data)
+      if let (input, before) = doubtful[index],
+        UnreadInput(input).map({ !$0.hasMore(than: before) }) ?? true
+      {
+        continue
+      }
+      return WakeSources.sentence(names[index], edge.events, served)
+    }
+    for (index, traffic) in traffic {
+      guard case .connection(.internet(_, let port), _) = names[index], served.contains(port),
+        traffic.isUnanswered(within: Self.recently)
+      else { continue }
+      return "a request on port \(port) that it was about to answer"
+    }
+    return nil
+  }
+
+  /// EPOLLET; the shims have no name for it.
+  private static let edgeTriggered: UInt32 = 1 << 31
+  /// A request that came longer ago and isn't answered is one that the worker waits with.
+  private static let recently = Duration.seconds(2)
+}

@@ -1,0 +1,112 @@
+import Glibc
+import Linux
+
+/// Names a socket or pipe, whoever has it open.
+struct InputKey: Hashable, Sendable {
+  var isSocket: Bool
+  var inode: UInt64
+
+  init(_ open: OpenDescriptor) {
+    isSocket = open.kind == .socket
+    inode = open.inode
+  }
+}
+
+/// A socket or pipe at which somebody outside a worker can call on it, held for a moment: a
+/// duplicate keeps a connection open that the worker closes.
+struct WorkerInput {
+  let pid: Int32
+  let open: OpenDescriptor
+  let duplicate: Descriptor
+  /// nil: a pipe.
+  let facts: SocketFacts?
+
+  var key: InputKey { InputKey(open) }
+}
+
+/// Finds the inputs of a worker's processes.
+///
+/// What isn't one: files and terminals; ends that are only written to; timers, signals and events
+/// of its own; pipes and socket pairs whose other end is in the worker too; netlink and the like;
+/// and the sockets over which it talks with us.
+struct WorkerInputs {
+  /// Each socket and pipe once, with one of the descriptors that lead to it.
+  private(set) var candidates: [(pid: Int32, open: OpenDescriptor)] = []
+  /// Processes that we may not look into.
+  private(set) var refusals: [SystemCallError] = []
+  private let pids: Set<Int32>
+  private let ownChannels: Set<String>
+
+  /// `ownChannels`: the paths of our own sockets.
+  init(of tree: ProcessTree, ownChannels: Set<String>) {
+    self.ownChannels = ownChannels
+    pids = Set(tree.pids)
+    var all: [(pid: Int32, open: OpenDescriptor)] = []
+    for pid in tree.pids {
+      do throws(SystemCallError) {
+        all += try OpenDescriptor.list(of: pid).map { (pid, $0) }
+      } catch {
+        if !error.meansVanished { refusals.append(error) }
+      }
+    }
+    // Whoever holds both ends of a pipe talks to itself.
+    let written = Set(all.filter { $0.open.kind == .pipe && $0.open.isWritable }.map(\.open.inode))
+    var seen: Set<InputKey> = []
+    candidates = all.filter { entry in
+      let open = entry.open
+      // 1 and 2 are for output, whatever they are.
+      guard open.isReadable, open.number != 1, open.number != 2 else { return false }
+      if open.kind == .pipe, written.contains(open.inode) { return false }
+      return seen.insert(InputKey(open)).inserted
+    }
+  }
+
+  /// Calls `body` with each that `isWanted`, and lets go of it.
+  ///
+  /// `unreadOnly`: spares the look at those with nothing to read, which takes ten times longer.
+  func forEach<Failure: Error>(
+    unreadOnly: Bool = false, where isWanted: (InputKey) -> Bool = { _ in true },
+    _ body: (WorkerInput) throws(Failure) -> Void
+  ) throws(Failure) -> [SystemCallError] {
+    var refused = refusals
+    var pidfd: (pid: Int32, descriptor: Descriptor)?
+    for (pid, open) in candidates where isWanted(InputKey(open)) {
+      let input: WorkerInput?
+      do throws(SystemCallError) {
+        if pidfd?.pid != pid { pidfd = (pid, try Descriptor.pidfd(of: pid)) }
+        guard let pidfd else { continue }
+        input = try Self.take(
+          open, of: pid, from: pidfd.descriptor, unreadOnly: unreadOnly)
+      } catch {
+        // EBADF: closed since; what has ended has no inputs.
+        if !error.meansVanished, error.code != EBADF { refused.append(error) }
+        continue
+      }
+      if let input, isOutward(input) { try body(input) }
+    }
+    return refused
+  }
+
+  /// nil when the number leads to something else by now.
+  static func take(
+    _ open: OpenDescriptor, of pid: Int32, from pidfd: Descriptor, unreadOnly: Bool = false
+  ) throws(SystemCallError) -> WorkerInput? {
+    let duplicate = try open.duplicate(from: pidfd)
+    if unreadOnly, duplicate.inputEvents == 0 { return nil }
+    var status = stat()
+    guard fstat(duplicate.raw, &status) == 0, UInt64(status.st_ino) == open.inode else {
+      return nil
+    }
+    let facts = open.kind == .socket ? try SocketFacts.read(duplicate) : nil
+    return WorkerInput(pid: pid, open: open, duplicate: duplicate, facts: facts)
+  }
+
+  private func isOutward(_ input: WorkerInput) -> Bool {
+    guard let facts = input.facts else { return true }
+    if facts.family == .other || facts.isUnused { return false }
+    guard facts.family == .unix, !facts.isListening else { return true }
+    if case .path(let peer) = facts.peer, ownChannels.contains(peer) { return false }
+    // Connected within the worker, or one of a pair that it made.
+    return !pids.contains(facts.peerProcess)
+  }
+}

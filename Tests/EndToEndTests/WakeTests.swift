@@ -1,0 +1,237 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Waking") struct WakeTests {
+  /// Nothing moves by itself but what is woken.
+  static let manual = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, min_footprint: 0B }
+    workers:
+
+    """
+
+  /// `server`, in seconds instead of minutes.
+  static let server = """
+    policy: \(Surroundings.policy("server"))
+    policy_overrides:
+      foreground: { idle_after: 2s }
+      background: { suspend_after: 1s, shed_deadline: 500ms }
+      hibernate: { after: never, cooldown: 0s, min_footprint: 0B }
+    workers:
+
+    """
+
+  @Test(
+    "A connection, data and a hang-up wake a hibernated server", arguments: Setting.available)
+  func server(setting: Setting) throws {
+    let web = try WebWorker()
+    let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    var connection: HTTPConnection? = try HTTPConnection(port: web.port)
+    let digest = try connection?.get("/digest")
+    #expect(try connection?.get("/count") == "1")
+
+    try daemon.done("hibernate", "web")
+    try daemon.expectSleep("web", "hibernated")
+    #expect(try HTTPConnection(port: web.port).get("/count") == "2")
+    try daemon.wait("web", toBe: "background")
+    #expect(daemon.words.contains("a connection on port \(web.port)"), "\(daemon.words)")
+
+    try daemon.done("hibernate", "web")
+    try daemon.expectSleep("web", "hibernated")
+    #expect(try connection?.get("/count") == "3")
+    #expect(daemon.words.contains("data on a connection to port \(web.port)"), "\(daemon.words)")
+    #expect(try connection?.get("/digest") == digest)
+
+    try daemon.done("hibernate", "web")
+    try daemon.expectSleep("web", "hibernated")
+    connection = nil
+    try daemon.wait("web", toBe: "background")
+    #expect(
+      daemon.words.contains("a hang-up on a connection to port \(web.port)"), "\(daemon.words)")
+  }
+
+  @Test("redis with an idle client sleeps, and answers its next command")
+  func redis() throws {
+    let port = try Surroundings.freePort()
+    let daemon = try TestDaemon(
+      Self.manual + """
+          redis:
+            command: [redis-server, --port, "\(port)", --save, ""]
+            readiness: { tcp: \(port) }
+
+        """)
+    try daemon.wait("redis", toBe: "foreground")
+    let client = try LineClient(port: port)
+    #expect(try client.ask("SET k v") == "+OK")
+    for verb in ["suspend", "hibernate"] {
+      try daemon.done(verb, "redis")
+      try daemon.expectSleep("redis", verb == "suspend" ? "suspended" : "hibernated")
+      #expect(try client.ask("PING") == "+PONG")
+      try daemon.wait("redis", toBe: "background")
+    }
+    #expect(try client.ask("STRLEN k") == ":1")
+  }
+
+  @Test("A Unix socket wakes", arguments: Setting.ofOwnUser)
+  func unixSocket(setting: Setting) throws {
+    let port = try Surroundings.freePort()
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/redis.sock"
+    let daemon = try TestDaemon(
+      Self.manual + """
+          redis:
+            command: [redis-server, --port, "\(port)", --unixsocket, "\(path)", --save, ""]
+            readiness: { tcp: \(port) }
+
+        """, setting: setting)
+    try daemon.wait("redis", toBe: "foreground")
+    try daemon.done("hibernate", "redis")
+    try daemon.expectSleep("redis", "hibernated")
+    #expect(try LineClient(path: path).ask("PING") == "+PONG")
+    #expect(daemon.words.contains("a connection on \(path)"), "\(daemon.words)")
+  }
+
+  @Test("No request is lost over many sleeps, and no descriptor", arguments: Setting.available)
+  func rounds(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 2)
+    let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    let steady = try HTTPConnection(port: web.port)
+    var count = 1
+    #expect(try steady.get("/count") == "1")
+    var random = SystemRandomNumberGenerator()
+    var descriptors = 0
+    for round in 0..<10 {
+      let verb: ControlRequest.Verb = round % 2 == 0 ? .suspend : .hibernate
+      // Requests before, during and after falling asleep.
+      for _ in 0..<20 {
+        if Int.random(in: 0..<4, using: &random) == 0 { _ = try? daemon.ask(verb, "web") }
+        usleep(UInt32.random(in: 0..<3000, using: &random))
+        count += 1
+        let isNew = Bool.random(using: &random)
+        let connection = isNew ? try HTTPConnection(port: web.port) : steady
+        #expect(try connection.get("/count") == "\(count)")
+      }
+      try daemon.wait("web", toBe: "background")
+      if round == 1 { descriptors = try daemon.descriptorCount() }
+    }
+    // A verb's connection may be open for a moment after its answer.
+    #expect(try eventually { try daemon.descriptorCount() <= descriptors })
+  }
+
+  @Test("Under the server policy a request a second keeps it awake, and silence doesn't")
+  func activity() throws {
+    let web = try WebWorker()
+    let port = try Surroundings.freePort()
+    let daemon = try TestDaemon(
+      Self.server + web.entry() + """
+          redis:
+            command: [redis-server, --port, "\(port)", --save, ""]
+            readiness: { tcp: \(port) }
+          idle:
+            command: [redis-server, --port, "\(port + 1)", --save, ""]
+            readiness: { tcp: \(port + 1) }
+
+        """)
+    for name in ["web", "redis", "idle"] { try daemon.wait(name, toBe: "foreground") }
+    let client = try LineClient(port: port)
+    let quiet = try LineClient(port: port + 1)
+    #expect(try quiet.ask("PING") == "+PONG")
+    for second in 1...8 {
+      // One with a new connection each time, one with an old one.
+      #expect(try HTTPConnection(port: web.port).get("/count") == "\(second)")
+      #expect(try client.ask("PING") == "+PONG")
+      usleep(1_000_000)
+    }
+    #expect(!daemon.words.contains("web: background → suspend"), "\(daemon.words)")
+    #expect(!daemon.words.contains("redis: background → suspend"), "\(daemon.words)")
+    for name in ["web", "redis", "idle"] { try daemon.wait(name, toBe: "suspended") }
+    #expect(try quiet.ask("PING") == "+PONG")
+    try daemon.wait("idle", toBe: "foreground")
+    #expect(try HTTPConnection(port: web.port).get("/count") == "9")
+  }
+
+  @Test("A request that takes long is waited for")
+  func slowRequest() throws {
+    let port = try Surroundings.freePort()
+    let daemon = try TestDaemon(
+      Self.server + """
+          slow:
+            command:
+              - python3
+              - -c
+              - |
+                import socket, time
+                listener = socket.create_server(('127.0.0.1', \(port)))
+                while True:
+                    connection, _ = listener.accept()
+                    for line in connection.makefile():
+                        time.sleep(int(line))
+                        connection.sendall(b'done\\r\\n')
+            readiness: { tcp: \(port) }
+
+        """)
+    try daemon.wait("slow", toBe: "foreground")
+    let client = try LineClient(port: port)
+    #expect(try client.ask("6") == "done")
+    #expect(!daemon.words.contains("→ suspend"), "\(daemon.words)")
+    try daemon.wait("slow", toBe: "suspended")
+  }
+}
+
+extension TestDaemon {
+  /// It stays asleep with nothing to wake it.
+  func expectSleep(_ name: String, _ state: String) throws {
+    let deadline = Deadline(in: .milliseconds(400))
+    while !deadline.hasPassed {
+      let now = try worker(name).state
+      guard now == state else { throw TestFailure("\(name) is \(now), not \(state): \(words)") }
+      usleep(50_000)
+    }
+  }
+}
+
+/// A client of redis' inline protocol, and of others that speak in lines.
+final class LineClient {
+  private let socket: Descriptor
+
+  init(port: UInt16) throws {
+    socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+    let raw = socket.raw
+    guard Surroundings.withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
+      throw TestFailure("nobody listens at \(port)")
+    }
+  }
+
+  init(path: String) throws {
+    socket = Descriptor(owning: Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let raw = socket.raw
+    let result = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard result == 0 else { throw TestFailure("nobody listens at \(path)") }
+  }
+
+  func ask(_ line: String) throws -> String {
+    try socket.writeAll("\(line)\r\n")
+    var answer: [UInt8] = []
+    while answer.last != UInt8(ascii: "\n") {
+      guard
+        try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
+      else { throw TestFailure("no answer to \(line)") }
+      let part = try socket.read(upTo: 4096)
+      if part.isEmpty { throw TestFailure("hung up after \(line)") }
+      answer += part
+    }
+    return String(decoding: answer.dropLast(2), as: UTF8.self)
+  }
+}

@@ -1,0 +1,236 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Supervision
+
+@Suite struct WakeSourcesTests {
+  /// Echoes lines on every connection, one thread each.
+  static let echo = """
+    listener = socket.create_server(('127.0.0.1', 0))
+    def serve(connection):
+        for line in connection.makefile('rb'): connection.sendall(line)
+    def accept():
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=serve, args=[connection], daemon=True).start()
+    threading.Thread(target=accept, daemon=True).start()
+    print('ready', listener.getsockname()[1], flush=True)
+    time.sleep(60)
+    """
+
+  @Test func `a connection is reported, with the port, and isn't taken`() throws {
+    let worker = try Sleeper(Self.echo)
+    let port = try worker.port()
+    let sources = try worker.sleep()
+    #expect(sources.waiting == nil)
+    #expect(sources.take() == nil)
+    let client = try Client.connect(port: port)
+    try client.writeAll("hello\n")
+    #expect(try sources.next() == "a connection on port \(port)")
+    #expect(sources.take() == nil, "told twice")
+    try worker.resume()
+    #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
+  }
+
+  @Test func `an open connection is quiet until data or a hang-up comes`() throws {
+    let worker = try Sleeper(Self.echo)
+    let port = try worker.port()
+    var client: Descriptor? = try Client.connect(port: port)
+    for _ in 0..<3 {
+      try client?.writeAll("hello\n")
+      #expect(try client?.read(upTo: 64) == Array("hello\n".utf8))
+      usleep(20_000)
+      let sources = try worker.sleep()
+      #expect(sources.waiting == nil)
+      #expect(sources.take() == nil)
+      try client?.writeAll("again\n")
+      #expect(try sources.next() == "data on a connection to port \(port)")
+      try worker.resume()
+      #expect(try client?.read(upTo: 64) == Array("again\n".utf8))
+    }
+    usleep(20_000)
+    let sources = try worker.sleep()
+    #expect(sources.waiting == nil)
+    client = nil
+    #expect(try sources.next() == "a hang-up on a connection to port \(port)")
+  }
+
+  @Test func `stdin wakes with data, and with its end`() throws {
+    let worker = try Sleeper(
+      "print('ready', flush=True)\nfor line in sys.stdin: print(line, flush=True)")
+    let sources = try worker.sleep()
+    #expect(sources.waiting == nil)
+    try worker.stdin?.writeAll("hello\n")
+    #expect(try sources.next() == "data on stdin")
+    try worker.resume()
+    #expect(try eventually { worker.log.contains("hello") })
+    let others = try worker.sleep()
+    #expect(others.waiting == nil)
+    worker.stdin = nil
+    #expect(try others.next() == "the end of stdin")
+  }
+
+  @Test func `Unix sockets and datagrams wake too`() throws {
+    let worker = try Sleeper(
+      """
+      stream = socket.socket(socket.AF_UNIX); stream.bind('s'); stream.listen()
+      datagram = socket.socket(type=socket.SOCK_DGRAM); datagram.bind(('127.0.0.1', 0))
+      print('ready', datagram.getsockname()[1], flush=True)
+      time.sleep(60)
+      """)
+    let port = try worker.port()
+    let sources = try worker.sleep()
+    #expect(sources.count == 3)
+    let client = try Client.connect(path: "\(worker.scratch.path)/s")
+    #expect(try sources.next() == "a connection on s")
+    try Client.sendDatagram(port: port)
+    #expect(try sources.next() == "a datagram on port \(port)")
+    _ = client
+  }
+
+  @Test func `what it leaves unread wakes it once, and then only more of it`() throws {
+    let worker = try Sleeper(
+      """
+      listener = socket.create_server(('127.0.0.1', 0))
+      print('ready', listener.getsockname()[1], flush=True)
+      connection, _ = listener.accept()
+      print('accepted', flush=True)
+      time.sleep(60)
+      """)
+    let port = try worker.port()
+    let first = try Client.connect(port: port)
+    #expect(try eventually { worker.log.contains("accepted") })
+    let second = try Client.connect(port: port)
+    try worker.stdin?.writeAll("unread")
+    try first.writeAll("unread")
+    #expect(try worker.stillIgnored().unread.isEmpty)
+    #expect(try worker.sleep().waiting != nil)
+    #expect(worker.leftUnread.unread.count == 3)
+    try worker.resume()
+    let sources = try worker.sleep()
+    #expect(sources.waiting == nil)
+    #expect(sources.take() == nil)
+    try first.writeAll("more")
+    #expect(try sources.next() == "data on a connection to port \(port)")
+    let third = try Client.connect(port: port)
+    #expect(try sources.next() == "a connection on port \(port)")
+    try worker.stdin?.writeAll("more")
+    #expect(try sources.next() == "data on stdin")
+    _ = (second, third)
+  }
+
+  @Test(arguments: ["stdin", "connection", "listener"])
+  func `what came between the look and the watching is found`(place: String) throws {
+    let worker = try Sleeper(
+      """
+      listener = socket.create_server(('127.0.0.1', 0))
+      print('ready', listener.getsockname()[1], flush=True)
+      connection, _ = listener.accept()
+      print('accepted', flush=True)
+      time.sleep(60)
+      """)
+    let port = try worker.port()
+    let first = try Client.connect(port: port)
+    #expect(try eventually { worker.log.contains("accepted") })
+    // Unread already, all of it: only that there is more can tell.
+    let second = try Client.connect(port: port)
+    try worker.stdin?.writeAll("x")
+    try first.writeAll("x")
+    _ = try worker.sleep()
+    try worker.resume()
+    let ignored = try worker.stillIgnored()
+    #expect(ignored.unread.count == 3)
+    try worker.stop()
+    var third: Descriptor?
+    switch place {
+    case "stdin": try worker.stdin?.writeAll("more")
+    case "connection": try first.writeAll("more")
+    default: third = try Client.connect(port: port)
+    }
+    let sources = try worker.sleep(ignoring: ignored)
+    let expected = [
+      "stdin": "data on stdin", "connection": "data on a connection to port \(port)",
+      "listener": "a connection on port \(port)",
+    ]
+    #expect(sources.waiting == expected[place])
+    _ = (second, third)
+  }
+
+  @Test func `a request that was read and not answered is found`() throws {
+    let worker = try Sleeper(
+      """
+      listener = socket.create_server(('127.0.0.1', 0))
+      print('ready', listener.getsockname()[1], flush=True)
+      connection, _ = listener.accept()
+      while True:
+          connection.recv(100)
+          print('got', flush=True)
+          while not os.path.exists('go'): time.sleep(0.005)
+          connection.sendall(b'answer')
+      """)
+    let port = try worker.port()
+    let client = try Client.connect(port: port)
+    try client.writeAll("question")
+    #expect(try eventually { worker.log.contains("got") })
+    let sources = try worker.sleep()
+    #expect(sources.waiting == "a request on port \(port) that it was about to answer")
+    _ = try Descriptor.open("\(worker.scratch.path)/go", O_CREAT | O_WRONLY, mode: 0o600)
+    try worker.resume()
+    #expect(try client.read(upTo: 64) == Array("answer".utf8))
+    usleep(30_000)
+    #expect(try worker.sleep().waiting == nil)
+  }
+
+  @Test func `it holds on to nothing: a dead worker's connections close`() throws {
+    let worker = try Sleeper(Self.echo)
+    let port = try worker.port()
+    let client = try Client.connect(port: port)
+    try client.writeAll("hello\n")
+    #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
+    let sources = try worker.sleep()
+    kill(worker.process.pid, SIGKILL)
+    #expect(try pollDescriptor(client.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    #expect(((try? client.read(upTo: 64)) ?? []).isEmpty)
+    #expect(try eventually { Client.isRefused(port: port) })
+    withExtendedLifetime(sources) {}
+  }
+
+  @Test func `what stays within the worker, and what it says to us, isn't watched`() throws {
+    let scratch = try Scratch()
+    let notify = try NotifySocket.create(in: scratch.path, name: "x")
+    let watch = try PressureWatch(path: "\(scratch.path)/watch")
+    let worker = try Sleeper(
+      """
+      os.close(0)
+      own = os.pipe()
+      pair = socket.socketpair()
+      if os.fork() == 0: time.sleep(60)
+      notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+      notify.connect(os.environ['NOTIFY_SOCKET'])
+      watch = socket.socket(socket.AF_UNIX)
+      watch.connect(os.environ['MEMORY_PRESSURE_WATCH'])
+      unused = socket.socket()
+      file = open('/etc/passwd')
+      netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+      print('ready', flush=True)
+      time.sleep(60)
+      """, environment: ["NOTIFY_SOCKET": notify.path, "MEMORY_PRESSURE_WATCH": watch.path])
+    worker.ownChannels = [notify.path, watch.path]
+    let sources = try worker.sleep()
+    #expect(sources.count == 0)
+    #expect(sources.refusals.isEmpty)
+    try watch.notifyAll()
+    #expect(sources.take() == nil)
+  }
+
+  @Test func `a process that has gone is no failure`() throws {
+    let worker = try Sleeper("print('ready', flush=True)\ntime.sleep(60)")
+    let tree = try worker.tree()
+    kill(worker.process.pid, SIGKILL)
+    #expect(try eventually { !worker.identity.isAlive })
+    let sources = try WakeSources(of: tree, ownChannels: [])
+    #expect(sources.count == 0)
+    #expect(sources.refusals.isEmpty)
+  }
+}

@@ -1,0 +1,148 @@
+import Glibc
+import Linux
+
+@testable import Supervision
+
+/// A python program with a pipe at its stdin, that can be stopped and continued.
+final class Sleeper {
+  let scratch: Scratch
+  let process: SpawnedProcess
+  let identity: ProcessIdentity
+  /// nil once it has been closed.
+  var stdin: Descriptor?
+  var ownChannels: Set<String> = []
+
+  /// Returns when it has printed `ready …`.
+  init(_ program: String, environment: [String: String] = [:]) throws {
+    scratch = try Scratch()
+    var ends: [Int32] = [0, 0]
+    guard pipe(&ends) == 0 else { throw TestFailure("pipe") }
+    // The worker would hold its own writing end (spawn closes them; other tests' children don't).
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    let input = Descriptor(owning: ends[0])
+    stdin = Descriptor(owning: ends[1])
+    let log = "\(scratch.path)/log"
+    let output = try Descriptor.open(log, O_RDWR | O_CREAT | O_APPEND, mode: 0o600)
+    let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+    guard let python = resolveExecutable("python3", path: path) else {
+      throw TestFailure("no python3")
+    }
+    let helpers = "import os, socket, sys, threading, time\n"
+    process = try spawn(
+      SpawnRequest(
+        path: python, arguments: ["python3", "-c", helpers + program],
+        environment: environment.merging(["PATH": path]) { first, _ in first },
+        directory: scratch.path, input: input.raw, output: output.raw, error: output.raw))
+    identity = try ProcessIdentity.current(of: process.pid)
+    guard try eventually({ try readText(log).contains("ready") }) else {
+      throw TestFailure("it said: \(try readText(log))")
+    }
+  }
+
+  deinit {
+    try? ProcessTree.killAll(root: identity, session: process.pid)
+    var status: Int32 = 0
+    while waitpid(process.pid, &status, 0) < 0, errno == EINTR {}
+  }
+
+  var log: String { (try? readText("\(scratch.path)/log")) ?? "" }
+
+  /// The number after `ready`.
+  func port() throws -> UInt16 {
+    let words = log.split { $0 == " " || $0 == "\n" }
+    guard let place = words.firstIndex(of: "ready"), words.count > place + 1,
+      let port = UInt16(words[place + 1])
+    else { throw TestFailure("no port in \(log)") }
+    return port
+  }
+
+  func tree() throws -> ProcessTree {
+    try ProcessTree.discover(root: identity, session: process.pid)
+  }
+
+  func stop() throws {
+    _ = try ProcessTree.stopAll(
+      root: identity, session: process.pid, until: Deadline(in: .seconds(5)))
+  }
+
+  func resume() throws { try tree().continueAll() }
+
+  /// What it left unread when it last slept.
+  var leftUnread = LeftUnread()
+
+  func stillIgnored() throws -> LeftUnread {
+    leftUnread.stillIgnored(by: try tree(), ownChannels: ownChannels)
+  }
+
+  /// Stops it and watches.
+  func sleep(ignoring ignored: LeftUnread? = nil) throws -> WakeSources {
+    let ignored = try ignored ?? stillIgnored()
+    try stop()
+    let sources = try WakeSources(of: tree(), ownChannels: ownChannels, ignored: ignored)
+    leftUnread = sources.leftUnread
+    return sources
+  }
+}
+
+extension WakeSources {
+  /// What it reports within ten seconds.
+  func next() throws -> String? {
+    let isReadable = try pollDescriptor(
+      descriptor.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+    return isReadable ? take() : nil
+  }
+}
+
+/// A client of a test.
+enum Client {
+  static func connect(port: UInt16) throws -> Descriptor {
+    let descriptor = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+    guard attempt(descriptor, port) == 0 else {
+      throw TestFailure("connect: \(String(cString: strerror(errno)))")
+    }
+    return descriptor
+  }
+
+  static func isRefused(port: UInt16) -> Bool {
+    let descriptor = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+    return attempt(descriptor, port) < 0 && errno == ECONNREFUSED
+  }
+
+  private static func attempt(_ descriptor: Descriptor, _ port: UInt16) -> Int32 {
+    withLoopback(port) { Glibc.connect(descriptor.raw, $0, $1) }
+  }
+
+  static func sendDatagram(port: UInt16) throws {
+    let descriptor = Descriptor(owning: socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0))
+    let sent = withLoopback(port) { sendto(descriptor.raw, "hello", 5, 0, $0, $1) }
+    guard sent == 5 else { throw TestFailure("sendto") }
+  }
+
+  static func connect(path: String) throws -> Descriptor {
+    let descriptor = Descriptor(owning: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let result = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        Glibc.connect(descriptor.raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard result == 0 else { throw TestFailure("connect \(path)") }
+    return descriptor
+  }
+
+  private static func withLoopback<Result>(
+    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+  ) -> Result {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+  }
+}
