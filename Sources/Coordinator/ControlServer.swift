@@ -78,12 +78,14 @@ final class ControlServer {
 
   private func accept() {
     while true {
+      // The others wait in the kernel's queue until somebody goes.
+      guard clients.count < Self.mostClients else { return setListening([]) }
       let raw = clinux_accept(listener.raw)
       if raw == -EMFILE || raw == -ENFILE { return refuse() }
       if raw == -ECONNABORTED || raw == -EINTR { continue }
       if raw < 0 { return raw == -EAGAIN ? () : pause(why: -raw) }
       let descriptor = Descriptor(owning: raw)
-      guard clients.count < Self.mostClients, isTrusted(descriptor) else { continue }
+      guard isTrusted(descriptor) else { continue }
       let client = Client(descriptor)
       client.token = try? daemon.loop.watch(descriptor, .readable) { [unowned self] what in
         serve(client, what)
@@ -234,5 +236,6 @@ final class ControlServer {
     client.isClosed = true
     if let token = client.token { daemon.loop.unwatch(client.descriptor, token) }
     clients[client.descriptor.raw] = nil
+    if clients.count == Self.mostClients - 1 { setListening(.readable) }
   }
 }
