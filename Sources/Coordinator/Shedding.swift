@@ -11,8 +11,6 @@ final class ShedAttempt {
   var watches: [(Descriptor, EventLoop.Token)] = []
   /// Commands that still run.
   var running = 0
-  /// Channels that can't answer: it is taken as done when the footprint has come to rest.
-  var needsRest = false
   var lastFootprint: ByteCount
   var quietLooks = 0
 
@@ -38,7 +36,6 @@ extension Daemon {
         let run = try ShedRequestRun.start(channel, worker: process, watch: runtime.pressure)
         attempt.runs.append(run)
         if let pidfd = run.pidfd { watchCommand(pidfd, of: attempt, runtime) }
-        if case .command = channel {} else { attempt.needsRest = true }
       } catch { log(.notice, "\(id): \(error)") }
     }
     if attempt.runs.isEmpty { return feed(.shedAnswered(id)) }
@@ -77,17 +74,19 @@ extension Daemon {
     lookWhetherItRests(runtime, attempt)
   }
 
-  /// A signal can't be answered. It counts as answered when the footprint hasn't changed any more
-  /// for three looks, 100 ms apart.
+  /// A signal can't be answered, and a command may only pass a signal on. What was asked for counts as
+  /// answered when the footprint, looked at every 100 ms, has come to rest: for three looks once it has
+  /// fallen, for a second where it hasn't.
   private func lookWhetherItRests(_ runtime: WorkerRuntime, _ attempt: ShedAttempt) {
     guard runtime.shed === attempt else { return }
-    guard attempt.needsRest else { return feed(.shedAnswered(runtime.id)) }
     loop.after(.milliseconds(100)) { [unowned self] in
       guard runtime.shed === attempt, let now = footprint(of: runtime) else { return }
       let moved = (now - attempt.lastFootprint).bytes.magnitude
       attempt.quietLooks = moved < 64 * 1024 ? attempt.quietLooks + 1 : 0
       attempt.lastFootprint = now
-      if attempt.quietLooks >= 3 {
+      // Nothing so far: it may not have begun.
+      let wanted = now < attempt.before - .kilobytes(64) ? 3 : 10
+      if attempt.quietLooks >= wanted {
         feed(.shedAnswered(runtime.id))
       } else {
         lookWhetherItRests(runtime, attempt)
