@@ -13,20 +13,20 @@ public final class HibernationService: Sendable {
   }
 
   public func hibernate(
-    _ target: HibernationTarget, to path: String, level: Int32,
+    _ target: HibernationTarget, to path: String, level: Int32, lazyReady: Bool = false,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
-      try hibernator.hibernate(target, to: path, level: level)
+      try hibernator.hibernate(target, to: path, level: level, lazyReady: lazyReady)
     }
   }
 
   public func resume(
-    _ target: HibernationTarget, from path: String,
+    _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager,
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
-      try hibernator.resume(target, from: path)
+      try hibernator.resume(target, from: path, gear: gear)
     }
   }
 
@@ -37,6 +37,11 @@ public final class HibernationService: Sendable {
     submit(completion) { (hibernator) throws(HibernationError) in
       try hibernator.recover(target, from: path)
     }
+  }
+
+  /// See `Hibernator.settle`. Waits; not for the event loop.
+  public func settle(_ name: String) throws(HibernationError) {
+    try wait { (hibernator) throws(HibernationError) in try hibernator.settle(name) }
   }
 
   /// See `Hibernator.buryTheDead`.

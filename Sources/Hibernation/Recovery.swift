@@ -30,6 +30,7 @@ extension Hibernator {
   private func recoverMemory(
     of target: HibernationTarget, from path: String
   ) throws(HibernationError) -> UInt64 {
+    try settle(target.name)
     unlink(ImageWriter.partialPath(of: path))
     if access(path, F_OK) != 0, errno == ENOENT {
       mendStopped(target)
@@ -44,6 +45,7 @@ extension Hibernator {
       return 0
     }
     try checkAnybodyLives(image)
+    if image.progress == .streaming { return try goOnStreaming(image, target) }
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try bringBack(target, from: path, run: true)
