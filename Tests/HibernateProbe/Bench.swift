@@ -39,7 +39,7 @@ final class Client {
     try receive()
     usleep(5000)
     var byte = [UInt8](repeating: 0, count: 65536)
-    _ = recv(socket.raw, &byte, byte.count, Int32(MSG_DONTWAIT.rawValue))
+    _ = recv(socket.raw, &byte, byte.count, Int32(MSG_DONTWAIT))
   }
 }
 
