@@ -108,6 +108,8 @@ public final class Hibernator {
 
   /// Gives up on a worker that is being killed.
   public func forget(_ name: String) {
+    // It ends at once: there is no memory to fill any more.
+    _ = streams.removeValue(forKey: name)?.wait()
     handles[name] = nil
     hot[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
