@@ -15,7 +15,10 @@ extension Daemon {
     let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
     runtime.isBusy = true
     runtime.mayBeStopped = false
+    let hibernation = resumesHotFirst ? hibernation : nil
     mechanics.submit { [mailbox] in
+      // Somebody who waits for a missing page can't be frozen.
+      try? hibernation?.settle(id.name)
       let failure = Self.failure {
         if let cgroup {
           try cgroup.freeze(until: Deadline(in: .seconds(5)))
@@ -44,7 +47,9 @@ extension Daemon {
     let started = EventLoop.now
     runtime.isBusy = true
     runtime.mayBeStopped = true
-    hibernation.hibernate(target, to: path, level: Int32(policy.compressionLevel)) {
+    hibernation.hibernate(
+      target, to: path, level: Int32(policy.compressionLevel), lazyReady: resumesHotFirst
+    ) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       mailbox.post { daemon in
@@ -85,7 +90,8 @@ extension Daemon {
     let started = EventLoop.now
     runtime.isBusy = true
     if let path = runtime.imagePath {
-      hibernation.resume(target, from: path) { [mailbox] result in
+      let gear = resumesHotFirst ? ResumeGear.hotFirst(probing: true) : .eager
+      hibernation.resume(target, from: path, gear: gear) { [mailbox] result in
         mailbox.post { daemon in
           daemon.isDone(runtime: id) { daemon.resumeEnded(id, result, started: started) }
         }
@@ -109,7 +115,10 @@ extension Daemon {
     _ id: WorkerID, _ result: Result<ResumeSummary, HibernationError>, started: Instant
   ) {
     switch result {
-    case .success:
+    case .success(let summary):
+      if let reason = summary.eagerReason {
+        log(.info, "\(id): all of its memory was brought back at once: \(reason)")
+      }
       workers[id]?.imagePath = nil
       feed(.resumed(id, EventLoop.now - started))
     case .failure(let error):

@@ -39,6 +39,11 @@ public final class HibernationService: Sendable {
     }
   }
 
+  /// See `Standby`.
+  public func set(_ standby: Standby) {
+    queue.perform { self.hibernator.withLock { $0.standby = standby } }
+  }
+
   /// See `Hibernator.settle`. Waits; not for the event loop.
   public func settle(_ name: String) throws(HibernationError) {
     try wait { (hibernator) throws(HibernationError) in try hibernator.settle(name) }

@@ -19,6 +19,8 @@ public final class Hibernator {
   var hot: [String: [ProcessIdentity: PagePlan.Hot]] = [:]
   /// Resumes of which pages are still missing, by worker.
   var streams: [String: PageStream] = [:]
+  /// Goes on with them if we die.
+  public var standby: Standby?
 
   public init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
     self.features = features

@@ -64,6 +64,7 @@ extension Hibernator {
     }
 
     for (_, handle) in parts { handle.journal.reset(to: .preparing) }
+    guard image.lock(waits: false) else { return .refused("somebody else uses its image") }
     try attempt(.writingBack) { try image.mark(.streaming) }
     FaultPoint.streamMarked.pass()
     do {
@@ -83,6 +84,7 @@ extension Hibernator {
       if let error = error as? HibernationError { throw error }
       return .refused("\(error)")
     }
+    standby?.announce(target, image: path)
     for (_, handle) in parts { handle.journal.phase = .streaming }
     FaultPoint.streamPrepared.pass()
     try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown))
@@ -136,6 +138,11 @@ extension Hibernator {
   }
 
   // MARK: recovery
+
+  /// The worker may run already, while some of its pages are in the image only.
+  func isStreaming(_ image: ImageReader) throws(HibernationError) -> Bool {
+    try findHandles(image).allSatisfy { $0.1.journal.phase != .preparing }
+  }
 
   /// The daemon before us has died over a resume with missing pages.
   func goOnStreaming(

@@ -52,6 +52,19 @@ public struct ImageReader: Sendable {
     }
   }
 
+  /// Keeps others from bringing the same pages, as long as this reader (or a copy) lives.
+  ///
+  /// - Returns: false where somebody else does already.
+  func lock(waits: Bool) -> Bool {
+    while flock(file.raw, LOCK_EX | (waits ? 0 : LOCK_NB)) != 0 {
+      if errno != EINTR { return false }
+    }
+    return true
+  }
+
+  /// Nobody has removed it (and made another) since it was opened.
+  var isInPlace: Bool { clinux_inode_at(path) == clinux_inode(file.raw) }
+
   /// Notes how far the worker is, in the file itself.
   func mark(_ progress: ImageProgress) throws(SystemCallError) {
     let file = try Descriptor.open(path, O_WRONLY)

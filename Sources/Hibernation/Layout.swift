@@ -83,12 +83,6 @@ struct Layout: Sendable {
       default: break
       }
     }
-    let forks = batch.contains {
-      [CLINUX_UFFD_FORK, CLINUX_UFFD_FORK_DONE].contains(Int($0.event))
-    }
-    if forks, !moves.isEmpty {
-      throw Ambiguous(description: "a thread moved memory while another forked")
-    }
   }
 
   /// munmap's message may come behind that of an mremap to the addresses that it had freed. What was

@@ -50,6 +50,9 @@ final class Pager {
   /// Runs until nothing is missing any more, and takes the image away (commit B).
   func run(_ learning: Learning?) throws {
     if let learning, learning.isProbing, !isFrozen { try probe(learning) }
+    // The first answer is on its way, and wants the processors and the memory for itself.
+    let grace = Clocks.monotonic + 5_000_000
+    while !isFrozen, Clocks.monotonic < grace { try serveAll(wait: 1) }
     for paged in processes {
       for (number, chunk) in paged.chunks.enumerated() {
         if !isFrozen { try serveAll(wait: 0) }
@@ -128,18 +131,21 @@ final class Pager {
   private struct Destination {
     let paged: Paged
     let userfault: Userfault
-    let isChild: Bool
+    /// A child's: how its parent was laid out before the changes that were made while it forked.
+    /// Which of them the child has seen can't be told beforehand.
+    let before: Layout?
+    var isChild: Bool { before != nil }
 
     init(_ paged: Paged) {
       self.paged = paged
       userfault = paged.userfault
-      isChild = false
+      before = nil
     }
 
-    init(child: Userfault, of paged: Paged) {
+    init(child: Userfault, of paged: Paged, before: Layout) {
       self.paged = paged
       userfault = child
-      isChild = true
+      self.before = before
     }
   }
 
@@ -188,7 +194,14 @@ final class Pager {
         done += pageSize
       case .notRegistered:
         // A mapping may end within the run.
-        if extent > pageSize { singly = true } else { done += pageSize }
+        if extent > pageSize {
+          singly = true
+          continue
+        }
+        if let earlier = destination.before?.now(page), earlier != address {
+          _ = try destination.userfault.fill(earlier, pageSize, from: source + Int(done))
+        }
+        done += pageSize
       case .eventFirst:
         if !destination.isChild {
           try drain(paged)
@@ -245,9 +258,11 @@ final class Pager {
         descriptor: Descriptor(owning: Int32(truncatingIfNeeded: $0.a & 0xffff_ffff)),
         pid: paged.pid)
     }
+    let before = paged.layout
     try paged.layout.apply(batch)
     for child in children {
-      for chunk in paged.chunks { try fill(chunk, of: paged, Destination(child: child, of: paged)) }
+      let destination = Destination(child: child, of: paged, before: before)
+      for chunk in paged.chunks { try fill(chunk, of: paged, destination) }
     }
     // The last reference to a child's userfaultfd goes here: its memory is ordinary from now on.
     if !children.isEmpty { paged.journal.forksAreDone() }

@@ -37,7 +37,14 @@ extension Hibernator {
       try attempt(.waking) { try target.wake() }
       return 0
     }
-    let image = try open(path)
+    let image: ImageReader
+    do throws(HibernationError) { image = try open(path) } catch {
+      if access(path, F_OK) != 0, errno == ENOENT { return try recoverMemory(of: target, from: path) }
+      throw error
+    }
+    // The standby pager may be at it.
+    _ = image.lock(waits: true)
+    if !image.isInPlace { return try recoverMemory(of: target, from: path) }
     if target.root.isAlive, !image.processes.contains(where: { $0.identity == target.root }) {
       // A process keeps its start time: this is an earlier worker's image, not this one's.
       unlink(path)

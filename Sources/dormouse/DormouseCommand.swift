@@ -9,6 +9,7 @@ struct DormouseCommand: ParsableCommand {
     abstract: "The life cycle of iOS apps for ordinary Linux processes.",
     discussion: "Exit codes:\n" + exitCodeTable(),
     version: Dormouse.version,
+    subcommands: [PagerCommand.self],
     groupedSubcommands: [
       CommandGroup(
         name: "Daemon", subcommands: [DaemonCommand.self, ShutdownCommand.self, DoctorCommand.self]),

@@ -11,6 +11,9 @@
 //   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
 //     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
 //
+//   HibernateProbe pager
+//     the standby pager, on descriptor 0.
+// With DORMOUSE_STANDBY set, `serve` starts one of those.
 // With DORMOUSE_RESUME set, `serve` resumes with pages missing.
 // DORMOUSE_FAULT names a place (FaultPoint.swift) where it kills itself.
 import CLinux
@@ -58,6 +61,9 @@ func serve(_ arguments: ArraySlice<String>) throws {
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
   let service = HibernationService()
   let isLazy = getenv("DORMOUSE_RESUME") != nil
+  if getenv("DORMOUSE_STANDBY") != nil {
+    service.set(try Standby(command: [ownPath(), "pager"]))
+  }
   let orders = try Descriptor.open(words[0])
   var text = ""
   while true {
@@ -87,6 +93,12 @@ func serve(_ arguments: ArraySlice<String>) throws {
       } catch { tell("error: \(error)") }
     }
   }
+}
+
+func ownPath() -> String {
+  var buffer = [CChar](repeating: 0, count: 4096)
+  let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
+  return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
 func recover(_ arguments: ArraySlice<String>) throws {
@@ -234,6 +246,7 @@ do {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
+  case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { tell(line) }
   case "bench": try bench(arguments.dropFirst())
   case "selfcheck": try selfcheck(arguments.dropFirst())
   default: throw Usage()

@@ -68,6 +68,43 @@ struct PagerDeathTests {
     #expect(refused * 5 <= Self.rounds)
   }
 
+  @Test(
+    "when the daemon dies, the standby pager goes on at once",
+    arguments: [FaultPoint.streamPrepared, .streaming, .streamed, .unregistered])
+  func standby(fault: FaultPoint) throws {
+    let probe = try Probe(
+      Self.command(), rest: .frozen, fault: fault, isLazy: true, hasStandby: true)
+    #expect(try probe.talk.line().hasPrefix("ready"))
+    try probe.perform("hibernate")
+    try probe.talk.send("verify")
+    try probe.order("resume")
+    try probe.daemonDies()
+    // It may still be frozen there: that is for the next daemon, not for the standby.
+    if fault != .streamPrepared {
+      #expect(try probe.talk.line().hasSuffix("errors 0"))
+      let deadline = Deadline(in: .seconds(5))
+      while access(probe.image, F_OK) == 0, !deadline.hasPassed { usleep(1000) }
+      #expect(access(probe.image, F_OK) != 0)
+      try probe.talk.send("verify")
+    }
+    #expect(try recoverAndCheck(probe, "\(fault)"))
+  }
+
+  @Test("a standby pager and a new daemon don't get in each other's way")
+  func standbyAndNewDaemon() throws {
+    for seed in 0..<Self.rounds {
+      var random = SplitMix(seed: seed)
+      let probe = try Probe(Self.command(), rest: .frozen, isLazy: true, hasStandby: true)
+      #expect(try probe.talk.line().hasPrefix("ready"))
+      try probe.perform("hibernate")
+      try probe.talk.send("churn \(seed)")
+      try probe.order("resume")
+      usleep(UInt32.random(in: 0..<60_000, using: &random))
+      try probe.daemonDies(by: SIGKILL)
+      _ = try recoverAndCheck(probe, "seed \(seed)")
+    }
+  }
+
   /// More of them on request: DORMOUSE_KILL_ROUNDS=200.
   static let rounds = getenv("DORMOUSE_KILL_ROUNDS").flatMap { Int(String(cString: $0)) }
     .map { UInt64($0) } ?? 10

@@ -24,9 +24,12 @@ final class Probe {
     return directory + "/HibernateProbe"
   }()
 
-  /// - Parameter isLazy: resumes with pages missing.
+  /// - Parameters:
+  ///   - isLazy: resumes with pages missing.
+  ///   - hasStandby: with a process that goes on when the daemon dies.
   init(
-    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, isLazy: Bool = false
+    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, isLazy: Bool = false,
+    hasStandby: Bool = false
   ) throws {
     // Its worker becomes ours when it dies, so that we can tell when it has ended.
     _ = clinux_become_subreaper()
@@ -40,7 +43,7 @@ final class Probe {
       SpawnRequest(
         path: Self.executable,
         arguments: ["HibernateProbe", "serve", fifo, cgroup?.path ?? "-", image, "--"] + command,
-        environment: Self.environment(fault, isLazy: isLazy), directory: "/tmp", input: toVictim.read.raw,
+        environment: Self.environment(fault, isLazy: isLazy, hasStandby: hasStandby), directory: "/tmp", input: toVictim.read.raw,
         output: fromVictim.write.raw, error: fromDaemon.write.raw))
     talk = Talk(input: toVictim.write, output: fromVictim.read, name: "the victim")
     reports = Talk(input: nil, output: fromDaemon.read, name: "the probe")
@@ -52,9 +55,10 @@ final class Probe {
   }
 
   static func environment(
-    _ fault: FaultPoint?, isLazy: Bool = false
+    _ fault: FaultPoint?, isLazy: Bool = false, hasStandby: Bool = false
   ) -> [String: String] {
     var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
+    if hasStandby { environment["DORMOUSE_STANDBY"] = "1" }
     if isLazy { environment["DORMOUSE_RESUME"] = "hot-first" }
     if let fault { environment["DORMOUSE_FAULT"] = fault.rawValue }
     return environment
