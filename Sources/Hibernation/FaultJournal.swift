@@ -178,9 +178,21 @@ final class FaultJournal: @unchecked Sendable {
     }
   }
 
-  /// All messages so far, in batches within which their order isn't certain.
-  var batches: [[Message]] {
-    (0..<next).map { slot($0).pointee }.split { $0.event == Self.quiet }.map(Array.init)
+  /// All messages so far, in batches within which their order isn't certain; and those of a batch
+  /// that hasn't come to its end.
+  var batches: (closed: [[Message]], open: [Message]) {
+    var closed: [[Message]] = []
+    var open: [Message] = []
+    for index in 0..<next {
+      let message = slot(index).pointee
+      if message.event == Self.quiet {
+        closed.append(open)
+        open = []
+      } else {
+        open.append(message)
+      }
+    }
+    return (closed, open)
   }
 
   /// Empty again.

@@ -163,7 +163,8 @@ extension Hibernator {
       return try bringBack(target, from: image.path, run: true)
     }
     let forked = parts.contains { _, handle in
-      handle.journal.batches.joined().contains { Int($0.event) == CLINUX_UFFD_FORK }
+      let batches = handle.journal.batches
+      return (batches.closed + [batches.open]).joined().contains { Int($0.event) == CLINUX_UFFD_FORK }
     }
     if forked {
       throw HibernationError(

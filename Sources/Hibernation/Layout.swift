@@ -58,47 +58,74 @@ struct Layout: Sendable {
   }
 
   /// Applies what happened between two moments at which nothing was under way. Each thread waits for
-  /// its message to be read, so these are by different threads, and the kernel may have queued them
-  /// in another order than it made the changes in. Where that matters to a correct program, this
-  /// fails.
+  /// its message to be read, and goes no further, so these are by different threads, one call of
+  /// each. The kernel may have queued them in another order than it made the changes in.
+  ///
+  /// The order that a correct program can have had is this: whatever lay at mremap's destination had
+  /// gone from there before, be it by another's mremap or munmap. (The other way round, a thread
+  /// would have used the result of a call that hadn't returned.)
   mutating func apply(_ batch: [FaultJournal.Message]) throws(Ambiguous) {
-    var moves: [FaultJournal.Message] = []
-    for message in batch {
-      switch Int(message.event) {
-      case CLINUX_UFFD_REMAP:
-        let clash = moves.contains { other in
-          [message.a, message.b].contains { one in
-            [other.a, other.b].contains { two in
-              one < two &+ other.c && two < one &+ message.c
-            }
-          }
-        }
-        if clash { throw Ambiguous(description: "two threads moved the same addresses at once") }
-        moves.append(message)
-        changes.append(.moved(from: message.a, to: message.b, length: message.c))
-      case CLINUX_UFFD_REMOVE:
-        changes.append(.dropped(message.a..<max(message.a, message.b)))
-      case CLINUX_UFFD_UNMAP:
-        drop(message.a..<max(message.a, message.b), after: moves)
-      default: break
+    for message in batch where Int(message.event) == CLINUX_UFFD_REMOVE {
+      changes.append(.dropped(message.a..<max(message.a, message.b)))
+    }
+    let moves = batch.filter { Int($0.event) == CLINUX_UFFD_REMAP }.map(Move.init)
+    for move in try Self.inOrder(moves) {
+      changes.append(
+        .moved(
+          from: move.from.lowerBound, to: move.to.lowerBound, length: UInt64(move.from.count)))
+    }
+    for message in batch where Int(message.event) == CLINUX_UFFD_UNMAP {
+      // Where something has been moved to, what was there before was dropped with that.
+      for part in Self.subtract(moves.map(\.to), from: message.a..<max(message.a, message.b)) {
+        changes.append(.dropped(part))
       }
     }
   }
 
-  /// munmap's message may come behind that of an mremap to the addresses that it had freed. What was
-  /// moved there stays; what was there before has been dropped by the move.
-  private mutating func drop(_ range: Range<UInt64>, after moves: [FaultJournal.Message]) {
-    var parts = [range]
-    for move in moves {
-      let kept = move.b..<max(move.b, move.b &+ move.c)
-      parts = parts.flatMap { part -> [Range<UInt64>] in
-        guard part.overlaps(kept) else { return [part] }
-        return [
-          part.lowerBound..<max(part.lowerBound, kept.lowerBound),
-          min(part.upperBound, kept.upperBound)..<part.upperBound,
-        ].filter { !$0.isEmpty }
+  private struct Move {
+    let from: Range<UInt64>
+    let to: Range<UInt64>
+
+    init(_ message: FaultJournal.Message) {
+      from = message.a..<max(message.a, message.a &+ message.c)
+      to = message.b..<max(message.b, message.b &+ message.c)
+    }
+  }
+
+  /// Those whose source is another's destination first.
+  private static func inOrder(_ moves: [Move]) throws(Ambiguous) -> [Move] {
+    var waiting = moves
+    var result: [Move] = []
+    for (index, move) in moves.enumerated() {
+      for other in moves[(index + 1)...]
+      where other.to.overlaps(move.to) || other.from.overlaps(move.from) {
+        throw Ambiguous(description: "two threads moved the same memory at once")
       }
     }
-    for part in parts where !part.isEmpty { changes.append(.dropped(part)) }
+    while !waiting.isEmpty {
+      guard
+        let next = waiting.indices.first(where: { index in
+          !waiting.indices.contains {
+            $0 != index && waiting[$0].from.overlaps(waiting[index].to)
+          }
+        })
+      else { throw Ambiguous(description: "two threads moved memory to each other's place") }
+      result.append(waiting.remove(at: next))
+    }
+    return result
+  }
+
+  private static func subtract(
+    _ taken: [Range<UInt64>], from range: Range<UInt64>
+  ) -> [Range<UInt64>] {
+    taken.reduce([range]) { parts, one in
+      parts.flatMap { part -> [Range<UInt64>] in
+        guard part.overlaps(one) else { return [part] }
+        return [
+          part.lowerBound..<max(part.lowerBound, one.lowerBound),
+          min(part.upperBound, one.upperBound)..<part.upperBound,
+        ]
+      }
+    }.filter { !$0.isEmpty }
   }
 }

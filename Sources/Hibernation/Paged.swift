@@ -8,6 +8,8 @@ final class Paged {
   let userfault: Userfault
   let journal: FaultJournal
   var layout: Layout
+  /// An earlier pager has read these, and died before all that went with them.
+  var unfinished: [FaultJournal.Message]
   /// The image's chunks that come later, by their index.
   let chunks: [Int]
   /// Chunks that are in place.
@@ -28,7 +30,8 @@ final class Paged {
     pid = handle.userfault.pid
     userfault = handle.userfault
     journal = handle.journal
-    layout = try Layout(replaying: handle.journal.batches)
+    layout = try Layout(replaying: handle.journal.batches.closed)
+    unfinished = handle.journal.batches.open
     let mine = image.chunks.indices.filter {
       image.chunks[$0].isDeferred && Int(image.chunks[$0].process) == index
     }

@@ -49,6 +49,7 @@ final class Pager {
 
   /// Runs until nothing is missing any more, and takes the image away (commit B).
   func run(_ learning: Learning?) throws {
+    for paged in processes where !paged.unfinished.isEmpty { try drain(paged) }
     if let learning, learning.isProbing, !isFrozen { try probe(learning) }
     // The first answer is on its way, and wants the processors and the memory for itself.
     let grace = Clocks.monotonic + 5_000_000
@@ -97,7 +98,9 @@ final class Pager {
       guard let message = try paged.journal.read(from: paged.userfault) else { return }
       guard Int(message.event) == CLINUX_UFFD_PAGEFAULT else {
         // The one who waited was called away by a signal, and another one forks (or the like).
-        return try drain(paged, first: message)
+        paged.journal.markQuiet()
+        try paged.layout.apply([message])
+        return try drain(paged, ahead: message)
       }
       try answer(message.b & ~(pageSize - 1), paged, singly: singly)
       if isFrozen { return }
@@ -233,9 +236,13 @@ final class Pager {
 
   /// Reads all messages until none is on its way, the worker frozen first. From here on it stays
   /// frozen until everything is in place.
-  private func drain(_ paged: Paged, first: FaultJournal.Message? = nil) throws {
+  ///
+  /// - Parameter ahead: one that has been read before the freezing, by a rare accident. What its
+  ///   order with those that come now is can't be told.
+  private func drain(_ paged: Paged, ahead: FaultJournal.Message? = nil) throws {
     try freeze()
-    var batch = first.map { [$0] } ?? []
+    var batch = paged.unfinished
+    paged.unfinished = []
     let deadline = Deadline(in: .seconds(10))
     while true {
       if let message = try paged.journal.read(from: paged.userfault) {
@@ -253,10 +260,15 @@ final class Pager {
       sched_yield()
     }
     FaultPoint.eventRead.pass()
-    let children = batch.filter { Int($0.event) == CLINUX_UFFD_FORK }.map {
+    let children = (batch + (ahead.map { [$0] } ?? [])).filter { Int($0.event) == CLINUX_UFFD_FORK }.map {
       Userfault(
         descriptor: Descriptor(owning: Int32(truncatingIfNeeded: $0.a & 0xffff_ffff)),
         pid: paged.pid)
+    }
+    if let ahead, Int(ahead.event) == CLINUX_UFFD_REMAP,
+      batch.contains(where: { Int($0.event) == CLINUX_UFFD_REMAP })
+    {
+      throw Layout.Ambiguous(description: "two threads moved memory at once")
     }
     let before = paged.layout
     try paged.layout.apply(batch)

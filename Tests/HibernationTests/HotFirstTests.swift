@@ -65,15 +65,17 @@ struct HotFirstTests {
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     for round in 1...Self.churnRounds {
-      _ = try sleep(victim, at: path)
-      try victim.send("churn \(round)")
       // What is learned would leave nothing missing, in time.
       let name = victim.target.name
       _ = try service.wait { (h) throws(HibernationError) in h.hot[name] = nil }
-      #expect(try wake(victim, from: path).deferred > 1 << 20)
+      _ = try sleep(victim, at: path)
+      try victim.send("churn \(round)")
+      let woken = try wake(victim, from: path)
+      #expect(woken.deferred > 1 << 20, "round \(round): \(woken)")
+      // First, for it knows why a worker had to be killed.
+      try service.settle(name)
       let answer = try victim.line()
       try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
-      try service.settle(name)
     }
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }
