@@ -27,7 +27,8 @@ struct Capture: Sendable {
 
   private final class Lane {
     let compressor: ChunkCompressor
-    /// For what is wanted soon.
+    /// For what is wanted soon: at this level zstd stores nearly as it is, and reading it back costs a
+    /// copy.
     let fastCompressor: ChunkCompressor
     let pages = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: 4096)
@@ -36,7 +37,7 @@ struct Capture: Sendable {
 
     init(level: Int32) throws(ZstdError) {
       compressor = try ChunkCompressor(level: level)
-      fastCompressor = try ChunkCompressor(level: min(level, -20))
+      fastCompressor = try ChunkCompressor(level: min(level, -1000))
     }
 
     deinit {
