@@ -53,39 +53,44 @@ extension Hibernator {
     if !isKnown, !probing { return .refused("nothing is known yet of what it wants first") }
     try checkAnybodyLives(image)
     try checkAtRest(target)
-    var parts: [(process: Int, FaultHandle)] = []
+    var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
       guard process.identity.isAlive else { return .refused("a process of it has ended") }
       if !image.chunks.contains(where: { $0.isDeferred && Int($0.process) == index }) { continue }
       guard let handle = handles[target.name]?[process.identity] else {
         return .refused("process \(process.pid) has no userfaultfd of ours")
       }
-      parts.append((index, handle))
+      parts.append(PagerPart(process: index, handle: handle))
     }
 
-    for (_, handle) in parts { handle.journal.reset(to: .preparing) }
+    for part in parts { part.handle.journal.reset(to: .preparing) }
     guard image.lock(waits: false) else { return .refused("somebody else uses its image") }
     try attempt(.writingBack) { try image.mark(.streaming) }
     FaultPoint.streamMarked.pass()
     do {
+      let strays = try parts.map { try self.strays(in: image, process: $0.process) }
       try writeBack(image, into: target, sessions: [], leavesDeferred: true)
-      for (index, handle) in parts {
-        for mapping in image.mappings where Int(mapping.process) == index {
-          try handle.userfault.register(mapping.range)
+      for (index, pages) in strays.enumerated() {
+        parts[index].placed = try overwrite(
+          pages, of: image, process: parts[index].process, target)
+      }
+      for part in parts {
+        for mapping in image.mappings where Int(mapping.process) == part.process {
+          try part.handle.userfault.register(mapping.range)
         }
       }
     } catch {
       // Nobody has run. As before, then.
       try attempt(.writingBack) {
-        for (_, handle) in parts { try handle.userfault.unregisterAll() }
+        for part in parts { try part.handle.userfault.unregisterAll() }
         try image.mark(.atRest)
-        for (_, handle) in parts { handle.journal.reset(to: .idle) }
+        for part in parts { part.handle.journal.reset(to: .idle) }
       }
       if let error = error as? HibernationError { throw error }
       return .refused("\(error)")
     }
     standby?.announce(target, image: path)
-    for (_, handle) in parts { handle.journal.phase = .streaming }
+    for part in parts { part.handle.journal.phase = .streaming }
     FaultPoint.streamPrepared.pass()
     try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown))
     try attempt(.waking) { try target.wake() }
@@ -93,15 +98,59 @@ extension Hibernator {
     return .done(written: image.dataLength - deferred, deferred: deferred)
   }
 
+  // MARK: pages that came back by themselves
+
+  /// Pages that aren't missing although they were freed. The kernel writes to some while the worker
+  /// comes to rest (the rseq area, beside the thread-locals): what is there is wrong, and wouldn't be
+  /// filled. To be looked for before anything is written.
+  private func strays(in image: ImageReader, process index: Int) throws -> [clinux_range] {
+    let pages = try PageMap(
+      pid: image.processes[index].pid, useScan: features.pagemapScan)
+    return try image.mappings.filter { Int($0.process) == index }.flatMap {
+      try pages.populatedPages(from: $0.range.address, to: $0.range.address + $0.range.length)
+    }
+  }
+
+  /// Writes those of them that the image has among what may come later, and tells which.
+  private func overwrite(
+    _ strays: [clinux_range], of image: ImageReader, process index: Int,
+    _ target: HibernationTarget
+  ) throws -> Set<UInt64> {
+    var written: Set<UInt64> = []
+    if strays.isEmpty { return written }
+    let memory = try target.memory(of: image.processes[index].pid)
+    let buffer = try ChunkBuffer()
+    for chunk in image.chunks where chunk.isDeferred && Int(chunk.process) == index {
+      var pages: UnsafeRawPointer?
+      var offset = 0
+      for range in chunk.ranges {
+        for stray in strays {
+          let start = max(range.address, stray.address)
+          let end = min(range.address + range.length, stray.address + stray.length)
+          guard start < end else { continue }
+          for page in stride(from: start, to: end, by: Int(pageSize)) { written.insert(page) }
+          let loaded = try pages ?? buffer.load(chunk, of: image)
+          pages = loaded
+          try memory.write(
+            [clinux_range(address: start, length: end - start)],
+            from: loaded + offset + Int(start - range.address), direct: chunk.writable)
+        }
+        offset += Int(range.length)
+      }
+    }
+    return written
+  }
+
   /// Starts the stream's thread.
   private func start(
     _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [(process: Int, FaultHandle)], _ learning: Pager.Learning
+    _ parts: [PagerPart], _ learning: Pager.Learning
   ) throws(HibernationError) {
     let stream = PageStream()
     let isStarted = Thread.start(name: "dormouse-pager") {
       stream.end(
-        Self.page(image, target, cgroup, parts, learning, isFrozen: false))
+        Self.page(
+          image, target, cgroup, parts, learning, isFrozen: false, goesOnForAnother: false))
       clinux_trim_own_memory()
     }
     if isStarted {
@@ -109,19 +158,22 @@ extension Hibernator {
       return
     }
     // Nobody runs yet: then all of it now.
-    let outcome = Self.page(image, target, cgroup, parts, nil, isFrozen: true)
+    let outcome = Self.page(
+      image, target, cgroup, parts, nil, isFrozen: true, goesOnForAnother: false)
     if let failure = outcome.failure { throw failure }
   }
 
   /// Runs a pager to its end. A worker whose pages it can't bring is killed.
   private static func page(
     _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [(process: Int, FaultHandle)], _ learning: Pager.Learning?, isFrozen: Bool
+    _ parts: [PagerPart], _ learning: Pager.Learning?, isFrozen: Bool,
+    goesOnForAnother: Bool
   ) -> PageStream.Outcome {
     var outcome = PageStream.Outcome()
     do {
       let pager = try Pager(
-        image: image, target: target, cgroup: cgroup, handles: parts, isFrozen: isFrozen)
+        image: image, target: target, cgroup: cgroup, parts: parts, isFrozen: isFrozen,
+        goesOnForAnother: goesOnForAnother)
       try pager.run(learning)
       for paged in pager.processes { outcome.touched[paged.pid] = paged.touched }
     } catch {
@@ -141,7 +193,7 @@ extension Hibernator {
 
   /// The worker may run already, while some of its pages are in the image only.
   func isStreaming(_ image: ImageReader) throws(HibernationError) -> Bool {
-    try findHandles(image).allSatisfy { $0.1.journal.phase != .preparing }
+    try findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
   }
 
   /// The daemon before us has died over a resume with missing pages.
@@ -152,18 +204,18 @@ extension Hibernator {
       throw HibernationError(.checking, "it has no cgroup, and yet was resumed lazily", .unprovable)
     }
     let parts = try findHandles(image)
-    if parts.contains(where: { $0.1.journal.phase == .preparing }) {
+    if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
       // Nobody has run: as if nothing had been begun.
       try checkAtRest(target)
       try attempt(.writingBack) {
-        for (_, handle) in parts { try handle.userfault.unregisterAll() }
+        for part in parts { try part.handle.userfault.unregisterAll() }
         try image.mark(.atRest)
-        for (_, handle) in parts { handle.journal.reset(to: .idle) }
+        for part in parts { part.handle.journal.reset(to: .idle) }
       }
       return try bringBack(target, from: image.path, run: true)
     }
-    let forked = parts.contains { _, handle in
-      let batches = handle.journal.batches
+    let forked = parts.contains { part in
+      let batches = part.handle.journal.batches
       return (batches.closed + [batches.open]).joined().contains { Int($0.event) == CLINUX_UFFD_FORK }
     }
     if forked {
@@ -173,7 +225,8 @@ extension Hibernator {
     }
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
-    let outcome = Self.page(image, target, cgroup, parts, nil, isFrozen: isFrozen)
+    let outcome = Self.page(
+      image, target, cgroup, parts, nil, isFrozen: isFrozen, goesOnForAnother: true)
     if let failure = outcome.failure { throw failure }
     return image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
   }
@@ -181,8 +234,8 @@ extension Hibernator {
   /// The worker's own descriptors. One that has lost them runs on pages that aren't there.
   private func findHandles(
     _ image: ImageReader
-  ) throws(HibernationError) -> [(process: Int, FaultHandle)] {
-    var parts: [(process: Int, FaultHandle)] = []
+  ) throws(HibernationError) -> [PagerPart] {
+    var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() where process.identity.isAlive {
       if !image.chunks.contains(where: { $0.isDeferred && Int($0.process) == index }) { continue }
       let handle: FaultHandle?
@@ -201,7 +254,7 @@ extension Hibernator {
           .streaming, "process \(process.pid) has closed its userfaultfd while pages were missing",
           .unprovable)
       }
-      parts.append((index, handle))
+      parts.append(PagerPart(process: index, handle: handle))
     }
     return parts
   }

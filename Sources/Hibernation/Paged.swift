@@ -2,6 +2,15 @@ import CLinux
 import Glibc
 import Linux
 
+/// A process of which the pager brings pages.
+struct PagerPart: Sendable {
+  /// Its index in the image.
+  let process: Int
+  let handle: FaultHandle
+  /// Pages of deferred chunks that are in place already.
+  var placed: Set<UInt64> = []
+}
+
 /// A process with missing pages.
 final class Paged {
   let pid: Int32
@@ -26,14 +35,16 @@ final class Paged {
   /// Chunks that are kept decompressed while pages are filled one by one: 32 MiB.
   private static let cacheLimit = 128
 
-  init(index: Int, _ handle: FaultHandle, _ image: ImageReader) throws {
+  init(_ part: PagerPart, _ image: ImageReader) throws {
+    let handle = part.handle
+    filled = part.placed
     pid = handle.userfault.pid
     userfault = handle.userfault
     journal = handle.journal
     layout = try Layout(replaying: handle.journal.batches.closed)
     unfinished = handle.journal.batches.open
     let mine = image.chunks.indices.filter {
-      image.chunks[$0].isDeferred && Int(image.chunks[$0].process) == index
+      image.chunks[$0].isDeferred && Int(image.chunks[$0].process) == part.process
     }
     chunks = mine
     ranges = mine.flatMap { chunk in
@@ -53,6 +64,14 @@ final class Paged {
     }
     guard low < ranges.count, ranges[low].start <= page else { return nil }
     return ranges[low].chunk
+  }
+
+  /// Bytes from a page on, at most `length` of them, before the next page that was filled alone.
+  func unfilled(from page: UInt64, _ length: UInt64) -> UInt64 {
+    if filled.isEmpty || length == pageSize { return length }
+    var run = pageSize
+    while run < length, !filled.contains(page + run) { run += pageSize }
+    return run
   }
 
   /// One page of a chunk, which stays decompressed for the next one.

@@ -23,8 +23,17 @@ final class Pager {
   private let scratch: ChunkBuffer
   /// For forked children, who come while a chunk of their parent's is in the other one.
   private let childScratch: ChunkBuffer
+  /// An earlier pager has begun, and died.
+  private let goesOnForAnother: Bool
   /// Told to freeze, by us or (in a recovery) by an earlier daemon.
   private var isFrozen: Bool
+
+  struct Unexpected: Error, CustomStringConvertible {
+    let address: UInt64
+    var description: String {
+      "the page at 0x\(String(address, radix: 16)) should be missing, and isn't"
+    }
+  }
 
   /// How faults are learned from, and for how long.
   struct Learning: Sendable {
@@ -36,15 +45,16 @@ final class Pager {
 
   init(
     image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    handles: [(process: Int, FaultHandle)], isFrozen: Bool
+    parts: [PagerPart], isFrozen: Bool, goesOnForAnother: Bool
   ) throws {
+    self.goesOnForAnother = goesOnForAnother
     self.image = image
     self.target = target
     self.cgroup = cgroup
     self.isFrozen = isFrozen
     scratch = try ChunkBuffer()
     childScratch = try ChunkBuffer()
-    processes = try handles.map { try Paged(index: $0.process, $0.1, image) }
+    processes = try parts.map { try Paged($0, image) }
   }
 
   /// Runs until nothing is missing any more, and takes the image away (commit B).
@@ -114,8 +124,9 @@ final class Pager {
     {
       if singly {
         let (source, _) = try paged.cached(chunk, original, image, scratch)
+        try place(original, source, pageSize, Destination(paged))
         paged.filled.insert(original)
-        return try place(original, source, pageSize, Destination(paged))
+        return
       }
       return try fill(chunk, of: paged, Destination(paged))
     }
@@ -180,19 +191,23 @@ final class Pager {
         continue
       }
       // A page that was filled alone isn't filled again, for it may have been given up.
-      let alone = length > pageSize && !paged.filled.isEmpty
-      if alone, paged.filled.contains(page) {
+      if paged.filled.contains(page) {
         done += pageSize
         continue
       }
-      let extent =
-        paged.layout.isIdentity && !singly && !alone ? length - done : pageSize
+      var extent = pageSize
+      if paged.layout.isIdentity, !singly {
+        extent = paged.unfilled(from: page, length - done)
+      }
       let result = try patiently { () throws(SystemCallError) in
         try destination.userfault.fill(address, extent, from: source + Int(done))
       }
       switch result {
       case .filled(let count): done += count
       case .present:
+        // Only an earlier pager, or a fork, can have put it there. Anything else isn't what belongs
+        // there, and the worker mustn't go on with it.
+        guard goesOnForAnother || destination.isChild else { throw Unexpected(address: address) }
         destination.userfault.wake(address, pageSize)
         done += pageSize
       case .notRegistered:

@@ -89,7 +89,11 @@ func bench(_ arguments: ArraySlice<String>) throws {
             Double(summary.duration.components.attoseconds) / 1e15)
         }
       }
-      try client.receive()
+      do { try client.receive() } catch {
+        // It knows why a worker had to be killed.
+        try service.settle("victim")
+        throw error
+      }
       let first = Clocks.monotonic
       try service.settle("victim")
       let settled = Clocks.monotonic

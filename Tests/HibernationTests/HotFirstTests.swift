@@ -83,6 +83,39 @@ struct HotFirstTests {
   static let churnRounds =
     getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 20
 
+  @Test(
+    "pages that somebody has touched while it slept are as they were",
+    .enabled(if: isPermitted()))
+  func strayPages() throws {
+    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    for older in [false, true] {
+      var features = KernelFeatures.detect()
+      if older { features.pagemapScan = false }
+      let service = HibernationService(features: features)
+      try victim.suspend()
+      let target = victim.target
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.hibernate(target, to: path, lazyReady: true)
+      }
+      let ranges = try ImageReader(path: path).chunks.filter(\.isDeferred).flatMap(\.ranges)
+      let memory = try ProcessMemory(pid: victim.process.pid)
+      for (index, range) in ranges.enumerated() {
+        // As the kernel does to the rseq area: written, or only read (then it is the page of zeros).
+        let last = range.address + range.length - 8
+        if index % 2 == 0 { try memory.writeBytes([1, 2, 3, 4], at: last) }
+        _ = try memory.readBytes(at: range.address, count: 8)
+      }
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.resume(target, from: path, gear: .hotFirst(probing: true))
+      }
+      #expect(try victim.ask("verify").hasSuffix("errors 0"))
+      try service.settle(target.name)
+      #expect(try victim.ask("verify").hasSuffix("errors 0"))
+    }
+  }
+
   @Test("a python server answers on the same connection", .enabled(if: isPermitted()))
   func python() throws {
     guard Program.find("python3") != nil else { return }
