@@ -111,7 +111,8 @@ final class FaultJournal: @unchecked Sendable {
   static func all(in pid: Int32) -> [(number: Int32, header: Header)] {
     let directory = "/proc/\(pid)/fd"
     return ((try? listDirectory(directory)) ?? []).compactMap { entry in
-      guard let number = Int32(entry), readLink("\(directory)/\(entry)") == "/memfd:\(name) (deleted)",
+      guard let number = Int32(entry),
+        readLink("\(directory)/\(entry)") == "/memfd:\(name) (deleted)",
         let file = try? Descriptor.open("\(directory)/\(entry)")
       else { return nil }
       var words = [UInt64](repeating: 0, count: 8)

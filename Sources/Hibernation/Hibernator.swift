@@ -49,7 +49,8 @@ public final class Hibernator {
     do throws(HibernationError) {
       try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
     } catch { throw judge(error, target, image: path) }
-    var operation = Operation(target: target, path: path, level: level, lazyReady: lazyReady, hibernator: self)
+    var operation = Operation(
+      target: target, path: path, level: level, lazyReady: lazyReady, hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation)
       try operation.capture()

@@ -177,6 +177,8 @@ extension Hibernator {
       try pager.run(learning)
       for paged in pager.processes { outcome.touched[paged.pid] = paged.touched }
     } catch {
+      // At once: what it has might be wrong.
+      try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
       let reason = HibernationError.from(error, in: .streaming)
       if target.hasSurvivors() {
         try? cgroup.kill()
@@ -216,7 +218,9 @@ extension Hibernator {
     }
     let forked = parts.contains { part in
       let batches = part.handle.journal.batches
-      return (batches.closed + [batches.open]).joined().contains { Int($0.event) == CLINUX_UFFD_FORK }
+      return (batches.closed + [batches.open]).joined().contains {
+        Int($0.event) == CLINUX_UFFD_FORK
+      }
     }
     if forked {
       throw HibernationError(

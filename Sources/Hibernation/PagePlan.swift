@@ -77,7 +77,8 @@ struct PagePlan: Sendable {
   }
 
   private static func rank(_ kind: Kind) -> Int {
-    (kind.isUrgent ? 0 : 8) + (kind.readable ? 0 : 4) + (kind.writable ? 0 : 2) + (kind.absentIsZero ? 0 : 1)
+    (kind.isUrgent ? 0 : 8) + (kind.readable ? 0 : 4) + (kind.writable ? 0 : 2)
+      + (kind.absentIsZero ? 0 : 1)
   }
 
   static func canMove(_ mapping: MemoryMapping) -> Bool {
@@ -128,7 +129,11 @@ struct PagePlan: Sendable {
     for range in ranges {
       for page in stride(from: range.address, to: range.address + range.length, by: Int(pageSize)) {
         let one = clinux_range(address: page, length: pageSize)
-        if hot.contains(page) { append(one, to: &result.hot) } else { append(one, to: &result.cold) }
+        if hot.contains(page) {
+          append(one, to: &result.hot)
+        } else {
+          append(one, to: &result.cold)
+        }
       }
     }
     return result

@@ -39,7 +39,9 @@ extension Hibernator {
     }
     let image: ImageReader
     do throws(HibernationError) { image = try open(path) } catch {
-      if access(path, F_OK) != 0, errno == ENOENT { return try recoverMemory(of: target, from: path) }
+      if access(path, F_OK) != 0, errno == ENOENT {
+        return try recoverMemory(of: target, from: path)
+      }
       throw error
     }
     // The standby pager may be at it.

@@ -30,7 +30,8 @@ extension Hibernator {
       case .eager: summary.restored = try bringBack(target, from: path, run: true)
       case .hotFirst(let probing):
         switch try bringHotFirst(target, from: path, probing: probing) {
-        case .done(let written, let deferred): (summary.restored, summary.deferred) = (written, deferred)
+        case .done(let written, let deferred):
+          (summary.restored, summary.deferred) = (written, deferred)
         case .refused(let reason):
           summary.eagerReason = reason
           summary.restored = try bringBack(target, from: path, run: true)

@@ -83,7 +83,8 @@ func bench(_ arguments: ArraySlice<String>) throws {
           try h.resume(target, from: image, gear: .hotFirst(probing: true))
         }
         notes["hot"] =
-          summary.eagerReason ?? "\(summary.restored >> 10) KiB first, \(summary.deferred >> 10) later"
+          summary.eagerReason
+          ?? "\(summary.restored >> 10) KiB first, \(summary.deferred >> 10) later"
         if round > 1 {
           times["hot: command", default: []].append(
             Double(summary.duration.components.attoseconds) / 1e15)
@@ -100,7 +101,9 @@ func bench(_ arguments: ArraySlice<String>) throws {
       if round > 1 {
         let name = way == "later" ? "hot" : way
         times[name, default: []].append(Double(first - begun) / 1e6)
-        if name == "hot" { times["hot: all there", default: []].append(Double(settled - begun) / 1e6) }
+        if name == "hot" {
+          times["hot: all there", default: []].append(Double(settled - begun) / 1e6)
+        }
       }
       usleep(20_000)
       try client.exchange()

@@ -50,9 +50,10 @@ struct HotFirstTests {
       if round % 10 == 0 { #expect(try victim.ask("wake").hasPrefix("woke")) }
       try service.settle(victim.target.name)
       #expect(access(path, F_OK) != 0)
-      #expect(try MemoryMapping.all(of: victim.process.pid).allSatisfy {
-        !$0.flags.contains(.userfault)
-      })
+      #expect(
+        try MemoryMapping.all(of: victim.process.pid).allSatisfy {
+          !$0.flags.contains(.userfault)
+        })
     }
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }

@@ -6,7 +6,8 @@ import Testing
 
 /// `kill -9` of the daemon while pages are missing; a new one brings them, or, where that can't be
 /// proven right, says so.
-@Suite(.serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
 struct PagerDeathTests {
   let service = HibernationService()
 
@@ -106,7 +107,8 @@ struct PagerDeathTests {
   }
 
   /// More of them on request: DORMOUSE_KILL_ROUNDS=200.
-  static let rounds = getenv("DORMOUSE_KILL_ROUNDS").flatMap { Int(String(cString: $0)) }
+  static let rounds =
+    getenv("DORMOUSE_KILL_ROUNDS").flatMap { Int(String(cString: $0)) }
     .map { UInt64($0) } ?? 10
 
   private static func command() throws -> [String] {

@@ -43,7 +43,8 @@ final class Probe {
       SpawnRequest(
         path: Self.executable,
         arguments: ["HibernateProbe", "serve", fifo, cgroup?.path ?? "-", image, "--"] + command,
-        environment: Self.environment(fault, isLazy: isLazy, hasStandby: hasStandby), directory: "/tmp", input: toVictim.read.raw,
+        environment: Self.environment(fault, isLazy: isLazy, hasStandby: hasStandby),
+        directory: "/tmp", input: toVictim.read.raw,
         output: fromVictim.write.raw, error: fromDaemon.write.raw))
     talk = Talk(input: toVictim.write, output: fromVictim.read, name: "the victim")
     reports = Talk(input: nil, output: fromDaemon.read, name: "the probe")
