@@ -6,10 +6,6 @@ import Linux
 public struct ResumeSummary: Sendable {
   /// Bytes written back.
   public var restored: UInt64
-  /// Bytes that follow while the worker runs already.
-  public var deferred: UInt64 = 0
-  /// Why nothing was deferred, although that was asked for.
-  public var eagerReason: String?
   public var duration: Duration
 }
 
@@ -20,27 +16,16 @@ extension Hibernator {
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
-    _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager
+    _ target: HibernationTarget, from path: String
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
-    try settle(target.name)
-    var summary = ResumeSummary(restored: 0, duration: .zero)
+    let restored: UInt64
     do throws(HibernationError) {
-      switch gear {
-      case .eager: summary.restored = try bringBack(target, from: path, run: true)
-      case .hotFirst(let probing):
-        switch try bringHotFirst(target, from: path, probing: probing) {
-        case .done(let written, let deferred):
-          (summary.restored, summary.deferred) = (written, deferred)
-        case .refused(let reason):
-          summary.eagerReason = reason
-          summary.restored = try bringBack(target, from: path, run: true)
-        }
-      }
+      restored = try bringBack(target, from: path, run: true)
     } catch { throw judge(error, target, image: path) }
-    if summary.deferred == 0 { clinux_trim_own_memory() }
-    summary.duration = .nanoseconds(Clocks.monotonic - started)
-    return summary
+    clinux_trim_own_memory()
+    return ResumeSummary(
+      restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
   }
 
   /// Writes back, commits (B), and lets the worker run or leaves it suspended.
@@ -49,7 +34,6 @@ extension Hibernator {
     _ target: HibernationTarget, from path: String, run: Bool
   ) throws(HibernationError) -> UInt64 {
     let image = try open(path)
-    if image.progress == .streaming { return try goOnStreaming(image, target) }
     let sessions = resting[target.name] ?? []
     // Buries the threads of processes that have been killed while they slept.
     for session in sessions { _ = session.isAlive() }
@@ -78,16 +62,13 @@ extension Hibernator {
 
   /// Puts all pages back into whoever is still there. The processes rest, or are held by `sessions`.
   func writeBack(
-    _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession],
-    leavesDeferred: Bool = false
+    _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession]
   ) throws(HibernationError) {
     let memories = try attempt(.writingBack) { try openMemories(of: image, target) }
     FaultPoint.writingBack.pass()
     let unreachable: [Int]
     do {
-      unreachable = try WriteBack(
-        image: image, memories: memories, leavesDeferred: leavesDeferred
-      ).run(lanes: lanes)
+      unreachable = try WriteBack(image: image, memories: memories).run(lanes: lanes)
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)
       throw HibernationError(
@@ -152,7 +133,7 @@ extension Hibernator {
   }
 
   /// Nobody may have let it run: its memory was not there.
-  func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
+  private func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
     if resting[target.name] != nil { return }
     guard target.cgroup != nil else {
       throw HibernationError(

@@ -8,8 +8,8 @@ import Glibc
 /// doesn't tell exclusive from fork-shared, so bit 56 of /proc/PID/pagemap is looked up for what it
 /// found. Older kernels: pagemap alone.
 public struct PageMap {
-  let descriptor: Descriptor
-  let canScan: Bool
+  private let descriptor: Descriptor
+  private let canScan: Bool
 
   /// - Parameter useScan: `false` leaves PAGEMAP_SCAN alone, as on a kernel without it.
   public init(pid: Int32, useScan: Bool = true) throws(SystemCallError) {
@@ -38,13 +38,12 @@ public struct PageMap {
     return runs
   }
 
-  static let presentCategory = UInt64(CLINUX_PAGE_IS_PRESENT)
-  static let excludedCategories =
+  private static let presentCategory = UInt64(CLINUX_PAGE_IS_PRESENT)
+  private static let excludedCategories =
     UInt64(CLINUX_PAGE_IS_FILE) | UInt64(CLINUX_PAGE_IS_PFNZERO)
 
-  func scan(
-    from start: UInt64, to end: UInt64, required: UInt64 = presentCategory,
-    excluded: UInt64 = excludedCategories
+  private func scan(
+    from start: UInt64, to end: UInt64
   ) throws(SystemCallError) -> [clinux_page_region] {
     var found: [clinux_page_region] = []
     var buffer = [clinux_page_region](repeating: clinux_page_region(), count: 512)
@@ -53,8 +52,8 @@ public struct PageMap {
       var walkEnd: UInt64 = 0
       let count = try shim("PAGEMAP_SCAN") {
         clinux_pagemap_scan(
-          descriptor.raw, position, end, &buffer, Int32(buffer.count), required, excluded,
-          &walkEnd)
+          descriptor.raw, position, end, &buffer, Int32(buffer.count), Self.presentCategory,
+          Self.excludedCategories, &walkEnd)
       }
       found += buffer[..<Int(count)]
       guard walkEnd > position else { break }
@@ -64,7 +63,7 @@ public struct PageMap {
   }
 
   // Documentation/admin-guide/mm/pagemap.rst
-  static let present: UInt64 = 1 << 63
+  private static let present: UInt64 = 1 << 63
   private static let fileOrShared: UInt64 = 1 << 61
   private static let exclusive: UInt64 = 1 << 56
 
@@ -89,7 +88,7 @@ public struct PageMap {
     }
   }
 
-  static func append(page: UInt64, to runs: inout [clinux_range]) {
+  private static func append(page: UInt64, to runs: inout [clinux_range]) {
     if let last = runs.indices.last, runs[last].address + runs[last].length == page {
       runs[last].length += pageSize
     } else {

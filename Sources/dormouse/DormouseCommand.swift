@@ -16,7 +16,6 @@ struct DormouseCommand: ParsableCommand {
 
       """ + exitCodeTable(),
     version: Dormouse.version,
-    subcommands: [PagerCommand.self],
     groupedSubcommands: [
       CommandGroup(
         name: "Daemon",

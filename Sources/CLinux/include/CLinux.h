@@ -14,6 +14,5 @@
 #include "clinux_registers.h"
 #include "clinux_spawn.h"
 #include "clinux_system.h"
-#include "clinux_userfault.h"
 
 #endif
