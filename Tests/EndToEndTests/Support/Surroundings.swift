@@ -83,3 +83,10 @@ func eventually(
   }
   return try condition()
 }
+
+/// Nothing of the process runs any more. A zombie has ended: an orphan stays one for as long as this
+/// machine's init takes its time, which isn't Dormouse's.
+func hasEnded(_ pid: Int32) -> Bool {
+  guard let stat = try? ProcessStat.read(pid) else { return true }
+  return stat.isEnded
+}
