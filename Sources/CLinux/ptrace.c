@@ -50,16 +50,6 @@ int clinux_ptrace_set_signal_mask(pid_t thread, uint64_t mask) {
   return RESULT(ptrace(PTRACE_SETSIGMASK, thread, AS_POINTER(sizeof mask), &mask));
 }
 
-int64_t clinux_ptrace_rseq(pid_t thread) {
-  struct {
-    uint64_t pointer;
-    uint32_t size, signature, flags, pad;
-  } configuration = {0};
-  long size = ptrace(0x420f /* PTRACE_GET_RSEQ_CONFIGURATION */, thread,
-                     AS_POINTER(sizeof configuration), &configuration);
-  return size < 0 ? -errno : (int64_t)configuration.pointer;
-}
-
 // waitid() rather than waitpid(): a thread group's leader that has ended must stay a zombie for the
 // event loop, which reaps it through its pidfd and wants its exit status.
 int clinux_ptrace_poll(pid_t thread, int *signal) {

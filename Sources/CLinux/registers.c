@@ -21,10 +21,6 @@ int clinux_registers_in_syscall(const struct clinux_registers *registers) {
   return (int64_t)native_const(registers)->orig_rax >= 0;
 }
 
-int64_t clinux_registers_syscall(const struct clinux_registers *registers) {
-  return (int64_t)native_const(registers)->orig_rax;
-}
-
 int64_t clinux_registers_result(const struct clinux_registers *registers) {
   return (int64_t)native_const(registers)->rax;
 }
@@ -105,7 +101,6 @@ int clinux_write_syscall_trampoline(void *code, int capacity) {
 // Not written for this architecture yet: doctor says so, and workers stay suspended.
 int clinux_registers_supported(void) { return 0; }
 int clinux_registers_in_syscall(const struct clinux_registers *r) { (void)r; return 0; }
-int64_t clinux_registers_syscall(const struct clinux_registers *r) { (void)r; return -1; }
 int64_t clinux_registers_result(const struct clinux_registers *r) { (void)r; return 0; }
 uint64_t clinux_registers_instruction(const struct clinux_registers *r) { (void)r; return 0; }
 int clinux_registers_mend_interrupted(struct clinux_registers *r) { (void)r; return 0; }

@@ -106,6 +106,5 @@ int clinux_start_writeback(int fd) {
   return RESULT(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
 }
 int clinux_drop_page_cache(int fd) { return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
-pid_t clinux_gettid(void) { return (pid_t)syscall(SYS_gettid); }
 void clinux_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 int clinux_open(const char *path, int flags, mode_t mode) { return RESULT(open(path, flags, mode)); }

@@ -55,7 +55,7 @@ public struct DefaultPaths: Sendable {
     environment["DORMOUSE_SOCKET_PATH"].flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// Images, journal, logs.
+  /// Images, logs, reports.
   public var stateDirectory: String {
     if let directory = variable("XDG_STATE_HOME") { return "\(directory)/dormouse" }
     return userID == 0 ? "/var/lib/dormouse" : "\(home)/.local/state/dormouse"

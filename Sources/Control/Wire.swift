@@ -108,6 +108,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var resumeSeconds: Double?
   /// What the last request to give memory back achieved.
   public var lastShed: String?
+  /// What it last said of itself (sd_notify's `STATUS=`).
+  public var says: String?
   public var lastExit: String?
   public var tasks: [String]
 

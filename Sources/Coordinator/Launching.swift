@@ -102,6 +102,7 @@ extension Daemon {
     runtime.hasExited = false
     runtime.isKilled = false
     runtime.isReaped = false
+    runtime.statusText = nil
     runtime.sample = ActivitySample()
     runtime.leftUnread = LeftUnread()
     runtime.readiness = runtime.configuration.readiness.map {

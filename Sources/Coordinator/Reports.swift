@@ -48,6 +48,7 @@ extension Daemon {
     guard let runtime = workers[snapshot.worker] else { return report }
     report.command = runtime.configuration.command
     report.log = state.log(of: runtime.id.name)
+    report.says = runtime.statusText
     guard let process = runtime.process else { return report }
     let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid

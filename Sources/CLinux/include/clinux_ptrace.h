@@ -20,8 +20,6 @@ int clinux_ptrace_get_registers(pid_t thread, struct clinux_registers *registers
 int clinux_ptrace_set_registers(pid_t thread, const struct clinux_registers *registers);
 int clinux_ptrace_get_signal_mask(pid_t thread, uint64_t *mask);
 int clinux_ptrace_set_signal_mask(pid_t thread, uint64_t mask);
-// Address of the thread's struct rseq, 0 if it has none; -errno where the kernel can't tell.
-int64_t clinux_ptrace_rseq(pid_t thread);
 
 enum {
   CLINUX_STOP_NONE,     // nothing to report

@@ -14,8 +14,6 @@ struct clinux_registers {
 int clinux_registers_supported(void);
 // The thread was stopped inside a system call (its instruction pointer isn't in code of its own).
 int clinux_registers_in_syscall(const struct clinux_registers *registers);
-// Its system call number, or -1.
-int64_t clinux_registers_syscall(const struct clinux_registers *registers);
 // What it would return: -512 (ERESTARTSYS), -514, -516, -EINTR, or a plain result.
 int64_t clinux_registers_result(const struct clinux_registers *registers);
 // A stop makes some calls return EINTR although no handler ran (epoll_wait, semop, sigtimedwait,

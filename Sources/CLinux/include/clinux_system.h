@@ -33,7 +33,6 @@ int64_t clinux_receive_with_credentials(int fd, void *buffer, int64_t capacity, 
 // Starts writing a file's dirty pages to disk, without waiting (sync_file_range(2)).
 int clinux_start_writeback(int fd);
 int clinux_drop_page_cache(int fd);
-pid_t clinux_gettid(void);
 void clinux_set_thread_name(const char *name);
 // open() with a mode; Swift can't call the variadic one.
 int clinux_open(const char *path, int flags, mode_t mode);
