@@ -71,8 +71,12 @@ public final class Daemon {
   var isEnding = false
   private var hasEnded = false
 
+  /// An opt-in (DORMOUSE_RESUME=hot-first): workers run before all of their memory is back.
+  let resumesHotFirst: Bool
+
   public init(_ settings: DaemonSettings) throws(StartError) {
     self.settings = settings
+    resumesHotFirst = getenv("DORMOUSE_RESUME").map { String(cString: $0) } == "hot-first"
     // Before anything is made that would have to be taken away again.
     try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
@@ -109,6 +113,7 @@ public final class Daemon {
     } catch { throw .system(error) }
     server = try ControlServer(path: settings.socket, daemon: self)
     watchPressure()
+    if resumesHotFirst { startStandbyPager() }
     introduceWorkers()
     adoptSurvivors()
     startWorkers()

@@ -21,8 +21,13 @@ extension Daemon {
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil
+    let hibernation = resumesHotFirst ? hibernation : nil
     mechanics.submit { [mailbox] in
-      let outcome = Result { try bedtime.fallAsleep() }.mapError { Refusal(text: "\($0)") }
+      let outcome = Result {
+        // Somebody who waits for a missing page can't be frozen.
+        try hibernation?.settle(id.name)
+        return try bedtime.fallAsleep()
+      }.mapError { Refusal(text: "\($0)") }
       mailbox.post { daemon in
         daemon.isDone(runtime: id) { daemon.suspensionEnded(runtime: id, outcome) }
       }
@@ -60,7 +65,9 @@ extension Daemon {
     let started = EventLoop.now
     runtime.isBusy = true
     runtime.mayBeStopped = true
-    hibernation.hibernate(target, to: path, level: Int32(policy.compressionLevel)) {
+    hibernation.hibernate(
+      target, to: path, level: Int32(policy.compressionLevel), lazyReady: resumesHotFirst
+    ) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       mailbox.post { daemon in
@@ -121,7 +128,8 @@ extension Daemon {
     if runtime.needsRecovery {
       hibernation.recover(target, from: state.image(of: id.name), then: ended)
     } else if let path = runtime.imagePath {
-      hibernation.resume(target, from: path, then: ended)
+      let gear = resumesHotFirst ? ResumeGear.hotFirst(probing: true) : .eager
+      hibernation.resume(target, from: path, gear: gear, then: ended)
     } else {
       let mayBeStopped = runtime.mayBeStopped
       mechanics.submit { [mailbox] in
@@ -149,7 +157,10 @@ extension Daemon {
     _ id: WorkerID, _ result: Result<ResumeSummary, HibernationError>, started: Instant
   ) {
     switch result {
-    case .success:
+    case .success(let summary):
+      if let reason = summary.eagerReason {
+        log(.info, "\(id): all of its memory was brought back at once: \(reason)")
+      }
       workers[id]?.imagePath = nil
       workers[id]?.needsRecovery = false
       if let runtime = workers[id] { stopListening(for: runtime) }

@@ -27,12 +27,18 @@ struct Capture: Sendable {
 
   private final class Lane {
     let compressor: ChunkCompressor
+    /// For what is wanted soon: at this level zstd stores nearly as it is, and reading it back costs a
+    /// copy.
+    let fastCompressor: ChunkCompressor
     let pages = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: 4096)
     let compressed = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
 
-    init(level: Int32) throws(ZstdError) { compressor = try ChunkCompressor(level: level) }
+    init(level: Int32) throws(ZstdError) {
+      compressor = try ChunkCompressor(level: level)
+      fastCompressor = try ChunkCompressor(level: min(level, -1000))
+    }
 
     deinit {
       pages.deallocate()
@@ -46,14 +52,18 @@ struct Capture: Sendable {
       try memories[chunk.process].read(chunk.ranges, into: base, direct: chunk.kind.readable)
       var ranges = chunk.ranges
       var length = Int(chunk.length)
-      if chunk.kind.absentIsZero { (ranges, length) = dropZeroPages(ranges) }
+      if chunk.kind.absentIsZero, !chunk.kind.isUrgent { (ranges, length) = dropZeroPages(ranges) }
       if length == 0 { return }
       let source = UnsafeRawBufferPointer(rebasing: pages[..<length])
-      let size = try compressor.compress(source, into: compressed)
+      let size =
+        chunk.kind.isUrgent
+        ? try fastCompressor.compress(source, into: compressed)
+        : try compressor.compress(source, into: compressed)
       try writer.append(
         UnsafeRawBufferPointer(rebasing: compressed[..<size]),
         ImageChunk(
-          process: UInt32(chunk.process), writable: chunk.kind.writable, offset: 0,
+          process: UInt32(chunk.process), writable: chunk.kind.writable,
+          isUrgent: chunk.kind.isUrgent, isDeferred: chunk.kind.isDeferred, offset: 0,
           storedLength: 0, ranges: ranges))
     }
 
@@ -91,16 +101,19 @@ struct WriteBack: Sendable {
   let image: ImageReader
   /// By the chunks' process index; `nil`: that one has ended, and needs nothing.
   let memories: [ProcessMemory?]
+  /// Leaves out what may come later.
+  var leavesDeferred = false
 
   /// Returns the indices of processes whose memory is gone: they are being killed.
   func run(lanes: Int) throws -> [Int] {
     let failure = FirstFailure()
     let gone = Gone()
-    inParallel(count: image.chunks.count, lanes: lanes) { next in
+    let chunks = leavesDeferred ? image.chunks.filter { !$0.isDeferred } : image.chunks
+    inParallel(count: chunks.count, lanes: lanes) { next in
       failure.record {
         let lane = try Lane()
         while let index = next(), !failure.hasFailed {
-          let chunk = image.chunks[index]
+          let chunk = chunks[index]
           let process = Int(chunk.process)
           guard let memory = memories[process], !gone.contains(process) else { continue }
           if try !lane.restore(chunk, of: image, to: memory) { gone.insert(process) }

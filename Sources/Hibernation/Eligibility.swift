@@ -38,6 +38,7 @@ enum Eligibility {
   private static func checkDescriptors(_ process: ProcessStat) throws(HibernationError) {
     let directory = "/proc/\(process.pid)/fd"
     guard let names = try? listDirectory(directory) else { return }
+    var ours: [FaultJournal.Header]?
     for name in names {
       guard let target = readLink("\(directory)/\(name)") else { continue }
       if target == "anon_inode:[io_uring]" {
@@ -46,6 +47,13 @@ enum Eligibility {
       } else if target.hasPrefix("/dev/infiniband/") {
         throw refuse(process, "uses RDMA (\(target))")
       } else if target == "anon_inode:[userfaultfd]" {
+        // One of ours is left behind by a resume with missing pages.
+        let number = Int32(name) ?? -1
+        let inode = clinux_inode_at("\(directory)/\(name)")
+        ours = ours ?? FaultJournal.all(in: process.pid).map(\.header)
+        if ours?.contains(where: { $0.userfault == number && $0.inode == inode }) == true {
+          continue
+        }
         throw refuse(process, "handles its own page faults (userfaultfd)")
       }
     }
@@ -122,12 +130,5 @@ enum Eligibility {
     _ aftermath: HibernationError.Aftermath = .ineligible
   ) -> HibernationError {
     HibernationError(.checking, "process \(process.pid) (\(process.name)) \(why)", aftermath)
-  }
-
-  private static func readLink(_ path: String) -> String? {
-    var buffer = [CChar](repeating: 0, count: 256)
-    let count = readlink(path, &buffer, buffer.count)
-    if count < 0 { return nil }
-    return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }

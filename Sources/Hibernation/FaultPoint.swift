@@ -9,6 +9,12 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case writingBack = "writing-back"
   case writtenBack = "written-back"
   case unlinked
+  // Of a resume with missing pages only.
+  case streamMarked = "stream-marked"
+  case streamPrepared = "stream-prepared"
+  case streaming
+  case eventRead = "event-read"
+  case streamed, unregistered
   // Of a recovery only.
   case recoverySeized = "recovery-seized"
   case registersBack = "registers-back"

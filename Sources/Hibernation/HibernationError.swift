@@ -7,6 +7,7 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
     case reading
     case writingBack = "writing back"
     case waking
+    case streaming
   }
 
   /// What can be said of the worker now.

@@ -15,20 +15,20 @@ public final class HibernationService: Sendable {
   }
 
   public func hibernate(
-    _ target: HibernationTarget, to path: String, level: Int32,
+    _ target: HibernationTarget, to path: String, level: Int32, lazyReady: Bool = false,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
-      try hibernator.hibernate(target, to: path, level: level)
+      try hibernator.hibernate(target, to: path, level: level, lazyReady: lazyReady)
     }
   }
 
   public func resume(
-    _ target: HibernationTarget, from path: String,
+    _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager,
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
-      try hibernator.resume(target, from: path)
+      try hibernator.resume(target, from: path, gear: gear)
     }
   }
 
@@ -39,6 +39,16 @@ public final class HibernationService: Sendable {
     submit(completion) { (hibernator) throws(HibernationError) in
       try hibernator.recover(target, from: path)
     }
+  }
+
+  /// See `Standby`.
+  public func set(_ standby: Standby) {
+    queue.perform { self.hibernator.withLock { $0.standby = standby } }
+  }
+
+  /// See `Hibernator.settle`. Waits; not for the event loop.
+  public func settle(_ name: String) throws(HibernationError) {
+    try wait { (hibernator) throws(HibernationError) in try hibernator.settle(name) }
   }
 
   /// See `Hibernator.buryTheDead`. However often it is called behind a long operation, one look is

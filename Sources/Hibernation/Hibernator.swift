@@ -14,6 +14,13 @@ public final class Hibernator {
   let lanes: Int
   /// Sessions of workers that rest traced, by worker.
   var resting: [String: [TraceSession]] = [:]
+  /// By worker and process: what resumes with missing pages need, and what they have taught us.
+  var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
+  var hot: [String: [ProcessIdentity: PagePlan.Hot]] = [:]
+  /// Resumes of which pages are still missing, by worker.
+  var streams: [String: PageStream] = [:]
+  /// Goes on with them if we die.
+  public var standby: Standby?
 
   public init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
     self.features = features
@@ -27,11 +34,13 @@ public final class Hibernator {
   /// - Parameters:
   ///   - path: where the image goes; its directory exists.
   ///   - level: zstd's, −7…19.
+  ///   - lazyReady: prepares for `ResumeGear.hotFirst`. Why it can't be, the summary says.
   /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unprovable`, the worker is
   ///   suspended and unchanged, as before.
   public func hibernate(
-    _ target: HibernationTarget, to path: String, level: Int32 = 1
+    _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false
   ) throws(HibernationError) -> HibernationSummary {
+    try settle(target.name)
     guard features.canInject else {
       throw HibernationError(
         .checking, "hibernation isn't implemented for this processor architecture yet",
@@ -40,7 +49,8 @@ public final class Hibernator {
     do throws(HibernationError) {
       try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
     } catch { throw judge(error, target, image: path) }
-    var operation = Operation(target: target, path: path, level: level, hibernator: self)
+    var operation = Operation(
+      target: target, path: path, level: level, lazyReady: lazyReady, hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation)
       try operation.capture()
@@ -101,6 +111,10 @@ public final class Hibernator {
 
   /// Gives up on a worker that is being killed.
   public func forget(_ name: String) {
+    // It ends at once: there is no memory to fill any more.
+    _ = streams.removeValue(forKey: name)?.wait()
+    handles[name] = nil
+    hot[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
   }
 }
@@ -111,6 +125,8 @@ public struct HibernationSummary: Sendable {
   public var moved: UInt64
   public var imageLength: UInt64
   public var processes: Int
+  /// Why it can't be resumed with missing pages although that was asked for.
+  public var lazyRefusal: String?
   public var duration: Duration
 }
 

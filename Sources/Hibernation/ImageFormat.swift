@@ -24,6 +24,9 @@ enum ImageLayout {
   /// Offset of `ImageProgress` in the header; outside the header's checksum, for it changes later.
   static let progressOffset = 60
 
+  /// Bytes of page data in an urgent chunk, at most: so that all cores have a share of little.
+  static let urgentChunkLength = 64 * 1024
+
   /// Bytes of page data in a chunk, at most. 256 KiB costs at most 1 % of compression ratio against
   /// one long frame, and lets every core work.
   static let chunkLength = 256 * 1024
@@ -34,6 +37,8 @@ enum ImageLayout {
   enum Section {
     static let processes: UInt32 = 1
     static let chunks: UInt32 = 2
+    /// Which mappings may have missing pages. May be skipped.
+    static let mappings: UInt32 = 3
   }
   static let mayBeSkipped: UInt32 = 1
 }
@@ -44,6 +49,9 @@ public enum ImageProgress: UInt32, Sendable {
   case committed = 1
   /// Pages are gone, threads have their own registers and rest.
   case atRest = 2
+  /// The worker may run, and what isn't in memory yet comes from here. Which that is, the worker's
+  /// own fault journals tell.
+  case streaming = 4
 }
 
 /// A process in an image.
@@ -71,12 +79,42 @@ struct ImageChunk: Sendable {
   var process: UInt32
   /// All its pages may be written with process_vm_writev.
   var writable: Bool
+  /// Wanted soon after a resume, as far as is known: in small chunks, at the front.
+  var isUrgent = false
+  /// All of anonymous mappings, and not urgent: may come when the process runs already.
+  var isDeferred = false
   var offset: UInt64
   var storedLength: UInt32
   var ranges: [clinux_range]
 
   /// Bytes of page data.
   var length: Int { ranges.reduce(0) { $0 + Int($1.length) } }
+}
+
+/// A mapping of which pages may be missing while its process runs.
+struct ImageMapping: Sendable {
+  var process: UInt32
+  var range: clinux_range
+}
+
+extension ImageChunk {
+  private enum Flag {
+    static let writable: UInt32 = 1
+    static let urgent: UInt32 = 2
+    static let deferred: UInt32 = 4
+  }
+
+  var flags: UInt32 {
+    get {
+      (writable ? Flag.writable : 0) | (isUrgent ? Flag.urgent : 0)
+        | (isDeferred ? Flag.deferred : 0)
+    }
+    set {
+      writable = newValue & Flag.writable != 0
+      isUrgent = newValue & Flag.urgent != 0
+      isDeferred = newValue & Flag.deferred != 0
+    }
+  }
 }
 
 /// Why an image can't be used.

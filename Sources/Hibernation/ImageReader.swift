@@ -10,7 +10,9 @@ public struct ImageReader: Sendable {
   public let progress: ImageProgress
   public let processes: [ImageProcess]
   let chunks: [ImageChunk]
-  private let file: Descriptor
+  /// Empty where the image wasn't made for resumes with missing pages.
+  let mappings: [ImageMapping]
+  let file: Descriptor
 
   /// Bytes of page data in the image, uncompressed.
   public var dataLength: UInt64 { chunks.reduce(0) { $0 + UInt64($1.length) } }
@@ -31,7 +33,7 @@ public struct ImageReader: Sendable {
       throw .damaged(path: path, part: "its index has a wrong checksum")
     }
     do throws(ByteReader.Exhausted) {
-      (processes, chunks) = try Self.sections(of: index)
+      (processes, chunks, mappings) = try Self.sections(of: index)
     } catch { throw .damaged(path: path, part: "its index ends early") }
     try checkBounds(dataEnd: header.indexOffset)
   }
@@ -91,10 +93,11 @@ public struct ImageReader: Sendable {
 
   private static func sections(
     of index: [UInt8]
-  ) throws(ByteReader.Exhausted) -> ([ImageProcess], [ImageChunk]) {
+  ) throws(ByteReader.Exhausted) -> ([ImageProcess], [ImageChunk], [ImageMapping]) {
     var reader = ByteReader(index[...])
     var processes: [ImageProcess]?
     var chunks: [ImageChunk]?
+    var mappings: [ImageMapping] = []
     while reader.count > 0 {
       let type = try reader.take(UInt32.self)
       let flags = try reader.take(UInt32.self)
@@ -103,12 +106,27 @@ public struct ImageReader: Sendable {
       switch type {
       case ImageLayout.Section.processes: processes = try readProcesses(&payload)
       case ImageLayout.Section.chunks: chunks = try readChunks(&payload)
+      case ImageLayout.Section.mappings: mappings = try readMappings(&payload)
       default:
         if flags & ImageLayout.mayBeSkipped == 0 { throw ByteReader.Exhausted() }
       }
     }
     guard let processes, let chunks else { throw ByteReader.Exhausted() }
-    return (processes, chunks)
+    return (processes, chunks, mappings)
+  }
+
+  private static func readMappings(
+    _ reader: inout ByteReader
+  ) throws(ByteReader.Exhausted) -> [ImageMapping] {
+    var mappings: [ImageMapping] = []
+    for _ in 0..<(try reader.take(UInt32.self)) {
+      mappings.append(
+        ImageMapping(
+          process: try reader.take(UInt32.self),
+          range: clinux_range(
+            address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))))
+    }
+    return mappings
   }
 
   private static func readProcesses(
@@ -140,9 +158,11 @@ public struct ImageReader: Sendable {
     var chunks: [ImageChunk] = []
     for _ in 0..<(try reader.take(UInt32.self)) {
       var chunk = ImageChunk(
-        process: try reader.take(UInt32.self), writable: try reader.take(UInt32.self) & 1 == 1,
-        offset: try reader.take(UInt64.self), storedLength: try reader.take(UInt32.self),
+        process: try reader.take(UInt32.self), writable: false, offset: 0, storedLength: 0,
         ranges: [])
+      chunk.flags = try reader.take(UInt32.self)
+      chunk.offset = try reader.take(UInt64.self)
+      chunk.storedLength = try reader.take(UInt32.self)
       var total: UInt64 = 0
       for _ in 0..<(try reader.take(UInt32.self)) {
         let range = clinux_range(

@@ -55,9 +55,11 @@ final class ImageWriter: Sendable {
 
   /// Commit A: index, header, rename. From here on the memory can be written back from the file.
   /// Returns the file's length in bytes.
-  func commit(processes: [ImageProcess]) throws(SystemCallError) -> UInt64 {
+  func commit(
+    processes: [ImageProcess], mappings: [ImageMapping] = []
+  ) throws(SystemCallError) -> UInt64 {
     let (end, chunks) = state.withLock { ($0.end, $0.chunks) }
-    let index = Self.index(processes: processes, chunks: chunks)
+    let index = Self.index(processes: processes, chunks: chunks, mappings: mappings)
     try write(index, at: end)
     let length = end + UInt64(index.count)
     try write(Self.header(indexOffset: end, index: index, fileLength: length), at: 0)
@@ -112,16 +114,34 @@ final class ImageWriter: Sendable {
     return writer.bytes
   }
 
-  private static func index(processes: [ImageProcess], chunks: [ImageChunk]) -> [UInt8] {
+  private static func index(
+    processes: [ImageProcess], chunks: [ImageChunk], mappings: [ImageMapping]
+  ) -> [UInt8] {
     var writer = ByteWriter()
-    for (type, payload) in [
-      (ImageLayout.Section.processes, processSection(processes)),
-      (ImageLayout.Section.chunks, chunkSection(chunks)),
-    ] {
+    var sections = [
+      (ImageLayout.Section.processes, UInt32(0), processSection(processes)),
+      (ImageLayout.Section.chunks, 0, chunkSection(chunks)),
+    ]
+    if !mappings.isEmpty {
+      let payload = mappingSection(mappings)
+      sections.append((ImageLayout.Section.mappings, ImageLayout.mayBeSkipped, payload))
+    }
+    for (type, flags, payload) in sections {
       writer.append(type)
-      writer.append(UInt32(0))
+      writer.append(flags)
       writer.append(UInt64(payload.count))
       writer.append(payload)
+    }
+    return writer.bytes
+  }
+
+  private static func mappingSection(_ mappings: [ImageMapping]) -> [UInt8] {
+    var writer = ByteWriter()
+    writer.append(UInt32(mappings.count))
+    for mapping in mappings {
+      writer.append(mapping.process)
+      writer.append(mapping.range.address)
+      writer.append(mapping.range.length)
     }
     return writer.bytes
   }
@@ -150,7 +170,7 @@ final class ImageWriter: Sendable {
     writer.append(UInt32(chunks.count))
     for chunk in chunks {
       writer.append(chunk.process)
-      writer.append(UInt32(chunk.writable ? 1 : 0))
+      writer.append(chunk.flags)
       writer.append(chunk.offset)
       writer.append(chunk.storedLength)
       writer.append(UInt32(chunk.ranges.count))

@@ -7,7 +7,10 @@ struct Operation {
   let target: HibernationTarget
   let path: String
   let level: Int32
+  /// For a resume with missing pages.
+  let lazyReady: Bool
   let hibernator: Hibernator
+  private var lazyRefusal: String?
   private let started = Clocks.monotonic
   private var processes: [Captive] = []
   private var writer: ImageWriter?
@@ -23,7 +26,11 @@ struct Operation {
     var scratchAddress: UInt64 = 0
   }
 
-  init(target: HibernationTarget, path: String, level: Int32, hibernator: Hibernator) {
+  init(
+    target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
+    hibernator: Hibernator
+  ) {
+    self.lazyReady = lazyReady
     self.target = target
     self.path = path
     self.level = level
@@ -87,8 +94,13 @@ struct Operation {
       ).run(lanes: hibernator.lanes)
     }
     FaultPoint.captured.pass()
+    let deferred = processes.enumerated().flatMap { index, captive in
+      (captive.plan?.deferredMappings ?? []).map {
+        ImageMapping(process: UInt32(index), range: $0)
+      }
+    }
     imageLength = try attempt(.committing) {
-      try writer.commit(processes: processes.map(Self.imageProcess))
+      try writer.commit(processes: processes.map(Self.imageProcess), mappings: deferred)
     }
   }
 
@@ -108,7 +120,8 @@ struct Operation {
       try PagePlan(
         process: index, mappings: mappings,
         pages: PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan),
-        keep: [stat.arguments, stat.environment])
+        keep: [stat.arguments, stat.environment],
+        hot: lazyReady ? hibernator.hot[target.name]?[stat.identity] ?? PagePlan.Hot() : nil)
     }
   }
 
@@ -142,18 +155,22 @@ struct Operation {
   mutating func evict() throws(HibernationError) {
     for captive in processes {
       guard let plan = captive.plan, !plan.ranges.isEmpty else { continue }
-      try attempt(.evicting) { try evict(captive, plan) }
+      let refusal = try attempt(.evicting) { try evict(captive, plan) }
+      lazyRefusal = lazyRefusal ?? refusal
     }
     FaultPoint.restored.pass()
   }
 
-  private func evict(_ captive: Captive, _ plan: PagePlan) throws {
+  /// Returns why it can't be resumed with missing pages, if it can't.
+  private func evict(_ captive: Captive, _ plan: PagePlan) throws -> String? {
     guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else {
       throw HibernationError(.evicting, "process \(captive.stat.pid) has no vdso", .ineligible)
     }
     var injector = try Injector(session: captive.session, memory: captive.memory, vdso: vdso)
+    var refusal: String?
     do {
       try evict(captive, plan, with: &injector)
+      refusal = try prepareForFaults(captive, plan, injector)
     } catch {
       // The thread must have its own registers again before anything else is done.
       try? injector.finish()
@@ -161,6 +178,27 @@ struct Operation {
     }
     FaultPoint.evicted.pass()
     try injector.finish()
+    return refusal
+  }
+
+  /// Opens a userfaultfd in the process, unless it has one of ours. Whatever speaks against it only
+  /// makes the resume an eager one.
+  private func prepareForFaults(
+    _ captive: Captive, _ plan: PagePlan, _ injector: Injector
+  ) throws -> String? {
+    guard lazyReady, !plan.deferredMappings.isEmpty, target.cgroup != nil else { return nil }
+    let identity = captive.stat.identity
+    if hibernator.handles[target.name]?[identity] != nil { return nil }
+    do {
+      let handle = try FaultHandle.find(in: identity) ?? .inject(injector, into: identity)
+      hibernator.handles[target.name, default: [:]][identity] = handle
+      return nil
+    } catch TraceError.injected(let call, _, let code) where code == EPERM {
+      return "\(call) isn't permitted in process \(identity.pid) "
+        + "(kernel: vm.unprivileged_userfaultfd)"
+    } catch TraceError.injected(let call, let pid, let code) {
+      return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
+    } catch let error as SystemCallError { return error.description }
   }
 
   private func evict(
@@ -219,6 +257,8 @@ struct Operation {
     clinux_trim_own_memory()
     return HibernationSummary(
       moved: moved, imageLength: imageLength, processes: processes,
+      lazyRefusal: lazyReady && target.cgroup == nil
+        ? "it has no cgroup of its own" : lazyRefusal,
       duration: .nanoseconds(Clocks.monotonic - started))
   }
 

@@ -6,6 +6,8 @@ struct PagePlan: Sendable {
   /// By address; what is freed once the image is complete.
   var ranges: [clinux_range] = []
   var chunks: [PlannedChunk] = []
+  /// Mappings of which pages may come later.
+  var deferredMappings: [clinux_range] = []
 
   var bytes: UInt64 { ranges.reduce(0) { $0 + $1.length } }
 
@@ -26,19 +28,46 @@ struct PagePlan: Sendable {
     /// A page that isn't there reads as zeros, so zero pages needn't be stored. Not so for private
     /// copies of a file's pages: without the copy the file shows through.
     var absentIsZero: Bool
+    /// Wanted soon after a resume.
+    var isUrgent = false
+    /// May come when the process runs already.
+    var isDeferred = false
   }
 
-  /// - Parameter keep: addresses that stay in memory.
+  /// What is known of the pages that a process wants soon after a resume.
+  struct Hot: Sendable {
+    /// Addresses of pages.
+    var pages: Set<UInt64> = []
+  }
+
+  /// - Parameters:
+  ///   - keep: addresses that stay in memory.
+  ///   - hot: for an image from which a process may be resumed with missing pages; else `nil`.
   init(
-    process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>]
+    process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
+    hot: Hot? = nil
   ) throws(SystemCallError) {
     var byKind: [Kind: [clinux_range]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
       let found = try pages.privatePages(from: mapping.start, to: mapping.end)
       let moving = Self.subtract(keep, from: found)
-      let kind = Kind(
+      var kind = Kind(
         readable: mapping.readable, writable: mapping.writable, absentIsZero: !mapping.hasFile)
-      byKind[kind, default: []] += moving
+      if let hot {
+        // Files' pages can't be missing: userfaultfd doesn't take them.
+        let (urgent, rest) = mapping.hasFile ? (moving, []) : Self.split(moving, by: hot.pages)
+        kind.isUrgent = true
+        byKind[kind, default: []] += urgent
+        kind.isUrgent = false
+        kind.isDeferred = true
+        byKind[kind, default: []] += rest
+        if !rest.isEmpty {
+          deferredMappings.append(
+            clinux_range(address: mapping.start, length: mapping.length))
+        }
+      } else {
+        byKind[kind, default: []] += moving
+      }
       for range in moving { Self.append(range, to: &ranges) }
     }
     let order = byKind.keys.sorted { Self.rank($0) < Self.rank($1) }
@@ -48,7 +77,8 @@ struct PagePlan: Sendable {
   }
 
   private static func rank(_ kind: Kind) -> Int {
-    (kind.readable ? 0 : 4) + (kind.writable ? 0 : 2) + (kind.absentIsZero ? 0 : 1)
+    (kind.isUrgent ? 0 : 8) + (kind.readable ? 0 : 4) + (kind.writable ? 0 : 2)
+      + (kind.absentIsZero ? 0 : 1)
   }
 
   static func canMove(_ mapping: MemoryMapping) -> Bool {
@@ -62,7 +92,7 @@ struct PagePlan: Sendable {
   }
 
   private mutating func appendChunks(of ranges: [clinux_range], kind: Kind, process: Int) {
-    let limit = UInt64(ImageLayout.chunkLength)
+    let limit = UInt64(kind.isUrgent ? ImageLayout.urgentChunkLength : ImageLayout.chunkLength)
     var chunk = PlannedChunk(process: process, kind: kind)
     for var rest in ranges {
       while rest.length > 0 {
@@ -88,6 +118,25 @@ struct PagePlan: Sendable {
     } else {
       ranges.append(range)
     }
+  }
+
+  /// Those of the pages that are hot, and the others.
+  private static func split(
+    _ ranges: [clinux_range], by hot: Set<UInt64>
+  ) -> (hot: [clinux_range], cold: [clinux_range]) {
+    if hot.isEmpty { return ([], ranges) }
+    var result: (hot: [clinux_range], cold: [clinux_range]) = ([], [])
+    for range in ranges {
+      for page in stride(from: range.address, to: range.address + range.length, by: Int(pageSize)) {
+        let one = clinux_range(address: page, length: pageSize)
+        if hot.contains(page) {
+          append(one, to: &result.hot)
+        } else {
+          append(one, to: &result.cold)
+        }
+      }
+    }
+    return result
   }
 
   /// The pages of `found` that no range in `keep` touches.

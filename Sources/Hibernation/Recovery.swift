@@ -30,13 +30,23 @@ extension Hibernator {
   private func recoverMemory(
     of target: HibernationTarget, from path: String
   ) throws(HibernationError) -> UInt64 {
+    try settle(target.name)
     unlink(ImageWriter.partialPath(of: path))
     if access(path, F_OK) != 0, errno == ENOENT {
       target.mendInterruptedCalls()
       try attempt(.waking) { try target.wake() }
       return 0
     }
-    let image = try open(path)
+    let image: ImageReader
+    do throws(HibernationError) { image = try open(path) } catch {
+      if access(path, F_OK) != 0, errno == ENOENT {
+        return try recoverMemory(of: target, from: path)
+      }
+      throw error
+    }
+    // The standby pager may be at it.
+    _ = image.lock(waits: true)
+    if !image.isInPlace { return try recoverMemory(of: target, from: path) }
     if target.root.isAlive, !image.processes.contains(where: { $0.identity == target.root }) {
       // A process keeps its start time: this is an earlier worker's image, not this one's.
       unlink(path)
@@ -44,6 +54,7 @@ extension Hibernator {
       return 0
     }
     try checkAnybodyLives(image)
+    if image.progress == .streaming { return try goOnStreaming(image, target) }
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try bringBack(target, from: path, run: true)

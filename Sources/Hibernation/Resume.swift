@@ -6,6 +6,10 @@ import Linux
 public struct ResumeSummary: Sendable {
   /// Bytes written back.
   public var restored: UInt64
+  /// Bytes that follow while the worker runs already.
+  public var deferred: UInt64 = 0
+  /// Why nothing was deferred, although that was asked for.
+  public var eagerReason: String?
   public var duration: Duration
 }
 
@@ -16,16 +20,27 @@ extension Hibernator {
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
-    _ target: HibernationTarget, from path: String
+    _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
-    let restored: UInt64
+    try settle(target.name)
+    var summary = ResumeSummary(restored: 0, duration: .zero)
     do throws(HibernationError) {
-      restored = try bringBack(target, from: path, run: true)
+      switch gear {
+      case .eager: summary.restored = try bringBack(target, from: path, run: true)
+      case .hotFirst(let probing):
+        switch try bringHotFirst(target, from: path, probing: probing) {
+        case .done(let written, let deferred):
+          (summary.restored, summary.deferred) = (written, deferred)
+        case .refused(let reason):
+          summary.eagerReason = reason
+          summary.restored = try bringBack(target, from: path, run: true)
+        }
+      }
     } catch { throw judge(error, target, image: path) }
-    clinux_trim_own_memory()
-    return ResumeSummary(
-      restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
+    if summary.deferred == 0 { clinux_trim_own_memory() }
+    summary.duration = .nanoseconds(Clocks.monotonic - started)
+    return summary
   }
 
   /// Writes back, commits (B), and lets the worker run or leaves it suspended.
@@ -34,6 +49,7 @@ extension Hibernator {
     _ target: HibernationTarget, from path: String, run: Bool
   ) throws(HibernationError) -> UInt64 {
     let image = try open(path)
+    if image.progress == .streaming { return try goOnStreaming(image, target) }
     let sessions = resting[target.name] ?? []
     // Buries the threads of processes that have been killed while they slept.
     for session in sessions { _ = session.isAlive() }
@@ -62,13 +78,16 @@ extension Hibernator {
 
   /// Puts all pages back into whoever is still there. The processes rest, or are held by `sessions`.
   func writeBack(
-    _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession]
+    _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession],
+    leavesDeferred: Bool = false
   ) throws(HibernationError) {
     let memories = try attempt(.writingBack) { try openMemories(of: image, target) }
     FaultPoint.writingBack.pass()
     let unreachable: [Int]
     do {
-      unreachable = try WriteBack(image: image, memories: memories).run(lanes: lanes)
+      unreachable = try WriteBack(
+        image: image, memories: memories, leavesDeferred: leavesDeferred
+      ).run(lanes: lanes)
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)
       throw HibernationError(
@@ -133,7 +152,7 @@ extension Hibernator {
   }
 
   /// Nobody may have let it run: its memory was not there.
-  private func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
+  func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
     if resting[target.name] != nil { return }
     guard target.cgroup != nil else {
       throw HibernationError(

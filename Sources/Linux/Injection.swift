@@ -14,7 +14,7 @@ import Glibc
 ///   nowhere else; only there does the kernel finish an interrupted call by them.
 /// - All signals are masked meanwhile, so that no handler runs on the borrowed registers.
 public struct Injector {
-  private let session: TraceSession
+  let session: TraceSession
   private let memory: ProcessMemory
   private let thread: TracedThread
   private var instruction: UInt64
@@ -151,9 +151,12 @@ public struct Injector {
   }
 
   private func call(_ which: Int, _ arguments: [UInt64]) throws(TraceError) -> Int64 {
+    try call(number: clinux_syscall_number(Int32(which)), arguments)
+  }
+
+  func call(number: Int64, _ arguments: [UInt64]) throws(TraceError) -> Int64 {
     var registers = thread.registers
-    clinux_registers_prepare_call(
-      &registers, instruction, clinux_syscall_number(Int32(which)), arguments)
+    clinux_registers_prepare_call(&registers, instruction, number, arguments)
     try session.writeRegisters(thread.tid, registers)
     try runToSystemCallStop()  // entry
     try runToSystemCallStop()  // exit
@@ -171,6 +174,13 @@ public struct Injector {
       if report.stop == CLINUX_STOP_SYSCALL { return }
       // A second SIGSTOP, or a group stop: not ours to deliver, go on.
     }
+  }
+
+  /// Text in the scratch area, for an injected call to read. Its address.
+  func place(_ text: String) throws(TraceError) -> UInt64? {
+    guard let scratch else { return nil }
+    try write(Array(text.utf8) + [0], at: scratch.address + Self.rangesOffset)
+    return scratch.address + Self.rangesOffset
   }
 
   private func write(_ bytes: [UInt8], at address: UInt64) throws(TraceError) {

@@ -8,8 +8,8 @@ import Glibc
 /// doesn't tell exclusive from fork-shared, so bit 56 of /proc/PID/pagemap is looked up for what it
 /// found. Older kernels: pagemap alone.
 public struct PageMap {
-  private let descriptor: Descriptor
-  private let canScan: Bool
+  let descriptor: Descriptor
+  let canScan: Bool
 
   /// - Parameter useScan: `false` leaves PAGEMAP_SCAN alone, as on a kernel without it.
   public init(pid: Int32, useScan: Bool = true) throws(SystemCallError) {
@@ -38,12 +38,13 @@ public struct PageMap {
     return runs
   }
 
-  private static let presentCategory = UInt64(CLINUX_PAGE_IS_PRESENT)
-  private static let excludedCategories =
+  static let presentCategory = UInt64(CLINUX_PAGE_IS_PRESENT)
+  static let excludedCategories =
     UInt64(CLINUX_PAGE_IS_FILE) | UInt64(CLINUX_PAGE_IS_PFNZERO)
 
-  private func scan(
-    from start: UInt64, to end: UInt64
+  func scan(
+    from start: UInt64, to end: UInt64, required: UInt64 = presentCategory,
+    excluded: UInt64 = excludedCategories
   ) throws(SystemCallError) -> [clinux_page_region] {
     var found: [clinux_page_region] = []
     var buffer = [clinux_page_region](repeating: clinux_page_region(), count: 512)
@@ -52,8 +53,8 @@ public struct PageMap {
       var walkEnd: UInt64 = 0
       let count = try shim("PAGEMAP_SCAN") {
         clinux_pagemap_scan(
-          descriptor.raw, position, end, &buffer, Int32(buffer.count), Self.presentCategory,
-          Self.excludedCategories, &walkEnd)
+          descriptor.raw, position, end, &buffer, Int32(buffer.count), required, excluded,
+          &walkEnd)
       }
       found += buffer[..<Int(count)]
       guard walkEnd > position else { break }
@@ -63,7 +64,7 @@ public struct PageMap {
   }
 
   // Documentation/admin-guide/mm/pagemap.rst
-  private static let present: UInt64 = 1 << 63
+  static let present: UInt64 = 1 << 63
   private static let fileOrShared: UInt64 = 1 << 61
   private static let exclusive: UInt64 = 1 << 56
 
@@ -88,7 +89,7 @@ public struct PageMap {
     }
   }
 
-  private static func append(page: UInt64, to runs: inout [clinux_range]) {
+  static func append(page: UInt64, to runs: inout [clinux_range]) {
     if let last = runs.indices.last, runs[last].address + runs[last].length == page {
       runs[last].length += pageSize
     } else {

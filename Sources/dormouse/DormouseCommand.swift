@@ -16,6 +16,7 @@ struct DormouseCommand: ParsableCommand {
 
       """ + exitCodeTable(),
     version: Dormouse.version,
+    subcommands: [PagerCommand.self],
     groupedSubcommands: [
       CommandGroup(
         name: "Daemon",

@@ -6,9 +6,15 @@
 //   HibernateProbe recover PID STARTTIME CGROUP|- IMAGE
 //   HibernateProbe selfcheck ROUNDS DIRECTORY -- COMMAND…
 //     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
+//   HibernateProbe bench ROUNDS DIRECTORY CGROUP -- COMMAND…
+//     time to the first answer of a server on an open connection: SIGCONT alone, eager, hot first.
 //   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
 //     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
 //
+//   HibernateProbe pager
+//     the standby pager, on descriptor 0.
+// With DORMOUSE_STANDBY set, `serve` starts one of those.
+// With DORMOUSE_RESUME set, `serve` resumes with pages missing.
 // DORMOUSE_FAULT names a place (FaultPoint.swift) where it kills itself.
 import CLinux
 import Glibc
@@ -54,6 +60,10 @@ func serve(_ arguments: ArraySlice<String>) throws {
   let target = HibernationTarget(
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
   let service = HibernationService()
+  let isLazy = getenv("DORMOUSE_RESUME") != nil
+  if getenv("DORMOUSE_STANDBY") != nil {
+    service.set(try Standby(command: [ownPath(), "pager"]))
+  }
   let orders = try Descriptor.open(words[0])
   var text = ""
   while true {
@@ -67,18 +77,28 @@ func serve(_ arguments: ArraySlice<String>) throws {
         if order == "hibernate" {
           try cgroup?.freeze(until: Deadline(in: .seconds(5)))
           let summary = try service.wait { (h) throws(HibernationError) in
-            try h.hibernate(target, to: words[2])
+            try h.hibernate(target, to: words[2], lazyReady: isLazy)
           }
           tell("done \(summary.moved)")
+        } else if order == "settle" {
+          try service.settle("victim")
+          tell("done 0")
         } else {
+          let gear = isLazy ? ResumeGear.hotFirst(probing: true) : .eager
           let summary = try service.wait { (h) throws(HibernationError) in
-            try h.resume(target, from: words[2])
+            try h.resume(target, from: words[2], gear: gear)
           }
           tell("done \(summary.restored)")
         }
       } catch { tell("error: \(error)") }
     }
   }
+}
+
+func ownPath() -> String {
+  var buffer = [CChar](repeating: 0, count: 4096)
+  let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
+  return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
 func recover(_ arguments: ArraySlice<String>) throws {
@@ -219,13 +239,15 @@ func outlive(
   return outcome
 }
 
-alarm(120)  // whatever happens to the test, this one doesn't stay
+alarm(300)  // whatever happens to the test, this one doesn't stay
 do {
   let arguments = CommandLine.arguments.dropFirst()
   switch arguments.first {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
+  case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { tell(line) }
+  case "bench": try bench(arguments.dropFirst())
   case "selfcheck": try selfcheck(arguments.dropFirst())
   default: throw Usage()
   }

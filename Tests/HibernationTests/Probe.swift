@@ -24,7 +24,13 @@ final class Probe {
     return directory + "/HibernateProbe"
   }()
 
-  init(_ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil) throws {
+  /// - Parameters:
+  ///   - isLazy: resumes with pages missing.
+  ///   - hasStandby: with a process that goes on when the daemon dies.
+  init(
+    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, isLazy: Bool = false,
+    hasStandby: Bool = false
+  ) throws {
     // Its worker becomes ours when it dies, so that we can tell when it has ended.
     _ = clinux_become_subreaper()
     let toVictim = try makePipe()
@@ -37,7 +43,8 @@ final class Probe {
       SpawnRequest(
         path: Self.executable,
         arguments: ["HibernateProbe", "serve", fifo, cgroup?.path ?? "-", image, "--"] + command,
-        environment: Self.environment(fault), directory: "/tmp", input: toVictim.read.raw,
+        environment: Self.environment(fault, isLazy: isLazy, hasStandby: hasStandby),
+        directory: "/tmp", input: toVictim.read.raw,
         output: fromVictim.write.raw, error: fromDaemon.write.raw))
     talk = Talk(input: toVictim.write, output: fromVictim.read, name: "the victim")
     reports = Talk(input: nil, output: fromDaemon.read, name: "the probe")
@@ -48,8 +55,12 @@ final class Probe {
     unlink(fifo)
   }
 
-  static func environment(_ fault: FaultPoint?) -> [String: String] {
+  static func environment(
+    _ fault: FaultPoint?, isLazy: Bool = false, hasStandby: Bool = false
+  ) -> [String: String] {
     var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
+    if hasStandby { environment["DORMOUSE_STANDBY"] = "1" }
+    if isLazy { environment["DORMOUSE_RESUME"] = "hot-first" }
     if let fault { environment["DORMOUSE_FAULT"] = fault.rawValue }
     return environment
   }

@@ -12,7 +12,9 @@ struct RecoveryTests {
   static func points(of rest: Victim.Rest) -> [FaultPoint] {
     FaultPoint.allCases.filter { point in
       switch point {
-      case .recoverySeized, .registersBack: false
+      case .recoverySeized, .registersBack, .streamMarked, .streamPrepared, .streaming, .eventRead,
+        .streamed, .unregistered:
+        false
       case .frozen, .detached: rest == .frozen
       default: true
       }

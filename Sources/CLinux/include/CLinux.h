@@ -14,5 +14,6 @@
 #include "clinux_registers.h"
 #include "clinux_spawn.h"
 #include "clinux_system.h"
+#include "clinux_userfault.h"
 
 #endif

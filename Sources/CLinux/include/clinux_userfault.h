@@ -1,0 +1,51 @@
+#ifndef CLINUX_USERFAULT_H
+#define CLINUX_USERFAULT_H
+#include <stdint.h>
+
+// userfaultfd(2): pages that come when they are wanted. Not UFFD_USER_MODE_ONLY: with it, a read()
+// into a missing page would fail in the program.
+
+enum { CLINUX_UFFD_PAGEFAULT = 0x12, CLINUX_UFFD_FORK = 0x13, CLINUX_UFFD_REMAP = 0x14,
+       CLINUX_UFFD_REMOVE = 0x15, CLINUX_UFFD_UNMAP = 0x16,
+       // Ours, in a journal: a fork that has been dealt with.
+       CLINUX_UFFD_FORK_DONE = 0xf3 };
+
+// One message, as the kernel writes it (32 bytes). What a, b and c mean depends on the event:
+//   PAGEFAULT: b address. FORK: a descriptor. REMAP: a from, b to, c length.
+//   REMOVE, UNMAP: a start, b end.
+struct clinux_uffd_message {
+  uint8_t event;
+  uint8_t reserved[7];
+  uint64_t a, b, c;
+};
+
+// Says what we need of it (fork, remap, remove and unmap events). Once for each descriptor.
+int clinux_uffd_negotiate(int fd);
+// Missing pages of the range fault from now on; -EINVAL where that can't be (files' pages).
+int clinux_uffd_register(int fd, uint64_t start, uint64_t length);
+// The range is ordinary memory again; whoever waits goes on.
+int clinux_uffd_unregister(int fd, uint64_t start, uint64_t length);
+// Fills missing pages and wakes. Returns the bytes filled, fewer where it came to an obstacle, or
+// -EEXIST, -ENOENT (not registered), -EAGAIN (an event is in flight), -ESRCH…
+int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length);
+// A page of zeros, the same way.
+int64_t clinux_uffd_zero(int fd, uint64_t target, uint64_t length);
+int clinux_uffd_wake(int fd, uint64_t start, uint64_t length);
+// 1 while a fork, mremap, munmap or madvise of the process waits for its event to be read (or is
+// about to); 0 otherwise.
+int clinux_uffd_event_in_flight(int fd);
+// Reads one message into *message: 1, 0 where there is none, or -errno. The kernel fills it in
+// before a SIGKILL can take effect.
+int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message);
+
+enum { CLINUX_SYS_userfaultfd = 100, CLINUX_SYS_memfd_create, CLINUX_SYS_fcntl, CLINUX_SYS_close };
+int64_t clinux_userfault_syscall_number(int which);
+
+// Gives a memfd its size, for good (seals it).
+int clinux_seal_size(int fd, uint64_t size);
+// 1 where it has that size, and nobody can make it smaller.
+int clinux_size_is_sealed(int fd, uint64_t size);
+// st_ino, or 0.
+uint64_t clinux_inode(int fd);
+uint64_t clinux_inode_at(const char *path);
+#endif

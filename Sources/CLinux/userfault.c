@@ -1,0 +1,100 @@
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clinux_userfault.h"
+
+_Static_assert(sizeof(struct clinux_uffd_message) == sizeof(struct uffd_msg), "uffd_msg");
+
+int clinux_uffd_negotiate(int fd) {
+  struct uffdio_api api = {
+      .api = UFFD_API,
+      .features = UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |
+                  UFFD_FEATURE_EVENT_UNMAP,
+  };
+  return ioctl(fd, UFFDIO_API, &api) < 0 ? -errno : 0;
+}
+
+int clinux_uffd_register(int fd, uint64_t start, uint64_t length) {
+  struct uffdio_register argument = {
+      .range = {.start = start, .len = length}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+  if (ioctl(fd, UFFDIO_REGISTER, &argument) < 0) return -errno;
+  uint64_t needed = 1ull << _UFFDIO_COPY | 1ull << _UFFDIO_ZEROPAGE | 1ull << _UFFDIO_WAKE;
+  return (argument.ioctls & needed) == needed ? 0 : -EOPNOTSUPP;
+}
+
+int clinux_uffd_unregister(int fd, uint64_t start, uint64_t length) {
+  struct uffdio_range range = {.start = start, .len = length};
+  return ioctl(fd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : 0;
+}
+
+int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length) {
+  struct uffdio_copy argument = {
+      .dst = target, .src = (uint64_t)(uintptr_t)source, .len = length};
+  if (ioctl(fd, UFFDIO_COPY, &argument) == 0) return (int64_t)length;
+  int code = errno;
+  return argument.copy > 0 ? argument.copy : -code;
+}
+
+int64_t clinux_uffd_zero(int fd, uint64_t target, uint64_t length) {
+  struct uffdio_zeropage argument = {.range = {.start = target, .len = length}};
+  if (ioctl(fd, UFFDIO_ZEROPAGE, &argument) == 0) return (int64_t)length;
+  int code = errno;
+  return argument.zeropage > 0 ? argument.zeropage : -code;
+}
+
+int clinux_uffd_wake(int fd, uint64_t start, uint64_t length) {
+  struct uffdio_range range = {.start = start, .len = length};
+  return ioctl(fd, UFFDIO_WAKE, &range) < 0 ? -errno : 0;
+}
+
+int clinux_uffd_event_in_flight(int fd) {
+  // Nothing to copy is invalid; but whether an event is in flight is looked at before that.
+  struct uffdio_copy nothing = {0};
+  return ioctl(fd, UFFDIO_COPY, &nothing) < 0 && errno == EAGAIN;
+}
+
+int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message) {
+  ssize_t got = read(fd, (void *)message, sizeof *message);
+  if (got < 0) return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+  return got == (ssize_t)sizeof *message;
+}
+
+int64_t clinux_userfault_syscall_number(int which) {
+  switch (which) {
+    case CLINUX_SYS_userfaultfd: return SYS_userfaultfd;
+    case CLINUX_SYS_memfd_create: return SYS_memfd_create;
+    case CLINUX_SYS_fcntl: return SYS_fcntl;
+    case CLINUX_SYS_close: return SYS_close;
+  }
+  return -ENOSYS;
+}
+
+int clinux_seal_size(int fd, uint64_t size) {
+  if (ftruncate(fd, (off_t)size) < 0) return -errno;
+  int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
+}
+
+uint64_t clinux_inode(int fd) {
+  struct stat status;
+  return fstat(fd, &status) < 0 ? 0 : status.st_ino;
+}
+
+uint64_t clinux_inode_at(const char *path) {
+  struct stat status;
+  return stat(path, &status) < 0 ? 0 : status.st_ino;
+}
+
+int clinux_size_is_sealed(int fd, uint64_t size) {
+  struct stat status;
+  int seals = fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
+         (uint64_t)status.st_size == size;
+}

@@ -1,0 +1,255 @@
+import CLinux
+import Glibc
+import Linux
+
+/// What happened to a process's mappings while pages were missing: fork, mremap, madvise, munmap.
+///
+/// Whoever fills pages must know, and must not forget it by dying. So the journal is an anonymous
+/// file (memfd) that the *worker* holds beside its userfaultfd, and the kernel itself writes it: the
+/// buffer that messages are read into is a slot of the journal, mapped shared. No kill can come
+/// between the kernel's letting the worker go on and the message's being in the journal.
+///
+/// It also tells a later daemon that this userfaultfd is ours.
+///
+///     0        64 bytes: magic, version, pid, start time, userfaultfd's number and inode, phase
+///     4096     slots of 32 bytes, until one whose event is 0
+final class FaultJournal: @unchecked Sendable {
+  // Unchecked: one thread at a time uses it. The pager's while a stream runs; else the hibernator's,
+  // which waits for the pager to end before it touches anything of the worker.
+
+  /// How far a resume with missing pages is.
+  enum Phase: UInt64 {
+    case idle = 0
+    /// Pages are being written and ranges registered; nobody runs.
+    case preparing
+    /// The worker runs; pages are missing.
+    case streaming
+    /// Nothing is missing any more.
+    case complete
+  }
+
+  static let name = "dormouse-faults"
+  static let length: UInt64 = 256 * 1024
+  private static let slotsOffset = 4096
+  private static let slotCount = (Int(length) - slotsOffset) / 32
+  private static let magic: UInt64 = 0x4655_4144_4f52_4d31
+
+  private let base: UnsafeMutableRawPointer
+  private let descriptor: Descriptor
+  private var next = 0
+
+  /// - Parameter descriptor: of the worker's memfd. Its size must be sealed, or reading it could kill
+  ///   us.
+  private init(mapping descriptor: Descriptor) throws(SystemCallError) {
+    guard clinux_size_is_sealed(descriptor.raw, Self.length) == 1 else {
+      throw SystemCallError("use", on: Self.name, code: EINVAL)
+    }
+    guard
+      let area = mmap(
+        nil, Int(Self.length), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.raw, 0),
+      area != MAP_FAILED
+    else { throw SystemCallError("mmap", on: Self.name, code: errno) }
+    base = area
+    self.descriptor = descriptor
+  }
+
+  deinit { munmap(base, Int(Self.length)) }
+
+  /// Makes an empty file a journal.
+  static func create(
+    in descriptor: Descriptor, of process: ProcessIdentity, userfault: Int32, inode: UInt64
+  ) throws(SystemCallError) -> FaultJournal {
+    try shim("seal", on: name) { clinux_seal_size(descriptor.raw, length) }
+    let journal = try FaultJournal(mapping: descriptor)
+    let header = Header(process: process, userfault: userfault, inode: inode)
+    for (index, word) in header.words.enumerated() { journal[word: index] = word }
+    journal.phase = .idle
+    return journal
+  }
+
+  /// An earlier daemon's, ready to go on behind its last message.
+  static func adopt(_ descriptor: Descriptor) throws(SystemCallError) -> FaultJournal {
+    let journal = try FaultJournal(mapping: descriptor)
+    while journal.next < slotCount - 1, journal.slot(journal.next).pointee.event != 0 {
+      journal.next += 1
+    }
+    return journal
+  }
+
+  // MARK: header
+
+  struct Header {
+    var process: ProcessIdentity
+    var userfault: Int32
+    var inode: UInt64
+
+    fileprivate var words: [UInt64] {
+      [
+        FaultJournal.magic, 1, UInt64(process.pid), process.startTime, UInt64(userfault), inode,
+      ]
+    }
+
+    init(process: ProcessIdentity, userfault: Int32, inode: UInt64) {
+      self.process = process
+      self.userfault = userfault
+      self.inode = inode
+    }
+
+    fileprivate init?(_ words: [UInt64]) {
+      guard words.count >= 6, words[0] == FaultJournal.magic, words[1] == 1 else { return nil }
+      guard let pid = Int32(exactly: words[2]), let number = Int32(exactly: words[4]) else {
+        return nil
+      }
+      self.init(
+        process: ProcessIdentity(pid: pid, startTime: words[3]), userfault: number,
+        inode: words[5])
+    }
+  }
+
+  /// The journals among a process's descriptors: their numbers and headers. A forked child has its
+  /// parent's too.
+  static func all(in pid: Int32) -> [(number: Int32, header: Header)] {
+    let directory = "/proc/\(pid)/fd"
+    return ((try? listDirectory(directory)) ?? []).compactMap { entry in
+      guard let number = Int32(entry),
+        readLink("\(directory)/\(entry)") == "/memfd:\(name) (deleted)",
+        let file = try? Descriptor.open("\(directory)/\(entry)")
+      else { return nil }
+      var words = [UInt64](repeating: 0, count: 8)
+      guard pread(file.raw, &words, 64, 0) == 64, let header = Header(words) else { return nil }
+      return (number, header)
+    }
+  }
+
+  private subscript(word index: Int) -> UInt64 {
+    get { base.load(fromByteOffset: index * 8, as: UInt64.self) }
+    set { base.storeBytes(of: newValue, toByteOffset: index * 8, as: UInt64.self) }
+  }
+
+  var phase: Phase? {
+    get { Phase(rawValue: self[word: 6]) }
+    set { self[word: 6] = newValue?.rawValue ?? 0 }
+  }
+
+  // MARK: messages
+
+  typealias Message = clinux_uffd_message
+
+  /// Between two of these, all changes had come to their end, so that what lies before came before.
+  private static let quiet: UInt8 = 0xf4
+
+  private func slot(_ index: Int) -> UnsafeMutablePointer<Message> {
+    (base + Self.slotsOffset + index * 32).assumingMemoryBound(to: Message.self)
+  }
+
+  /// Reads the next message of the userfaultfd. Page faults aren't kept.
+  func read(from userfault: Userfault) throws(SystemCallError) -> Message? {
+    // One stays free, as the end.
+    guard next < Self.slotCount - 1 else {
+      throw SystemCallError("read", on: "userfaultfd: its journal is full", code: ENOSPC)
+    }
+    let place = slot(next)
+    // In memory when the kernel writes to it: a copy that needs a page could be cut off by a kill.
+    place.pointee.event = 0
+    let got = try shim("read", on: "userfaultfd of pid \(userfault.pid)") {
+      clinux_uffd_read(userfault.descriptor.raw, place)
+    }
+    if got == 0 { return nil }
+    let message = place.pointee
+    if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
+      place.pointee.event = 0
+    } else {
+      next += 1
+    }
+    return message
+  }
+
+  func markQuiet() {
+    guard next > 0, next < Self.slotCount - 1, slot(next - 1).pointee.event != Self.quiet else {
+      return
+    }
+    slot(next).pointee.event = Self.quiet
+    next += 1
+  }
+
+  /// The children of all forks so far have their pages.
+  func forksAreDone() {
+    for index in 0..<next where Int(slot(index).pointee.event) == CLINUX_UFFD_FORK {
+      slot(index).pointee.event = UInt8(CLINUX_UFFD_FORK_DONE)
+    }
+  }
+
+  /// All messages so far, in batches within which their order isn't certain; and those of a batch
+  /// that hasn't come to its end.
+  var batches: (closed: [[Message]], open: [Message]) {
+    var closed: [[Message]] = []
+    var open: [Message] = []
+    for index in 0..<next {
+      let message = slot(index).pointee
+      if message.event == Self.quiet {
+        closed.append(open)
+        open = []
+      } else {
+        open.append(message)
+      }
+    }
+    return (closed, open)
+  }
+
+  /// Empty again.
+  func reset(to phase: Phase) {
+    for index in 0..<next { slot(index).pointee = Message() }
+    next = 0
+    self.phase = phase
+  }
+}
+
+/// What we hold of a process that can be resumed with pages missing. The process holds both
+/// descriptors too.
+struct FaultHandle: Sendable {
+  let userfault: Userfault
+  let journal: FaultJournal
+}
+
+extension FaultHandle {
+  /// Takes an earlier daemon's descriptors again; `nil` where the process has none.
+  static func find(in process: ProcessIdentity) throws(SystemCallError) -> FaultHandle? {
+    for (number, header) in FaultJournal.all(in: process.pid) where header.process == process {
+      let userfault = try Userfault.take(header.userfault, of: process.pid)
+      guard clinux_inode(userfault.raw) == header.inode else { continue }
+      return FaultHandle(
+        userfault: Userfault(descriptor: userfault, pid: process.pid),
+        journal: try .adopt(try Userfault.take(number, of: process.pid)))
+    }
+    return nil
+  }
+
+  /// Makes a process open both, with the help of a thread that is borrowed anyway.
+  static func inject(
+    _ injector: Injector, into process: ProcessIdentity
+  ) throws -> FaultHandle {
+    let number = try injector.openUserfault()
+    do {
+      let descriptor = try Userfault.take(number, of: process.pid)
+      let userfault = Userfault(descriptor: descriptor, pid: process.pid)
+      try userfault.negotiate()
+      let file = try injector.createMemoryFile(FaultJournal.name)
+      return FaultHandle(
+        userfault: userfault,
+        journal: try .create(
+          in: try Userfault.take(file, of: process.pid), of: process, userfault: number,
+          inode: clinux_inode(descriptor.raw)))
+    } catch {
+      try injector.closeDescriptor(number)
+      throw error
+    }
+  }
+}
+
+/// A symbolic link's target; `nil` where there is none.
+func readLink(_ path: String) -> String? {
+  var buffer = [CChar](repeating: 0, count: 256)
+  let count = readlink(path, &buffer, buffer.count)
+  if count < 0 { return nil }
+  return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

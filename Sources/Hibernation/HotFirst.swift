@@ -1,0 +1,277 @@
+import CLinux
+import Glibc
+import Linux
+
+/// How a worker gets its memory back.
+public enum ResumeGear: Sendable, Hashable {
+  /// All of it before it runs.
+  case eager
+  /// What it wants first, and what can't be missing, before it runs; the rest follows, and whoever
+  /// touches a page before it is there waits for it. Where that isn't possible, eager.
+  ///
+  /// - Parameter probing: the first time, nothing is known of what it wants. True: it is resumed
+  ///   with nearly everything missing, to learn that, which takes longer. False: eagerly.
+  case hotFirst(probing: Bool)
+}
+
+extension Hibernator {
+  enum HotFirstResult {
+    /// Bytes.
+    case done(written: UInt64, deferred: UInt64)
+    case refused(String)
+  }
+
+  /// Waits until a resume with missing pages has brought everything, and takes what it has taught.
+  /// To be called before a worker is frozen: somebody who waits for a page can't be.
+  ///
+  /// - Throws: how it has failed, once. The worker has been killed then.
+  public func settle(_ name: String) throws(HibernationError) {
+    guard let stream = streams.removeValue(forKey: name) else { return }
+    let outcome = stream.wait()
+    if let failure = outcome.failure {
+      handles[name] = nil
+      throw failure
+    }
+    for identity in (handles[name] ?? [:]).keys {
+      guard let touched = outcome.touched[identity.pid] else { continue }
+      hot[name, default: [:]][identity, default: PagePlan.Hot()].learn(touched)
+    }
+  }
+
+  /// Writes what mustn't be missing, and lets the worker run. The rest follows.
+  func bringHotFirst(
+    _ target: HibernationTarget, from path: String, probing: Bool
+  ) throws(HibernationError) -> HotFirstResult {
+    let image = try open(path)
+    guard let cgroup = target.cgroup, resting[target.name] == nil else {
+      return .refused("it has no cgroup of its own")
+    }
+    guard image.progress == .atRest, !image.mappings.isEmpty else {
+      return .refused("its image wasn't made for it")
+    }
+    let isKnown = hot[target.name]?.values.contains { !$0.pages.isEmpty } == true
+    if !isKnown, !probing { return .refused("nothing is known yet of what it wants first") }
+    try checkAnybodyLives(image)
+    try checkAtRest(target)
+    var parts: [PagerPart] = []
+    for (index, process) in image.processes.enumerated() {
+      guard process.identity.isAlive else { return .refused("a process of it has ended") }
+      if !image.chunks.contains(where: { $0.isDeferred && Int($0.process) == index }) { continue }
+      guard let handle = handles[target.name]?[process.identity] else {
+        return .refused("process \(process.pid) has no userfaultfd of ours")
+      }
+      parts.append(PagerPart(process: index, handle: handle))
+    }
+
+    for part in parts { part.handle.journal.reset(to: .preparing) }
+    guard image.lock(waits: false) else { return .refused("somebody else uses its image") }
+    try attempt(.writingBack) { try image.mark(.streaming) }
+    FaultPoint.streamMarked.pass()
+    do {
+      let strays = try parts.map { try self.strays(in: image, process: $0.process) }
+      try writeBack(image, into: target, sessions: [], leavesDeferred: true)
+      for (index, pages) in strays.enumerated() {
+        parts[index].placed = try overwrite(
+          pages, of: image, process: parts[index].process, target)
+      }
+      for part in parts {
+        for mapping in image.mappings where Int(mapping.process) == part.process {
+          try part.handle.userfault.register(mapping.range)
+        }
+      }
+    } catch {
+      // Nobody has run. As before, then.
+      try attempt(.writingBack) {
+        for part in parts { try part.handle.userfault.unregisterAll() }
+        try image.mark(.atRest)
+        for part in parts { part.handle.journal.reset(to: .idle) }
+      }
+      if let error = error as? HibernationError { throw error }
+      return .refused("\(error)")
+    }
+    standby?.announce(target, image: path)
+    for part in parts { part.handle.journal.phase = .streaming }
+    FaultPoint.streamPrepared.pass()
+    try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown))
+    try attempt(.waking) { try target.wake() }
+    let deferred = image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
+    return .done(written: image.dataLength - deferred, deferred: deferred)
+  }
+
+  // MARK: pages that came back by themselves
+
+  /// Pages that aren't missing although they were freed. The kernel writes to some while the worker
+  /// comes to rest (the rseq area, beside the thread-locals): what is there is wrong, and wouldn't be
+  /// filled. To be looked for before anything is written.
+  private func strays(in image: ImageReader, process index: Int) throws -> [clinux_range] {
+    let pages = try PageMap(
+      pid: image.processes[index].pid, useScan: features.pagemapScan)
+    return try image.mappings.filter { Int($0.process) == index }.flatMap {
+      try pages.populatedPages(from: $0.range.address, to: $0.range.address + $0.range.length)
+    }
+  }
+
+  /// Writes those of them that the image has among what may come later, and tells which.
+  private func overwrite(
+    _ strays: [clinux_range], of image: ImageReader, process index: Int,
+    _ target: HibernationTarget
+  ) throws -> Set<UInt64> {
+    var written: Set<UInt64> = []
+    if strays.isEmpty { return written }
+    let memory = try target.memory(of: image.processes[index].pid)
+    let buffer = try ChunkBuffer()
+    for chunk in image.chunks where chunk.isDeferred && Int(chunk.process) == index {
+      var pages: UnsafeRawPointer?
+      var offset = 0
+      for range in chunk.ranges {
+        for stray in strays {
+          let start = max(range.address, stray.address)
+          let end = min(range.address + range.length, stray.address + stray.length)
+          guard start < end else { continue }
+          for page in stride(from: start, to: end, by: Int(pageSize)) { written.insert(page) }
+          let loaded = try pages ?? buffer.load(chunk, of: image)
+          pages = loaded
+          try memory.write(
+            [clinux_range(address: start, length: end - start)],
+            from: loaded + offset + Int(start - range.address), direct: chunk.writable)
+        }
+        offset += Int(range.length)
+      }
+    }
+    return written
+  }
+
+  /// Starts the stream's thread.
+  private func start(
+    _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
+    _ parts: [PagerPart], _ learning: Pager.Learning
+  ) throws(HibernationError) {
+    let stream = PageStream()
+    let isStarted = Thread.start(name: "dormouse-pager") {
+      stream.end(
+        Self.page(
+          image, target, cgroup, parts, learning, isFrozen: false, goesOnForAnother: false))
+      clinux_trim_own_memory()
+    }
+    if isStarted {
+      streams[target.name] = stream
+      return
+    }
+    // Nobody runs yet: then all of it now.
+    let outcome = Self.page(
+      image, target, cgroup, parts, nil, isFrozen: true, goesOnForAnother: false)
+    if let failure = outcome.failure { throw failure }
+  }
+
+  /// Runs a pager to its end. A worker whose pages it can't bring is killed.
+  private static func page(
+    _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
+    _ parts: [PagerPart], _ learning: Pager.Learning?, isFrozen: Bool,
+    goesOnForAnother: Bool
+  ) -> PageStream.Outcome {
+    var outcome = PageStream.Outcome()
+    do {
+      let pager = try Pager(
+        image: image, target: target, cgroup: cgroup, parts: parts, isFrozen: isFrozen,
+        goesOnForAnother: goesOnForAnother)
+      try pager.run(learning)
+      for paged in pager.processes { outcome.touched[paged.pid] = paged.touched }
+    } catch {
+      // At once: what it has might be wrong.
+      try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
+      let reason = HibernationError.from(error, in: .streaming)
+      if target.hasSurvivors() {
+        try? cgroup.kill()
+        outcome.failure = HibernationError(.streaming, reason.reason, .unprovable)
+      } else {
+        unlink(image.path)
+        outcome.failure = HibernationError(.streaming, reason.reason, .vanished)
+      }
+    }
+    return outcome
+  }
+
+  // MARK: recovery
+
+  /// The worker may run already, while some of its pages are in the image only.
+  func isStreaming(_ image: ImageReader) throws(HibernationError) -> Bool {
+    try findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
+  }
+
+  /// The daemon before us has died over a resume with missing pages.
+  func goOnStreaming(
+    _ image: ImageReader, _ target: HibernationTarget
+  ) throws(HibernationError) -> UInt64 {
+    guard let cgroup = target.cgroup else {
+      throw HibernationError(.checking, "it has no cgroup, and yet was resumed lazily", .unprovable)
+    }
+    let parts = try findHandles(image)
+    if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
+      // Nobody has run: as if nothing had been begun.
+      try checkAtRest(target)
+      try attempt(.writingBack) {
+        for part in parts { try part.handle.userfault.unregisterAll() }
+        try image.mark(.atRest)
+        for part in parts { part.handle.journal.reset(to: .idle) }
+      }
+      return try bringBack(target, from: image.path, run: true)
+    }
+    let forked = parts.contains { part in
+      let batches = part.handle.journal.batches
+      return (batches.closed + [batches.open]).joined().contains {
+        Int($0.event) == CLINUX_UFFD_FORK
+      }
+    }
+    if forked {
+      throw HibernationError(
+        .streaming, "it had just forked, and the child's memory can't be reached any more",
+        .unprovable)
+    }
+    let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
+    let isFrozen = wanted.hasPrefix("1")
+    let outcome = Self.page(
+      image, target, cgroup, parts, nil, isFrozen: isFrozen, goesOnForAnother: true)
+    if let failure = outcome.failure { throw failure }
+    return image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
+  }
+
+  /// The worker's own descriptors. One that has lost them runs on pages that aren't there.
+  private func findHandles(
+    _ image: ImageReader
+  ) throws(HibernationError) -> [PagerPart] {
+    var parts: [PagerPart] = []
+    for (index, process) in image.processes.enumerated() where process.identity.isAlive {
+      if !image.chunks.contains(where: { $0.isDeferred && Int($0.process) == index }) { continue }
+      let handle: FaultHandle?
+      do throws(SystemCallError) {
+        handle = try FaultHandle.find(in: process.identity)
+      } catch {
+        if error.meansVanished { continue }
+        throw HibernationError(
+          .streaming,
+          "the missing pages of process \(process.pid) can't be reached: \(error); it waits for them",
+          .intact)
+      }
+      guard let handle, let phase = handle.journal.phase, phase != .idle else {
+        if !HibernationTarget.hasMemory(process.pid) { continue }
+        throw HibernationError(
+          .streaming, "process \(process.pid) has closed its userfaultfd while pages were missing",
+          .unprovable)
+      }
+      parts.append(PagerPart(process: index, handle: handle))
+    }
+    return parts
+  }
+}
+
+extension PagePlan.Hot {
+  /// Pages that were waited for. What was known before stays: pages that are in place in time can't
+  /// be seen to be wanted. So the set only grows, up to a limit; then it begins anew.
+  mutating func learn(_ touched: Set<UInt64>) {
+    pages.formUnion(touched)
+    if pages.count > Self.limit { pages = touched }
+  }
+
+  /// 8 MiB of 4 KiB pages.
+  private static let limit = 2048
+}

@@ -1,0 +1,29 @@
+import CLinux
+import Glibc
+import Linux
+
+/// For those who bring pages while others might want to.
+extension ImageReader {
+  /// Keeps others from bringing the same pages, as long as this reader (or a copy) lives.
+  ///
+  /// - Returns: false where somebody else does already.
+  func lock(waits: Bool) -> Bool {
+    while flock(file.raw, LOCK_EX | (waits ? 0 : LOCK_NB)) != 0 {
+      if errno != EINTR { return false }
+    }
+    return true
+  }
+
+  /// Nobody has removed it (and made another) since it was opened.
+  var isInPlace: Bool { clinux_inode_at(path) == clinux_inode(file.raw) }
+
+  /// Notes how far the worker is, in the file itself.
+  func mark(_ progress: ImageProgress) throws(SystemCallError) {
+    let file = try Descriptor.open(path, O_WRONLY)
+    var word = progress.rawValue.littleEndian
+    let count = try systemCall("write", on: path) {
+      pwrite(file.raw, &word, 4, off_t(ImageLayout.progressOffset))
+    }
+    if count != 4 { throw SystemCallError("write", on: path, code: EIO) }
+  }
+}

@@ -1,0 +1,135 @@
+import CLinux
+import Glibc
+import Linux
+
+/// A process of which the pager brings pages.
+struct PagerPart: Sendable {
+  /// Its index in the image.
+  let process: Int
+  let handle: FaultHandle
+  /// Pages of deferred chunks that are in place already.
+  var placed: Set<UInt64> = []
+}
+
+/// A process with missing pages.
+final class Paged {
+  let pid: Int32
+  let userfault: Userfault
+  let journal: FaultJournal
+  var layout: Layout
+  /// An earlier pager has read these, and died before all that went with them.
+  var unfinished: [FaultJournal.Message]
+  /// The image's chunks that come later, by their index.
+  let chunks: [Int]
+  /// Chunks that are in place.
+  var done: Set<Int> = []
+  /// Pages that were filled alone, by their address in the image.
+  var filled: Set<UInt64> = []
+  /// Pages that somebody waited for.
+  var touched: Set<UInt64> = []
+  /// It has no memory any more.
+  var isGone = false
+  /// By address in the image.
+  private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
+  private var cache: [Int: [UInt8]] = [:]
+  /// Chunks that are kept decompressed while pages are filled one by one: 32 MiB.
+  private static let cacheLimit = 128
+
+  init(_ part: PagerPart, _ image: ImageReader) throws {
+    let handle = part.handle
+    filled = part.placed
+    pid = handle.userfault.pid
+    userfault = handle.userfault
+    journal = handle.journal
+    layout = try Layout(replaying: handle.journal.batches.closed)
+    unfinished = handle.journal.batches.open
+    let mine = image.chunks.indices.filter {
+      image.chunks[$0].isDeferred && Int(image.chunks[$0].process) == part.process
+    }
+    chunks = mine
+    ranges = mine.flatMap { chunk in
+      image.chunks[chunk].ranges.map {
+        (start: $0.address, end: $0.address + $0.length, chunk: chunk)
+      }
+    }.sorted { $0.start < $1.start }
+  }
+
+  /// The chunk that has a page of the image.
+  func chunk(with page: UInt64) -> Int? {
+    var low = 0
+    var high = ranges.count
+    while low < high {
+      let middle = (low + high) / 2
+      if ranges[middle].end <= page { low = middle + 1 } else { high = middle }
+    }
+    guard low < ranges.count, ranges[low].start <= page else { return nil }
+    return ranges[low].chunk
+  }
+
+  /// Bytes from a page on, at most `length` of them, before the next page that was filled alone.
+  func unfilled(from page: UInt64, _ length: UInt64) -> UInt64 {
+    if filled.isEmpty || length == pageSize { return length }
+    var run = pageSize
+    while run < length, !filled.contains(page + run) { run += pageSize }
+    return run
+  }
+
+  /// One page of a chunk, which stays decompressed for the next one.
+  func cached(
+    _ chunk: Int, _ page: UInt64, _ image: ImageReader, _ buffer: ChunkBuffer
+  ) throws -> (UnsafeRawPointer, Int) {
+    let entry = image.chunks[chunk]
+    var offset = 0
+    for range in entry.ranges {
+      if page >= range.address, page < range.address + range.length {
+        offset += Int(page - range.address)
+        break
+      }
+      offset += Int(range.length)
+    }
+    let size = Int(pageSize)
+    if let pages = cache[chunk] {
+      return (buffer.keep(pages[offset..<(offset + size)]), offset)
+    }
+    let pages = try buffer.load(entry, of: image)
+    if cache.count < Self.cacheLimit {
+      cache[chunk] = [UInt8](UnsafeRawBufferPointer(start: pages, count: entry.length))
+    }
+    return (pages + offset, offset)
+  }
+}
+
+/// Room for one chunk, and what it takes to decompress it.
+final class ChunkBuffer {
+  private let decompressor: ChunkDecompressor
+  private let pages = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: ImageLayout.chunkLength, alignment: 4096)
+  private let stored = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+  private let single = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: Int(pageSize), alignment: 4096)
+
+  init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
+
+  deinit {
+    pages.deallocate()
+    stored.deallocate()
+    single.deallocate()
+  }
+
+  /// The chunk's pages, until the next call.
+  func load(_ chunk: ImageChunk, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {
+    let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
+    try image.read(chunk, stored: stored, into: target, with: decompressor)
+    guard let base = target.baseAddress else {
+      throw .damaged(path: image.path, part: "an empty chunk")
+    }
+    return UnsafeRawPointer(base)
+  }
+
+  func keep(_ page: ArraySlice<UInt8>) -> UnsafeRawPointer {
+    single.copyBytes(from: page)
+    guard let base = single.baseAddress else { preconditionFailure("a page has an address") }
+    return UnsafeRawPointer(base)
+  }
+}

@@ -1,0 +1,255 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Fills the missing pages of a worker that runs: those that it waits for first, then all others.
+///
+/// What makes it safe:
+/// - The worker holds the userfaultfds too. If we die, it waits at the next missing page, until a new
+///   daemon goes on from the image and the journals.
+/// - A worker that forks, or moves or drops memory, waits until its message is read. Before that
+///   happens, its group is told to freeze: no instruction of it, or of a new child, runs until all
+///   pages are where they belong, in the child too. A child's userfaultfd is held by us alone; if we
+///   die over it, the journal says so, and the child stands frozen.
+/// - Nothing is filled while a message is on its way: the kernel refuses that.
+/// - A page is filled once. Whatever is missing after that, the program has given up itself.
+///
+/// Used on one thread.
+final class Pager {
+  let image: ImageReader
+  let target: HibernationTarget
+  let cgroup: WorkerCgroup
+  private(set) var processes: [Paged]
+  private let scratch: ChunkBuffer
+  /// For forked children, who come while a chunk of their parent's is in the other one.
+  let childScratch: ChunkBuffer
+  /// An earlier pager has begun, and died.
+  private let goesOnForAnother: Bool
+  /// Told to freeze, by us or (in a recovery) by an earlier daemon.
+  var isFrozen: Bool
+
+  struct Unexpected: Error, CustomStringConvertible {
+    let address: UInt64
+    var description: String {
+      "the page at 0x\(String(address, radix: 16)) should be missing, and isn't"
+    }
+  }
+
+  /// How faults are learned from, and for how long.
+  struct Learning: Sendable {
+    /// Only pages that are waited for are filled at first, one by one, so that each is seen.
+    var isProbing: Bool
+    var length: Duration = .milliseconds(150)
+    var quiet: Duration = .milliseconds(50)
+  }
+
+  init(
+    image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
+    parts: [PagerPart], isFrozen: Bool, goesOnForAnother: Bool
+  ) throws {
+    self.goesOnForAnother = goesOnForAnother
+    self.image = image
+    self.target = target
+    self.cgroup = cgroup
+    self.isFrozen = isFrozen
+    scratch = try ChunkBuffer()
+    childScratch = try ChunkBuffer()
+    processes = try parts.map { try Paged($0, image) }
+  }
+
+  /// Runs until nothing is missing any more, and takes the image away (commit B).
+  func run(_ learning: Learning?) throws {
+    for paged in processes where !paged.unfinished.isEmpty { try drain(paged) }
+    if let learning, learning.isProbing, !isFrozen { try probe(learning) }
+    // The first answer is on its way, and wants the processors and the memory for itself.
+    let grace = Clocks.monotonic + 5_000_000
+    while !isFrozen, Clocks.monotonic < grace { try serveAll(wait: 1) }
+    for paged in processes {
+      for (number, chunk) in paged.chunks.enumerated() {
+        if !isFrozen { try serveAll(wait: 0) }
+        if number == paged.chunks.count / 2 { FaultPoint.streaming.pass() }
+        try fill(chunk, of: paged, Destination(paged))
+      }
+    }
+    try settleEvents()
+    FaultPoint.streamed.pass()
+    try tearDown()
+  }
+
+  // MARK: faults
+
+  /// Fills only what is waited for, until there is quiet.
+  private func probe(_ learning: Learning) throws {
+    let end = Clocks.monotonic + learning.length.nanoseconds
+    var last = Clocks.monotonic
+    while !isFrozen, Clocks.monotonic < end {
+      if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
+      if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
+    }
+  }
+
+  /// Answers all who wait. True if there was anybody.
+  @discardableResult
+  private func serveAll(wait: Int32, singly: Bool = false) throws -> Bool {
+    var polled = processes.map {
+      pollfd(fd: $0.userfault.descriptor.raw, events: Int16(POLLIN), revents: 0)
+    }
+    guard poll(&polled, nfds_t(polled.count), wait) > 0 else { return false }
+    for (paged, result) in zip(processes, polled) where result.revents & Int16(POLLIN) != 0 {
+      try serve(paged, singly: singly)
+    }
+    return true
+  }
+
+  private func serve(_ paged: Paged, singly: Bool) throws {
+    while !paged.isGone {
+      if paged.userfault.hasEventInFlight { return try drain(paged) }
+      // The kernel gives page faults before all else.
+      guard let message = try paged.journal.read(from: paged.userfault) else { return }
+      guard Int(message.event) == CLINUX_UFFD_PAGEFAULT else {
+        // The one who waited was called away by a signal, and another one forks (or the like).
+        paged.journal.markQuiet()
+        try paged.layout.apply([message])
+        return try drain(paged, ahead: message)
+      }
+      try answer(message.b & ~(pageSize - 1), paged, singly: singly)
+      if isFrozen { return }
+    }
+  }
+
+  private func answer(_ page: UInt64, _ paged: Paged, singly: Bool) throws {
+    paged.touched.insert(page)
+    if let original = paged.layout.original(of: page), let chunk = paged.chunk(with: original),
+      !paged.done.contains(chunk), !paged.filled.contains(original)
+    {
+      if singly {
+        let (source, _) = try paged.cached(chunk, original, image, scratch)
+        try place(original, source, pageSize, Destination(paged))
+        paged.filled.insert(original)
+        return
+      }
+      return try fill(chunk, of: paged, Destination(paged))
+    }
+    // Never in the image, or given up since.
+    switch try patiently({ () throws(SystemCallError) in try paged.userfault.fillZero(page) }) {
+    case .present: paged.userfault.wake(page, pageSize)
+    case .eventFirst: try drain(paged)
+    case .vanished: paged.isGone = true
+    case .filled, .notRegistered: break
+    }
+  }
+
+  // MARK: filling
+
+  /// Whose pages are filled: a process's, or those of a child that it has just forked.
+  struct Destination {
+    let paged: Paged
+    let userfault: Userfault
+    /// A child's: how its parent was laid out before the changes that were made while it forked.
+    /// Which of them the child has seen can't be told beforehand.
+    let before: Layout?
+    var isChild: Bool { before != nil }
+
+    init(_ paged: Paged) {
+      self.paged = paged
+      userfault = paged.userfault
+      before = nil
+    }
+
+    init(child: Userfault, of paged: Paged, before: Layout) {
+      self.paged = paged
+      userfault = child
+      self.before = before
+    }
+  }
+
+  func fill(_ chunk: Int, of paged: Paged, _ destination: Destination) throws {
+    // What its parent had in place, a child has got by the fork.
+    if paged.isGone || paged.done.contains(chunk) { return }
+    let buffer = destination.isChild ? childScratch : scratch
+    let pages = try buffer.load(image.chunks[chunk], of: image)
+    var offset = 0
+    for range in image.chunks[chunk].ranges {
+      try place(range.address, pages + offset, range.length, destination)
+      offset += Int(range.length)
+    }
+    if !destination.isChild { paged.done.insert(chunk) }
+  }
+
+  /// Fills a run of the image's pages, wherever they belong by now.
+  private func place(
+    _ original: UInt64, _ source: UnsafeRawPointer, _ length: UInt64, _ destination: Destination
+  ) throws {
+    let paged = destination.paged
+    let deadline = Deadline(in: .seconds(10))
+    var done: UInt64 = 0
+    var singly = false
+    while done < length, !paged.isGone {
+      let page = original + done
+      guard let address = paged.layout.now(page) else {
+        done += pageSize
+        continue
+      }
+      // A page that was filled alone isn't filled again, for it may have been given up.
+      if paged.filled.contains(page) {
+        done += pageSize
+        continue
+      }
+      var extent = pageSize
+      if paged.layout.isIdentity, !singly {
+        extent = paged.unfilled(from: page, length - done)
+      }
+      let result = try patiently { () throws(SystemCallError) in
+        try destination.userfault.fill(address, extent, from: source + Int(done))
+      }
+      switch result {
+      case .filled(let count): done += count
+      case .present:
+        // Only an earlier pager, or a fork, can have put it there. Anything else isn't what belongs
+        // there, and the worker mustn't go on with it.
+        guard goesOnForAnother || destination.isChild else { throw Unexpected(address: address) }
+        destination.userfault.wake(address, pageSize)
+        done += pageSize
+      case .notRegistered:
+        // A mapping may end within the run.
+        if extent > pageSize {
+          singly = true
+          continue
+        }
+        if let earlier = destination.before?.now(page), earlier != address {
+          _ = try destination.userfault.fill(earlier, pageSize, from: source + Int(done))
+        }
+        done += pageSize
+      case .eventFirst:
+        if !destination.isChild {
+          try drain(paged)
+        } else if deadline.hasPassed {
+          throw SystemCallError("fill", on: "a child of pid \(paged.pid)", code: ETIMEDOUT)
+        }
+      case .vanished:
+        if destination.isChild { return }
+        paged.isGone = true
+      }
+    }
+  }
+
+  /// Memory may be short for a while.
+  private func patiently(
+    _ body: () throws(SystemCallError) -> Userfault.Filling
+  ) throws -> Userfault.Filling {
+    var attempts = 0
+    while true {
+      do throws(SystemCallError) { return try body() } catch {
+        attempts += 1
+        guard error.code == ENOMEM, attempts < 500 else { throw error }
+        usleep(10_000)
+      }
+    }
+  }
+}
+
+extension Duration {
+  fileprivate var nanoseconds: Int64 {
+    components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
+  }
+}

@@ -1,0 +1,115 @@
+import CLinux
+import Glibc
+import Linux
+
+/// What the pager does when the worker forks or changes its mappings, and at the end.
+extension Pager {
+  /// Reads all messages until none is on its way, the worker frozen first. From here on it stays
+  /// frozen until everything is in place.
+  ///
+  /// - Parameter ahead: one that has been read before the freezing, by a rare accident. What its
+  ///   order with those that come now is can't be told.
+  func drain(_ paged: Paged, ahead: FaultJournal.Message? = nil) throws {
+    try freeze()
+    var batch = paged.unfinished
+    paged.unfinished = []
+    let deadline = Deadline(in: .seconds(10))
+    while true {
+      if let message = try paged.journal.read(from: paged.userfault) {
+        if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
+          paged.touched.insert(message.b & ~(pageSize - 1))
+        } else {
+          batch.append(message)
+        }
+        continue
+      }
+      if !paged.userfault.hasEventInFlight { break }
+      if deadline.hasPassed {
+        throw SystemCallError("drain", on: "userfaultfd of pid \(paged.pid)", code: ETIMEDOUT)
+      }
+      sched_yield()
+    }
+    FaultPoint.eventRead.pass()
+    let children = (batch + (ahead.map { [$0] } ?? [])).filter { Int($0.event) == CLINUX_UFFD_FORK }
+      .map {
+        Userfault(
+          descriptor: Descriptor(owning: Int32(truncatingIfNeeded: $0.a & 0xffff_ffff)),
+          pid: paged.pid)
+      }
+    if let ahead, Int(ahead.event) == CLINUX_UFFD_REMAP,
+      batch.contains(where: { Int($0.event) == CLINUX_UFFD_REMAP })
+    {
+      throw Layout.Ambiguous(description: "two threads moved memory at once")
+    }
+    let before = paged.layout
+    try paged.layout.apply(batch)
+    for child in children {
+      let destination = Destination(child: child, of: paged, before: before)
+      for chunk in paged.chunks { try fill(chunk, of: paged, destination) }
+    }
+    // The last reference to a child's userfaultfd goes here: its memory is ordinary from now on.
+    if !children.isEmpty { paged.journal.forksAreDone() }
+    paged.journal.markQuiet()
+  }
+
+  private func freeze() throws {
+    if isFrozen { return }
+    // Not waited for: somebody who waits for us can't freeze.
+    try writeControl("\(cgroup.path)/cgroup.freeze", "1")
+    isFrozen = true
+  }
+
+  /// Nothing is on its way, and everything is filled.
+  func settleEvents() throws {
+    for paged in processes where !paged.isGone {
+      while paged.userfault.hasEventInFlight { try drain(paged) }
+    }
+  }
+
+  // MARK: the end
+
+  func tearDown() throws {
+    for paged in processes { paged.journal.phase = .complete }
+    for paged in processes where !paged.isGone { try release(paged) }
+    FaultPoint.unregistered.pass()
+    unlink(image.path)
+    for paged in processes { paged.journal.reset(to: .idle) }
+    FaultPoint.unlinked.pass()
+    if isFrozen { try mendAndThaw() }
+  }
+
+  /// Makes all of it ordinary memory again. Whoever forks or the like meanwhile is let go on:
+  /// everything was there.
+  private func release(_ paged: Paged) throws {
+    let deadline = Deadline(in: .seconds(10))
+    try paged.userfault.unregisterAll()
+    while true {
+      while let message = try paged.journal.read(from: paged.userfault) {
+        if Int(message.event) == CLINUX_UFFD_FORK {
+          close(Int32(truncatingIfNeeded: message.a & 0xffff_ffff))
+          paged.journal.forksAreDone()
+        }
+      }
+      if !paged.userfault.hasEventInFlight { break }
+      if deadline.hasPassed {
+        throw SystemCallError("release", on: "userfaultfd of pid \(paged.pid)", code: ETIMEDOUT)
+      }
+      sched_yield()
+    }
+    // A mapping that was moved while we looked.
+    try paged.userfault.unregisterAll()
+  }
+
+  /// The freezing gave some calls an EINTR that the program mustn't see.
+  private func mendAndThaw() throws {
+    // Its memory is in place: whatever goes wrong here costs an EINTR at most.
+    let isAtRest = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
+    for stat in isAtRest ? (try? target.discover())?.processes ?? [] : [] {
+      guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
+      try? session.mendInterruptedCalls()
+      session.detach()
+    }
+    try target.wake(isStopped: false)
+    isFrozen = false
+  }
+}

@@ -1,0 +1,90 @@
+import Glibc
+import Linux
+
+/// A small process that stands by while a daemon brings missing pages: when the daemon dies, it goes
+/// on at once, so that no worker has to wait for the next daemon. It holds nothing before that; all
+/// that is needed, the workers hold (`FaultJournal`) and the image says. A lock on the image keeps it
+/// and a new daemon apart; and if it dies too, the workers wait.
+public enum StandbyPager {
+  /// Reads what the daemon announces, one resume a line, until the daemon is gone.
+  ///
+  /// - Returns: the workers whose pages it has brought, and what it couldn't do.
+  public static func run(input: Descriptor) -> [String] {
+    var announced: [String: HibernationTarget] = [:]
+    var text: [UInt8] = []
+    while let part = try? input.read(upTo: 4096), !part.isEmpty {
+      text += part
+      while let end = text.firstIndex(of: 10) {
+        let line = String(decoding: text[..<end], as: UTF8.self)
+        text.removeSubrange(...end)
+        if let (image, target) = parse(line) { announced[image] = target }
+      }
+    }
+    return announced.compactMap(finish)
+  }
+
+  private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
+    guard let reader = try? ImageReader(path: image), reader.progress == .streaming,
+      reader.lock(waits: false), reader.isInPlace
+    else { return nil }
+    let hibernator = Hibernator()
+    do throws(HibernationError) {
+      guard try hibernator.isStreaming(reader) else { return nil }
+      _ = try hibernator.goOnStreaming(reader, target)
+      return "\(target.name): its missing pages are there"
+    } catch { return "\(target.name): \(error)" }
+  }
+
+  // MARK: what is announced
+
+  /// Fields, separated by tabs; `nil` where a path has what separates them.
+  static func line(_ target: HibernationTarget, image: String) -> String? {
+    guard let cgroup = target.cgroup else { return nil }
+    let fields = [
+      target.name, "\(target.root.pid)", "\(target.root.startTime)", cgroup.path, image,
+    ]
+    if fields.contains(where: { $0.utf8.contains(9) || $0.utf8.contains(10) }) { return nil }
+    return fields.joined(separator: "\t") + "\n"
+  }
+
+  private static func parse(_ line: String) -> (image: String, HibernationTarget)? {
+    let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+    guard fields.count == 5, let pid = Int32(fields[1]), let time = UInt64(fields[2]),
+      let cgroup = try? WorkerCgroup(path: fields[3])
+    else { return nil }
+    return (
+      fields[4],
+      HibernationTarget(
+        name: fields[0], root: ProcessIdentity(pid: pid, startTime: time), cgroup: cgroup)
+    )
+  }
+}
+
+/// The daemon's end of it.
+public final class Standby: Sendable {
+  private let socket: Descriptor
+  public let process: SpawnedProcess
+
+  /// Starts it. Only from a thread that lives as long as the daemon.
+  ///
+  /// - Parameter command: a program and arguments that run `StandbyPager` on descriptor 0.
+  public init(command: [String]) throws {
+    var ends: [Int32] = [-1, -1]
+    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    _ = try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
+    socket = Descriptor(owning: ends[0])
+    let theirs = Descriptor(owning: ends[1])
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    process = try spawn(
+      SpawnRequest(
+        path: command.first ?? "", arguments: command, environment: [:], directory: "/",
+        input: theirs.raw, output: null.raw, error: 2))
+  }
+
+  /// Before a worker runs with pages missing. What can't be announced, the next daemon finds.
+  func announce(_ target: HibernationTarget, image: String) {
+    guard var line = StandbyPager.line(target, image: image) else { return }
+    let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
+    line.withUTF8 { _ = send(socket.raw, $0.baseAddress, $0.count, flags) }
+  }
+}

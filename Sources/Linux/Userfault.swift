@@ -1,0 +1,101 @@
+import CLinux
+import Glibc
+
+/// A userfaultfd of another process: its missing pages in registered ranges wait until we fill them.
+public struct Userfault: Sendable {
+  public let descriptor: Descriptor
+  public let pid: Int32
+
+  public init(descriptor: Descriptor, pid: Int32) {
+    self.descriptor = descriptor
+    self.pid = pid
+  }
+
+  /// Takes descriptor `number` of the process; needs the right to trace it.
+  public static func take(_ number: Int32, of pid: Int32) throws(SystemCallError) -> Descriptor {
+    let process = try Descriptor.pidfd(of: pid)
+    return Descriptor(
+      owning: try shim("pidfd_getfd", on: "descriptor \(number) of pid \(pid)") {
+        clinux_pidfd_getfd(process.raw, number)
+      })
+  }
+
+  public func negotiate() throws(SystemCallError) {
+    try shim("UFFDIO_API", on: "pid \(pid)") { clinux_uffd_negotiate(descriptor.raw) }
+  }
+
+  public func register(_ range: clinux_range) throws(SystemCallError) {
+    try shim("UFFDIO_REGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
+      clinux_uffd_register(descriptor.raw, range.address, range.length)
+    }
+  }
+
+  public func unregister(_ range: clinux_range) throws(SystemCallError) {
+    try shim("UFFDIO_UNREGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
+      clinux_uffd_unregister(descriptor.raw, range.address, range.length)
+    }
+  }
+
+  /// Makes every range ordinary memory again, whatever the process has done with its mappings.
+  /// Whoever waits for a page finds what is there, and zeros where nothing is.
+  public func unregisterAll() throws(SystemCallError) {
+    for _ in 0..<100 {
+      let mappings: [MemoryMapping]
+      do throws(SystemCallError) { mappings = try MemoryMapping.all(of: pid) } catch {
+        if error.meansVanished { return }
+        throw error
+      }
+      let ours = mappings.filter { $0.flags.contains(.userfault) }
+      if ours.isEmpty { return }
+      for mapping in ours {
+        // It may have moved since we looked: then the next look finds it.
+        _ = clinux_uffd_unregister(descriptor.raw, mapping.start, mapping.length)
+      }
+    }
+    throw SystemCallError("UFFDIO_UNREGISTER", on: "pid \(pid)", code: EBUSY)
+  }
+
+  /// What became of an attempt to fill pages.
+  public enum Filling: Equatable, Sendable {
+    case filled(UInt64)
+    /// A page is there already.
+    case present
+    /// Not one of our mappings, or the range goes beyond one.
+    case notRegistered
+    /// An event has to be read first.
+    case eventFirst
+    /// The process has no memory (any more).
+    case vanished
+  }
+
+  public func fill(
+    _ address: UInt64, _ length: UInt64, from source: UnsafeRawPointer
+  ) throws(SystemCallError) -> Filling {
+    try judge(clinux_uffd_copy(descriptor.raw, address, source, length), address)
+  }
+
+  public func fillZero(_ address: UInt64) throws(SystemCallError) -> Filling {
+    try judge(clinux_uffd_zero(descriptor.raw, address, pageSize), address)
+  }
+
+  private func judge(_ result: Int64, _ address: UInt64) throws(SystemCallError) -> Filling {
+    if result >= 0 { return .filled(UInt64(result)) }
+    switch Int32(truncatingIfNeeded: -result) {
+    case EEXIST: return .present
+    case ENOENT: return .notRegistered
+    case EAGAIN: return .eventFirst
+    case ESRCH: return .vanished
+    case let code:
+      throw SystemCallError(
+        "UFFDIO_COPY", on: "0x\(String(address, radix: 16)) of pid \(pid)", code: code)
+    }
+  }
+
+  public func wake(_ address: UInt64, _ length: UInt64) {
+    _ = clinux_uffd_wake(descriptor.raw, address, length)
+  }
+
+  /// A fork, mremap, munmap or madvise of the process waits, or is about to wait, for its event to
+  /// be read.
+  public var hasEventInFlight: Bool { clinux_uffd_event_in_flight(descriptor.raw) == 1 }
+}

@@ -1,0 +1,49 @@
+import CLinux
+import Glibc
+
+extension Injector {
+  /// Where descriptors of ours go in a process, out of its program's way: programs count from 0.
+  private static let firstDescriptor: UInt64 = 200
+
+  /// Makes the process open a userfaultfd on itself. Its number there.
+  /// - Throws: `TraceError.injected` with EPERM where the process may not (vm.unprivileged_userfaultfd).
+  public func openUserfault() throws(TraceError) -> Int32 {
+    let flags = UInt64(O_CLOEXEC | O_NONBLOCK)
+    return try moveAway(perform("userfaultfd", CLINUX_SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]))
+  }
+
+  /// Makes the process create an anonymous file. Its number there.
+  public func createMemoryFile(_ name: String) throws(TraceError) -> Int32 {
+    guard let address = try place(name) else {
+      throw .injected("memfd_create", pid: session.pid, code: EFAULT)
+    }
+    let flags: UInt64 = 1 | 2  // MFD_CLOEXEC | MFD_ALLOW_SEALING
+    return try moveAway(
+      perform("memfd_create", CLINUX_SYS_memfd_create, [address, flags, 0, 0, 0, 0]))
+  }
+
+  public func closeDescriptor(_ number: Int32) throws(TraceError) {
+    _ = try perform("close", CLINUX_SYS_close, [UInt64(number), 0, 0, 0, 0, 0])
+  }
+
+  private func moveAway(_ number: Int64) throws(TraceError) -> Int32 {
+    let duplicate = UInt64(F_DUPFD_CLOEXEC)
+    let high = try call(
+      number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_fcntl)),
+      [UInt64(number), duplicate, Self.firstDescriptor, 0, 0, 0])
+    // A low limit on descriptors: then it stays where it is.
+    guard high >= 0 else { return Int32(truncatingIfNeeded: number) }
+    try closeDescriptor(Int32(truncatingIfNeeded: number))
+    return Int32(truncatingIfNeeded: high)
+  }
+
+  private func perform(
+    _ name: String, _ which: Int, _ arguments: [UInt64]
+  ) throws(TraceError) -> Int64 {
+    let result = try call(number: clinux_userfault_syscall_number(Int32(which)), arguments)
+    if result < 0 {
+      throw .injected(name, pid: session.pid, code: Int32(truncatingIfNeeded: -result))
+    }
+    return result
+  }
+}

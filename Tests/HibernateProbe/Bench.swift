@@ -1,0 +1,121 @@
+import Glibc
+import Hibernation
+import Linux
+
+/// A client that stays connected: HTTP, or redis' protocol.
+final class Client {
+  private let socket: Descriptor
+  private let request: String
+
+  init(port: UInt16, path: String) throws {
+    request =
+      path == "redis"
+      ? "INCR bench\r\n" : "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    socket = Descriptor(
+      owning: try systemCall("socket") { Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) })
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(port.bigEndian)
+    address.sin_addr.s_addr = in_addr_t(0x7f00_0001).bigEndian
+    let raw = socket.raw
+    _ = try withUnsafeBytes(of: &address) { bytes in
+      try systemCall("connect") {
+        connect(
+          raw, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
+      }
+    }
+  }
+
+  func send() throws { try socket.writeAll(request) }
+
+  /// Waits for the first bytes, and takes all that comes at once.
+  func receive() throws {
+    if try socket.read(upTo: 65536).isEmpty { fail("the server has closed the connection") }
+  }
+
+  /// A whole exchange, with what may trickle in behind its first bytes.
+  func exchange() throws {
+    try send()
+    try receive()
+    usleep(5000)
+    var byte = [UInt8](repeating: 0, count: 65536)
+    _ = recv(socket.raw, &byte, byte.count, Int32(MSG_DONTWAIT))
+  }
+}
+
+/// Interleaved: each round measures every way once.
+func bench(_ arguments: ArraySlice<String>) throws {
+  let words = Array(arguments)
+  guard words.count >= 7, let rounds = Int(words[0]), let port = UInt16(words[3]), words[5] == "--"
+  else { throw Usage() }
+  guard let cgroup = try openGroup(words[2]) else { throw Usage() }
+  let victim = try start(words[6...], input: 0, output: 2, cgroup: cgroup)
+  defer { kill(victim.pid, SIGKILL) }
+  usleep(1_500_000)
+  let target = HibernationTarget(
+    name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
+  let service = HibernationService()
+  let image = words[1] + "/image"
+  let client = try Client(port: port, path: words[4])
+  for _ in 0..<3 { try client.exchange() }
+  let patience = Deadline(in: .seconds(5))
+  var times: [String: [Double]] = [:]
+  var notes: [String: String] = [:]
+  for round in 0..<rounds {
+    for way in ["cont", "eager", "hot", "later"] {
+      try cgroup.freeze(until: Deadline(in: .seconds(5)))
+      if way != "cont" {
+        let slept = try service.wait { (h) throws(HibernationError) in
+          try h.hibernate(target, to: image, lazyReady: way != "eager")
+        }
+        notes[way + " image"] = "\(slept.imageLength >> 10) KiB of \(slept.moved >> 10)"
+        if let refusal = slept.lazyRefusal { notes["refusal"] = refusal }
+        usleep(30_000)
+      }
+      let begun = Clocks.monotonic
+      try client.send()
+      switch way {
+      case "cont": try cgroup.thaw(until: patience)
+      case "eager":
+        _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+      default:
+        let summary = try service.wait { (h) throws(HibernationError) in
+          try h.resume(target, from: image, gear: .hotFirst(probing: true))
+        }
+        notes["hot"] =
+          summary.eagerReason
+          ?? "\(summary.restored >> 10) KiB first, \(summary.deferred >> 10) later"
+        if round > 1 {
+          times["hot: command", default: []].append(
+            Double(summary.duration.components.attoseconds) / 1e15)
+        }
+      }
+      do { try client.receive() } catch {
+        // It knows why a worker had to be killed.
+        try service.settle("victim")
+        throw error
+      }
+      let first = Clocks.monotonic
+      try service.settle("victim")
+      let settled = Clocks.monotonic
+      if round > 1 {
+        let name = way == "later" ? "hot" : way
+        times[name, default: []].append(Double(first - begun) / 1e6)
+        if name == "hot" {
+          times["hot: all there", default: []].append(Double(settled - begun) / 1e6)
+        }
+      }
+      usleep(20_000)
+      try client.exchange()
+    }
+  }
+  for (name, values) in times.sorted(by: { $0.key < $1.key }) {
+    let sorted = values.sorted()
+    func at(_ share: Double) -> String {
+      let tenths = Int(sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))] * 100)
+      return "\(Double(tenths) / 100)"
+    }
+    tell("\(name): min \(at(0)) median \(at(0.5)) p95 \(at(0.95)) ms (\(values.count))")
+  }
+  for (name, note) in notes.sorted(by: { $0.key < $1.key }) { tell("\(name): \(note)") }
+}

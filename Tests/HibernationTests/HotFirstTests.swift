@@ -1,0 +1,181 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Resumes of which the pages come when the worker runs already.
+@Suite(.serialized, .enabled(if: Victim.cgroupRoot != nil, "there is no cgroup to be had"))
+struct HotFirstTests {
+  let service = HibernationService()
+
+  /// Whether this machine lets a worker have a userfaultfd.
+  static func isPermitted() -> Bool { geteuid() == 0 }
+
+  private func sleep(_ victim: Victim, at path: String) throws -> HibernationSummary {
+    try service.settle(victim.target.name)
+    try victim.suspend()
+    let target = victim.target
+    return try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(target, to: path, lazyReady: true)
+    }
+  }
+
+  @discardableResult
+  private func wake(
+    _ victim: Victim, from path: String, probing: Bool = true
+  ) throws -> ResumeSummary {
+    let target = victim.target
+    return try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: path, gear: .hotFirst(probing: probing))
+    }
+  }
+
+  @Test(
+    "a process with a thread in every kind of blocking call keeps every byte",
+    .enabled(if: isPermitted()))
+  func torture() throws {
+    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    let path = Fixture.imagePath()
+    for round in 1...30 {
+      #expect(try sleep(victim, at: path).lazyRefusal == nil)
+      #expect(try victim.anonymousMemory() <= 256 << 10)
+      let woken = try wake(victim, from: path)
+      #expect(woken.eagerReason == nil)
+      // All of it is soon known to be wanted: `sum` reads everything.
+      if round == 1 { #expect(woken.deferred > 4 << 20) }
+      try #require(try victim.ask("sum") == sum, "round \(round)")
+      if round % 10 == 0 { #expect(try victim.ask("wake").hasPrefix("woke")) }
+      try service.settle(victim.target.name)
+      #expect(access(path, F_OK) != 0)
+      #expect(
+        try MemoryMapping.all(of: victim.process.pid).allSatisfy {
+          !$0.flags.contains(.userfault)
+        })
+    }
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test(
+    "fork, mremap, munmap, madvise and brk while pages are missing change nothing",
+    .enabled(if: isPermitted()), arguments: [1, 4, 12])
+  func churn(threads: Int) throws {
+    let victim = try Victim([try Fixture.compile("churn"), "\(threads)", "6", "64"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    for round in 1...Self.churnRounds {
+      // What is learned would leave nothing missing, in time.
+      let name = victim.target.name
+      _ = try service.wait { (h) throws(HibernationError) in h.hot[name] = nil }
+      _ = try sleep(victim, at: path)
+      try victim.send("churn \(round)")
+      let woken = try wake(victim, from: path)
+      #expect(woken.deferred > 1 << 20, "round \(round): \(woken)")
+      // First, for it knows why a worker had to be killed.
+      try service.settle(name)
+      let answer = try victim.line()
+      try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
+    }
+    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+  }
+
+  static let churnRounds =
+    getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 20
+
+  @Test(
+    "pages that somebody has touched while it slept are as they were",
+    .enabled(if: isPermitted()))
+  func strayPages() throws {
+    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    for older in [false, true] {
+      var features = KernelFeatures.detect()
+      if older { features.pagemapScan = false }
+      let service = HibernationService(features: features)
+      try victim.suspend()
+      let target = victim.target
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.hibernate(target, to: path, lazyReady: true)
+      }
+      let ranges = try ImageReader(path: path).chunks.filter(\.isDeferred).flatMap(\.ranges)
+      let memory = try ProcessMemory(pid: victim.process.pid)
+      for (index, range) in ranges.enumerated() {
+        // As the kernel does to the rseq area: written, or only read (then it is the page of zeros).
+        let last = range.address + range.length - 8
+        if index % 2 == 0 { try memory.writeBytes([1, 2, 3, 4], at: last) }
+        _ = try memory.readBytes(at: range.address, count: 8)
+      }
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.resume(target, from: path, gear: .hotFirst(probing: true))
+      }
+      #expect(try victim.ask("verify").hasSuffix("errors 0"))
+      try service.settle(target.name)
+      #expect(try victim.ask("verify").hasSuffix("errors 0"))
+    }
+  }
+
+  @Test("a python server answers on the same connection", .enabled(if: isPermitted()))
+  func python() throws {
+    guard Program.find("python3") != nil else { return }
+    let victim = try Victim(
+      ["python3", Fixture.path("http_state.py"), "--megabytes", "10"], rest: .frozen)
+    let port = try #require(Int(try victim.line().split(separator: " ")[1]))
+    let connection = try HTTPConnection(port: port)
+    #expect(try connection.get("/count") == "1")
+    let digest = try connection.get("/digest")
+    let path = Fixture.imagePath()
+    for round in 2...6 {
+      _ = try sleep(victim, at: path)
+      let woken = try wake(victim, from: path)
+      #expect(woken.deferred > 6 << 20)
+      #expect(try connection.get("/count") == "\(round)")
+      if round % 2 == 0 { #expect(try connection.get("/digest") == digest) }
+    }
+    // Hibernated again, and brought back eagerly.
+    _ = try sleep(victim, at: path)
+    try victim.wake(service, from: path)
+    #expect(try connection.get("/digest") == digest)
+  }
+
+  @Test("the first time it is eager, unless it is to be learned from")
+  func nothingKnown() throws {
+    let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    _ = try sleep(victim, at: path)
+    let woken = try wake(victim, from: path, probing: false)
+    #expect(woken.deferred == 0)
+    #expect(woken.eagerReason != nil)
+    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+  }
+
+  @Test("without a cgroup it is eager, and says so")
+  func withoutGroup() throws {
+    let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], rest: .traced)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    #expect(try sleep(victim, at: path).lazyRefusal == "it has no cgroup of its own")
+    #expect(try wake(victim, from: path).eagerReason == "it has no cgroup of its own")
+    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+  }
+
+  @Test(
+    "where userfaultfd isn't permitted it is eager, and says so",
+    .enabled(if: geteuid() == 0 && Program.find("setpriv") != nil))
+  func notPermitted() throws {
+    let churn = try Fixture.compile("churn")
+    let victim = try Victim(
+      ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", churn, "2", "2", "64"],
+      rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    let slept = try sleep(victim, at: path)
+    guard try readText("/proc/sys/vm/unprivileged_userfaultfd").hasPrefix("0") else { return }
+    #expect(slept.lazyRefusal?.contains("isn't permitted") == true)
+    #expect(try wake(victim, from: path).eagerReason != nil)
+    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+  }
+}

@@ -1,0 +1,79 @@
+import CLinux
+import Testing
+
+@testable import Hibernation
+
+/// Where pages belong after their process has moved and dropped some.
+struct LayoutTests {
+  private func message(_ event: Int, _ a: UInt64, _ b: UInt64, _ c: UInt64 = 0)
+    -> FaultJournal.Message
+  {
+    var message = FaultJournal.Message()
+    message.event = UInt8(event)
+    (message.a, message.b, message.c) = (a, b, c)
+    return message
+  }
+
+  @Test("moves follow each other, and what is dropped stays dropped")
+  func inTurn() throws {
+    let layout = try Layout(replaying: [
+      [message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x2000)],
+      [message(CLINUX_UFFD_REMOVE, 0xa000, 0xb000)],
+      [message(CLINUX_UFFD_REMAP, 0x9000, 0x20000, 0x2000)],
+    ])
+    #expect(layout.now(0x1000) == 0x20000)
+    #expect(layout.now(0x2000) == nil)
+    #expect(layout.now(0x3000) == 0x3000)
+    #expect(layout.original(of: 0x20000) == 0x1000)
+    #expect(layout.original(of: 0x21000) == nil)
+    #expect(layout.original(of: 0x1000) == nil)
+  }
+
+  @Test("of two moves at once, the one that made room came first, however they were told")
+  func atOnce() throws {
+    let away = message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000)
+    let into = message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)
+    let unmapped = message(CLINUX_UFFD_UNMAP, 0x1000, 0x2000)
+    for batch in [[away, into, unmapped], [into, away, unmapped], [unmapped, into, away]] {
+      let layout = try Layout(replaying: [batch])
+      #expect(layout.now(0x1000) == 0x9000)
+      #expect(layout.now(0x5000) == 0x1000)
+      #expect(layout.original(of: 0x1000) == 0x5000)
+    }
+  }
+
+  @Test("what lay at a move's destination is gone, and what is moved there stays")
+  func destination() throws {
+    let into = message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)
+    let unmapped = message(CLINUX_UFFD_UNMAP, 0x1000, 0x3000)
+    for batch in [[into, unmapped], [unmapped, into]] {
+      let layout = try Layout(replaying: [batch])
+      #expect(layout.now(0x1000) == nil)
+      #expect(layout.now(0x2000) == nil)
+      #expect(layout.now(0x5000) == 0x1000)
+    }
+    // Later, it is another matter.
+    let layout = try Layout(replaying: [[into], [unmapped]])
+    #expect(layout.now(0x5000) == nil)
+  }
+
+  @Test("what no correct program can have done isn't guessed at")
+  func ambiguous() {
+    #expect(throws: Layout.Ambiguous.self) {
+      try Layout(replaying: [
+        [
+          message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000),
+          message(CLINUX_UFFD_REMAP, 0x5000, 0x9000, 0x1000),
+        ]
+      ])
+    }
+    #expect(throws: Layout.Ambiguous.self) {
+      try Layout(replaying: [
+        [
+          message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000),
+          message(CLINUX_UFFD_REMAP, 0x9000, 0x1000, 0x1000),
+        ]
+      ])
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// `kill -9` of the daemon while pages are missing; a new one brings them, or, where that can't be
+/// proven right, says so.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
+struct PagerDeathTests {
+  let service = HibernationService()
+
+  static let points: [FaultPoint] = [
+    .streamMarked, .writingBack, .writtenBack, .streamPrepared, .streaming, .eventRead, .streamed,
+    .unregistered, .unlinked,
+  ]
+
+  @Test("a daemon killed at any step of it loses nothing", arguments: points)
+  func everyFaultPoint(fault: FaultPoint) throws {
+    let probe = try Probe(Self.command(), rest: .frozen, fault: fault, isLazy: true)
+    #expect(try probe.talk.line().hasPrefix("ready"))
+    try probe.perform("hibernate")
+    try probe.talk.send("churn 3")
+    try probe.order("resume")
+    try probe.daemonDies()
+    _ = try recoverAndCheck(probe, "\(fault)")
+  }
+
+  @Test("the torture program survives it as well", arguments: points.filter { $0 != .eventRead })
+  func torture(fault: FaultPoint) throws {
+    let command = [try Fixture.compile("torture"), "4", "14", "3"]
+    let probe = try Probe(command, rest: .frozen, fault: fault, isLazy: true)
+    #expect(try probe.talk.line().hasPrefix("ready"))
+    let sum = try probe.talk.ask("sum")
+    try probe.perform("hibernate")
+    try probe.talk.send("sum")
+    try probe.order("resume")
+    try probe.daemonDies()
+    let (target, image) = (probe.target, probe.image)
+    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    #expect(try probe.talk.line() == sum)
+    #expect(try probe.talk.ask("wake").hasPrefix("woke"))
+    // Recovery without a frozen group can't mend what it never saw; it must not need to.
+    #expect(try probe.talk.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test("a daemon killed at random moments of it loses nothing")
+  func randomMoments() throws {
+    var refused = 0
+    for seed in 0..<Self.rounds {
+      var random = SplitMix(seed: seed)
+      let probe = try Probe(Self.command(), rest: .frozen, isLazy: true)
+      #expect(try probe.talk.line().hasPrefix("ready"))
+      try probe.perform("hibernate")
+      if seed % 2 == 1 {
+        // Learned from once: the ordinary case.
+        try probe.perform("resume")
+        try probe.perform("settle")
+        try probe.perform("hibernate")
+      }
+      try probe.talk.send("churn \(seed)")
+      try probe.order("resume")
+      usleep(UInt32.random(in: 0..<80_000, using: &random))
+      try probe.daemonDies(by: SIGKILL)
+      if try !recoverAndCheck(probe, "seed \(seed)") { refused += 1 }
+    }
+    // Only a kill within the instants of a fork can do that.
+    #expect(refused * 5 <= Self.rounds)
+  }
+
+  @Test(
+    "when the daemon dies, the standby pager goes on at once",
+    arguments: [FaultPoint.streamPrepared, .streaming, .streamed, .unregistered])
+  func standby(fault: FaultPoint) throws {
+    let probe = try Probe(
+      Self.command(), rest: .frozen, fault: fault, isLazy: true, hasStandby: true)
+    #expect(try probe.talk.line().hasPrefix("ready"))
+    try probe.perform("hibernate")
+    try probe.talk.send("verify")
+    try probe.order("resume")
+    try probe.daemonDies()
+    // It may still be frozen there: that is for the next daemon, not for the standby.
+    if fault != .streamPrepared {
+      #expect(try probe.talk.line().hasSuffix("errors 0"))
+      let deadline = Deadline(in: .seconds(5))
+      while access(probe.image, F_OK) == 0, !deadline.hasPassed { usleep(1000) }
+      #expect(access(probe.image, F_OK) != 0)
+      try probe.talk.send("verify")
+    }
+    #expect(try recoverAndCheck(probe, "\(fault)"))
+  }
+
+  @Test("a standby pager and a new daemon don't get in each other's way")
+  func standbyAndNewDaemon() throws {
+    for seed in 0..<Self.rounds {
+      var random = SplitMix(seed: seed)
+      let probe = try Probe(Self.command(), rest: .frozen, isLazy: true, hasStandby: true)
+      #expect(try probe.talk.line().hasPrefix("ready"))
+      try probe.perform("hibernate")
+      try probe.talk.send("churn \(seed)")
+      try probe.order("resume")
+      usleep(UInt32.random(in: 0..<60_000, using: &random))
+      try probe.daemonDies(by: SIGKILL)
+      _ = try recoverAndCheck(probe, "seed \(seed)")
+    }
+  }
+
+  /// More of them on request: DORMOUSE_KILL_ROUNDS=200.
+  static let rounds =
+    getenv("DORMOUSE_KILL_ROUNDS").flatMap { Int(String(cString: $0)) }
+    .map { UInt64($0) } ?? 10
+
+  private static func command() throws -> [String] {
+    [try Fixture.compile("churn"), "4", "6", "64"]
+  }
+
+  /// False where it was refused for a reason that may be.
+  private func recoverAndCheck(_ probe: Probe, _ note: Comment) throws -> Bool {
+    let (target, image) = (probe.target, probe.image)
+    do {
+      _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    } catch {
+      try #require(error.aftermath == .unprovable, "\(note): \(error)")
+      try #require(error.reason.contains("forked"), "\(note): \(error)")
+      try probe.cgroup?.kill()
+      return false
+    }
+    let answer = try probe.talk.line()
+    try #require(answer.hasSuffix("errors 0"), "\(note): \(answer)")
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"), note)
+    #expect(access(image, F_OK) != 0, note)
+    #expect(
+      try MemoryMapping.all(of: probe.victim.pid).allSatisfy { !$0.flags.contains(.userfault) })
+    // It can sleep again, our descriptors in it.
+    let name = target.name
+    try probe.cgroup?.freeze(until: Deadline(in: .seconds(5)))
+    _ = try service.wait { (h) throws(HibernationError) in
+      let slept = try h.hibernate(target, to: image, lazyReady: true)
+      let woken = try h.resume(target, from: image, gear: .hotFirst(probing: true))
+      try h.settle(name)
+      return slept.lazyRefusal == nil && woken.eagerReason == nil
+    }
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"), note)
+    _ = try service.wait { (h) throws(HibernationError) in h.forget(name) }
+    return true
+  }
+}
