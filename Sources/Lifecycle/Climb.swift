@@ -1,7 +1,7 @@
 import Policy
 
 /// Where the engine stands on the ladder: at most one step is under way.
-struct Climb: Sendable {
+struct Climb: Sendable, Equatable {
   var step: Step?
   /// The freed memory must have had time to show.
   var settleUntil: Instant?
@@ -10,7 +10,7 @@ struct Climb: Sendable {
   var shadowFreed = ByteCount.zero
 
   /// Each with the time after which it is waited for no longer.
-  enum Step: Sendable {
+  enum Step: Sendable, Equatable {
     case hibernating(WorkerID, until: Instant)
     case terminating(WorkerID, until: Instant)
     case warning(until: Instant)
@@ -60,7 +60,7 @@ extension Engine {
       case .hibernating(let worker, _): (state(of: worker) ?? .terminated) != .hibernating
       case .terminating(let worker, _): (state(of: worker) ?? .terminated) != .terminating
       case .warning:
-        !workers.contains { $0.warnedIn == gauge.episode && $0.state.runs && $0.isShedding }
+        !workers.contains(.shedding) { $0.warnedIn == gauge.episode }
       }
     guard isOver || now >= step.until else { return }
     climb.step = nil
@@ -83,7 +83,7 @@ extension Engine {
       times += [settleUntil, settleUntil + Climb.patienceForReading]
     }
     if actingLevel >= .warning {
-      times += workers.filter(\.isInTransit).map { $0.since + Climb.patience }
+      times += workers.indices(.inTransit).map { workers[$0].since + Climb.patience }
     }
     return times
   }

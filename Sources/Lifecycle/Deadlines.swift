@@ -11,7 +11,7 @@ extension Engine {
     func consider(_ times: [Instant]) {
       for time in times where time > now && time < next ?? time + .nanoseconds(1) { next = time }
     }
-    for worker in workers { consider(worker.deadlines) }
+    consider([workers.nextDeadline].compactMap { $0 })
     consider(gauge.deadlines(policy.pressure))
     consider(memory.stalledUntil.values.sorted())
     consider(climbDeadlines)

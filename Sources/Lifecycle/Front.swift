@@ -13,7 +13,8 @@ extension Engine {
   /// Room is made by sending back who has been in front the longest.
   private mutating func displaceSurplus(infrontOf newcomer: Int) {
     guard let most = policy.foreground.max else { return }
-    var others = workers.indices.filter { $0 != newcomer && workers[$0].state == .foreground }
+    refresh()
+    var others = workers.indices(.inFront).filter { $0 != newcomer }
     others.sort { (workers[$0].since, workers[$0].id) < (workers[$1].since, workers[$1].id) }
     for index in others.prefix(max(0, others.count - max(0, most - 1))) {
       leaveForFar(index, .displaced(by: workers[newcomer].id))

@@ -1,7 +1,7 @@
 import Policy
 
 /// What the engine was told of the machine's memory.
-struct MemoryState: Sendable {
+struct MemoryState: Sendable, Equatable {
   var reading: MemoryReading?
   /// When the latest reading or stall came.
   var heardAt = Instant.zero
@@ -23,7 +23,7 @@ extension Engine {
     switch policy.memory {
     case .host: memory.reading?.available ?? .zero
     case .device(let size):
-      max(.zero, size - workers.reduce(.zero) { $1.state.isAlive ? $0 + $1.footprint : $0 })
+      max(.zero, size - workers.footprint)
     }
   }
 

@@ -49,8 +49,7 @@ extension Engine {
       workers[index].profile = profile
       workers[index].forgetWhenGone = false
     } else {
-      let record = WorkerRecord(id: worker, profile: profile, at: now)
-      workers.insert(record, at: insertionPoint(of: worker))
+      workers.add(WorkerRecord(id: worker, profile: profile, at: now))
     }
   }
 

@@ -6,6 +6,7 @@ extension Engine {
   mutating func takeStep(_ level: PressureLevel) -> Climb.Outcome {
     guard !shadowIsSatisfied(level) else { return .nothingLeft }
     for rung in rungs(of: level) {
+      refresh()
       let outcome =
         switch rung {
         case .hibernate: hibernateBiggest(level)
@@ -27,11 +28,10 @@ extension Engine {
   }
 
   private mutating func hibernateBiggest(_ level: PressureLevel) -> Climb.Outcome {
-    let asleep = workers.indices.filter {
-      workers[$0].state == .suspended && workers[$0].goal == nil
-    }
+    var biggestFirst = Ranking(
+      workers.indices(.hibernatable).map { (SizeKey(-workers[$0].footprint.bytes, $0), $0) })
     var outcome = Climb.Outcome.nothingLeft
-    for index in asleep.sorted(by: isBigger) {
+    while let index = biggestFirst.popFirst() {
       switch workers[index].obstacle(to: .pressure, at: now) {
       case .measuring?: outcome = .waiting
       case nil where isShadow(index):
@@ -46,17 +46,9 @@ extension Engine {
     return outcome
   }
 
-  private func isBigger(_ left: Int, _ right: Int) -> Bool {
-    (workers[right].footprint, workers[left].id) < (workers[left].footprint, workers[right].id)
-  }
-
   private mutating func warnEverybody(_ level: PressureLevel) -> Climb.Outcome {
-    let unwarned = workers.indices.filter {
-      (workers[$0].state == .foreground || workers[$0].state == .background)
-        && workers[$0].profile.canShed && workers[$0].warnedIn != gauge.episode
-    }
     var longest: Duration?
-    for index in unwarned {
+    for index in workers.indices(.warnable).sorted() {
       workers[index].warnedIn = gauge.episode
       if isShadow(index) {
         let name = workers[index].id
@@ -102,5 +94,20 @@ extension Engine {
     climb.shadowFreed += workers[index].footprint
     climb.settleUntil = now + policy.terminate.settle
     return true
+  }
+}
+
+/// The bigger one first; of two that are as big, by name.
+private struct SizeKey: Comparable {
+  var negatedBytes: Int64
+  var index: Int
+
+  init(_ negatedBytes: Int64, _ index: Int) {
+    self.negatedBytes = negatedBytes
+    self.index = index
+  }
+
+  static func < (left: SizeKey, right: SizeKey) -> Bool {
+    (left.negatedBytes, left.index) < (right.negatedBytes, right.index)
   }
 }

@@ -1,7 +1,7 @@
 import Policy
 
 /// All that the engine knows of one worker.
-struct WorkerRecord: Sendable {
+struct WorkerRecord: Sendable, Equatable {
   let id: WorkerID
   var profile: WorkerProfile
   var state = WorkerState.terminated
@@ -46,7 +46,7 @@ struct WorkerRecord: Sendable {
 }
 
 /// What belongs to one run of the program, and is forgotten when it exits.
-struct Run: Sendable {
+struct Run: Sendable, Equatable {
   var footprint: ByteCount?
   var peakFootprint = ByteCount.zero
 
@@ -76,7 +76,7 @@ struct Run: Sendable {
 }
 
 /// What a worker was asked to become, and who waits for the answer.
-struct Goal: Sendable {
+struct Goal: Sendable, Equatable {
   enum Destination: Hashable, Sendable {
     case foreground, background, suspended, hibernated
     /// Ended with a chance to save its work: a hibernated worker is resumed first.

@@ -22,9 +22,18 @@ struct Invariants {
     if let deadline = after.nextDeadline, deadline <= now {
       return "nextDeadline \(deadline) isn't after now, \(now)"
     }
-    var again = after
+    return checkNothingLeft(after, at: now)
+  }
+
+  /// An engine that looks at everybody again decides nothing more, and waits for the same instant:
+  /// no rule forgot to say whom a change concerns.
+  private func checkNothingLeft(_ engine: Engine, at now: Instant) -> String? {
+    var again = engine.reviewed()
     let more = again.handle(.deadline, at: now)
-    return more.isEmpty ? nil : "left undone: \(more)"
+    if !more.isEmpty { return "left undone: \(more)" }
+    // A change of the rules outside of an event is still to be looked at.
+    return again == engine && again.nextDeadline == engine.nextDeadline
+      ? nil : "decides otherwise when it looks at everybody again"
   }
 
   private mutating func check(
