@@ -54,6 +54,11 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // Benchmarks/engine.py runs it.
+    .executableTarget(
+      name: "EngineBenchmark", dependencies: ["Lifecycle", "Policy", "Simulation"],
+      path: "Benchmarks/Engine", exclude: ["mallocs.c"], swiftSettings: strict),
+
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
       name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "Simulation"],
