@@ -50,6 +50,7 @@ let package = Package(
       name: "dormouse",
       dependencies: [
         "Policy", "PolicyFile", "Linux", "Hibernation", "Supervision", "Coordinator", "Control",
+        "Simulation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -61,7 +62,9 @@ let package = Package(
 
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
-      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "Simulation"],
+      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
+    .testTarget(
+      name: "SimulationTests", dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile"],
       swiftSettings: strict),
     .testTarget(
       name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy"], swiftSettings: strict),

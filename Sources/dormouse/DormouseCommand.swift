@@ -37,7 +37,7 @@ struct DormouseCommand: ParsableCommand {
           ProcessesCommand.self, StatusCommand.self, LogsCommand.self, JetsamCommand.self,
         ]),
       CommandGroup(name: "Policy", subcommands: [PolicyCommand.self]),
-      CommandGroup(name: "Measurement", subcommands: [BenchCommand.self]),
+      CommandGroup(name: "Measurement", subcommands: [BenchCommand.self, SimulateCommand.self]),
     ])
 
   /// Every verb throws what went wrong; here it becomes a sentence and an exit code.
