@@ -43,7 +43,8 @@ var server: LifecyclePolicy {
 }
 
 /// Any event that comes along.
-func mixed(_ name: String, _ policy: LifecyclePolicy, _ count: Int, available: Int64, _ events: Int) {
+func mixed(_ name: String, _ policy: LifecyclePolicy, _ count: Int, available: Int64, _ events: Int)
+{
   var fleet = Fleet(count, policy)
   fleet.rest(.seconds(60))
   // Everybody has been used and has slept.

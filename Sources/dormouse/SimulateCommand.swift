@@ -67,7 +67,7 @@ struct SimulateCommand: ParsableCommand {
     if check { return try SeedCheck(first: source.seed, count: seeds).run() }
     let variants = convert == nil ? try policies() : []
     // Before the work: a picture that can't be written is known now.
-    let trace = try source.trace()
+    let trace = try source.load()
     if let convert, let output { return try TraceFiles.write(trace, convert, to: output) }
     let machine = try model(trace)
     let picture = try svg.map { try PictureFile($0) }
@@ -121,7 +121,8 @@ struct SimulateCommand: ParsableCommand {
     if let memory { settings.append(("memory", memory)) }
     for (key, value) in settings {
       guard let problem = model.set(key, value) else { continue }
-      throw CommandFailure(exit: .usage, text: "--machine \(escaped("\(key)=\(value)")): \(problem)")
+      throw CommandFailure(
+        exit: .usage, text: "--machine \(escaped("\(key)=\(value)")): \(problem)")
     }
     return model
   }

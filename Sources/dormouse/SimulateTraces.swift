@@ -42,7 +42,7 @@ struct TraceOptions: ParsableArguments {
     }
   }
 
-  func trace() throws -> Trace {
+  func load() throws -> Trace {
     guard !trace.isEmpty else {
       let generator = TraceGenerator(
         pattern: generate ?? .daily, workers: workers ?? 1000,

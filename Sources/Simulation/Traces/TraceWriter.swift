@@ -93,7 +93,9 @@ public struct TraceWriter {
       .mapValues { $0.map(\.duration).sorted() }
     for (worker, sorted) in durations.sorted(by: { $0.key < $1.key }) {
       let mean = sorted.reduce(0) { $0 + Int($1) } / sorted.count
-      let at = [0, 1, 25, 50, 75, 99, 100].map { sorted[min(sorted.count - 1, sorted.count * $0 / 100)] }
+      let at = [0, 1, 25, 50, 75, 99, 100].map {
+        sorted[min(sorted.count - 1, sorted.count * $0 / 100)]
+      }
       let shares = at.map { String($0) }.joined(separator: ",")
       sink("owner,\(name(worker)),main,\(mean),\(sorted.count),\(at[0]),\(at[6]),\(shares)\n")
     }
@@ -114,7 +116,8 @@ public struct TraceWriter {
 
   private func quoted(_ name: String) -> String {
     guard name.contains(where: { $0 == "," || $0 == "\"" }) else { return name }
-    return "\"" + name.split(separator: "\"", omittingEmptySubsequences: false)
+    return "\""
+      + name.split(separator: "\"", omittingEmptySubsequences: false)
       .joined(separator: "\"\"") + "\""
   }
 }
