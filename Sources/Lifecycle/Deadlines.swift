@@ -13,7 +13,7 @@ extension Engine {
     }
     for worker in workers { consider(worker.deadlines) }
     consider(gauge.deadlines(policy.pressure))
-    consider(memory.stalledUntil.values.sorted())
+    consider(memory.stalled.values.map(\.until).sorted())
     consider(climbDeadlines)
     return next
   }

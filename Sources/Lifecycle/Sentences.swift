@@ -64,6 +64,14 @@ extension ShedRecord {
   }
 }
 
+extension FalseIdle {
+  /// `put away too early twice, the last time 40 s ago: band +10`.
+  public func sentence(at now: Instant) -> String {
+    let often = count == 1 ? "once" : count == 2 ? "twice" : "\(count) times"
+    return "put away too early \(often), the last time \((now - last).spoken) ago: band +\(bonus)"
+  }
+}
+
 extension ShadowSummary {
   /// `would have freed 412 MB, and cost 3 wakes of about 9 ms`.
   public var sentence: String {
