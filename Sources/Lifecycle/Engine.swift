@@ -25,6 +25,10 @@ public struct Engine: Sendable, Equatable {
   var memory = MemoryState()
   var gauge = PressureGauge()
   var climb = Climb()
+  var disk: DiskReading?
+  /// Learned of all workers: the latest, and what decisions rest on, which follows in steps.
+  var latestResumeRate = ResumeRate()
+  var resumeRate = ResumeRate()
   /// The time of the latest event. It never goes back.
   var now = Instant.zero
   /// What the current call of `handle` has decided so far.
@@ -114,7 +118,10 @@ extension Engine {
 
   /// Brings up to date what `WorkerTable` derives from its workers.
   mutating func refresh() {
-    workers.refresh(WorkerView(now: now, mode: policy.mode, episode: gauge.episode))
+    workers.refresh(
+      WorkerView(
+        now: now, mode: policy.mode, episode: gauge.episode,
+        warnOncePer: policy.pressure.warnOncePer))
   }
 
   mutating func emit(_ directive: Directive) {
@@ -130,6 +137,7 @@ extension Engine {
     workers[index].since = now
     workers[index].cause = cause
     workers[index].notes = []
+    workers[index].run.lockWatch = nil
     emit(
       .transition(
         Transition(worker: workers[index].id, from: from, to: state, cause: cause, at: now)))

@@ -11,37 +11,59 @@ extension Engine {
       .sorted { $0.key < $1.key }.map(\.index)
   }
 
-  /// The same as a queue, for whoever needs the first few.
-  func ranking(_ indices: [Int]) -> Ranking<TerminationKey> { Ranking(terminationKeys(indices)) }
+  /// Those first who go first, for whoever needs a few of them.
+  func victimsFirst(_ indices: [Int]) -> Selection<OrderKey> { Selection(terminationKeys(indices)) }
 
-  private func terminationKeys(_ indices: [Int]) -> [(key: TerminationKey, index: Int)] {
-    let criteria = terminationCriteria
+  /// By `hibernate.order`, ties by name.
+  func sleepersFirst(_ indices: [Int]) -> Selection<OrderKey> {
+    Selection(keys(indices, policy.hibernate.order, hibernationRank))
+  }
+
+  /// Ties go to the longest unused.
+  private func terminationKeys(_ indices: [Int]) -> [(key: OrderKey, index: Int)] {
+    keys(indices, policy.terminate.order + [.recency], rank)
+  }
+
+  private func keys(
+    _ indices: [Int], _ order: [TerminationRules.Criterion],
+    _ rank: (WorkerRecord, TerminationRules.Criterion) -> Int64
+  ) -> [(key: OrderKey, index: Int)] {
+    var criteria: [TerminationRules.Criterion] = []
+    for criterion in order where !criteria.contains(criterion) { criteria.append(criterion) }
     return indices.map { index in
-      var key = TerminationKey(name: index)
+      var key = OrderKey(name: index)
       for (place, criterion) in criteria.enumerated() {
-        key.values[place] = rank(of: workers[index], by: criterion)
+        key.values[place] = rank(workers[index], criterion)
       }
       return (key, index)
     }
   }
 
-  /// Those of the policy, each once, then recency, and at last the name.
-  private var terminationCriteria: [TerminationRules.Criterion] {
-    var criteria: [TerminationRules.Criterion] = []
-    for criterion in policy.terminate.order + [.recency] where !criteria.contains(criterion) {
-      criteria.append(criterion)
-    }
-    return criteria
-  }
-
   /// By one criterion; the smaller number goes first.
   func rank(of worker: WorkerRecord, by criterion: TerminationRules.Criterion) -> Int64 {
     switch criterion {
-    case .band: Int64(worker.band)
+    case .band: Int64(worker.band(at: now))
     case .footprint: -worker.footprint.bytes
     case .recency: lastUse(of: worker).nanoseconds
+    case .regret: Self.rank(regretTerms(of: worker))
     case .relaunchCost: (worker.launchCost ?? .zero).wholeNanoseconds
     }
+  }
+
+  /// The same for `hibernate.order`, where coming back is a resume.
+  func hibernationRank(
+    of worker: WorkerRecord, by criterion: TerminationRules.Criterion
+  ) -> Int64 {
+    switch criterion {
+    case .band, .footprint, .recency: rank(of: worker, by: criterion)
+    case .regret: Self.rank(resumeRegretTerms(of: worker))
+    case .relaunchCost: expectedResume(of: worker).wholeNanoseconds
+    }
+  }
+
+  /// The bits of numbers from zero on are in the order of the numbers.
+  private static func rank(_ terms: RegretTerms) -> Int64 {
+    Int64(bitPattern: max(0, terms.value).bitPattern)
   }
 
   /// Who is in front is in use.
@@ -50,9 +72,9 @@ extension Engine {
   }
 }
 
-/// What `terminate.order` says of a worker, as numbers: comparing them costs nothing beside looking
+/// What an order says of a worker, as numbers: comparing them costs nothing beside looking
 /// two workers up.
-struct TerminationKey: Comparable {
+struct OrderKey: Comparable {
   /// By criterion, the first that differs deciding; there is room for six of them.
   var values = InlineArray<6, Int64>(repeating: 0)
   /// Workers are sorted by name, so the index stands for it.
@@ -60,14 +82,14 @@ struct TerminationKey: Comparable {
 
   init(name: Int) { self.name = name }
 
-  static func < (left: TerminationKey, right: TerminationKey) -> Bool {
+  static func < (left: OrderKey, right: OrderKey) -> Bool {
     for place in left.values.indices where left.values[place] != right.values[place] {
       return left.values[place] < right.values[place]
     }
     return left.name < right.name
   }
 
-  static func == (left: TerminationKey, right: TerminationKey) -> Bool {
+  static func == (left: OrderKey, right: OrderKey) -> Bool {
     !(left < right) && !(right < left)
   }
 }

@@ -13,7 +13,7 @@ extension Engine {
       return .waiting
     }
     guard !workers.isEmpty(victims.openGroup) else { return .nothingLeft }
-    var candidates = ranking(workers.indices(victims.group))
+    var candidates = victimsFirst(workers.indices(victims.group))
     while let index = candidates.popFirst() {
       let why = reason(for: index, before: candidates.first, victims)
       if isShadow(index) {
@@ -28,7 +28,7 @@ extension Engine {
     return .nothingLeft
   }
 
-  private mutating func terminateForMemory(_ index: Int, _ level: PressureLevel) {
+  mutating func terminateForMemory(_ index: Int, _ level: PressureLevel) {
     beginEnding(index, .pressure(level), gracefully: workers[index].state != .hibernated)
     let until = workers[index].run.ending?.giveUpAt ?? now + Climb.patience
     climb.step = .terminating(workers[index].id, until: until)
@@ -55,20 +55,29 @@ extension Engine {
     guard let next else {
       return "the only one left with memory to give (\(worker.footprint)) among \(victims.spoken)"
     }
-    var grounds: [String] = []
-    for criterion in policy.terminate.order {
-      grounds.append(ground(worker, criterion))
-      if rank(of: worker, by: criterion) != rank(of: workers[next], by: criterion) { break }
-    }
-    return "\(grounds.joined(separator: " and ")) among \(victims.spoken)"
+    return
+      "\(grounds(worker, before: workers[next], policy.terminate.order)) among \(victims.spoken)"
   }
 
-  private func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
+  /// What was compared until something differed.
+  func grounds(
+    _ worker: WorkerRecord, before next: WorkerRecord, _ order: [TerminationRules.Criterion]
+  ) -> String {
+    var grounds: [String] = []
+    for criterion in order {
+      grounds.append(ground(worker, criterion))
+      if rank(of: worker, by: criterion) != rank(of: next, by: criterion) { break }
+    }
+    return grounds.joined(separator: " and ")
+  }
+
+  func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
     switch criterion {
-    case .band: "lowest band (\(worker.band))"
+    case .band: "lowest band (\(worker.band(at: now)))"
     case .footprint: "the biggest footprint (\(worker.footprint))"
     case .recency: "the longest unused (\((now - lastUse(of: worker)).spoken))"
     case .relaunchCost: "the cheapest relaunch (\((worker.launchCost ?? .zero).spoken))"
+    case .regret: "the least regret (\(regretTerms(of: worker).sentence))"
     }
   }
 }

@@ -25,7 +25,15 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   /// Warned, or spared by shadow mode, in this episode.
   static let noted = WorkerGroups(rawValue: 1 << 12)
 
-  static let count = 13
+  /// Offers memory that may be purged.
+  static let offering = WorkerGroups(rawValue: 1 << 13)
+  /// Hibernated, and may be demoted in its time.
+  static let demotable = WorkerGroups(rawValue: 1 << 14)
+  /// Would be hibernated by now, but for what isn't its own: the disk, or what others have taught of
+  /// resuming.
+  static let held = WorkerGroups(rawValue: 1 << 15)
+
+  static let count = 16
 
   /// Of a single group: its number.
   var place: Int { rawValue.trailingZeroBitCount }
@@ -47,6 +55,7 @@ struct WorkerView {
   var mode: LifecyclePolicy.Mode
   /// `PressureGauge.episode`.
   var episode: Int
+  var warnOncePer: PressureRules.WarningScope
 }
 
 extension WorkerGroups {
@@ -58,13 +67,18 @@ extension WorkerGroups {
     case .terminating: insert(.terminating)
     default: break
     }
-    let isNoted = worker.warnedIn == view.episode || worker.sparedIn == view.episode
+    let isNoted = worker.warnedIn?.episode == view.episode || worker.sparedIn == view.episode
     if isNoted { insert(.noted) }
     if worker.state.runs, worker.isShedding { insert(.shedding) }
-    if worker.canBeWarned, worker.warnedIn != view.episode { insert(.warnable) }
-    if worker.isHibernatable(view) { insert(.hibernatable) }
+    if worker.canBeWarned(view) { insert(.warnable) }
+    let isShadow = worker.isShadow(view)
+    if worker.isHibernatable(view, isShadow) {
+      insert(.hibernatable)
+      if worker.isHeld(view) { insert(.held) }
+    }
+    if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { insert(.offering) }
+    if worker.state == .hibernated, worker.goal == nil { insert(.demotable) }
     guard worker.footprint >= Engine.leastYield else { return }
-    let isShadow = view.mode == .shadow || worker.policy.mode == .shadow
     let isOpen = !isShadow || worker.sparedIn != view.episode
     for victims in Ladder.Rung.Victims.allCases where worker.belongs(to: victims) {
       insert(victims.group)
@@ -74,19 +88,34 @@ extension WorkerGroups {
 }
 
 extension WorkerRecord {
-  fileprivate var canBeWarned: Bool {
-    (state == .foreground || state == .background) && profile.canShed
+  fileprivate func isShadow(_ view: WorkerView) -> Bool {
+    (modeByRequest ?? (policy.mode == .shadow ? .shadow : view.mode)) == .shadow
   }
 
-  fileprivate func isHibernatable(_ view: WorkerView) -> Bool {
-    guard state == .suspended, goal == nil else { return false }
-    switch obstacle(to: .pressure, at: view.now) {
-    case .measuring?: return true
-    case .some: return false
-    case nil:
-      let isShadow = view.mode == .shadow || policy.mode == .shadow
-      return !isShadow || !notes.contains(.hibernation)
-    }
+  /// At some level; at which, the ladder asks.
+  fileprivate func canBeWarned(_ view: WorkerView) -> Bool {
+    guard state == .foreground || state == .background, profile.canShed else { return false }
+    guard let warned = warnedIn, warned.episode == view.episode else { return true }
+    return view.warnOncePer != .episode && warned.level < .critical
+  }
+
+  /// As far as it depends on the worker: whether the disk has room and what a resume costs is asked
+  /// when somebody is to be hibernated.
+  fileprivate func isHibernatable(_ view: WorkerView, _ isShadow: Bool) -> Bool {
+    guard goal == nil, !isShadow || !notes.contains(.hibernation) else { return false }
+    guard state == .suspended || isShadow, let sleeper = state == .suspended ? self : imagined
+    else { return false }
+    let (rules, history) = (policy.hibernate, run.hibernation)
+    guard rules.enabled, history.permanentRefusal == nil else { return false }
+    guard sleeper.run.isMeasuredAsleep || view.now >= sleeper.measuredBy else { return true }
+    guard run.footprint != nil, footprint >= rules.minFootprint else { return false }
+    if let limit = rules.maxFootprint, footprint > limit { return false }
+    return view.now >= cooldownOver ?? .zero && view.now >= history.retryAt ?? .zero
+  }
+
+  fileprivate func isHeld(_ view: WorkerView) -> Bool {
+    let rests = (imagined ?? self).run.restingSince
+    return policy.hibernate.after.map { view.now >= rests + $0 } ?? false
   }
 
   func belongs(to victims: Ladder.Rung.Victims) -> Bool {

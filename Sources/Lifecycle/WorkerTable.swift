@@ -21,6 +21,8 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
   private var deadlines = DeadlineHeap()
   private var hasGone = false
+  /// Somebody was found to lack room on the disk since the last time that there was more of it.
+  var lacksDisk = false
 
   /// The footprints of all who live, up to date at any time.
   private(set) var footprint = ByteCount.zero
@@ -140,6 +142,11 @@ extension WorkerTable {
       pending.insert(index)
       markStale(Int(slots[index]))
     }
+  }
+
+  /// For a fact that lets those of a group do something.
+  mutating func markPending(_ group: WorkerGroups) {
+    for slot in members[group.place].members { pending.insert(Int(places[Int(slot)])) }
   }
 
   /// For a fact that only decides who belongs to a group.

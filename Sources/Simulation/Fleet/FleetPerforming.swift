@@ -7,7 +7,7 @@ extension FleetSimulation {
   mutating func perform(_ directive: Directive) {
     switch directive {
     case .transition(let transition): note(transition)
-    case .answer, .pressureChanged, .report, .wouldHave: break
+    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed: break
     default:
       guard let id = directive.worker, let number = numbers[id] else { return }
       perform(directive, on: Int(number))
@@ -27,7 +27,12 @@ extension FleetSimulation {
     case .kill: tell(.exited(id, .signaled(9)), of: worker, in: .milliseconds(5))
     case .measure:
       tell(.footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
-    case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave: break
+    case .checkSafePoint: tell(.fileLocks(id, held: 0), of: worker, in: .milliseconds(1))
+    // Nobody offers any here.
+    case .purge: tell(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
+    case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
+      .watchdogMissed:
+      break
     }
   }
 
