@@ -10,8 +10,22 @@ extension SimulatedMachine {
     guard let worker = news.event.worker else { return news.event }
     guard let state = workers[worker], state.life == news.life else { return nil }
     if state.body == .absent { return news.event.isExit || random.chance(50) ? nil : news.event }
+    if let echoOf = news.echoOf { return echoOf == state.directives ? news.event : nil }
     apply(news.event, to: worker)
+    if !news.event.isExit, random.chance(4) { echo(news) }
     return news.event
+  }
+
+  /// The same again a little later, unless by then something else was asked of the worker: outcomes
+  /// carry no number, and nobody could tell.
+  private mutating func echo(_ news: Pending) {
+    guard let worker = news.event.worker else { return }
+    scheduled += 1
+    var echo = news
+    echo.at = now + random.duration(upTo: .milliseconds(20))
+    echo.order = scheduled
+    echo.echoOf = workers[worker]?.directives
+    pending.append(echo)
   }
 
   private mutating func apply(_ event: Event, to worker: WorkerID) {

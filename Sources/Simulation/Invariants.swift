@@ -7,27 +7,36 @@ struct Invariants {
   private var open: Set<Request.ID> = []
   private var level = PressureLevel.normal
   private var victims: [WorkerID] = []
-  private(set) var seen: Set<String> = []
+  var seen: Set<String> = []
+  private var accounting = Accounting()
+  /// The states before the event that is checked.
+  private var earlier: [WorkerID: WorkerState] = [:]
 
   /// A complaint, or `nil`.
   mutating func check(
-    _ event: Event, _ directives: [Directive], before: Engine, after: Engine, at now: Instant
+    _ event: Event, _ directives: [Directive], before: PressureLevel, after: Engine,
+    at now: Instant
   ) -> String? {
     if case .request(let request) = event { open.insert(request.id) }
-    level = before.pressure
+    level = before
+    earlier = states
+    accounting.record(event, states, at: now)
     for directive in directives {
-      if let complaint = check(directive, before: before, after: after) { return complaint }
+      let complaint = check(directive, after)
+      if let complaint { return complaint }
+      let error = accounting.check(directive, states)
+      if let error { return error }
     }
-    if let complaint = checkStates(after) { return complaint }
+    if let complaint = checkStates(after) ?? accounting.check(after, states) { return complaint }
     if let deadline = after.nextDeadline, deadline <= now {
       return "nextDeadline \(deadline) isn't after now, \(now)"
     }
-    return checkNothingLeft(after, at: now)
+    return nil
   }
 
   /// An engine that looks at everybody again decides nothing more, and waits for the same instant:
   /// no rule forgot to say whom a change concerns.
-  private func checkNothingLeft(_ engine: Engine, at now: Instant) -> String? {
+  func checkNothingLeft(_ engine: Engine, at now: Instant) -> String? {
     var again = engine.reviewed()
     let more = again.handle(.deadline, at: now)
     if !more.isEmpty { return "left undone: \(more)" }
@@ -36,12 +45,9 @@ struct Invariants {
       ? nil : "decides otherwise when it looks at everybody again"
   }
 
-  private mutating func check(
-    _ directive: Directive, before: Engine, after: Engine
-  ) -> String? {
+  private mutating func check(_ directive: Directive, _ after: Engine) -> String? {
     switch directive {
-    case .transition(let transition):
-      return check(transition, before: before, after: after)
+    case .transition(let transition): return check(transition, after)
     case .answer(let request, let answer):
       guard open.remove(request) != nil else { return "request \(request) was answered twice" }
       seen.insert("answer \(answer.code)")
@@ -64,9 +70,7 @@ struct Invariants {
       ? "\(directive) concerns a terminated worker" : nil
   }
 
-  private mutating func check(
-    _ transition: Transition, before: Engine, after: Engine
-  ) -> String? {
+  private mutating func check(_ transition: Transition, _ after: Engine) -> String? {
     let known = states[transition.worker] ?? .terminated
     guard known == transition.from else { return "\(transition) starts elsewhere than in \(known)" }
     guard transition.from.mayBecome(transition.to) else { return "\(transition) is no step" }
@@ -78,13 +82,31 @@ struct Invariants {
     victims.append(transition.worker)
     seen.insert("jetsam of \(transition.from)")
     if level == .normal { return "\(transition.worker) was terminated without pressure" }
-    return checkForeground(transition, before, after)
+    if after.policy.terminate.order.first == .band { seen.insert("band checked") }
+    return checkForeground(transition, after) ?? checkBand(transition, after)
+  }
+
+  /// Of a rung, nobody in a higher band goes while one in a lower band could give as well.
+  private func checkBand(_ transition: Transition, _ after: Engine) -> String? {
+    let ladder = after.policy.ladder
+    let makesRoomOnDisk =
+      transition.from == .hibernated
+      && PressureLevel.allCases.contains { ladder[$0].contains(.hibernate) }
+    guard after.policy.terminate.order.first == .band, !makesRoomOnDisk,
+      let victim = after.snapshot(of: transition.worker)
+    else { return nil }
+    let spared = after.snapshots().first { other in
+      other.state.victims == transition.from.victims && other.band < victim.band
+        && other.footprint >= .kilobytes(256) && earlier[other.worker] == other.state
+        && !other.isShadow
+    }
+    return spared.map {
+      "\(transition.worker), band \(victim.band), went before \($0.worker), \($0.band)"
+    }
   }
 
   /// Nobody cheaper was left in a rung of every level at which the foreground may go.
-  private func checkForeground(
-    _ transition: Transition, _ before: Engine, _ after: Engine
-  ) -> String? {
+  private func checkForeground(_ transition: Transition, _ after: Engine) -> String? {
     guard transition.from == .foreground || transition.from == .launching else { return nil }
     let ladder = after.policy.ladder
     let levels = PressureLevel.allCases.filter {
@@ -98,7 +120,7 @@ struct Invariants {
         default: nil
         }
       guard let rung, other.footprint >= .kilobytes(256),
-        before.snapshot(of: other.worker)?.state == other.state,
+        earlier[other.worker] == other.state,
         !other.isShadow
       else { return false }
       return levels.allSatisfy { ladder[$0].contains(rung) }
@@ -141,11 +163,22 @@ struct Invariants {
     let stuck = engine.snapshots().filter {
       [.suspending, .hibernating, .resuming].contains($0.state) && now > $0.since + .seconds(5)
     }
+    if let lost = accounting.unanswered(at: now) { return lost }
     return stuck.isEmpty ? nil : "stuck: \(stuck.map { "\($0.worker) \($0.state)" })"
   }
 }
 
 extension WorkerState {
+  /// The rung that terminates it.
+  var victims: Ladder.Rung.Victims? {
+    switch self {
+    case .suspended, .hibernated: .suspended
+    case .background: .background
+    case .foreground, .launching: .foreground
+    default: nil
+    }
+  }
+
   /// The arrows of the life cycle.
   func mayBecome(_ next: WorkerState) -> Bool {
     if next == .terminated { return self != .terminated }

@@ -14,6 +14,17 @@ extension SimulatedMachine {
   }
 
   mutating func perform(_ directive: Directive) -> String? {
+    let complaint = obey(directive)
+    guard let worker = directive.worker else { return complaint }
+    workers[worker]?.directives += 1
+    // Before, during or after its outcome.
+    if random.chance(deadliness), body(worker) != .absent {
+      die(worker, .signaled(9), within: .milliseconds(400))
+    }
+    return complaint
+  }
+
+  private mutating func obey(_ directive: Directive) -> String? {
     switch directive {
     case .launch(let worker): launch(worker)
     case .shed(let worker, _, _): shed(worker)

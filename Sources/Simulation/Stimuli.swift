@@ -8,6 +8,10 @@ extension SimulatedMachine {
     let worker = random.pick(names)
     let body = workers[worker]?.body ?? .absent
     if random.chance(8) { return rarity(worker, body) }
+    // The machine slept, or somebody set the clock: it is suddenly later.
+    if random.chance(1) {
+      now = now + random.pick([.seconds(30), .seconds(3600), .seconds(86_400)])
+    }
     switch random.next() % 100 {
     case ..<35: return request(worker)
     case ..<50: return grow(worker)
@@ -24,7 +28,9 @@ extension SimulatedMachine {
       return nil
     case ..<98: return .profileChanged(worker, .random(from: engine.policy, using: &random))
     case ..<99:
-      engine.setPolicy(.random(using: &random))
+      let policy = LifecyclePolicy.random(using: &random)
+      engine.setPolicy(policy)
+      recording.add(.policy(policy), engine)
       return .deadline
     default: return body == .running ? .ready(worker) : nil
     }
