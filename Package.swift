@@ -62,7 +62,8 @@ let package = Package(
 
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
-      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
+      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation"],
+      swiftSettings: strict),
     .testTarget(
       name: "SimulationTests", dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile"],
       swiftSettings: strict),

@@ -87,9 +87,9 @@ private func moveText(_ move: ExplanationReport.Move) -> String {
   return "\(escaped(move.to))\(time) \(told(move.text, move.key))"
 }
 
-/// The key in brackets, where the sentence doesn't name it already.
+/// The key in brackets, where the sentence doesn't name it already: `mode` may be any word of it.
 private func told(_ text: String, _ key: String?) -> String {
-  guard let key, !text.contains(key) else { return escaped(text) }
+  guard let key, !key.contains(".") || !text.contains(key) else { return escaped(text) }
   return "\(escaped(text)) [\(escaped(key))]"
 }
 
