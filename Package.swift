@@ -59,7 +59,9 @@ let package = Package(
       name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "Simulation"],
       swiftSettings: strict),
     .testTarget(
-      name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy"], swiftSettings: strict),
+      name: "PolicyFileTests",
+      dependencies: ["PolicyFile", "Policy", .product(name: "Yams", package: "Yams")],
+      swiftSettings: strict),
     .testTarget(name: "LinuxTests", dependencies: ["Linux"], swiftSettings: strict),
     .testTarget(
       name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],

@@ -15,6 +15,13 @@ struct PolicyReader {
   var scope: Scope
 
   func read(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
+    let policy = keys(top, over: base)
+    PolicyChecks(policy: policy, readers: [top]).run()
+    return policy
+  }
+
+  /// The keys alone, for texts that are laid over each other before they are checked.
+  func keys(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     var policy = base
     if scope == .policy {
       top.read("name", into: &policy.name, as: .name("a name such as `my-policy`"))
@@ -37,7 +44,6 @@ struct PolicyReader {
       top.section(key) { LadderReader(reader: $0).read(&policy.ladder) }
     }
     top.finish()
-    PolicyChecks(policy: policy, reader: top, whole: scope == .policy).run()
     return policy
   }
 
@@ -125,7 +131,7 @@ extension Converter where Value == LifecyclePolicy.MemoryBudget {
 extension Converter where Value == TerminationRules.Criterion {
   fileprivate static var criterion: Converter {
     let known = Converter.choice
-    return Converter(expects: known.expects) { node in
+    return Converter(expects: known.expects, shape: known.shape) { node in
       guard node.scalar?.string != "regret" else {
         return .failure(Problem(message: "can't be by `regret`: not in this version yet"))
       }

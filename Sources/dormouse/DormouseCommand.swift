@@ -36,7 +36,7 @@ struct DormouseCommand: ParsableCommand {
         subcommands: [
           ProcessesCommand.self, StatusCommand.self, LogsCommand.self, JetsamCommand.self,
         ]),
-      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self]),
+      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self, ImportCommand.self]),
       CommandGroup(name: "Measurement", subcommands: [BenchCommand.self]),
     ])
 
