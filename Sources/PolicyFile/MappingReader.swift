@@ -143,6 +143,21 @@ final class MappingReader {
     reader.finish()
   }
 
+  /// What stands where a mapping may be replaced by one word: `never`, say.
+  enum Choice {
+    case word
+    case mapping(MappingReader)
+  }
+
+  /// A mapping inside this one that is written whole, or a word instead of it; `nil` where the key is
+  /// missing or wrong. Whoever reads the mapping ends with its `finish()`.
+  func mapping(_ key: String, or word: String) -> Choice? {
+    if let explored = exploring(key, or: word) { return .mapping(explored) }
+    guard let node = node(key) else { return nil }
+    if node.scalar?.string == word { return .word }
+    return reader(of: node, called: key).map { .mapping($0) }
+  }
+
   /// While exploring, a reader for a mapping under a key.
   ///
   /// - Parameter word: what may stand instead of the mapping.

@@ -49,16 +49,13 @@ struct RestartReader {
 
   /// `never`, or `{ after: 5, within: 10m }`.
   private func giveUp(_ reader: MappingReader, _ rules: inout RestartRules) {
-    let key = "give_up"
-    if let explored = reader.exploring(key, or: "never") { return bounds(explored, &rules) }
-    guard let node = reader.node(key) else { return }
-    if node.scalar?.string == "never" {
-      rules.giveUp = nil
-      return
+    switch reader.mapping("give_up", or: "never") {
+    case nil: break
+    case .word: rules.giveUp = nil
+    case .mapping(let inner):
+      bounds(inner, &rules)
+      inner.finish()
     }
-    guard let inner = reader.reader(of: node, called: key) else { return }
-    bounds(inner, &rules)
-    inner.finish()
   }
 
   private func bounds(_ inner: MappingReader, _ rules: inout RestartRules) {
