@@ -74,6 +74,11 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "foreground: { by: activty }", "`by` must be `manual` or `activity`, not `activty`",
       "did you mean `activity`?"),
     BadText(
+      "background: { heartbeat: { every: 15m } }", "`heartbeat` needs `for`",
+      "write `heartbeat: { every: 15m, for: 5s }`, or `heartbeat: never`"),
+    BadText(
+      "false_idle: { bonus: 30 }", "`bonus` must be a whole number from 0 to 29, not `30`"),
+    BadText(
       "terminate: { order: band }", "`order` must be a list in `[ ]`, not `band`",
       "write `[band]`"),
     BadText("terminate: { order: [band, band] }", "`band` stands twice in this list"),
