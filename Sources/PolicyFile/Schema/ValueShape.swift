@@ -49,6 +49,16 @@ final class MappingShape {
     }
   }
 
+  /// The keys that have a value, by path: no sections, and nothing inside a value that is replaced as a
+  /// whole, which is what a mapping is that a word may stand for.
+  func values(under prefix: String = "") -> [String] {
+    keys.flatMap { key, shape in
+      let path = prefix.isEmpty ? key : "\(prefix).\(key)"
+      if case .mapping(let inner) = shape { return inner.values(under: path) }
+      return [path]
+    }
+  }
+
   subscript(path: String) -> ValueShape? {
     var shape: ValueShape = .mapping(self)
     for part in path.split(separator: ".") {
