@@ -24,14 +24,6 @@ struct ServerPolicyTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("start-up isn't idleness")
-  func startUp() throws {
-    var world = try world()
-    world.ask(.background, web)
-    world.live(.milliseconds(59_999))
-    #expect(world.state(web) == .background)
-  }
-
   @Test("a peak of under a second is forgiven")
   func peak() throws {
     var world = try world()
