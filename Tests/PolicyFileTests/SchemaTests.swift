@@ -83,11 +83,18 @@ import Yams
     }
   }
 
+  @Test func `describe every key at the top of a configuration`() {
+    for path in KeyExplorer.configuration().paths() where !path.hasPrefix("policy_overrides.") {
+      let described = KeyDescriptions.configuration[path]
+      #expect(described != nil, "KeyDescriptions has no sentence on `\(path)`")
+    }
+  }
+
   @Test func `have nothing on keys that don't exist`() {
     let policy = Set(KeyExplorer.policy(.policy).paths())
     #expect(Set(KeyDescriptions.policy.keys).subtracting(policy).isEmpty)
     let worker = Set(KeyExplorer.worker().paths().map { "workers.*.\($0)" })
-    let top = Set(KeyExplorer.configuration().keys.map(\.name))
+    let top = Set(KeyExplorer.configuration().paths())
     #expect(Set(KeyDescriptions.configuration.keys).subtracting(worker).subtracting(top).isEmpty)
     #expect(WorkerConfiguration.notYetEffective.isSubset(of: KeyExplorer.worker().paths()))
   }
