@@ -68,7 +68,9 @@ let package = Package(
       name: "SimulationTests", dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile"],
       swiftSettings: strict),
     .testTarget(
-      name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy"], swiftSettings: strict),
+      name: "PolicyFileTests",
+      dependencies: ["PolicyFile", "Policy", .product(name: "Yams", package: "Yams")],
+      swiftSettings: strict),
     .testTarget(name: "LinuxTests", dependencies: ["Linux"], swiftSettings: strict),
     .testTarget(
       name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],

@@ -105,8 +105,8 @@ extension Daemon {
     runtime.statusText = nil
     runtime.sample = ActivitySample()
     runtime.leftUnread = LeftUnread()
-    runtime.readiness = runtime.configuration.readiness.map {
-      Readiness(ReadinessRule($0), worker: process)
+    runtime.readiness = runtime.configuration.readiness.flatMap(ReadinessRule.init).map {
+      Readiness($0, worker: process)
     }
     runtime.exitWatch = try loop.watch(process.pidfd, .readable) { [unowned self] _ in
       rootHasEnded(runtime)
@@ -170,12 +170,14 @@ extension Daemon {
 }
 
 extension ReadinessRule {
-  init(_ readiness: WorkerConfiguration.Readiness) {
-    self =
-      switch readiness {
-      case .notify: .notify
-      case .tcp(let port): .tcp(port)
-      case .logLine(let text): .logLine(text)
-      }
+  /// `nil`: nobody watches for this yet, and the worker counts as ready once launched. Those keys are
+  /// in `WorkerConfiguration.notYetEffective`.
+  init?(_ readiness: WorkerConfiguration.Readiness) {
+    switch readiness {
+    case .notify: self = .notify
+    case .tcp(let port): self = .tcp(port)
+    case .logLine(let text): self = .logLine(text)
+    case .notificationDescriptor, .logPattern, .probe: return nil
+    }
   }
 }

@@ -67,7 +67,7 @@ final class WorkerRuntime {
     WorkerProfile(
       policy: configuration.policy, importance: configuration.importance,
       canShed: configuration.shed != nil || announcedChannel, canAnswer: answersItself,
-      announcesReadiness: configuration.readiness != nil)
+      announcesReadiness: configuration.readiness.flatMap(ReadinessRule.init) != nil)
   }
 
   /// For the hibernator and the freezer, on their own threads.

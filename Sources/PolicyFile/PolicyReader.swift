@@ -15,6 +15,13 @@ struct PolicyReader {
   var scope: Scope
 
   func read(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
+    let policy = keys(top, over: base)
+    PolicyChecks(policy: policy, readers: [top]).run()
+    return policy
+  }
+
+  /// The keys alone, for texts that are laid over each other before they are checked.
+  func keys(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     var policy = base
     if scope == .policy {
       top.read("name", into: &policy.name, as: .name("a name such as `my-policy`"))
@@ -38,7 +45,6 @@ struct PolicyReader {
       top.section(key) { LadderReader(reader: $0).read(&policy.ladder) }
     }
     top.finish()
-    PolicyChecks(policy: policy, reader: top, whole: scope == .policy).run()
     return policy
   }
 
@@ -70,19 +76,21 @@ struct PolicyReader {
 
   /// Written whole, or `never`.
   private func heartbeat(_ reader: MappingReader, _ rules: inout HeartbeatRules?) {
-    guard let node = reader.node("heartbeat") else { return }
-    if node.scalar?.string == "never" {
+    let inner: MappingReader
+    switch reader.mapping("heartbeat", or: "never") {
+    case nil: return
+    case .word:
       rules = nil
       return
+    case .mapping(let found): inner = found
     }
-    guard let inner = reader.reader(of: node, called: "heartbeat") else { return }
     let every = inner.read("every", as: .duration.notZero)
     let lasting = inner.read("for", as: .duration.notZero)
     var whileHibernated = false
     inner.read("hibernated", into: &whileHibernated, as: .boolean)
     for key in ["every", "for"] where inner.position(ofKey: key) == nil {
       inner.sink.error(
-        at: node.position, "`heartbeat` needs `\(key)`",
+        at: inner.own ?? reader.places[inner.path], "`heartbeat` needs `\(key)`",
         suggestion: "write `heartbeat: { every: 15m, for: 5s }`, or `heartbeat: never`")
     }
     inner.finish()

@@ -15,6 +15,10 @@ struct PressureReader {
   }
 
   private func level(_ key: String, _ target: inout PressureCondition?) {
+    if let explored = reader.exploring(key, or: "never") {
+      var condition = PressureCondition()
+      return conditions(explored, &condition, of: key, at: nil)
+    }
     guard let node = reader.node(key) else { return }
     if node.scalar?.string == "never" {
       target = nil
@@ -25,13 +29,20 @@ struct PressureReader {
       return
     }
     var condition = PressureCondition()
+    conditions(inner, &condition, of: key, at: node.position)
+    if inner.order.isEmpty { noCondition(key, node) }
+    target = condition
+  }
+
+  private func conditions(
+    _ inner: MappingReader, _ condition: inout PressureCondition, of key: String,
+    at position: Position?
+  ) {
     inner.read(
       "available_below", into: &condition.availableBelow,
       as: Converter<PressureCondition.Amount>.amount.map(Optional.some))
-    inner.section("stall") { stall($0, &condition, key: key, at: node.position) }
+    inner.section("stall") { stall($0, &condition, key: key, at: position) }
     inner.finish()
-    if inner.order.isEmpty { noCondition(key, node) }
-    target = condition
   }
 
   private func noCondition(_ key: String, _ node: Node) {

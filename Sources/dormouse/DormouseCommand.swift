@@ -37,7 +37,7 @@ struct DormouseCommand: ParsableCommand {
           ProcessesCommand.self, StatusCommand.self, ExplainCommand.self, LogsCommand.self,
           JetsamCommand.self,
         ]),
-      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self]),
+      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self, ImportCommand.self]),
       CommandGroup(name: "Measurement", subcommands: [BenchCommand.self, SimulateCommand.self]),
     ])
 

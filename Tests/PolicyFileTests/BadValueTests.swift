@@ -169,28 +169,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
     #expect(result.diagnostics.first?.suggestion == bad.suggestion)
   }
 
-  /// Every key with a value, and those of a kind that none of them takes.
-  static let keys: [String] = [
-    "name", "mode", "memory", "memory.budget", "pressure", "pressure.warning", "pressure.urgent",
-    "pressure.critical", "pressure.warning.available_below", "pressure.warning.stall",
-    "pressure.warning.stall.some", "pressure.warning.stall.full", "pressure.warning.stall.window",
-    "pressure.sustained_for", "pressure.clear_after", "pressure.warn_once_per", "foreground",
-    "foreground.by",
-    "foreground.max", "foreground.idle_after", "foreground.cpu_below", "background",
-    "background.shed_deadline", "background.task_limit", "background.suspend_after",
-    "background.safe_point", "background.safe_point.file_locks", "background.safe_point.hold",
-    "background.safe_point.after_launch", "background.safe_point.after_wake",
-    "background.heartbeat", "background.heartbeat.every", "background.heartbeat.for",
-    "background.heartbeat.hibernated", "hibernate", "hibernate.demote_after", "hibernate.order",
-    "hibernate.enabled", "hibernate.max_footprint", "hibernate.min_footprint", "hibernate.after",
-    "hibernate.only_if_faster_than_relaunch", "hibernate.cooldown", "hibernate.disk",
-    "hibernate.disk.budget", "hibernate.disk.min_free", "hibernate.disk.daily_writes",
-    "hibernate.compression", "hibernate.compression.level", "watchdog", "watchdog.launch",
-    "watchdog.answer", "watchdog.longest_extension", "watchdog.on_miss", "false_idle",
-    "false_idle.within", "false_idle.bonus", "false_idle.halves_every", "terminate",
-    "terminate.grace", "terminate.settle",
-    "terminate.order", "ladder", "ladder.warning", "ladder.urgent", "ladder.critical",
-  ]
+  /// Every key that the reader asks for.
+  static let keys = KeyExplorer.policy(.policy).paths()
 
   @Test(arguments: keys, ["'?!'", "[[]]", "{ '': 1 }"])
   func `of the wrong kind are errors for every key`(key: String, value: String) {
