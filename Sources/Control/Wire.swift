@@ -30,6 +30,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     case reload
     /// Ends the daemon; workers are stopped first.
     case shutdown
+    /// Ends the daemon, and leaves its workers to the next one.
+    case leave
   }
 }
 

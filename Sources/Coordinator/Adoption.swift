@@ -49,8 +49,8 @@ extension Daemon {
     } catch { log(.error, "\(runtime.id): a later daemon won't find it: \(error)") }
   }
 
-  /// Workers whose daemon died: they live on, and are ours now. Whatever state they were left in,
-  /// they are brought back into the background.
+  /// Workers whose daemon has gone: they live on, and are ours now. Those that rest frozen sleep on;
+  /// all others are brought back into the background, whatever state they were left in.
   func adoptSurvivors() {
     let found: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
@@ -99,6 +99,7 @@ extension Daemon {
       return forget(record)
     }
     guard let target = runtime.target() else { return }
+    if adoptAsleep(record, runtime, target) { return }
     let path = state.image(of: record.name)
     let started = EventLoop.now
     if record.state == WorkerState.hibernated.rawValue, access(path, F_OK) != 0, errno == ENOENT {

@@ -11,6 +11,7 @@ extension Daemon {
     case .jetsam: respond(jetsam(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
+    case .leave: leave()
     case .reload:
       let outcome = reload()
       respond(
@@ -23,7 +24,7 @@ extension Daemon {
           ControlResponse(
             id: request.id, result: .badRequest, text: "`\(request.verb.rawValue)` needs a worker"))
       }
-      if isEnding, verb != .stop, verb != .terminate {
+      if isLeaving || isEnding && verb != .stop && verb != .terminate {
         return respond(
           ControlResponse(id: request.id, result: .refused, text: "the daemon is ending"))
       }
@@ -39,7 +40,7 @@ extension Daemon {
     func refuse(_ result: ControlResponse.Result, _ text: String) {
       respond(ControlResponse(id: request.id, result: result, text: text))
     }
-    if isEnding { return refuse(.refused, "the daemon is ending") }
+    if isEnding || isLeaving { return refuse(.refused, "the daemon is ending") }
     guard let name = request.worker, let launch = request.launch, !launch.command.isEmpty else {
       return refuse(.badRequest, "`run` needs a name and a command")
     }

@@ -61,7 +61,7 @@ struct Bedtime: Sendable {
 
 extension Result<WakeSources, SystemCallError> {
   /// The first of what can't be watched.
-  fileprivate var refusal: SystemCallError? {
+  var refusal: SystemCallError? {
     switch self {
     case .success(let sources): sources.refusals.first
     case .failure(let error): error

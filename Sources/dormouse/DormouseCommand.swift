@@ -21,7 +21,8 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(
         name: "Daemon",
         subcommands: [
-          DaemonCommand.self, ReloadCommand.self, ShutdownCommand.self, DoctorCommand.self,
+          DaemonCommand.self, ReloadCommand.self, ShutdownCommand.self, RecoverCommand.self,
+          DoctorCommand.self,
         ]),
       CommandGroup(
         name: "Worker",
