@@ -44,6 +44,7 @@ extension Daemon {
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.imagePath
     record.importance = runtime.configuration.importance
+    record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     do throws(WorkerRecordError) {
       try records.save(record)
     } catch { log(.error, "\(runtime.id): a later daemon won't find it: \(error)") }
@@ -66,7 +67,7 @@ extension Daemon {
   private func forget(_ record: WorkerRecord) {
     log(.notice, "\(record.name): ended while there was no daemon")
     unlink(state.image(of: record.name))
-    if record.bootID == bootID { removeRemains(of: record) }
+    if record.bootID == bootID, record.foreign == nil { removeRemains(of: record) }
     records.remove(record.name)
   }
 
@@ -91,6 +92,9 @@ extension Daemon {
           importance: min(max(record.importance, 0), 100), policy: engine.policy),
         environment: settings.environment, isDeclared: false)
     workers[id] = runtime
+    runtime.foreign = record.foreign.map {
+      ForeignWorker(mayBeTerminated: $0 == .mayBeTerminated)
+    }
     do {
       try takeOver(record, runtime)
     } catch {

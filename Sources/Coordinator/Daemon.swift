@@ -229,7 +229,16 @@ public final class Daemon {
   /// Stops every worker, and ends when the last is gone.
   func end() {
     isEnding = true
-    for id in workers.keys.sorted() where isAlive(id) { request(.stop, id) { _ in } }
+    for id in workers.keys.sorted() where isAlive(id) {
+      if workers[id]?.foreign == nil {
+        request(.stop, id) { _ in }
+      } else {
+        release(id) { [unowned self] failure in
+          if let failure { log(.error, "\(id): not released: \(failure)") }
+          if isEnding { endWhenAllIsQuiet() }
+        }
+      }
+    }
     endWhenAllIsQuiet()
   }
 

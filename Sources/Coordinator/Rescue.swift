@@ -92,7 +92,7 @@ public struct Rescue {
     do {
       if let cgroup = target.cgroup {
         try cgroup.kill()
-        try? cgroup.remove(until: Deadline(in: .seconds(2)))
+        if record.foreign == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
       } else {
         try ProcessTree.killAll(root: record.process, session: record.session)
       }

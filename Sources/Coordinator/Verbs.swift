@@ -12,6 +12,8 @@ extension Daemon {
     case .run: run(request, then: respond)
     case .shutdown: end()
     case .leave: leave()
+    case .adopt: respond(adopt(request))
+    case .release: release(request, then: respond)
     case .reload:
       let outcome = reload()
       respond(
@@ -27,6 +29,9 @@ extension Daemon {
       if isLeaving || isEnding && verb != .stop && verb != .terminate {
         return respond(
           ControlResponse(id: request.id, result: .refused, text: "the daemon is ending"))
+      }
+      if let refusal = foreignRefusal(verb, WorkerID(name)) {
+        return respond(ControlResponse(id: request.id, result: .refused, text: refusal))
       }
       self.request(verb, WorkerID(name)) { answer in
         respond(

@@ -14,6 +14,8 @@ final class WorkerRuntime {
   /// In the configuration file; else made by `run`.
   var isDeclared: Bool
   var announcedChannel = false
+  /// Adopted from somebody else, who goes on to supervise it; see `ForeignWorkers`.
+  var foreign: ForeignWorker?
 
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
@@ -62,10 +64,12 @@ final class WorkerRuntime {
   }
 
   var profile: WorkerProfile {
-    WorkerProfile(
+    var profile = WorkerProfile(
       policy: configuration.policy, importance: configuration.importance,
       canShed: configuration.shed != nil || announcedChannel,
       announcesReadiness: configuration.readiness != nil)
+    profile.mayBeTerminated = foreign?.mayBeTerminated ?? true
+    return profile
   }
 
   /// For the hibernator and the freezer, on their own threads.

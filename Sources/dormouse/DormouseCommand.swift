@@ -30,7 +30,7 @@ struct DormouseCommand: ParsableCommand {
           RunCommand.self, StartCommand.self, StopCommand.self, RestartCommand.self,
           ForegroundCommand.self, BackgroundCommand.self, SuspendCommand.self,
           HibernateCommand.self, WakeCommand.self,
-          WarnCommand.self, TerminateCommand.self,
+          WarnCommand.self, TerminateCommand.self, AdoptCommand.self, ReleaseCommand.self,
         ]),
       CommandGroup(
         name: "Inspection",
