@@ -44,6 +44,7 @@ extension Daemon {
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.imagePath
     record.importance = runtime.configuration.importance
+    record.alarm = runtime.alarm?.at.nanoseconds
     record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     do throws(WorkerRecordError) {
       try records.save(record)

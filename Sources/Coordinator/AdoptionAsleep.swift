@@ -2,6 +2,7 @@ import Glibc
 import Hibernation
 import Lifecycle
 import Linux
+import Policy
 import Supervision
 
 // Workers that slept when their daemon went, and may go on: waking a hundred of them at once because
@@ -33,12 +34,14 @@ extension Daemon {
     runtime.needsRecovery = true
     runtime.isBusy = true
     adopting[runtime.id] = []
-    watchSleeper(runtime, target, asleep)
+    let alarm = record.alarm.map { Instant(nanoseconds: $0) }
+    watchSleeper(runtime, target, asleep, alarm: alarm)
     return true
   }
 
   private func watchSleeper(
-    _ runtime: WorkerRuntime, _ target: HibernationTarget, _ asleep: WorkerState
+    _ runtime: WorkerRuntime, _ target: HibernationTarget, _ asleep: WorkerState,
+    alarm: Instant?
   ) {
     let id = runtime.id
     let ownChannels = runtime.ownChannels
@@ -51,7 +54,7 @@ extension Daemon {
       } catch { sources = .failure(error) }
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
-          daemon.sleepsOn(id, asleep, sources)
+          daemon.sleepsOn(id, asleep, sources, alarm: alarm)
           for request in daemon.adopting.removeValue(forKey: id) ?? [] { request() }
         }
       }
@@ -59,10 +62,12 @@ extension Daemon {
   }
 
   private func sleepsOn(
-    _ id: WorkerID, _ asleep: WorkerState, _ sources: Result<WakeSources, SystemCallError>
+    _ id: WorkerID, _ asleep: WorkerState, _ sources: Result<WakeSources, SystemCallError>,
+    alarm: Instant?
   ) {
     guard let runtime = workers[id], let process = runtime.process else { return }
     listen(for: runtime, at: sources)
+    if let alarm { setAlarm(for: runtime, at: alarm, "a time of its own, set before") }
     log(.notice, "\(id): adopted, \(asleep.rawValue) as it was, pid \(process.identity.pid)")
     feed(.adopted(id, runtime.profile, asleep))
     saveRecord(runtime, state: asleep)

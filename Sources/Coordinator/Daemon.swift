@@ -124,6 +124,7 @@ public final class Daemon {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezerName)")
     sampleRegularly()
+    lookForSignals()
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !hasEnded {

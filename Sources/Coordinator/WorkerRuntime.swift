@@ -51,6 +51,10 @@ final class WorkerRuntime {
   var traffic: TrafficMonitor?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()
+  /// When one of its own timers wakes it, while it sleeps.
+  var alarm: (at: Instant, token: EventLoop.Token)?
+  /// When one did so the last time.
+  var lastAlarm: Instant?
   /// What it was to be woken for, until it runs.
   var unheardCall: String?
 

@@ -76,6 +76,9 @@ public struct BackgroundRules: Hashable, Sendable {
   public var taskLimit: Duration
   /// Grace in the background before suspension. `nil` (`never`): this policy suspends nobody.
   public var suspendAfter: Duration?
+  /// Timers and time-outs of its own for which a sleeping worker is woken: those at least this long.
+  /// `nil` (`never`): for none.
+  public var wakeForTimers: Duration?
 
   public init(
     shedDeadline: Duration = .seconds(5), taskLimit: Duration = .seconds(600),

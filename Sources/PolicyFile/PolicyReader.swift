@@ -58,6 +58,9 @@ struct PolicyReader {
     reader.read(
       "suspend_after", into: &rules.suspendAfter,
       as: Converter.duration.map(Optional.some).orWord("never", nil))
+    reader.read(
+      "wake_for_timers", into: &rules.wakeForTimers,
+      as: Converter.duration.notZero.map(Optional.some).orWord("never", nil))
   }
 
   private func hibernate(_ reader: MappingReader, _ rules: inout HibernationRules) {
