@@ -11,11 +11,14 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var launch: LaunchSpecification?
   /// `jetsam` only: which report; nil for the newest.
   public var report: String?
+  /// `adopt` only.
+  public var adoption: AdoptionSpecification?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil
+    report: String? = nil, adoption: AdoptionSpecification? = nil
   ) {
+    self.adoption = adoption
     self.id = id
     self.verb = verb
     self.worker = worker
@@ -30,10 +33,15 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     case ps, status, jetsam
     /// With a worker: why it is where it is; without: who goes next.
     case explain
+    /// Takes a running process or cgroup that somebody else has started into the life cycle, and gives
+    /// it back.
+    case adopt, release
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
     /// Ends the daemon; workers are stopped first.
     case shutdown
+    /// Ends the daemon, and leaves its workers to the next one.
+    case leave
   }
 }
 
@@ -52,6 +60,27 @@ public struct LaunchSpecification: Codable, Hashable, Sendable {
     self.directory = directory
     self.environment = environment
     self.importance = importance
+  }
+}
+
+/// `adopt NAME --pid N`, or `--unit` and `--cgroup`: what runs already. One of the two is set.
+public struct AdoptionSpecification: Codable, Hashable, Sendable {
+  /// It and its descendants.
+  public var pid: Int32?
+  /// A directory of the cgroup2 tree, or a unit's name.
+  public var cgroup: String?
+  public var importance: Int?
+  /// It may be terminated when memory runs out; else it is only ever suspended and hibernated.
+  public var mayBeTerminated: Bool?
+
+  public init(
+    pid: Int32? = nil, cgroup: String? = nil, importance: Int? = nil,
+    mayBeTerminated: Bool? = nil
+  ) {
+    self.pid = pid
+    self.cgroup = cgroup
+    self.importance = importance
+    self.mayBeTerminated = mayBeTerminated
   }
 }
 
@@ -127,6 +156,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var says: String?
   public var lastExit: String?
   public var tasks: [String]
+  /// Somebody else has started it, and supervises it.
+  public var isAdopted: Bool?
 
   public init(name: String, state: String) {
     self.name = name

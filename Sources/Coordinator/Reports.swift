@@ -51,7 +51,11 @@ extension Daemon {
     report.tasks = snapshot.tasks
     guard let runtime = workers[snapshot.worker] else { return report }
     report.command = runtime.configuration.command
-    report.log = state.log(of: runtime.id.name)
+    if runtime.foreign == nil {
+      report.log = state.log(of: runtime.id.name)
+    } else {
+      report.isAdopted = true
+    }
     report.says = runtime.statusText
     guard let process = runtime.process else { return report }
     let pids = (try? process.tree(in: scan).pids) ?? []

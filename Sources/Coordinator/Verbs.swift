@@ -12,6 +12,9 @@ extension Daemon {
     case .explain: respond(explain(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
+    case .leave: leave()
+    case .adopt: respond(adopt(request))
+    case .release: release(request, then: respond)
     case .reload:
       let outcome = reload()
       respond(
@@ -25,9 +28,12 @@ extension Daemon {
           ControlResponse(
             id: request.id, result: .badRequest, text: "`\(request.verb.rawValue)` needs a worker"))
       }
-      if isEnding, verb != .stop, verb != .terminate {
+      if isLeaving || isEnding && verb != .stop && verb != .terminate {
         return respond(
           ControlResponse(id: request.id, result: .refused, text: "the daemon is ending"))
+      }
+      if let refusal = foreignRefusal(verb, WorkerID(name)) {
+        return respond(ControlResponse(id: request.id, result: .refused, text: refusal))
       }
       if verb == .hibernate { takeDiskReading() }
       self.request(verb, WorkerID(name)) { answer in
@@ -42,7 +48,7 @@ extension Daemon {
     func refuse(_ result: ControlResponse.Result, _ text: String) {
       respond(ControlResponse(id: request.id, result: result, text: text))
     }
-    if isEnding { return refuse(.refused, "the daemon is ending") }
+    if isEnding || isLeaving { return refuse(.refused, "the daemon is ending") }
     guard let name = request.worker, let launch = request.launch, !launch.command.isEmpty else {
       return refuse(.badRequest, "`run` needs a name and a command")
     }

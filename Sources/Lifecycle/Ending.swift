@@ -69,6 +69,14 @@ extension Engine {
     workers[index].starts = restarts
   }
 
+  /// It lives on, and we know nothing of it any more.
+  mutating func recordReleased(_ index: Int) {
+    workers[index].forgetWhenGone = true
+    guard workers[index].state.isAlive else { return }
+    move(index, to: .terminated, .released)
+    concludeRun(index, "\(workers[index].id) was released")
+  }
+
   /// The run is over: whoever waits is answered, and what belonged to the run is forgotten.
   mutating func concludeRun(_ index: Int, _ text: String) {
     let wantedEnd = workers[index].goal?.destination.isEnd ?? false

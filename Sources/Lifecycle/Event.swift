@@ -9,6 +9,8 @@ public enum Event: Hashable, Sendable {
   case profileChanged(WorkerID, WorkerProfile)
   /// Forget a terminated worker.
   case removed(WorkerID)
+  /// It lives on without us, whatever state it was in: it was given back to whoever supervises it.
+  case released(WorkerID)
   /// A worker that an earlier daemon started was found alive, in this state (`background`,
   /// `suspended` or `hibernated`).
   case adopted(WorkerID, WorkerProfile, WorkerState)

@@ -22,6 +22,8 @@ public enum Cause: Hashable, Sendable {
   case exited(ExitStatus)
   case failed(String)
   case adopted
+  /// Given back, alive, to whoever supervises it.
+  case released
   case succeeded
 }
 

@@ -23,6 +23,7 @@ extension Engine {
     switch event {
     case .profileChanged(_, let profile): workers[index].profile = profile
     case .removed: workers[index].forgetWhenGone = true
+    case .released: recordReleased(index)
     case .launched: recordLaunched(index)
     case .launchFailed(_, let why): recordLaunchFailed(index, why)
     case .ready: recordReady(index)
@@ -91,6 +92,7 @@ extension Event {
   var subject: WorkerID? {
     switch self {
     case .added(let worker, _), .profileChanged(let worker, _), .removed(let worker),
+      .released(let worker),
       .adopted(let worker, _, _), .launched(let worker), .launchFailed(let worker, _),
       .ready(let worker), .shedAnswered(let worker), .shedFinished(let worker, _, _),
       .suspended(let worker), .suspendFailed(let worker, _), .hibernated(let worker, _),

@@ -21,7 +21,8 @@ extension Cause {
     case .watchdog(let why): why
     case .exited(let status): status.sentence
     case .failed(let why): "the attempt failed: \(why)"
-    case .adopted: "an earlier daemon left it running"
+    case .adopted: "it was running already"
+    case .released: "it was released, and lives on by itself"
     case .succeeded: "it succeeded"
     }
   }

@@ -37,6 +37,8 @@ public struct WorkerProfile: Hashable, Sendable {
   public var canAnswer: Bool
   /// It says when it is ready; without that it counts as ready when it has been launched.
   public var announcesReadiness: Bool
+  /// It may be terminated for memory. False for what somebody else supervises. Default true.
+  public var mayBeTerminated = true
 
   public init(
     policy: LifecyclePolicy, importance: Int = 0, canShed: Bool = false,

@@ -119,7 +119,8 @@ extension WorkerRecord {
   }
 
   func belongs(to victims: Ladder.Rung.Victims) -> Bool {
-    switch victims {
+    guard profile.mayBeTerminated else { return false }
+    return switch victims {
     case .suspended: state == .suspended || state == .hibernated
     case .background: state == .background
     case .foreground: state == .foreground || (state == .launching && run.isSpawned)

@@ -82,6 +82,9 @@ public struct BackgroundRules: Hashable, Sendable {
   public var safePoint: SafePointRules
   /// `nil` (`never`): who sleeps, sleeps.
   public var heartbeat: HeartbeatRules?
+  /// Timers and time-outs of its own for which a sleeping worker is woken: those at least this long.
+  /// `nil` (`never`): for none.
+  public var wakeForTimers: Duration?
 
   public init(
     shedDeadline: Duration = .seconds(5), taskLimit: Duration = .seconds(600),

@@ -65,6 +65,9 @@ struct PolicyReader {
     reader.read(
       "suspend_after", into: &rules.suspendAfter,
       as: Converter.duration.map(Optional.some).orWord("never", nil))
+    reader.read(
+      "wake_for_timers", into: &rules.wakeForTimers,
+      as: Converter.duration.notZero.map(Optional.some).orWord("never", nil))
     reader.section("safe_point") { reader in
       reader.read("file_locks", into: &rules.safePoint.fileLocks, as: .duration)
       reader.read("hold", into: &rules.safePoint.hold, as: .duration)

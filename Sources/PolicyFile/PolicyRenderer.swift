@@ -60,6 +60,7 @@ extension PolicyFile {
       "  shed_deadline: \(rules.shedDeadline.policyText)",
       "  task_limit: \(rules.taskLimit.policyText)",
       "  suspend_after: \(rules.suspendAfter?.policyText ?? "never")",
+      "  wake_for_timers: \(rules.wakeForTimers?.policyText ?? "never")",
       "  safe_point:",
       "    file_locks: \(rules.safePoint.fileLocks.policyText)",
       "    hold: \(rules.safePoint.hold.policyText)",

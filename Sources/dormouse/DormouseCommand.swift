@@ -21,7 +21,8 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(
         name: "Daemon",
         subcommands: [
-          DaemonCommand.self, ReloadCommand.self, ShutdownCommand.self, DoctorCommand.self,
+          DaemonCommand.self, ReloadCommand.self, ShutdownCommand.self, RecoverCommand.self,
+          DoctorCommand.self,
         ]),
       CommandGroup(
         name: "Worker",
@@ -30,6 +31,7 @@ struct DormouseCommand: ParsableCommand {
           ForegroundCommand.self, BackgroundCommand.self, SuspendCommand.self,
           HibernateCommand.self, WakeCommand.self,
           WarnCommand.self, TerminateCommand.self, ShadowCommand.self, EnforceCommand.self,
+          AdoptCommand.self, ReleaseCommand.self,
         ]),
       CommandGroup(
         name: "Inspection",

@@ -30,6 +30,8 @@ enum KeyDescriptions {
     "background.heartbeat.for": "How long a moment is.",
     "background.heartbeat.hibernated": "true: hibernated ones, too.",
     "background.suspend_after": "Grace in the background before suspension.",
+    "background.wake_for_timers":
+      "A sleeping worker is woken for its own timers and time-outs that are at least so long.",
     "hibernate": "Which suspended workers leave memory for an image on disk.",
     "hibernate.enabled": "false: suspended workers stay in memory.",
     "hibernate.max_footprint": "Larger workers stay suspended.",
