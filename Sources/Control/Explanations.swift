@@ -15,10 +15,13 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var obstacles: [Obstacle]
   public var moves: [Move]
   public var isShadow: Bool
+  /// That it was put away too early, how often, and what that has earned it.
+  public var falseIdle: String?
 
   public init(
     worker: String, state: String, secondsInState: Double, because: String, key: String? = nil,
-    next: String? = nil, obstacles: [Obstacle] = [], moves: [Move] = [], isShadow: Bool = false
+    next: String? = nil, obstacles: [Obstacle] = [], moves: [Move] = [], isShadow: Bool = false,
+    falseIdle: String? = nil
   ) {
     self.worker = worker
     self.state = state
@@ -29,6 +32,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
     self.obstacles = obstacles
     self.moves = moves
     self.isShadow = isShadow
+    self.falseIdle = falseIdle
   }
 
   public struct Obstacle: Codable, Hashable, Sendable {
@@ -107,13 +111,16 @@ public struct RankingReport: Codable, Hashable, Sendable {
     public var before: String?
     /// The pressure from which on it may go.
     public var fromPressure: String?
+    /// When time alone changes its band or its regret.
+    public var changesInSeconds: Double?
     public var obstacles: [ExplanationReport.Obstacle]
 
     public init(
       worker: String, state: String, band: Int, bandOfState: Int, bandOfImportance: Int,
       bandBonus: Int, isDemoted: Bool, footprint: Int64, secondsSinceUse: Double,
       launchSeconds: Double? = nil, regret: Regret, before: String? = nil,
-      fromPressure: String? = nil, obstacles: [ExplanationReport.Obstacle] = []
+      fromPressure: String? = nil, changesInSeconds: Double? = nil,
+      obstacles: [ExplanationReport.Obstacle] = []
     ) {
       self.worker = worker
       self.state = state
@@ -128,6 +135,7 @@ public struct RankingReport: Codable, Hashable, Sendable {
       self.regret = regret
       self.before = before
       self.fromPressure = fromPressure
+      self.changesInSeconds = changesInSeconds
       self.obstacles = obstacles
     }
   }

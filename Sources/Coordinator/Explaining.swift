@@ -18,7 +18,7 @@ extension Daemon {
       return ControlResponse(
         id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
     }
-    let report = ExplanationReport(explanation)
+    let report = ExplanationReport(explanation, at: now)
     var response = ControlResponse(
       id: request.id, result: .done,
       text: "\(name) is \(explanation.state.spoken), because \(report.because)")
@@ -28,13 +28,14 @@ extension Daemon {
 }
 
 extension ExplanationReport {
-  init(_ explanation: Explanation) {
+  init(_ explanation: Explanation, at now: Instant) {
     self.init(
       worker: explanation.worker.name, state: explanation.state.rawValue,
       secondsInState: explanation.since.seconds, because: explanation.cause.sentence,
       key: explanation.causeKey?.path, next: explanation.next?.rawValue,
       obstacles: explanation.obstacles.map(Obstacle.init), moves: explanation.moves.map(Move.init),
-      isShadow: explanation.isShadow)
+      isShadow: explanation.isShadow,
+      falseIdle: explanation.falseIdle?.sentence(at: now))
   }
 }
 
@@ -74,6 +75,7 @@ extension RankingReport.Place {
       footprint: place.footprint.bytes, secondsSinceUse: place.sinceUse.seconds,
       launchSeconds: place.launchCost?.seconds, regret: RankingReport.Regret(place.regret),
       before: place.before, fromPressure: place.level?.name,
+      changesInSeconds: place.changesIn?.seconds,
       obstacles: place.obstacles.map(ExplanationReport.Obstacle.init))
   }
 }

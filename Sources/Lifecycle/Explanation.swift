@@ -17,6 +17,8 @@ public struct Explanation: Hashable, Sendable {
   public var moves: [Move]
   /// It is only told what the policy would do.
   public var isShadow: Bool
+  /// It was put away too early, and stands higher for a while.
+  public var falseIdle: FalseIdle?
 }
 
 /// Where in a policy file something is decided: `hibernate.max_footprint`. Whoever knows the files finds
@@ -77,7 +79,7 @@ extension Engine {
       worker: worker, state: record.state, since: now - record.since, cause: record.cause,
       causeKey: record.cause.key.map { PolicyKey($0) }, next: record.nextByItself,
       obstacles: obstaclesToNext(record, at: now), moves: moves(of: record, at: now),
-      isShadow: isShadow(record))
+      isShadow: isShadow(record), falseIdle: record.falseIdleTold(at: now))
   }
 
   private func obstaclesToNext(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {

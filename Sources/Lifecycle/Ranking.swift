@@ -25,6 +25,8 @@ public struct Ranking: Hashable, Sendable {
     public var before: String?
     /// The pressure from which on it may go; `nil`: the ladder doesn't reach it.
     public var level: PressureLevel?
+    /// When time alone changes its band or its regret; `nil`: not by itself.
+    public var changesIn: Duration?
     /// What keeps it from going now.
     public var obstacles: [Obstacle]
   }
@@ -73,7 +75,10 @@ extension Engine {
       launchCost: worker.launchCost, regret: regretTerms(of: worker),
       before: place + 1 < order.count
         ? grounds(worker, before: workers[order[place + 1]], policy.terminate.order) : nil,
-      level: level, obstacles: obstacles)
+      level: level,
+      changesIn: [worker.bandChangesAt(now), worker.regretChangesAt(now)].compactMap { $0 }.min()
+        .map { $0 - now },
+      obstacles: obstacles)
   }
 
   private func sleeperPlace(_ order: [Int], _ place: Int) -> Ranking.Place {

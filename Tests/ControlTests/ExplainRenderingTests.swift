@@ -37,6 +37,12 @@ import Testing
     #expect(renderExplanation(free).contains("On its way to hibernated: nothing is in the way"))
   }
 
+  @Test func `what it has earned by being put away too early is told`() {
+    var early = explanation
+    early.falseIdle = "put away too early once, the last time 40 s ago: band +10"
+    #expect(renderExplanation(early).contains("\nIt was put away too early once, the last time"))
+  }
+
   @Test func `lines are broken at the terminal's width`() {
     let lines = renderExplanation(explanation, width: 50).split(separator: "\n").dropFirst()
     #expect(lines.allSatisfy { $0.count <= 50 }, "\(lines)")

@@ -28,6 +28,7 @@ struct FalseIdleTests {
     #expect(band(world) == 40)
     let told = world.engine.snapshot(of: web, at: world.now)?.falseIdle
     #expect(told?.count == 1 && told?.bonus == 10)
+    #expect(world.engine.explanation(of: web, at: world.now)?.falseIdle == told)
     world.live(.seconds(10))
     #expect(band(world) == 10)
     world.pass(.seconds(600))

@@ -67,6 +67,22 @@ struct RegretTests {
     #expect(terms(world, WorkerID("quick"))?.isCostKnown == true)
   }
 
+  @Test("and band stay the same until the instant that is told, and change then")
+  func changes() throws {
+    var world = world(order: [.band, .regret])
+    world.live(.seconds(3600))
+    world.obey(world.ask(.wake, often))
+    for _ in 0..<8 {
+      let place = try #require(
+        world.engine.ranking(at: world.now).termination.first { $0.worker == often })
+      let wait = try #require(place.changesIn)
+      world.pass(wait - .nanoseconds(1))
+      #expect(terms(world, often)?.chance == place.regret.chance)
+      world.pass(.nanoseconds(1))
+      #expect(try #require(terms(world, often)).chance < place.regret.chance)
+    }
+  }
+
   @Test("asks whether resuming is faster than relaunching")
   func relaunch() {
     var world = World()

@@ -18,6 +18,9 @@ public func renderExplanation(
   } else if !report.obstacles.isEmpty {
     lines += report.obstacles.flatMap { item(obstacleText($0), width) }
   }
+  if let falseIdle = report.falseIdle {
+    lines += wrapped("It was \(escaped(falseIdle))", to: width)
+  }
   if !report.moves.isEmpty {
     lines.append("What would move it:")
     lines += report.moves.flatMap { item(moveText($0), width) }
