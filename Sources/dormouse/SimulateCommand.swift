@@ -94,7 +94,7 @@ struct SimulateCommand: ParsableCommand {
       guard let value = result.value else {
         throw ExitCode(CommandExit.badConfiguration.rawValue)
       }
-      policies.append(value)
+      policies.append(value.policy)
     }
     guard !policies.isEmpty else {
       throw CommandFailure(exit: .usage, text: "--policy names no policy")
