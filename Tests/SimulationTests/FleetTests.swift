@@ -56,14 +56,14 @@ struct FleetTests {
   @Test("terminates for memory before the kernel has to")
   func pressure() {
     let uses = trace((0..<5).map { $0 * 600 }, workers: 40, apart: 15_000)
-    let ruled = run(uses, policy { $0.hibernate.enabled = false }, memory: 600)
+    let ruled = run(uses, policy { $0.hibernate.enabled = false }, memory: 450)
     #expect((ruled.terminated["suspended"] ?? 0) > 0)
     let unruled = run(
       uses,
       policy {
         $0.hibernate.enabled = false
         $0.pressure = PressureRules(warning: nil, urgent: nil, critical: nil)
-      }, memory: 600)
+      }, memory: 450)
     #expect(unruled.terminated.isEmpty)
     #expect(unruled.outOfMemory > 0)
   }
