@@ -59,31 +59,33 @@ struct WorkerView {
 }
 
 extension WorkerGroups {
-  init(of worker: WorkerRecord, _ view: WorkerView) {
-    self = []
+  /// No initializer: those take copies.
+  static func of(_ worker: WorkerRecord, _ view: WorkerView) -> WorkerGroups {
+    var groups: WorkerGroups = []
     switch worker.state {
-    case .foreground: insert(.inFront)
-    case .suspending, .hibernating, .resuming: insert(.inTransit)
-    case .terminating: insert(.terminating)
+    case .foreground: groups.insert(.inFront)
+    case .suspending, .hibernating, .resuming: groups.insert(.inTransit)
+    case .terminating: groups.insert(.terminating)
     default: break
     }
     let isNoted = worker.warnedIn?.episode == view.episode || worker.sparedIn == view.episode
-    if isNoted { insert(.noted) }
-    if worker.state.runs, worker.isShedding { insert(.shedding) }
-    if worker.canBeWarned(view) { insert(.warnable) }
+    if isNoted { groups.insert(.noted) }
+    if worker.state.runs, worker.isShedding { groups.insert(.shedding) }
+    if worker.canBeWarned(view) { groups.insert(.warnable) }
     let isShadow = worker.isShadow(view)
     if worker.isHibernatable(view, isShadow) {
-      insert(.hibernatable)
-      if worker.isHeld(view) { insert(.held) }
+      groups.insert(.hibernatable)
+      if worker.isHeld(view) { groups.insert(.held) }
     }
-    if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { insert(.offering) }
-    if worker.state == .hibernated, worker.goal == nil { insert(.demotable) }
-    guard worker.footprint >= Engine.leastYield else { return }
+    if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { groups.insert(.offering) }
+    if worker.state == .hibernated, worker.goal == nil { groups.insert(.demotable) }
+    guard worker.footprint >= Engine.leastYield else { return groups }
     let isOpen = !isShadow || worker.sparedIn != view.episode
     for victims in Ladder.Rung.Victims.allCases where worker.belongs(to: victims) {
-      insert(victims.group)
-      if isOpen { insert(victims.openGroup) }
+      groups.insert(victims.group)
+      if isOpen { groups.insert(victims.openGroup) }
     }
+    return groups
   }
 }
 

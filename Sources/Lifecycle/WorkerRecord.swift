@@ -3,7 +3,7 @@ import Policy
 /// All that the engine knows of one worker.
 struct WorkerRecord: Sendable, Equatable {
   let id: WorkerID
-  var profile: WorkerProfile
+  private var profileBox: ProfileBox
   var state = WorkerState.terminated
   /// The state before this one; what a transition comes from.
   var origin = WorkerState.terminated
@@ -42,15 +42,32 @@ struct WorkerRecord: Sendable, Equatable {
 
   init(id: WorkerID, profile: WorkerProfile, at now: Instant) {
     self.id = id
-    self.profile = profile
+    profileBox = ProfileBox(profile)
     since = now
     lastUsed = now
     cause = .added
   }
 
-  var policy: LifecyclePolicy { profile.policy }
+  var profile: WorkerProfile {
+    _read { yield profileBox.value }
+    set { profileBox = ProfileBox(newValue) }
+  }
+  var policy: LifecyclePolicy {
+    _read { yield profileBox.value.policy }
+  }
   /// Zero as long as nobody has measured.
   var footprint: ByteCount { run.footprint ?? .zero }
+}
+
+/// Profiles hardly ever change, and are the better part of a record: copying one mustn't cost that.
+private final class ProfileBox: Sendable, Equatable {
+  let value: WorkerProfile
+
+  init(_ value: WorkerProfile) { self.value = value }
+
+  static func == (left: ProfileBox, right: ProfileBox) -> Bool {
+    left === right || left.value == right.value
+  }
 }
 
 /// What belongs to one run of the program, and is forgotten when it exits.

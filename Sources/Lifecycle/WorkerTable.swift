@@ -162,7 +162,7 @@ extension WorkerTable {
   mutating func refresh(_ view: WorkerView) {
     for slot in stale.map(Int.init) {
       isStale[slot] = false
-      regroup(slot, WorkerGroups(of: records[slot], view))
+      regroup(slot, WorkerGroups.of(records[slot], view))
       deadlines.set(slot, records[slot].nextDeadline(after: view.now))
       if records[slot].isForgettable { hasGone = true }
     }

@@ -34,9 +34,7 @@ extension SimulatedMachine {
       workers[worker]?.body = .running
       workers[worker]?.footprint = .kilobytes(random.pick([100, 3_000, 20_000, 60_000]))
       if random.chance(90) { schedule(.ready(worker), of: worker, upTo: .seconds(3)) }
-    case .shedFinished(_, _, let after):
-      workers[worker]?.isShedding = false
-      workers[worker]?.footprint = after
+    case .shedFinished(_, _, let after): workers[worker]?.footprint = after
     case .suspended: workers[worker]?.body = .stopped
     case .hibernated(_, let result):
       workers[worker]?.body = .evicted

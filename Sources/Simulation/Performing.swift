@@ -75,6 +75,8 @@ extension SimulatedMachine {
       workers[worker]?.isShedding = false
       return nil
     }
+    // From here on it may be asked again: the engine doesn't wait for a measurement without end.
+    workers[worker]?.isShedding = false
     let before = workers[worker]?.footprint ?? .zero
     let after = random.chance(60) ? ByteCount(before.bytes / 2) : before
     let event = Event.shedFinished(worker, before: before, after: after)

@@ -18,7 +18,7 @@ struct TraceOptions: ParsableArguments {
   @Option(help: "How long, in hours, a generated trace is.")
   var hours = 24.0
   @Option(help: "How often an average worker is used in an hour, in a generated trace.")
-  var usesPerHour = 6.0
+  var usesPerHour = 2.0
   @Option(help: "What is left to chance, comes from this number.")
   var seed: UInt64 = 1
   @Option(help: "What is a worker in Azure's data: an app or a function.")

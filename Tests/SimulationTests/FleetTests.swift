@@ -11,12 +11,16 @@ private func policy(_ change: (inout LifecyclePolicy) -> Void) -> LifecyclePolic
 }
 
 /// One worker of 20 MB, used at these seconds for 100 ms.
-private func trace(_ seconds: [Int64], workers: Int = 1, launch: Int64 = 500) -> Trace {
+private func trace(
+  _ seconds: [Int64], workers: Int = 1, apart: Int64 = 0, launch: Int64 = 500
+) -> Trace {
   let all = (0..<workers).map {
     TraceWorker(name: "w\($0)", footprint: .megabytes(20), launch: .milliseconds(launch))
   }
   let uses = seconds.flatMap { second in
-    (0..<workers).map { Trace.Use(at: second * 1000, worker: Int32($0), duration: 100) }
+    (0..<workers).map {
+      Trace.Use(at: second * 1000 + Int64($0) * apart, worker: Int32($0), duration: 100)
+    }
   }
   return Trace(name: "test", length: 3_600_000, workers: all, uses: uses)
 }
@@ -51,15 +55,15 @@ struct FleetTests {
 
   @Test("terminates for memory before the kernel has to")
   func pressure() {
-    let uses = trace((0..<30).map { $0 * 120 }, workers: 40)
-    let ruled = run(uses, policy { $0.hibernate.enabled = false }, memory: 600)
+    let uses = trace((0..<5).map { $0 * 600 }, workers: 40, apart: 15_000)
+    let ruled = run(uses, policy { $0.hibernate.enabled = false }, memory: 450)
     #expect((ruled.terminated["suspended"] ?? 0) > 0)
     let unruled = run(
       uses,
       policy {
         $0.hibernate.enabled = false
         $0.pressure = PressureRules(warning: nil, urgent: nil, critical: nil)
-      }, memory: 600)
+      }, memory: 450)
     #expect(unruled.terminated.isEmpty)
     #expect(unruled.outOfMemory > 0)
   }

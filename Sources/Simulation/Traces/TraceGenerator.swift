@@ -28,7 +28,7 @@ public struct TraceGenerator: Sendable {
   public var usesPerHour: Double
 
   public init(
-    pattern: Pattern, workers: Int, length: Int64, seed: UInt64, usesPerHour: Double = 6
+    pattern: Pattern, workers: Int, length: Int64, seed: UInt64, usesPerHour: Double = 2
   ) {
     self.pattern = pattern
     self.workers = workers

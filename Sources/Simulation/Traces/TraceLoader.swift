@@ -118,7 +118,7 @@ extension TraceLoader {
     let (app, function) = (try row.text(0), try row.text(1))
     let (end, duration) = (try row.number(2), try row.number(3))
     guard end < 1e12 else { throw row.wrong(2, "seconds since the start of the trace") }
-    let start = max(0, (end - duration) * 1000)
+    let start = max(0, ((end - duration) * 1000).rounded())
     uses.append(
       Trace.Use(
         at: Int64(start), worker: worker(named: unit == .app ? app : app + "/" + function),

@@ -1,0 +1,184 @@
+import Lifecycle
+import Policy
+
+/// A few workers and everything that can happen to them, in every order: where the seeds try much by
+/// chance, this leaves nothing out, as far as it goes.
+public struct SmallWorld: Hashable, Sendable {
+  private var engine: Engine
+  private var now = Instant.zero
+  private var bodies: [WorkerID: SimulatedWorker.Body] = [:]
+  /// Directives whose outcome is outstanding.
+  private var open: Set<Directive> = []
+  private var checker = Invariants()
+  private var requests: Request.ID = 0
+  private var isShort = false
+  private var trail: [Event] = []
+
+  public struct Exploration: Sendable {
+    /// Different states of the world, the first among them, and the steps between them.
+    public var states = 0
+    public var steps = 0
+    /// Nothing new was left before the depth was reached, or the limit of states.
+    public var isComplete = false
+  }
+
+  /// - Throws: `SmallWorldFailure`, with the way that leads to it.
+  public static func explore(
+    workers: Int, depth: Int, mostStates: Int, policy: LifecyclePolicy = LifecyclePolicy()
+  ) throws(SmallWorldFailure) -> Exploration {
+    var exploration = Exploration()
+    var known: Set<SmallWorld> = []
+    var frontier = [try SmallWorld(workers, policy)]
+    known.insert(frontier[0])
+    for _ in 0..<depth {
+      var next: [SmallWorld] = []
+      for world in frontier {
+        for event in world.possible {
+          exploration.steps += 1
+          let after = try world.step(event)
+          guard known.insert(after).inserted else { continue }
+          next.append(after)
+        }
+        if known.count >= mostStates { break }
+      }
+      frontier = next
+      if next.isEmpty || known.count >= mostStates { break }
+    }
+    exploration.isComplete = frontier.isEmpty
+    exploration.states = known.count
+    return exploration
+  }
+
+  private init(_ workers: Int, _ policy: LifecyclePolicy) throws(SmallWorldFailure) {
+    engine = Engine(policy: policy)
+    for number in 0..<workers {
+      let name = WorkerID("w\(number)")
+      bodies[name] = .absent
+      let profile = WorkerProfile(policy: policy, canShed: number == 0)
+      self = try step(.added(name, profile))
+    }
+    self = try step(memory(isShort: false))
+    for name in bodies.keys.sorted() { self = try step(request(.start, name)) }
+  }
+
+  // MARK: what can happen
+
+  private var possible: [Event?] {
+    var events: [Event?] = open.flatMap(outcomes)
+    for (name, body) in bodies.sorted(by: { $0.key < $1.key }) {
+      if body != .absent { events.append(.exited(name, .signaled(9))) }
+      if body == .stopped || body == .evicted { events.append(.wakeNeeded(name, "data")) }
+      let verbs: [Request.Verb] =
+        body == .absent ? [.start] : [.foreground, .background, .suspend, .hibernate, .stop]
+      events += verbs.map { request($0, name) }
+    }
+    events.append(memory(isShort: !isShort))
+    // Time passes until something is due.
+    events.append(nil)
+    return events
+  }
+
+  private func outcomes(of directive: Directive) -> [Event] {
+    switch directive {
+    case .launch(let worker): [.launched(worker), .launchFailed(worker, "no such file")]
+    case .shed(let worker, _, _): [.shedAnswered(worker)]
+    case .finishShed(let worker):
+      [.shedFinished(worker, before: .megabytes(8), after: .megabytes(6))]
+    case .suspend(let worker): [.suspended(worker), .suspendFailed(worker, "a child ran")]
+    case .hibernate(let worker):
+      [
+        .hibernated(worker, Self.result),
+        .hibernateFailed(worker, "no space", permanent: false),
+      ]
+    case .resume(let worker):
+      [
+        .resumed(worker, .milliseconds(12)), .resumeFailed(worker, "no memory", intact: true),
+        .resumeFailed(worker, "checksum", intact: false),
+      ]
+    case .measure(let worker): [.footprint(worker, .megabytes(8))]
+    case .checkSafePoint(let worker): [.fileLocks(worker, held: 0)]
+    // Ends are possible at any time.
+    default: []
+    }
+  }
+
+  private static let result = HibernationResult(
+    footprintBefore: .megabytes(8), footprintAfter: .kilobytes(8), imageSize: .megabytes(2),
+    duration: .milliseconds(30))
+
+  private func request(_ verb: Request.Verb, _ worker: WorkerID) -> Event {
+    .request(Request(id: requests + 1, verb: verb, worker: worker))
+  }
+
+  private func memory(isShort: Bool) -> Event {
+    .memory(
+      MemoryReading(total: .megabytes(1000), available: .megabytes(isShort ? 30 : 500)))
+  }
+
+  // MARK: a step
+
+  /// `nil`: the next deadline comes.
+  private func step(_ happening: Event?) throws(SmallWorldFailure) -> SmallWorld {
+    var world = self
+    let event = happening ?? .deadline
+    if happening == nil { world.now = engine.nextDeadline ?? now + .seconds(60) }
+    if case .memory = event { world.isShort = trail.isEmpty ? false : !isShort }
+    if case .request = event { world.requests += 1 }
+    world.trail.append(event)
+    world.settle(event)
+    let directives = world.engine.handle(event, at: world.now)
+    let complaint =
+      world.checker.check(
+        event, directives, before: engine.pressure, after: world.engine, at: world.now)
+      ?? world.checker.checkNothingLeft(world.engine, at: world.now)
+    if let complaint { throw SmallWorldFailure(what: complaint, trail: world.trail) }
+    for directive in directives where !world.outcomes(of: directive).isEmpty {
+      world.open.insert(directive)
+    }
+    return world
+  }
+
+  /// What the event does to bodies, and to what is outstanding.
+  private mutating func settle(_ event: Event) {
+    guard let worker = event.worker else { return }
+    open = open.filter { directive in
+      guard directive.worker == worker else { return true }
+      if event.isExit { return false }
+      return !outcomes(of: directive).contains(event)
+    }
+    switch event {
+    case .launched: bodies[worker] = .running
+    case .suspended: bodies[worker] = .stopped
+    case .hibernated: bodies[worker] = .evicted
+    case .resumed: bodies[worker] = .running
+    case .exited, .launchFailed: bodies[worker] = .absent
+    default: break
+    }
+  }
+
+  // MARK: the same state
+
+  /// The way that led here, and what was checked on it, don't count.
+  public static func == (left: SmallWorld, right: SmallWorld) -> Bool {
+    left.now == right.now && left.bodies == right.bodies && left.open == right.open
+      && left.isShort == right.isShort && left.engine == right.engine
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(now)
+    hasher.combine(bodies)
+    hasher.combine(open.count)
+    hasher.combine(engine.nextDeadline)
+    for worker in bodies.keys.sorted() { hasher.combine(engine.state(of: worker)) }
+  }
+}
+
+/// An invariant that doesn't hold after these events.
+public struct SmallWorldFailure: Error, CustomStringConvertible {
+  public var what: String
+  public var trail: [Event]
+
+  public var description: String {
+    "\(what), after:\n" + trail.map { "  \($0)" }.joined(separator: "\n")
+  }
+}
