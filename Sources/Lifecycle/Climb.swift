@@ -1,7 +1,7 @@
 import Policy
 
 /// Where the engine stands on the ladder: at most one step is under way.
-struct Climb: Sendable {
+struct Climb: Codable, Sendable {
   var step: Step?
   /// The freed memory must have had time to show.
   var settleUntil: Instant?
@@ -10,7 +10,7 @@ struct Climb: Sendable {
   var shadowFreed = ByteCount.zero
 
   /// Each with the time after which it is waited for no longer.
-  enum Step: Sendable {
+  enum Step: Codable, Sendable {
     case hibernating(WorkerID, until: Instant)
     case terminating(WorkerID, until: Instant)
     case warning(until: Instant)

@@ -3,7 +3,7 @@ import Policy
 // any state → terminating → terminated.
 
 /// A termination under way.
-struct Ending: Sendable {
+struct Ending: Codable, Sendable {
   var cause: Cause
   /// When SIGTERM has been given its chance; `nil`: `kill` is out.
   var killAt: Instant?

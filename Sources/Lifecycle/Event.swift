@@ -72,7 +72,7 @@ public struct Request: Hashable, Sendable {
     self.worker = worker
   }
 
-  public enum Verb: String, Hashable, Sendable, CaseIterable {
+  public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
     /// Launch; answered when the worker is ready.
     case start
     /// End gracefully: a sleeping worker is resumed first, so that it can save its work.
@@ -88,7 +88,7 @@ public struct Request: Hashable, Sendable {
 }
 
 /// The machine's memory, at one moment.
-public struct MemoryReading: Hashable, Sendable {
+public struct MemoryReading: Codable, Hashable, Sendable {
   public var total: ByteCount
   /// What could be allocated without swapping (MemAvailable and the like).
   public var available: ByteCount

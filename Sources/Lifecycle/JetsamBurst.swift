@@ -2,11 +2,11 @@ import Policy
 
 /// The terminations for memory that one report will tell of. The picture is taken before the
 /// first, and the report written when it is over: while memory is short there is no time to.
-struct JetsamBurst: Sendable {
+struct JetsamBurst: Codable, Sendable {
   var report: JetsamReport
   var victims: [WorkerID: Victim] = [:]
 
-  struct Victim: Sendable {
+  struct Victim: Codable, Sendable {
     var why: String
     var isGone = false
   }

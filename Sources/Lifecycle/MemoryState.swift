@@ -1,7 +1,7 @@
 import Policy
 
 /// What the engine was told of the machine's memory.
-struct MemoryState: Sendable {
+struct MemoryState: Codable, Sendable {
   var reading: MemoryReading?
   /// When the latest reading or stall came.
   var heardAt = Instant.zero

@@ -2,7 +2,7 @@ import Policy
 
 /// The pressure level, with hysteresis: it rises when a condition has held for `sustained_for`,
 /// and falls, to what holds then, when all of its conditions have been gone for `clear_after`.
-struct PressureGauge: Sendable {
+struct PressureGauge: Codable, Sendable {
   private(set) var level = PressureLevel.normal
   /// What holds at this moment, without hysteresis.
   private(set) var holding = PressureLevel.normal

@@ -1,7 +1,7 @@
 import Policy
 
 /// Why something happened, as data; `sentence` is for people.
-public enum Cause: Hashable, Sendable {
+public enum Cause: Codable, Hashable, Sendable {
   /// Known, and never started.
   case added
   case requested(Request.Verb)
@@ -24,7 +24,7 @@ public enum Cause: Hashable, Sendable {
 }
 
 /// One burst of terminations for memory, told after recovery.
-public struct JetsamReport: Hashable, Sendable {
+public struct JetsamReport: Codable, Hashable, Sendable {
   public var at: Instant
   public var level: PressureLevel
   public var why: String
@@ -35,7 +35,7 @@ public struct JetsamReport: Hashable, Sendable {
   /// Every worker as it was when the burst began, in the order of termination.
   public var entries: [Entry]
 
-  public struct Entry: Hashable, Sendable {
+  public struct Entry: Codable, Hashable, Sendable {
     public var worker: WorkerID
     public var state: WorkerState
     public var band: Int
@@ -72,7 +72,7 @@ public struct WorkerSnapshot: Hashable, Sendable {
 }
 
 /// What a shed request achieved, measured.
-public struct ShedRecord: Hashable, Sendable {
+public struct ShedRecord: Codable, Hashable, Sendable {
   public var kind: Directive.ShedKind
   public var at: Instant
   public var before: ByteCount

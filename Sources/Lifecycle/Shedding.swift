@@ -2,7 +2,7 @@ import Policy
 
 // One shed request at a time: asked → (answer or deadline) → finishing → measured.
 
-struct ShedInFlight: Sendable {
+struct ShedInFlight: Codable, Sendable {
   var kind: Directive.ShedKind
   var askedAt: Instant
   var until: Instant

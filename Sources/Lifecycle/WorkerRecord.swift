@@ -1,7 +1,7 @@
 import Policy
 
 /// All that the engine knows of one worker.
-struct WorkerRecord: Sendable {
+struct WorkerRecord: Codable, Sendable {
   let id: WorkerID
   var profile: WorkerProfile
   var state = WorkerState.terminated
@@ -46,7 +46,7 @@ struct WorkerRecord: Sendable {
 }
 
 /// What belongs to one run of the program, and is forgotten when it exits.
-struct Run: Sendable {
+struct Run: Codable, Sendable {
   var footprint: ByteCount?
   var peakFootprint = ByteCount.zero
 
@@ -76,8 +76,8 @@ struct Run: Sendable {
 }
 
 /// What a worker was asked to become, and who waits for the answer.
-struct Goal: Sendable {
-  enum Destination: Hashable, Sendable {
+struct Goal: Codable, Sendable {
+  enum Destination: Codable, Hashable, Sendable {
     case foreground, background, suspended, hibernated
     /// Ended with a chance to save its work: a hibernated worker is resumed first.
     case stopped
@@ -92,7 +92,7 @@ struct Goal: Sendable {
   var requests: [Request.ID]
 }
 
-struct ShadowNotes: OptionSet, Sendable {
+struct ShadowNotes: Codable, OptionSet, Sendable {
   let rawValue: UInt8
   static let suspension = ShadowNotes(rawValue: 1)
   static let hibernation = ShadowNotes(rawValue: 2)

@@ -20,6 +20,8 @@ public struct SimulatedMachine {
   /// The last events; put into words only when something fails.
   private var history: [(at: Instant, event: Event, directives: [Directive])] = []
   public private(set) var events = 0
+  /// Is told of everything, for journals and the like.
+  public var observer: ((Observation) -> Void)?
 
   /// Simulated time under load; then nothing new happens, and everything must come to rest.
   static let load = Duration.seconds(45)
@@ -86,6 +88,8 @@ public struct SimulatedMachine {
     events += 1
     let before = engine
     let directives = engine.handle(event, at: now)
+    observer?(
+      Observation(event: event, at: now, directives: directives, before: before, after: engine))
     history.append((now, event, directives))
     if history.count > 100 { history.removeFirst(50) }
     var complaint = checker.check(event, directives, before: before, after: engine, at: now)
