@@ -80,7 +80,7 @@ extension Engine {
 
 extension Event {
   /// The worker that an outcome or a signal is about.
-  var subject: WorkerID? {
+  public var subject: WorkerID? {
     switch self {
     case .added(let worker, _), .profileChanged(let worker, _), .removed(let worker),
       .adopted(let worker, _, _), .launched(let worker), .launchFailed(let worker, _),
