@@ -59,6 +59,7 @@ struct ConfigurationReader {
     }
     configuration.stateDirectory = top.read("state_directory", as: path("a directory's path"))
     configuration.socket = top.read("socket", as: path("a socket's path").checked(Self.socketFits))
+    top.section("journal") { configuration.journal.read($0, directory: directory) }
     if let node = top.node("workers"), let workers = top.reader(of: node, called: "workers") {
       configuration.workers = self.workers(workers, policy: configuration.policy)
     }

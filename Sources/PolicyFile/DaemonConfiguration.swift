@@ -11,6 +11,7 @@ public struct DaemonConfiguration: Hashable, Sendable {
   public var stateDirectory: String?
   /// `nil`: the default path. At most 107 bytes, as the kernel wants it.
   public var socket: String?
+  public var journal = JournalConfiguration()
 
   public init(
     policy: LifecyclePolicy = LifecyclePolicy(), workers: [WorkerConfiguration] = [],
