@@ -145,17 +145,14 @@ extension Daemon {
       if runtime.readiness?.isReady == false { becameReady(runtime) }
     case .status(let text): runtime.statusText = text
     case .shedDone: shedAnswered(runtime)
-    case .hold(true): feed(.taskBegan(id, task: Self.holdName, limit: nil))
-    case .hold(false): feed(.taskEnded(id, task: Self.holdName))
+    case .hold(let holds): feed(.hold(id, holds))
     case .taskBegan(let task): feed(.taskBegan(id, task: task, limit: nil))
     case .taskEnded(let task): feed(.taskEnded(id, task: task))
     // Told by systemd's services; nothing here depends on them yet.
-    case .reloading, .stopping, .watchdog, .extendTimeout, .mainProcess: break
+    case .extendTimeout(let time): feed(.extendTimeout(id, time))
+    case .reloading, .stopping, .watchdog, .mainProcess: break
     }
   }
-
-  /// `X_DORMOUSE_HOLD=1` keeps a worker from being suspended, as a task does.
-  private static let holdName = "hold"
 
   private func serve(_ pressure: PressureWatch, of runtime: WorkerRuntime) {
     do throws(SystemCallError) {

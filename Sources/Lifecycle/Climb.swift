@@ -13,11 +13,14 @@ struct Climb: Codable, Sendable {
   enum Step: Codable, Sendable {
     case hibernating(WorkerID, until: Instant)
     case terminating(WorkerID, until: Instant)
+    case purging(WorkerID, until: Instant)
     case warning(until: Instant)
 
     var until: Instant {
       switch self {
-      case .hibernating(_, let until), .terminating(_, let until), .warning(let until): until
+      case .hibernating(_, let until), .terminating(_, let until), .purging(_, let until),
+        .warning(let until):
+        until
       }
     }
   }
@@ -59,8 +62,12 @@ extension Engine {
       switch step {
       case .hibernating(let worker, _): (state(of: worker) ?? .terminated) != .hibernating
       case .terminating(let worker, _): (state(of: worker) ?? .terminated) != .terminating
+      case .purging(let worker, _):
+        !(index(of: worker).map { workers[$0].run.isPurging } ?? false)
       case .warning:
-        !workers.contains { $0.warnedIn == gauge.episode && $0.state.runs && $0.isShedding }
+        !workers.contains {
+          $0.warnedIn?.episode == gauge.episode && $0.state.runs && $0.isShedding
+        }
       }
     guard isOver || now >= step.until else { return }
     climb.step = nil

@@ -21,6 +21,9 @@ public struct Engine: Codable, Sendable {
   var memory = MemoryState()
   var gauge = PressureGauge()
   var climb = Climb()
+  var disk: DiskReading?
+  /// Learned of all workers.
+  var resumeRate = ResumeRate()
   /// The time of the latest event. It never goes back.
   var now = Instant.zero
   /// What the current call of `handle` has decided so far.
@@ -107,6 +110,7 @@ extension Engine {
     workers[index].since = now
     workers[index].cause = cause
     workers[index].notes = []
+    workers[index].run.lockWatch = nil
     emit(
       .transition(
         Transition(worker: workers[index].id, from: from, to: state, cause: cause, at: now)))

@@ -4,8 +4,10 @@ import Policy
 
 extension Engine {
   mutating func enterForeground(_ index: Int, _ cause: Cause) {
+    if workers[index].state == .background { workers[index].uses.began(at: now) }
     move(index, to: .foreground, cause)
     workers[index].lastUsed = now
+    workers[index].run.beatUntil = nil
     workers[index].run.owesBackgroundShed = false
     displaceSurplus(infrontOf: index)
   }
@@ -35,6 +37,7 @@ extension Engine {
   }
 
   mutating func advanceForeground(_ index: Int) {
+    if checkAnswer(index) { return }
     guard let goal = workers[index].goal else {
       if let idleAt = workers[index].idleAt, now >= idleAt {
         leaveForFar(index, .idle(workers[index].policy.foreground.idleAfter))

@@ -21,6 +21,7 @@ struct HibernationHistory: Codable, Sendable {
 extension Engine {
   mutating func advanceSuspended(_ index: Int) {
     adoptWake(index)
+    if workers[index].goal == nil { considerHeartbeat(index) }
     switch workers[index].goal?.destination {
     case .foreground?, .background?: resume(index)
     case .suspended?: arrive(index)
@@ -33,8 +34,8 @@ extension Engine {
 
   private mutating func considerHibernation(_ index: Int) {
     let worker = workers[index]
-    guard worker.obstacle(to: .automatic, at: now) == nil else { return }
-    let slept = now - worker.run.suspendedSince
+    guard obstacle(worker, to: .automatic) == nil else { return }
+    let slept = now - worker.run.restingSince
     if isShadow(index) {
       let text = "would have been hibernated: suspended for \(slept.spoken)"
       return note(index, .hibernation, text)
@@ -44,7 +45,7 @@ extension Engine {
 
   private mutating func hibernateOnRequest(_ index: Int) {
     guard let goal = workers[index].goal else { return }
-    switch workers[index].obstacle(to: .request, at: now) {
+    switch obstacle(workers[index], to: .request) {
     case nil: hibernate(index, goal.cause)
     case .measuring?: break
     case .some(let obstacle):
@@ -63,6 +64,7 @@ extension Engine {
     workers[index].run.hibernation.imageSize = result.imageSize
     workers[index].run.hibernation.lastFailure = nil
     recordFootprint(index, result.footprintAfter)
+    noteImageWritten(result.imageSize)
     move(index, to: .hibernated, workers[index].cause)
     if workers[index].goal?.destination == .hibernated {
       let text = """

@@ -39,7 +39,8 @@ extension Engine {
 
   private func entry(_ worker: WorkerRecord) -> JetsamReport.Entry {
     JetsamReport.Entry(
-      worker: worker.id, state: worker.state, band: worker.band, footprint: worker.footprint,
+      worker: worker.id, state: worker.state, band: worker.band(at: now),
+      footprint: worker.footprint,
       peakFootprint: worker.run.peakFootprint, sinceUse: now - lastUse(of: worker))
   }
 

@@ -59,6 +59,12 @@ struct PressureGauge: Codable, Sendable {
   }
 }
 
+/// In which a worker was warned: an episode of pressure lasts until the level is normal.
+struct PressureEpisode: Codable, Hashable, Sendable {
+  var episode: Int
+  var level: PressureLevel
+}
+
 extension Engine {
   mutating func updatePressure() {
     let change = gauge.update(holding: holdingLevel(), rules: policy.pressure, at: now)

@@ -11,8 +11,7 @@ extension Engine {
         case .hibernate: hibernateBiggest(level)
         case .warn: warnEverybody(level)
         case .terminate(let victims): terminateFirst(of: victims, level)
-        // No worker can offer purgeable memory yet.
-        case .purge: Climb.Outcome.nothingLeft
+        case .purge: purgeBiggest(level)
         }
       if outcome != .nothingLeft { return outcome }
     }
@@ -31,9 +30,11 @@ extension Engine {
       workers[$0].state == .suspended && workers[$0].goal == nil
     }
     var outcome = Climb.Outcome.nothingLeft
-    for index in asleep.sorted(by: isBigger) {
-      switch workers[index].obstacle(to: .pressure, at: now) {
+    var lacksDisk = false
+    for index in asleep.sorted(by: isHibernatedBefore) {
+      switch obstacle(workers[index], to: .pressure) {
       case .measuring?: outcome = .waiting
+      case .overDiskBudget?, .diskNearlyFull?: lacksDisk = true
       case nil where isShadow(index):
         if noteShadowHibernation(index, level) { return .acted }
       case nil:
@@ -43,21 +44,23 @@ extension Engine {
       default: break
       }
     }
-    return outcome
+    return lacksDisk && outcome == .nothingLeft ? makeRoomOnDisk(level) : outcome
   }
 
-  private func isBigger(_ left: Int, _ right: Int) -> Bool {
-    (workers[right].footprint, workers[left].id) < (workers[left].footprint, workers[right].id)
+  /// An episode's warning isn't repeated, unless the policy wants one for each level.
+  private func isWarned(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
+    guard let warned = worker.warnedIn, warned.episode == gauge.episode else { return false }
+    return policy.pressure.warnOncePer == .episode || warned.level >= level
   }
 
   private mutating func warnEverybody(_ level: PressureLevel) -> Climb.Outcome {
     let unwarned = workers.indices.filter {
       (workers[$0].state == .foreground || workers[$0].state == .background)
-        && workers[$0].profile.canShed && workers[$0].warnedIn != gauge.episode
+        && workers[$0].profile.canShed && !isWarned(workers[$0], at: level)
     }
     var longest: Duration?
     for index in unwarned {
-      workers[index].warnedIn = gauge.episode
+      workers[index].warnedIn = PressureEpisode(episode: gauge.episode, level: level)
       if isShadow(index) {
         let name = workers[index].id
         emit(.wouldHave(name, "\(name) would have been warned: the pressure is \(level.name)"))
@@ -89,6 +92,15 @@ extension Engine {
     return countShadowStep(index)
   }
 
+  mutating func noteShadowPurge(_ index: Int, _ level: PressureLevel) -> Bool {
+    let offer = workers[index].run.purgeable
+    guard workers[index].notes.insert(.purge).inserted else { return false }
+    let name = workers[index].id
+    let text = "\(name) would have been purged of \(offer): the pressure is \(level.name)"
+    emit(.wouldHave(name, text))
+    return countShadowStep(index, freed: offer)
+  }
+
   mutating func noteShadowTermination(_ index: Int, _ why: String) -> Bool {
     guard workers[index].sparedIn != gauge.episode else { return false }
     workers[index].sparedIn = gauge.episode
@@ -97,9 +109,9 @@ extension Engine {
     return countShadowStep(index)
   }
 
-  private mutating func countShadowStep(_ index: Int) -> Bool {
+  private mutating func countShadowStep(_ index: Int, freed: ByteCount? = nil) -> Bool {
     guard policy.mode == .shadow else { return false }
-    climb.shadowFreed += workers[index].footprint
+    climb.shadowFreed += freed ?? workers[index].footprint
     climb.settleUntil = now + policy.terminate.settle
     return true
   }

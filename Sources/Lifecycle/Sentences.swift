@@ -16,6 +16,7 @@ extension Cause {
     case .graceOver: "its grace in the background was over"
     case .wakeNeeded(let why): "something waited for it: \(why)"
     case .suspendedFor(let time): "it had been suspended for \(time.spoken)"
+    case .heartbeat: "its heartbeat was due"
     case .pressure(let level): "the pressure on memory was \(level.name)"
     case .watchdog(let why): why
     case .exited(let status): status.sentence
@@ -60,6 +61,16 @@ extension ShedRecord {
     let span = "(from \(before) to \(after))"
     return after < before
       ? "gave back \(before - after) \(span)\(silence)" : "gave nothing back \(span)\(silence)"
+  }
+}
+
+extension RegretTerms {
+  /// `2.1 ms/MB: 25% chance of use × 340 ms to come back / 40 MB`.
+  public var sentence: String {
+    let tenths = Int64((value * 10).rounded())
+    let guess = isCostKnown ? "" : " (a guess)"
+    return "\(tenths / 10).\(tenths % 10) ms/MB: \((chance * 100).spokenPercent) chance of use × "
+      + "\(cost.spoken)\(guess) to come back / \(bytes)"
   }
 }
 

@@ -5,7 +5,7 @@ import Policy
 struct ShedInFlight: Codable, Sendable {
   var kind: Directive.ShedKind
   var askedAt: Instant
-  var until: Instant
+  var deadline: ExtensibleDeadline
   var isAnswered = false
   /// `finishShed` is out.
   var isFinishing = false
@@ -16,7 +16,7 @@ extension Engine {
     let worker = workers[index]
     guard worker.state == .foreground || worker.state == .background else { return }
     if let shed = worker.run.shed {
-      if !shed.isFinishing, now >= shed.until { finishShed(index) }
+      if !shed.isFinishing, now >= shed.deadline.until { finishShed(index) }
     } else if worker.run.owesBackgroundShed {
       workers[index].run.owesBackgroundShed = false
       ask(index, .didEnterBackground)
@@ -28,7 +28,9 @@ extension Engine {
 
   private mutating func ask(_ index: Int, _ kind: Directive.ShedKind) {
     let until = now + workers[index].policy.background.shedDeadline
-    workers[index].run.shed = ShedInFlight(kind: kind, askedAt: now, until: until)
+    workers[index].run.shed = ShedInFlight(
+      kind: kind, askedAt: now, deadline: ExtensibleDeadline(until))
+    startAnswerWatchdog(index, kind)
     emit(.shed(workers[index].id, kind, until: until))
   }
 
@@ -39,6 +41,8 @@ extension Engine {
 
   /// An answer after the deadline belongs to a request that is being finished, and is no answer.
   mutating func recordShedAnswered(_ index: Int) {
+    // Late is better than never: the watchdog wanted a sign of life.
+    workers[index].run.unanswered = nil
     guard let shed = workers[index].run.shed, !shed.isFinishing else { return }
     workers[index].run.shed?.isAnswered = true
     finishShed(index)
@@ -64,6 +68,6 @@ extension WorkerRecord {
 
   var shedDeadline: Instant? {
     guard let shed = run.shed, !shed.isFinishing else { return nil }
-    return shed.until
+    return shed.deadline.until
   }
 }

@@ -25,10 +25,32 @@ extension Engine {
     _ left: WorkerRecord, _ right: WorkerRecord, by criterion: TerminationRules.Criterion
   ) -> Int {
     switch criterion {
-    case .band: order(left.band, right.band)
+    case .band: order(left.band(at: now), right.band(at: now))
     case .footprint: order(right.footprint, left.footprint)
     case .recency: order(lastUse(of: left), lastUse(of: right))
+    case .regret: order(regret(of: left), regret(of: right))
     case .relaunchCost: order(left.launchCost ?? .zero, right.launchCost ?? .zero)
+    }
+  }
+
+  /// Who is hibernated first under pressure, by `hibernate.order`; ties go to the name.
+  func isHibernatedBefore(_ left: Int, _ right: Int) -> Bool {
+    let (left, right) = (workers[left], workers[right])
+    for criterion in policy.hibernate.order {
+      let order = compareForHibernation(left, right, by: criterion)
+      if order != 0 { return order < 0 }
+    }
+    return left.id < right.id
+  }
+
+  private func compareForHibernation(
+    _ left: WorkerRecord, _ right: WorkerRecord, by criterion: TerminationRules.Criterion
+  ) -> Int {
+    switch criterion {
+    case .band, .footprint, .recency: compare(left, right, by: criterion)
+    case .relaunchCost: order(expectedResume(of: left), expectedResume(of: right))
+    case .regret:
+      order(resumeRegretTerms(of: left).value, resumeRegretTerms(of: right).value)
     }
   }
 

@@ -30,7 +30,7 @@ extension Engine {
     return .nothingLeft
   }
 
-  private mutating func terminateForMemory(_ index: Int, _ level: PressureLevel) {
+  mutating func terminateForMemory(_ index: Int, _ level: PressureLevel) {
     beginEnding(index, .pressure(level), gracefully: workers[index].state != .hibernated)
     let until = workers[index].run.ending?.giveUpAt ?? now + Climb.patience
     climb.step = .terminating(workers[index].id, until: until)
@@ -66,10 +66,11 @@ extension Engine {
 
   private func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
     switch criterion {
-    case .band: "lowest band (\(worker.band))"
+    case .band: "lowest band (\(worker.band(at: now)))"
     case .footprint: "the biggest footprint (\(worker.footprint))"
     case .recency: "the longest unused (\((now - lastUse(of: worker)).spoken))"
     case .relaunchCost: "the cheapest relaunch (\((worker.launchCost ?? .zero).spoken))"
+    case .regret: "the least regret (\(regretTerms(of: worker).sentence))"
     }
   }
 }

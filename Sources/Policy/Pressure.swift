@@ -19,6 +19,13 @@ public struct PressureRules: Codable, Hashable, Sendable {
   public var sustainedFor: Duration
   /// All conditions of a level must have been gone this long before the level falls.
   public var clearAfter: Duration
+  /// How often one worker is warned.
+  public var warnOncePer: WarningScope
+
+  /// Until the level is normal again, or at each level anew (Android's trim levels).
+  public enum WarningScope: String, Codable, Hashable, Sendable, CaseIterable {
+    case episode, level
+  }
 
   public init(
     warning: PressureCondition? = PressureCondition(
@@ -26,13 +33,15 @@ public struct PressureRules: Codable, Hashable, Sendable {
     urgent: PressureCondition? = PressureCondition(availableBelow: .percent(10)),
     critical: PressureCondition? = PressureCondition(
       availableBelow: .percent(5), fullStall: Stall(percent: 10, window: .seconds(2))),
-    sustainedFor: Duration = .zero, clearAfter: Duration = .seconds(5)
+    sustainedFor: Duration = .zero, clearAfter: Duration = .seconds(5),
+    warnOncePer: WarningScope = .episode
   ) {
     self.warning = warning
     self.urgent = urgent
     self.critical = critical
     self.sustainedFor = sustainedFor
     self.clearAfter = clearAfter
+    self.warnOncePer = warnOncePer
   }
 
   public subscript(level: PressureLevel) -> PressureCondition? {

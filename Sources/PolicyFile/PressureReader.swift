@@ -11,6 +11,7 @@ struct PressureReader {
     level("critical", &rules.critical)
     reader.read("sustained_for", into: &rules.sustainedFor, as: .duration)
     reader.read("clear_after", into: &rules.clearAfter, as: .duration)
+    reader.read("warn_once_per", into: &rules.warnOncePer, as: .choice)
   }
 
   private func level(_ key: String, _ target: inout PressureCondition?) {

@@ -33,7 +33,13 @@ extension SimulatedMachine {
         workers[worker]?.footprint = footprint
       }
       workers[worker]?.body = .running
+    case .purged(_, let freed):
+      let footprint = workers[worker]?.footprint ?? .zero
+      workers[worker]?.footprint = max(.zero, footprint - freed)
+      workers[worker]?.purgeable = .zero
+    case .purgeFailed: workers[worker]?.purgeable = .zero
     case .launchFailed, .exited:
+      workers[worker]?.purgeable = .zero
       workers[worker]?.body = .absent
       workers[worker]?.footprint = .zero
       workers[worker]?.isShedding = false
@@ -53,7 +59,8 @@ extension Event {
       .suspendFailed(let worker, _), .hibernated(let worker, _),
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),
       .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
-      .taskEnded(let worker, _):
+      .taskEnded(let worker, _), .fileLocks(let worker, _), .purged(let worker, _),
+      .purgeFailed(let worker, _):
       worker
     default: nil
     }

@@ -85,7 +85,7 @@ struct Invariants {
         }
       guard let rung, other.footprint >= .kilobytes(256),
         before.snapshot(of: other.worker)?.state == other.state,
-        other.profile.policy.mode == .enforce
+        !other.isShadow
       else { return false }
       return levels.allSatisfy { ladder[$0].contains(rung) }
     }
@@ -157,9 +157,10 @@ extension Directive {
     switch self {
     case .launch(let worker), .shed(let worker, _, _), .finishShed(let worker),
       .expireTask(let worker, _), .suspend(let worker), .hibernate(let worker),
-      .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker):
+      .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker),
+      .checkSafePoint(let worker), .purge(let worker):
       worker
-    case .answer, .transition, .pressureChanged, .report, .wouldHave: nil
+    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: nil
     }
   }
 }

@@ -18,14 +18,18 @@ extension SimulatedMachine {
     case .launch(let worker): launch(worker)
     case .shed(let worker, _, _): shed(worker)
     case .finishShed(let worker): finishShed(worker)
+    case .checkSafePoint(let worker): checkSafePoint(worker)
     case .suspend(let worker): suspend(worker)
     case .hibernate(let worker): hibernate(worker)
     case .resume(let worker): resume(worker)
     case .terminate(let worker): terminate(worker)
     case .kill(let worker): kill(worker)
+    case .purge(let worker): purge(worker)
     case .measure(let worker): measure(worker)
     case .expireTask(let worker, let task): expire(worker, task)
-    case .answer, .transition, .pressureChanged, .report, .wouldHave: nil
+    case .answer, .transition, .pressureChanged, .report, .wouldHave,
+      .watchdogMissed:
+      nil
     }
   }
 
@@ -58,6 +62,27 @@ extension SimulatedMachine {
     let before = workers[worker]?.footprint ?? .zero
     let after = random.chance(60) ? ByteCount(before.bytes / 2) : before
     let event = Event.shedFinished(worker, before: before, after: after)
+    schedule(event, of: worker, upTo: .milliseconds(20))
+    return nil
+  }
+
+  private mutating func checkSafePoint(_ worker: WorkerID) -> String? {
+    guard body(worker) == .running else { return "looks for locks of \(worker), which doesn't run" }
+    // The answer is lost now and then, and must not be waited for without end.
+    if random.chance(97) {
+      let held = random.chance(80) ? 0 : 1
+      schedule(.fileLocks(worker, held: held), of: worker, upTo: .milliseconds(10))
+    }
+    return nil
+  }
+
+  private mutating func purge(_ worker: WorkerID) -> String? {
+    guard let offered = workers[worker]?.purgeable, offered > .zero, body(worker) != .absent else {
+      return "purges \(worker), which offers nothing"
+    }
+    let event: Event =
+      random.chance(10)
+      ? .purgeFailed(worker, "its memory can't be opened") : .purged(worker, freed: offered)
     schedule(event, of: worker, upTo: .milliseconds(20))
     return nil
   }

@@ -7,6 +7,8 @@ struct SimulatedWorker {
 
   var body = Body.absent
   var footprint = ByteCount.zero
+  /// Of its footprint, on offer.
+  var purgeable = ByteCount.zero
   var beforeEviction = ByteCount.zero
   /// Counts launches, so that news of an earlier life isn't told in a later one.
   var life = 0

@@ -49,6 +49,11 @@ extension FieldWriter {
     case .report(let report):
       set("d", "report")
       try set("report", coded: report)
+    case .checkSafePoint(let worker): set("checkSafePoint", of: worker)
+    case .purge(let worker): set("purge", of: worker)
+    case .watchdogMissed(let worker, let what):
+      set("watchdogMissed", of: worker)
+      set("why", what)
     case .wouldHave(let worker, let what):
       set("wouldHave", of: worker)
       set("why", what)

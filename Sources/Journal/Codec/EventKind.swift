@@ -6,6 +6,7 @@ enum EventKind: String, CaseIterable {
   case launched, launchFailed, ready, shedAnswered, shedFinished
   case suspended, suspendFailed, hibernated, hibernateFailed, resumed, resumeFailed, exited
   case footprint, taskBegan, taskEnded, activity, wakeNeeded, memory, stalled, deadline
+  case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
 
   /// Exhaustive on purpose: a new event doesn't compile until it has a name here.
   init(of event: Event) {
@@ -36,6 +37,13 @@ enum EventKind: String, CaseIterable {
       case .memory: .memory
       case .stalled: .stalled
       case .deadline: .deadline
+      case .hold: .hold
+      case .fileLocks: .fileLocks
+      case .extendTimeout: .extendTimeout
+      case .purgeableOffered: .purgeableOffered
+      case .purged: .purged
+      case .purgeFailed: .purgeFailed
+      case .disk: .disk
       }
   }
 }

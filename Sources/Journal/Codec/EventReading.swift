@@ -49,6 +49,14 @@ extension FieldReader {
           fullStall: try optional("full", as: Double.self)))
     case .stalled: return .stalled(try level("level"))
     case .deadline: return .deadline
+    case .hold: return .hold(try worker(), try truth("holds"))
+    case .fileLocks: return .fileLocks(try worker(), held: try coded("held", as: Int.self))
+    case .extendTimeout:
+      return .extendTimeout(try worker(), try coded("by", as: Duration.self))
+    case .purgeableOffered: return .purgeableOffered(try worker(), try bytes("bytes"))
+    case .purged: return .purged(try worker(), freed: try bytes("bytes"))
+    case .purgeFailed: return .purgeFailed(try worker(), try text("why"))
+    case .disk: return .disk(try coded("disk", as: DiskReading.self))
     }
   }
 

@@ -21,7 +21,7 @@ extension FieldWriter {
       .shedAnswered(let worker), .suspended(let worker), .activity(let worker):
       set(worker)
     case .launchFailed(let worker, let why), .suspendFailed(let worker, let why),
-      .wakeNeeded(let worker, let why):
+      .purgeFailed(let worker, let why), .wakeNeeded(let worker, let why):
       set(worker)
       set("why", why)
     case .shedFinished(let worker, let before, let after):
@@ -52,7 +52,8 @@ extension FieldWriter {
       case .signaled(let signal): set("signal", Int64(signal))
       case .unknown: break
       }
-    case .footprint(let worker, let footprint):
+    case .footprint(let worker, let footprint), .purgeableOffered(let worker, let footprint),
+      .purged(let worker, let footprint):
       set(worker)
       set("bytes", footprint)
     case .taskBegan(let worker, let task, let limit):
@@ -67,6 +68,16 @@ extension FieldWriter {
       set("available", reading.available)
       try set("some", coded: reading.someStall)
       try set("full", coded: reading.fullStall)
+    case .hold(let worker, let holds):
+      set(worker)
+      set("holds", holds)
+    case .fileLocks(let worker, let held):
+      set(worker)
+      set("held", Int64(held))
+    case .extendTimeout(let worker, let time):
+      set(worker)
+      try set("by", coded: time)
+    case .disk(let reading): try set("disk", coded: reading)
     case .stalled(let level): set("level", level.name)
     case .deadline: break
     }

@@ -48,6 +48,12 @@ public struct Narrator: Sendable {
     case .resumeFailed(let worker, let why, let intact):
       let rest = intact ? "" : ", and its memory can't be proven"
       return [failed(worker, "it couldn't be resumed: \(why)\(rest)", at: now)]
+    case .purged(let worker, let freed):
+      var notice = Notice(.memory, worker, "its purgeable memory was taken: \(freed)", at: now)
+      notice.freed = freed
+      return [notice]
+    case .purgeFailed(let worker, let why):
+      return [failed(worker, "its purgeable memory couldn't be taken: \(why)", at: now)]
     case .profileChanged(let worker, _):
       return [Notice(.policy, worker, "its configuration has changed", at: now)]
     default: break
@@ -89,6 +95,7 @@ public struct Narrator: Sendable {
       sheds[worker] = kind
       guard kind == .memoryWarning else { return nil }
       return Notice(.memory, worker, "it is warned of low memory", at: now)
+    case .watchdogMissed(let worker, let what): return failed(worker, what, at: now)
     case .expireTask(let worker, let task):
       return Notice(.memory, worker, "its background task \(task) has run out of time", at: now)
     case .answer(let id, let answer): return notice(of: answer, verbs.removeValue(forKey: id), now)

@@ -29,9 +29,16 @@ extension WhatIf {
       schedule(.exited(worker, .signaled(15)), worker, at: now + model.terminate(worker))
     case .kill(let worker):
       schedule(.exited(worker, .signaled(9)), worker, at: now + .milliseconds(10))
+    case .checkSafePoint(let worker):
+      schedule(.fileLocks(worker, held: locks[worker] ?? 0), worker, at: now)
+    case .purge(let worker):
+      let offered = engine.snapshot(of: worker)?.purgeable ?? .zero
+      schedule(.purged(worker, freed: offered), worker, at: now)
     case .measure(let worker):
       schedule(.footprint(worker, footprint(worker)), worker, at: now)
-    default: break
+    // A task that is told ends as it did then; the rest is nothing to be performed.
+    case .expireTask, .answer, .transition, .pressureChanged, .report, .watchdogMissed, .wouldHave:
+      break
     }
   }
 

@@ -27,6 +27,8 @@ public struct WhatIf: Sendable {
   var scheduled = 0
   /// What a worker has when it runs.
   var awake: [WorkerID: ByteCount] = [:]
+  /// File locks that it had when it was looked for them last.
+  var locks: [WorkerID: Int] = [:]
   var lives: [WorkerID: Int] = [:]
   private var requestCount: Request.ID = 1 << 62
   private var now = Instant.zero
@@ -59,6 +61,7 @@ public struct WhatIf: Sendable {
       if case .footprint(let worker, let bytes) = event, then.state(of: worker)?.runs == true {
         awake[worker] = bytes
       }
+      if case .fileLocks(let worker, let held) = event { locks[worker] = held }
       for event in translated(event, step, then) { deliver(event, at: step.at) }
     }
   }
@@ -110,9 +113,10 @@ public struct WhatIf: Sendable {
     case .adopted(let worker, let profile, let state):
       return [.adopted(worker, mapped(profile, under: then.policy), state)]
     case .request(let request): return translated(request, then)
-    case .removed, .stalled: return [event]
+    case .removed, .stalled, .disk, .purgeableOffered: return [event]
     case .memory(let reading): return [.memory(corrected(reading, then))]
-    case .footprint(let worker, _), .taskBegan(let worker, _, _), .taskEnded(let worker, _):
+    case .footprint(let worker, _), .taskBegan(let worker, _, _), .taskEnded(let worker, _),
+      .hold(let worker, _), .extendTimeout(let worker, _):
       return engine.state(of: worker)?.runs == true ? [event] : []
     case .activity(let worker): return needed(worker, "it was active then")
     case .wakeNeeded(let worker, let why): return needed(worker, why)
@@ -126,7 +130,8 @@ public struct WhatIf: Sendable {
       }
       return !wasOurs && engine.state(of: worker)?.runs == true ? [event] : []
     case .launched, .launchFailed, .ready, .shedAnswered, .shedFinished, .suspended,
-      .suspendFailed, .hibernated, .hibernateFailed, .resumed, .resumeFailed, .deadline:
+      .fileLocks, .purged, .purgeFailed, .suspendFailed, .hibernated, .hibernateFailed, .resumed,
+      .resumeFailed, .deadline:
       // Outcomes of what was decided then.
       return []
     }
