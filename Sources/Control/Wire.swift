@@ -11,21 +11,26 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var launch: LaunchSpecification?
   /// `jetsam` only: which report; nil for the newest.
   public var report: String?
+  /// `events` only: whatever happens from now on is told, until the client hangs up.
+  public var follow: Bool?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil
+    report: String? = nil, follow: Bool? = nil
   ) {
     self.id = id
     self.verb = verb
     self.worker = worker
     self.launch = launch
     self.report = report
+    self.follow = follow
   }
 
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
     case run, start, stop, foreground, background, suspend, hibernate, wake, terminate, warn
     case ps, status, jetsam
+    /// Writes down what has happened, says where, and may go on telling.
+    case events
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
     /// Ends the daemon; workers are stopped first.
@@ -63,6 +68,9 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   public var jetsam: JetsamRecord?
   /// `jetsam`: the ids of all reports that are kept, the newest first.
   public var reports: [String]?
+  /// `events`: the first response says where the journal is, the others tell one event each.
+  public var journal: JournalPlace?
+  public var event: EventRecord?
 
   public init(
     id: UInt64, result: Result, text: String, workers: [WorkerReport]? = nil,
@@ -79,6 +87,8 @@ public struct ControlResponse: Codable, Hashable, Sendable {
 
   public enum Result: String, Codable, Hashable, Sendable {
     case done, refused, failed, unknownWorker, badRequest
+    /// No answer: something has happened. Only after `events` with `follow`.
+    case event
   }
 }
 
@@ -176,6 +186,36 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
   public var availableAfter: Int64
   public var largest: String?
   public var workers: [Entry]
+  /// The machine's memory when the first victim was chosen.
+  public var host: Host?
+
+  /// Sizes in bytes.
+  public struct Host: Codable, Hashable, Sendable {
+    public var total: Int64
+    public var free: Int64
+    /// What the kernel can take back without swapping.
+    public var reclaimable: Int64
+    /// The kernel's own, and what is locked.
+    public var wired: Int64
+    /// The footprints of all workers.
+    public var workers: Int64
+    /// Share of the time stalled on memory, 0–100 %; nil without PSI.
+    public var someStall: Double?
+    public var fullStall: Double?
+
+    public init(
+      total: Int64, free: Int64, reclaimable: Int64, wired: Int64, workers: Int64,
+      someStall: Double? = nil, fullStall: Double? = nil
+    ) {
+      self.total = total
+      self.free = free
+      self.reclaimable = reclaimable
+      self.wired = wired
+      self.workers = workers
+      self.someStall = someStall
+      self.fullStall = fullStall
+    }
+  }
 
   public struct Entry: Codable, Hashable, Sendable {
     public var name: String
@@ -184,13 +224,16 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
     public var footprint: Int64
     public var peakFootprint: Int64
     public var secondsSinceUse: Double
+    /// Since its launch, or since it was adopted.
+    public var secondsOfAge: Double?
     /// Set where this worker was terminated: why it was chosen.
     public var victimBecause: String?
     public var gaveBack: Int64?
 
     public init(
       name: String, state: String, band: Int, footprint: Int64, peakFootprint: Int64,
-      secondsSinceUse: Double, victimBecause: String? = nil, gaveBack: Int64? = nil
+      secondsSinceUse: Double, secondsOfAge: Double? = nil, victimBecause: String? = nil,
+      gaveBack: Int64? = nil
     ) {
       self.name = name
       self.state = state
@@ -198,6 +241,7 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
       self.footprint = footprint
       self.peakFootprint = peakFootprint
       self.secondsSinceUse = secondsSinceUse
+      self.secondsOfAge = secondsOfAge
       self.victimBecause = victimBecause
       self.gaveBack = gaveBack
     }
@@ -205,7 +249,8 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
 
   public init(
     id: String, time: String, policy: String, level: String, why: String, budget: Int64,
-    availableBefore: Int64, availableAfter: Int64, largest: String?, workers: [Entry]
+    availableBefore: Int64, availableAfter: Int64, largest: String?, workers: [Entry],
+    host: Host? = nil
   ) {
     self.id = id
     self.time = time
@@ -217,5 +262,6 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
     self.availableAfter = availableAfter
     self.largest = largest
     self.workers = workers
+    self.host = host
   }
 }

@@ -14,6 +14,7 @@ extension Daemon {
     var changes: [String] = []
     if new.policy != engine.policy {
       engine.setPolicy(new.policy)
+      chronicle.note(new.policy, at: EventLoop.now)
       watchPressure()
       changes.append("policy \(new.policy.name)")
     }

@@ -68,6 +68,7 @@ extension Daemon {
   func takeReading() {
     guard let info = try? MemoryInfo.read() else { return }
     let stall = stalls.read(at: EventLoop.now)
+    lastStall = stall
     feed(
       .memory(
         MemoryReading(

@@ -61,3 +61,33 @@ private func padded(_ number: Int, _ width: Int) -> String {
   let digits = String(number)
   return String(repeating: "0", count: max(0, width - digits.count)) + digits
 }
+
+extension WallTime {
+  /// What `text` writes, with or without a fraction; UTC only.
+  public init?(text: String) {
+    let bytes = Array(text.utf8)
+    func number(_ range: Range<Int>) -> Int? {
+      guard range.upperBound <= bytes.count else { return nil }
+      return Int(String(decoding: bytes[range], as: UTF8.self))
+    }
+    guard bytes.count >= 20, bytes.last == UInt8(ascii: "Z"), let year = number(0..<4),
+      let month = number(5..<7), let day = number(8..<10), let hour = number(11..<13),
+      let minute = number(14..<16), let second = number(17..<19), (1...12).contains(month)
+    else { return nil }
+    let milliseconds = bytes[19] == UInt8(ascii: ".") ? number(20..<min(23, bytes.count - 1)) : 0
+    let days = CivilDate.day(year: year, month: month, dayOfMonth: day)
+    let seconds = Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
+    nanoseconds = seconds * 1_000_000_000 + Int64(milliseconds ?? 0) * 1_000_000
+  }
+}
+
+extension CivilDate {
+  /// Days since 1970.
+  public static func day(year: Int, month: Int, dayOfMonth: Int) -> Int {
+    let year = month <= 2 ? year - 1 : year
+    let era = (year >= 0 ? year : year - 399) / 400
+    let yearOfEra = year - era * 400
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + dayOfMonth - 1
+    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+  }
+}

@@ -41,7 +41,8 @@ extension Engine {
     JetsamReport.Entry(
       worker: worker.id, state: worker.state, band: worker.band(at: now),
       footprint: worker.footprint,
-      peakFootprint: worker.run.peakFootprint, sinceUse: now - lastUse(of: worker))
+      peakFootprint: worker.run.peakFootprint, sinceUse: now - lastUse(of: worker),
+      age: now - worker.run.launchAskedAt)
   }
 
   /// Over when the memory has recovered and settled (without waiting for `clear_after`: whoever looks

@@ -44,6 +44,8 @@ public struct JetsamReport: Codable, Hashable, Sendable {
     public var footprint: ByteCount
     public var peakFootprint: ByteCount
     public var sinceUse: Duration
+    /// Since its launch, or since it was adopted.
+    public var age: Duration
     /// Set for the victims: why this one was chosen, and what it gave back.
     public var victimBecause: String?
     public var gaveBack: ByteCount?

@@ -71,6 +71,7 @@ extension Engine {
     else { return }
     workers[index].run = Run()
     workers[index].run.isSpawned = true
+    workers[index].run.launchAskedAt = now
     workers[index].run.suspendedSince = now
     workers[index].run.restingSince = now
     workers[index].run.runningSince = now

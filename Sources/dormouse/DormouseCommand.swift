@@ -34,9 +34,10 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(
         name: "Inspection",
         subcommands: [
-          ProcessesCommand.self, StatusCommand.self, LogsCommand.self, JetsamCommand.self,
+          ProcessesCommand.self, StatusCommand.self, LogsCommand.self, EventsCommand.self,
+          JetsamCommand.self, ReportCommand.self,
         ]),
-      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self]),
+      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self, ReplayCommand.self]),
       CommandGroup(name: "Measurement", subcommands: [BenchCommand.self]),
     ])
 

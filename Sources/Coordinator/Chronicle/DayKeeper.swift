@@ -7,16 +7,17 @@ import Policy
 final class DayKeeper {
   let store: DayStore
   private let log: DaemonLog
-  private let queue = WorkQueue(name: "dormouse-days")
+  private let queue: WorkQueue
   private var ledger = Ledger()
   private var today: DayRecord
   private var savedAt = Instant.zero
 
   static let saveEvery = Duration.seconds(600)
 
-  init(directory: String, log: DaemonLog) {
+  init(directory: String, queue: WorkQueue, log: DaemonLog) {
     store = DayStore(directory: directory)
     self.log = log
+    self.queue = queue
     today = DayRecord(day: JournalWriter.wall().day)
     load()
   }

@@ -11,9 +11,9 @@ final class JournalWriter {
   let directory: JournalDirectory
   private let configuration: JournalConfiguration
   private let version: String
-  private let run = String(UInt64.random(in: 0 ... .max), radix: 16)
+  let run = String(UInt64.random(in: 0 ... .max), radix: 16)
   private let log: DaemonLog
-  private let file = SegmentFile()
+  private let file: SegmentFile
 
   private var encoder: JournalEncoder?
   private var nextFile = 1
@@ -29,11 +29,13 @@ final class JournalWriter {
   private static let wallTolerance: Int64 = 50_000_000
 
   init(
-    _ configuration: JournalConfiguration, directory: String, version: String, log: DaemonLog
+    _ configuration: JournalConfiguration, directory: String, version: String, queue: WorkQueue,
+    log: DaemonLog
   ) throws(StartError) {
     self.configuration = configuration
     self.version = version
     self.log = log
+    file = SegmentFile(queue: queue)
     self.directory = JournalDirectory(path: directory)
     do throws(SystemCallError) {
       try makeDirectories(directory, mode: 0o700)

@@ -6,7 +6,7 @@ import Synchronization
 /// keep the daemon from acting. Nothing is synced: a daemon that is killed loses nothing that was
 /// written, and a machine that loses its power loses the journal's last seconds.
 final class SegmentFile: Sendable {
-  private let queue = WorkQueue(name: "dormouse-jrnl")
+  private let queue: WorkQueue
   private let shared = Mutex(Shared())
 
   private struct Shared {
@@ -14,6 +14,8 @@ final class SegmentFile: Sendable {
     var pending = 0
     var failure: SystemCallError?
   }
+
+  init(queue: WorkQueue) { self.queue = queue }
 
   /// Bytes that may wait for the disk.
   static let mostPending = 4 << 20

@@ -81,3 +81,11 @@ public struct WorkerTally: Codable, Hashable, Sendable {
     left.nanoseconds.merge(right.nanoseconds) { $0 &+ $1 }
   }
 }
+
+extension WorkerTally {
+  public static func + (left: WorkerTally, right: WorkerTally) -> WorkerTally {
+    var sum = left
+    sum += right
+    return sum
+  }
+}

@@ -42,3 +42,15 @@ public struct Notice: Hashable, Sendable {
     self.at = at
   }
 }
+
+extension Notice {
+  public init(daemonStarted header: SegmentHeader, at now: Instant) {
+    self.init(
+      .daemon, nil,
+      "the daemon has started, version \(header.version), policy \(header.policy.name)", at: now)
+  }
+
+  public init(gapAt now: Instant) {
+    self.init(.daemon, nil, "the journal has a gap here: what was before is missing", at: now)
+  }
+}
