@@ -15,14 +15,14 @@ public func renderJetsam(
       + "of \(sizeText(record.budget))")
   block.add("host", record.host.map(hostText))
   block.add("stalled", record.host.flatMap(stallText))
-  block.add("largest", record.largest.map(escaped))
+  block.add("largest", record.largest.map { "\(escaped($0)), marked *" })
   block.add("terminated", "\(victims.count) of \(counted(record.workers.count, "worker"))")
   block.add("policy", escaped(record.policy))
 
   var table = Table(columns: [
     .init(title: "NAME"), .init(title: "STATE"), .init(title: "BAND", alignsRight: true),
-    .init(title: "RPAGES", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
-    .init(title: "PEAK", alignsRight: true), .init(title: "AGE", alignsRight: true),
+    .init(title: "FOOTPRINT", alignsRight: true), .init(title: "PEAK", alignsRight: true),
+    .init(title: "AGE", alignsRight: true),
     .init(title: "UNUSED FOR", alignsRight: true), .init(title: ""),
   ])
   table.rows = record.workers.map { jetsamRow($0, note: note(on: $0), in: record) }
@@ -56,14 +56,13 @@ private func jetsamRow(
 ) -> [Table.Cell] {
   let isVictim = entry.victimBecause != nil
   // As in the low memory log of the iPhone, where the largest is named above.
-  let largest = entry.name == record.largest ? "(largest)" : nil
-  let notes = [largest, note].compactMap { $0 }.joined(separator: " ")
+  let mark = entry.name == record.largest ? " *" : ""
   return [
-    .init(escaped(entry.name), isVictim ? .red : nil),
+    .init(escaped(entry.name) + mark, isVictim ? .red : nil),
     .init(escaped(entry.state), .ofState(entry.state)), .init("\(entry.band)"),
-    .init("\(entry.footprint / 4096)"), .init(sizeText(entry.footprint)),
+    .init(sizeText(entry.footprint)),
     .init(sizeText(entry.peakFootprint)), .init(entry.secondsOfAge.map(durationText) ?? "-"),
-    .init(durationText(entry.secondsSinceUse)), .init(notes, isVictim ? .red : nil),
+    .init(durationText(entry.secondsSinceUse)), .init(note ?? "", isVictim ? .red : nil),
   ]
 }
 

@@ -28,23 +28,15 @@ public func renderComparison(
   _ comparison: PolicyComparison, clock: (String) -> String, width: Int? = nil,
   color: Bool = false
 ) -> String {
-  var table = Table(columns: [
-    .init(title: "NAME"), .init(title: "POLICY"), .init(title: "TERMINATED", alignsRight: true),
-    .init(title: "LAUNCHED", alignsRight: true), .init(title: "WARNED", alignsRight: true),
-    .init(title: "SLEPT", alignsRight: true), .init(title: "HIBERNATED", alignsRight: true),
-    .init(title: "RESUMED", alignsRight: true), .init(title: "WAKE COST", alignsRight: true),
-    .init(title: "FREED", alignsRight: true), .init(title: "AVERAGE", alignsRight: true),
-    .init(title: "IN FRONT", alignsRight: true), .init(title: "BEHIND", alignsRight: true),
-    .init(title: "ASLEEP", alignsRight: true), .init(title: "ON DISK", alignsRight: true),
-    .init(title: "GONE", alignsRight: true),
-  ])
-  table.rows = comparison.workers.flatMap { pair in
+  let done = comparisonTable(
     [
-      countsRow(pair.worker ?? "together", "recorded", pair.recorded),
-      countsRow("", comparison.policy, pair.other),
-    ]
-  }
-  var lines = table.lines(width: width, color: color)
+      "ENDED", "LAUNCHED", "WARNED", "SLEPT", "HIBERNATED", "RESUMED", "WAKE COST", "FREED",
+    ], comparison, doneCells)
+  let spent = comparisonTable(
+    ["IN FRONT", "BEHIND", "ASLEEP", "HIBERNATED", "GONE", "AVERAGE FOOTPRINT"], comparison,
+    spentCells)
+  var lines = done.lines(width: width, color: color)
+  lines += [""] + spent.lines(width: width, color: color)
   if comparison.relaunches > 0 {
     lines.append(
       "under \(escaped(comparison.policy)), \(counted(comparison.relaunches, "relaunch", "es")) "
@@ -72,18 +64,37 @@ private func counted(_ count: Int, _ noun: String, _ ending: String) -> String {
   "\(count) \(noun)\(count == 1 ? "" : ending)"
 }
 
-private func countsRow(
-  _ name: String, _ policy: String, _ counts: PolicyComparison.Counts
-) -> [Table.Cell] {
-  func time(_ state: String) -> Table.Cell {
-    .init(counts.seconds[state].map { $0 > 0 ? durationText($0) : "-" } ?? "-")
+private func comparisonTable(
+  _ titles: [String], _ comparison: PolicyComparison,
+  _ cells: (PolicyComparison.Counts) -> [String]
+) -> Table {
+  var table = Table(
+    columns: [.init(title: "NAME"), .init(title: "POLICY")]
+      + titles.map { .init(title: $0, alignsRight: true) })
+  func row(_ name: String, _ policy: String, _ counts: PolicyComparison.Counts) -> [Table.Cell] {
+    [.init(escaped(name), .bold), .init(escaped(policy))] + cells(counts).map { .init($0) }
   }
-  return [
-    .init(escaped(name), .bold), .init(escaped(policy)), .init("\(counts.terminations)"),
-    .init("\(counts.launches)"), .init("\(counts.warnings)"), .init("\(counts.suspensions)"),
-    .init("\(counts.hibernations)"), .init("\(counts.resumes)"),
-    .init(durationText(counts.resumeSeconds)), .init(sizeText(counts.freed)),
-    .init(sizeText(counts.averageFootprint)), time("foreground"), time("background"),
-    time("suspended"), time("hibernated"), time("terminated"),
+  table.rows = comparison.workers.flatMap { pair in
+    [
+      row(pair.worker ?? "(all)", "recorded", pair.recorded),
+      row("", comparison.policy, pair.other),
+    ]
+  }
+  return table
+}
+
+private func doneCells(_ counts: PolicyComparison.Counts) -> [String] {
+  [
+    "\(counts.terminations)", "\(counts.launches)", "\(counts.warnings)",
+    "\(counts.suspensions)", "\(counts.hibernations)", "\(counts.resumes)",
+    counts.resumes > 0 ? durationText(counts.resumeSeconds) : "-", sizeText(counts.freed),
   ]
+}
+
+private func spentCells(_ counts: PolicyComparison.Counts) -> [String] {
+  func time(_ state: String) -> String {
+    counts.seconds[state].map { $0 >= 0.5 ? durationText($0) : "-" } ?? "-"
+  }
+  return ["foreground", "background", "suspended", "hibernated", "terminated"].map(time)
+    + [sizeText(counts.averageFootprint)]
 }

@@ -7,9 +7,9 @@ public func renderWeeks(
     var table = Table(columns: [
       .init(title: "NAME"), .init(title: "LAUNCHES", alignsRight: true),
       .init(title: "CRASHES", alignsRight: true), .init(title: "TIME-OUTS", alignsRight: true),
-      .init(title: "FOR MEMORY", alignsRight: true), .init(title: "SLEPT", alignsRight: true),
+      .init(title: "JETSAM", alignsRight: true), .init(title: "SLEPT", alignsRight: true),
       .init(title: "HIBERNATED", alignsRight: true), .init(title: "RESUMED", alignsRight: true),
-      .init(title: "SLOWEST", alignsRight: true), .init(title: "AVERAGE", alignsRight: true),
+      .init(title: "AVERAGE", alignsRight: true),
       .init(title: "PEAK", alignsRight: true), .init(title: "ALIVE", alignsRight: true),
     ])
     table.rows = reports.filter { $0.week == week }.map(weekRow)
@@ -22,12 +22,11 @@ public func renderWeeks(
 
 private func weekRow(_ report: WeekReport) -> [Table.Cell] {
   func bad(_ count: Int) -> Table.Cell { .init("\(count)", count > 0 ? .red : nil) }
-  let slowest = report.longestResume > 0 ? durationText(report.longestResume) : "-"
   let crashes = report.crashes + report.failedLaunches + report.watchdogTerminations
   return [
     .init(escaped(report.worker)), .init("\(report.launches)"), bad(crashes),
     bad(report.launchTimeouts), bad(report.memoryTerminations), .init("\(report.suspensions)"),
-    .init("\(report.hibernations)"), .init("\(report.resumes)"), .init(slowest),
+    .init("\(report.hibernations)"), .init("\(report.resumes)"),
     .init(sizeText(report.averageFootprint)), .init(sizeText(report.peakFootprint)),
     .init(durationText(report.aliveSeconds)),
   ]

@@ -120,8 +120,8 @@ public struct Narrator: Sendable {
     let freed = victims.reduce(ByteCount.zero) { $0 + ($1.gaveBack ?? .zero) }
     var notice = Notice(
       .jetsam, nil,
-      "\(names) went for memory and gave back \(freed); \(report.availableAfter) of "
-        + "\(report.budget) are available again", at: now)
+      "terminated for memory: \(names), which gave back \(freed); \(report.availableAfter) of "
+        + "\(report.budget) are available again (`dormouse jetsam` tells more)", at: now)
     notice.level = report.level
     notice.freed = freed
     return notice
@@ -161,6 +161,8 @@ extension Narrator {
   private func describeCost(
     _ notice: inout Notice, _ event: Event, _ cause: Cause, _ journey: Journey?
   ) {
+    // Others may have had to make room for it.
+    guard event.subject == notice.worker else { return }
     switch event {
     case .hibernated(_, let result):
       let before = result.footprintBefore

@@ -16,6 +16,8 @@ public struct Divergence: Sendable {
 
   /// What the other side hasn't shown yet.
   private var open: [Change] = []
+  /// Where each worker rested last, on both sides.
+  private var rests: [[WorkerID: WorkerState]] = [[:], [:]]
 
   /// Made-up outcomes come a little earlier or later than real ones.
   static let tolerance = Duration.seconds(2)
@@ -24,7 +26,11 @@ public struct Divergence: Sendable {
   mutating func note(other directive: Directive) { note(directive, isRecorded: false) }
 
   private mutating func note(_ directive: Directive, isRecorded: Bool) {
-    guard case .transition(let new) = directive, new.to.isRest else { return }
+    guard case .transition(var new) = directive, new.to.isRest else { return }
+    // From rest to rest, as people think of it.
+    let side = isRecorded ? 0 : 1
+    new.from = rests[side].updateValue(new.to, forKey: new.worker) ?? new.from
+    if new.from == new.to { return }
     expire(before: new.at)
     let match = open.firstIndex {
       $0.isRecorded != isRecorded && $0.transition.worker == new.worker
@@ -50,7 +56,10 @@ public struct Divergence: Sendable {
   }
 
   /// The worlds have begun anew, and are the same.
-  mutating func forget() { finish() }
+  mutating func forget() {
+    finish()
+    rests = [[:], [:]]
+  }
 }
 
 extension WorkerState {

@@ -11,8 +11,9 @@ import Policy
 /// if it was terminated for memory it is launched again. It crashes when it crashed then, unless it
 /// sleeps. Stalls are as they were.
 public struct WhatIf: Sendable {
-  let policy: LifecyclePolicy
-  private let tree: JSON
+  public private(set) var policy: LifecyclePolicy
+  private var tree: JSON
+  private let budget: LifecyclePolicy.MemoryBudget
   var model: CostModel
 
   public private(set) var recorded = Ledger()
@@ -44,6 +45,7 @@ public struct WhatIf: Sendable {
   public init(policy: LifecyclePolicy, model: CostModel) throws {
     self.policy = policy
     self.model = model
+    budget = policy.memory
     tree = try JSON(encoding: policy)
     engine = Engine(policy: policy)
   }
@@ -54,7 +56,10 @@ public struct WhatIf: Sendable {
     now = max(now, step.at)
     switch step.what {
     case .began: begin(like: then, at: step.at)
-    case .wentOn, .policy: break
+    case .wentOn: break
+    case .policy(let new):
+      take(budgetOf: new)
+      engine.setPolicy(policy)
     case .event(let event):
       recorded.note(event, step.directives, then, at: step.at)
       for directive in step.directives { divergence.note(recorded: directive) }
@@ -74,6 +79,7 @@ public struct WhatIf: Sendable {
 
   private mutating func begin(like then: Engine, at now: Instant) {
     engine = then
+    take(budgetOf: then.policy)
     engine.setPolicy(policy)
     (pending, lives) = ([], [:])
     recorded.begin(then, at: now)
@@ -85,6 +91,13 @@ public struct WhatIf: Sendable {
       deliver(.profileChanged(worker, mapped(profile, under: then.policy)), at: now)
     }
     resumeTransits(at: now)
+  }
+
+  /// A device that the workers play is the machine's, and not the policy's, unless that names one.
+  private mutating func take(budgetOf recorded: LifecyclePolicy) {
+    guard budget == .host, policy.memory != recorded.memory else { return }
+    policy.memory = recorded.memory
+    if let new = try? JSON(encoding: policy) { tree = new }
   }
 
   /// A worker's own keys are laid over the other policy.

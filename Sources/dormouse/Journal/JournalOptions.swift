@@ -10,6 +10,13 @@ struct Since: ExpressibleByArgument {
   var duration: Duration
   private let text: String
 
+  static let week = Since(days: 7)
+
+  private init(days: Int64) {
+    duration = .seconds(days * 86_400)
+    text = "\(days)d"
+  }
+
   /// `90s`, `30m`, `12h`, `7d`, `2w`.
   init?(argument: String) {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]

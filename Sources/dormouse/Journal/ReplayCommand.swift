@@ -20,7 +20,11 @@ struct ReplayCommand: ParsableCommand {
       give back as much as they did for that worker elsewhere in the journal, or else for the \
       others; where there are none, a launch takes 1 s, hibernation 1 s per 200 MB leaving 1 %, a \
       resume 1 s per GB. Nothing fails. A worker that was used then, and would have been terminated \
-      for memory, is launched again.
+      for memory, is launched again. A memory budget that is a size stays as it was recorded, \
+      unless the other policy names one.
+
+      ENDED counts terminations for memory and by watchdogs, SLEPT suspensions; WAKE COST is what \
+      all resumes from hibernation took together.
       """)
   @OptionGroup var connection: ConnectionOptions
   @Argument(

@@ -11,13 +11,13 @@ struct ReportCommand: ParsableCommand {
     discussion: """
       Crashes are ends that nobody asked for with a signal or another status than 0, launches that \
       failed, and terminations by a watchdog; TIME-OUTS are launches that weren't ready in time; \
-      FOR MEMORY are terminations under pressure. Averages are over the time that a worker was \
+      JETSAM are terminations for memory; SLEPT counts suspensions. Averages are over the time that a worker was \
       alive. Days and weeks are those of UTC; weeks begin on Monday. The counts are kept for 13 \
       months, apart from the journal.
       """)
   @OptionGroup var connection: ConnectionOptions
   @Option(help: ArgumentHelp("So far back, in whole days.", valueName: "time"))
-  var since = Since(argument: "7d")
+  var since = Since.week
   @Option(help: ArgumentHelp("Of this worker only.", valueName: "name")) var worker: String?
   @Flag(help: "As JSON.") var json = false
   @Option(
@@ -28,7 +28,7 @@ struct ReportCommand: ParsableCommand {
   func run() throws {
     let store = DayStore(directory: try directory())
     let today = Clock.now().day
-    let days = since.map { Int($0.duration / .seconds(86_400)) } ?? 7
+    let days = Int(since.duration / .seconds(86_400))
     var weeks: [Int: [WorkerID: WorkerTally]] = [:]
     for day in (today - max(1, days) + 1)...today {
       do {
