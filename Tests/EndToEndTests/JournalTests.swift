@@ -34,7 +34,7 @@ import Testing
     try daemon.done("stop", "two")
     try daemon.crash()
     try daemon.start()
-    try daemon.wait("one", toBe: "foreground")
+    try daemon.done("foreground", "one")
     try daemon.done("suspend", "one")
 
     let outcome = try replay(daemon)
@@ -65,7 +65,9 @@ import Testing
     #expect(torn.code == 0 && torn.error.contains("incomplete and left out"), "\(torn)")
 
     var damaged = whole
-    damaged[whole.count / 3] ^= 1
+    // Behind the header and the engine that it begins with.
+    let start = whole.split(separator: 10).prefix(3).reduce(0) { $0 + $1.count + 1 }
+    damaged[start + 20] ^= 1
     try Descriptor.open(paths[0], O_WRONLY | O_TRUNC).writeAll(
       String(decoding: damaged, as: UTF8.self))
     let outcome = try replay(daemon)
@@ -92,7 +94,7 @@ import Testing
     let past = try daemon.done("events", "--worker", "one")
     #expect(past.contains("one background → suspended: its grace in the background was over"))
     #expect(past.contains("one suspended → background: `wake` was asked for"), "\(past)")
-    #expect(!past.contains("two "))
+    #expect(!past.contains(" two launching"), "\(past)")
     let lines = try daemon.done("events", "-n", "2", "--json").split(separator: "\n")
     #expect(lines.count == 2)
     for line in lines { _ = try WireCodec.decode(EventRecord.self, from: Array(line.utf8)) }

@@ -65,5 +65,10 @@ struct Recording {
 
 extension Engine {
   /// All that anybody can see of it.
-  var visible: [String] { snapshots().map { "\($0)" } + ["\(String(describing: nextDeadline))"] }
+  var visible: Visible { Visible(workers: snapshots(), nextDeadline: nextDeadline) }
+
+  struct Visible: Equatable {
+    var workers: [WorkerSnapshot]
+    var nextDeadline: Instant?
+  }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import Journal
 
 @Suite("A journal that is played again") struct ReplayTests {
-  @Test("gives the same engine after every event", arguments: 1...60)
+  @Test("gives the same engine after every event", arguments: 1...40)
   func prefixes(seed: Int) throws {
     let recording = try Recording(seed: UInt64(seed), segmentSize: seed % 3 == 0 ? 20_000 : .max)
     var player = JournalPlayer()

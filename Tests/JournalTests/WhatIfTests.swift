@@ -18,7 +18,7 @@ import Testing
     return other
   }
 
-  @Test("comes to an end for every history and policy, with times that add up", arguments: 1...20)
+  @Test("comes to an end for every history and policy, with times that add up", arguments: 1...10)
   func anyHistory(seed: Int) throws {
     let recording = try Recording(seed: UInt64(seed))
     var never = LifecyclePolicy()

@@ -49,9 +49,14 @@ struct ReplayCommand: ParsableCommand {
     var report = ReplayReport(check, player.problems)
     if let other { report.comparison = try compare(segments, other, model) }
     if json { try Output.json(report) } else { try show(report, player.problems) }
-    let isWhole = player.problems.allSatisfy(\.isHarmless)
-    if other == nil, report.differingEvents > 0 || !isWhole {
-      throw ExitCode(CommandExit.notDone.rawValue)
+    guard other == nil else { return }
+    if report.differingEvents > 0 {
+      throw CommandFailure(
+        exit: .notDone,
+        text: "the engine decided otherwise after \(report.differingEvents) of the events")
+    }
+    if !player.problems.allSatisfy(\.isHarmless) {
+      throw CommandFailure(exit: .notDone, text: "not all of the journal could be played")
     }
   }
 
