@@ -103,7 +103,8 @@ import Testing
 
   @Test("is counted where a follower doesn't read, and the daemon waits for nobody")
   func slowFollower() throws {
-    let daemon = try TestDaemon("")
+    // On a device, so that nothing happens to the host's pressure meanwhile.
+    let daemon = try TestDaemon("policy_overrides: { memory: { budget: 1GB } }")
     let before = try Footprint.measure([daemon.pid]).footprint
     let follower = try UnixSocket.connected(to: daemon.socket, .stream)
     var size: Int32 = 4096
