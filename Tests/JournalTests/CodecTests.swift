@@ -93,7 +93,7 @@ import Testing
     let events: [(Int64, Event)] = [
       (5, Self.events[31]), (5, .footprint(Self.worker, ByteCount(.max))),
       (1_000_000_007, Self.events[32]), (3, .footprint(Self.worker, ByteCount(.min))),
-      (4, .activity(WorkerID(""))), (.max, Self.events[31]),
+      (4, .activity(WorkerID(""))), (6, .deadline), (.max, Self.events[31]),
     ].map { (Int64($0.0), $0.1) }
     for (at, event) in events {
       #expect(SampleBatch.takes(event) && batch.hasRoom(for: event))

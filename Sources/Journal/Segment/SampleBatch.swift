@@ -1,14 +1,14 @@
 import Lifecycle
 import Policy
 
-/// Readings of memory, footprints and activity, which come each second and seldom lead to
-/// anything, many in one record; differences only, but exact ones:
+/// Readings of memory, footprints, activity and deadlines, which come each second and seldom lead
+/// to anything, many in one record; differences only, but exact ones:
 ///
 ///     {"t":T,"total":N,"s":[[0,8123400192],[1000100000,-4096],["web",210000,17825792],["web",99]]}
 ///
 /// Each entry begins with the nanoseconds since the one before it. `[dt, available]`, with
 /// `some` and `full` behind where they have changed; `[worker, dt, footprint]`; `[worker, dt]` for
-/// activity. Numbers of bytes are differences to the last ones in the batch, at first to zero.
+/// activity; `[dt]` for a deadline. Numbers of bytes are differences to the last ones in the batch, at first to zero.
 struct SampleBatch: Sendable {
   private var start = Instant.zero
   private var entries: [UInt8] = []
@@ -21,7 +21,7 @@ struct SampleBatch: Sendable {
   /// What a batch can hold: nothing else came of it.
   static func takes(_ event: Event) -> Bool {
     switch event {
-    case .memory, .footprint, .activity: true
+    case .memory, .footprint, .activity, .deadline: true
     default: false
     }
   }
@@ -46,6 +46,7 @@ struct SampleBatch: Sendable {
       values = deltas.encode(footprint, of: worker, at: now)
     case .activity(let worker):
       values = [.string(worker.name), .int(deltas.step(to: now))]
+    case .deadline: values = [.int(deltas.step(to: now))]
     default: return
     }
     if count > 0 { entries.append(UInt8(ascii: ",")) }
@@ -121,6 +122,10 @@ struct SampleDeltas: Sendable {
       let bytes = (footprints[worker] ?? 0) &+ change
       footprints[worker] = bytes
       return .footprint(worker, ByteCount(bytes))
+    }
+    if values.count == 1, let step = first.integer {
+      last = Instant(nanoseconds: last.nanoseconds &+ step)
+      return .deadline
     }
     guard let step = first.integer, values.count > 1, let change = values[1].integer,
       let total
