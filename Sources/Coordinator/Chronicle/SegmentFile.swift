@@ -10,7 +10,7 @@ final class SegmentFile: Sendable {
   private let shared = Mutex(Shared())
 
   private struct Shared {
-    var file: Descriptor?
+    var file: (descriptor: Descriptor, path: String)?
     var pending = 0
     var failure: SystemCallError?
   }
@@ -36,7 +36,7 @@ final class SegmentFile: Sendable {
     queue.submit { [self] in
       do throws(SystemCallError) {
         let file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, mode: 0o600)
-        shared.withLock { $0.file = file }
+        shared.withLock { $0.file = (file, path) }
         then()
       } catch { fail(error) }
     }
@@ -50,7 +50,9 @@ final class SegmentFile: Sendable {
       do throws(SystemCallError) {
         var failure: SystemCallError?
         bytes.withUnsafeBytes { bytes in
-          do throws(SystemCallError) { try file.writeAll(bytes) } catch { failure = error }
+          do throws(SystemCallError) {
+            try file.descriptor.writeAll(bytes)
+          } catch { failure = SystemCallError("write", on: file.path, code: error.code) }
         }
         if let failure { throw failure }
       } catch { fail(error) }
