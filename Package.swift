@@ -58,7 +58,7 @@ let package = Package(
 
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
-      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "Simulation"],
+      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation"],
       swiftSettings: strict),
     .testTarget(
       name: "JournalTests", dependencies: ["Journal", "Lifecycle", "Policy", "Simulation"],

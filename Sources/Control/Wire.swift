@@ -28,9 +28,13 @@ public struct ControlRequest: Codable, Hashable, Sendable {
 
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
     case run, start, stop, foreground, background, suspend, hibernate, wake, terminate, warn
+    /// Only tell what the policy would do with a worker; and do it again.
+    case shadow, enforce
     case ps, status, jetsam
     /// Writes down what has happened, says where, and may go on telling.
     case events
+    /// With a worker: why it is where it is; without: who goes next.
+    case explain
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
     /// Ends the daemon; workers are stopped first.
@@ -71,6 +75,9 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   /// `events`: the first response says where the journal is, the others tell one event each.
   public var journal: JournalPlace?
   public var event: EventRecord?
+  /// `explain` with a worker, and without.
+  public var explanation: ExplanationReport?
+  public var ranking: RankingReport?
 
   public init(
     id: UInt64, result: Result, text: String, workers: [WorkerReport]? = nil,
@@ -118,6 +125,14 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var resumeSeconds: Double?
   /// What the last request to give memory back achieved.
   public var lastShed: String?
+  /// The last watchdog's deadline that it missed.
+  public var lastMiss: String?
+  /// Put away too early, how often, and what that has earned it.
+  public var falseIdle: String?
+  /// What shadow mode would have done with it.
+  public var shadow: String?
+  /// On offer to be taken.
+  public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).
   public var says: String?
   public var lastExit: String?
@@ -155,6 +170,8 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   /// How workers are suspended: `cgroup-v2 freezer` or `SIGSTOP`.
   public var freezer: String
   public var stateDirectory: String
+  /// What shadow mode would have done with all workers.
+  public var shadow: String?
 
   public init(
     pid: Int32, version: String, policy: String, mode: String, pressure: String, budget: Int64,

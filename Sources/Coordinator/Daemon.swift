@@ -70,6 +70,8 @@ public final class Daemon {
   private var events: [Event] = []
   private var isHandling = false
   var stalls = StallMeter()
+  /// Counts the looks of `sampleRegularly`.
+  var samples = 0
   /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
   let latches = try? InputLatches(capacity: 512)
   var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []

@@ -43,6 +43,10 @@ extension Daemon {
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
     report.lastShed = snapshot.lastShed.map { "\($0.kind.spoken), it \($0.sentence)" }
+    report.lastMiss = snapshot.lastMiss.map { "\($0.text), \((now - $0.at).spoken) ago" }
+    report.falseIdle = snapshot.falseIdle?.sentence(at: now)
+    report.shadow = snapshot.shadow?.sentence
+    report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
     report.lastExit = snapshot.lastExit?.sentence
     report.tasks = snapshot.tasks
     guard let runtime = workers[snapshot.worker] else { return report }
@@ -58,12 +62,15 @@ extension Daemon {
   }
 
   private func daemonReport() -> DaemonReport {
-    DaemonReport(
+    var report = DaemonReport(
       pid: getpid(), version: settings.version, policy: engine.policy.name,
       mode: engine.policy.mode.rawValue, pressure: engine.pressure.name,
       budget: engine.budget.bytes, available: engine.available.bytes,
       budgetIsHost: engine.policy.memory == .host, freezer: freezerName,
       stateDirectory: state.path)
+    let shadow = engine.shadowSummary
+    report.shadow = shadow.isEmpty ? nil : shadow.sentence
+    return report
   }
 
   /// When the first victim of a burst is chosen; the report is written when it is over.

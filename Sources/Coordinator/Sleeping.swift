@@ -44,6 +44,7 @@ extension Daemon {
     switch outcome {
     case .success(let sources):
       listen(for: runtime, at: sources)
+      takeDiskReading()
       feed(.suspended(id))
       wakeForWhatWaits(runtime)
     case .failure(let refusal):

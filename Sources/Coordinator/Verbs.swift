@@ -10,6 +10,7 @@ extension Daemon {
     case .ps, .status: respond(report(request))
     case .jetsam: respond(jetsam(request))
     case .events: events(request, then: respond)
+    case .explain: respond(explain(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
     case .reload:
@@ -17,7 +18,8 @@ extension Daemon {
       respond(
         ControlResponse(
           id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))
-    case .start, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate, .warn:
+    case .start, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate, .warn,
+      .shadow, .enforce:
       guard let verb = Request.Verb(rawValue: request.verb.rawValue), let name = request.worker
       else {
         return respond(
@@ -28,6 +30,7 @@ extension Daemon {
         return respond(
           ControlResponse(id: request.id, result: .refused, text: "the daemon is ending"))
       }
+      if verb == .hibernate { takeDiskReading() }
       self.request(verb, WorkerID(name)) { answer in
         respond(
           ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))

@@ -14,6 +14,8 @@ final class WorkerRuntime {
   /// In the configuration file; else made by `run`.
   var isDeclared: Bool
   var announcedChannel = false
+  /// It has answered a request itself (`X_DORMOUSE_DONE=1`), so it is expected to.
+  var answersItself = false
 
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
@@ -64,7 +66,7 @@ final class WorkerRuntime {
   var profile: WorkerProfile {
     WorkerProfile(
       policy: configuration.policy, importance: configuration.importance,
-      canShed: configuration.shed != nil || announcedChannel,
+      canShed: configuration.shed != nil || announcedChannel, canAnswer: answersItself,
       announcesReadiness: configuration.readiness != nil)
   }
 

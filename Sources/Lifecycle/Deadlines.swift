@@ -13,7 +13,7 @@ extension Engine {
     }
     for worker in workers { consider(worker.deadlines) }
     consider(gauge.deadlines(policy.pressure))
-    consider(memory.stalledUntil.values.sorted())
+    consider(memory.stalled.values.map(\.until).sorted())
     consider(climbDeadlines)
     return next
   }
@@ -27,7 +27,7 @@ extension WorkerRecord {
     case .foreground: [idleAt, shedDeadline, answerDeadline].compactMap { $0 }
     case .background:
       [goal == nil ? graceOver : nil, shedDeadline, answerDeadline].compactMap { $0 }
-        + taskDeadlines + safePointDeadlines
+        + taskDeadlines + safePointDeadlines + (imagined?.hibernationDeadlines ?? [])
     case .suspended:
       hibernationDeadlines + [run.retryResumeAt, heartbeatAt].compactMap { $0 }
     case .hibernated: [run.retryResumeAt, heartbeatAt].compactMap { $0 }

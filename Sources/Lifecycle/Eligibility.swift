@@ -22,7 +22,12 @@ enum HibernationObstacle: Hashable, Sendable {
 extension WorkerRecord {
   /// What asks for hibernation decides which rules count. A person's word overrides those that
   /// are a matter of economy, not those that are a matter of size or of possibility.
-  enum Occasion { case automatic, pressure, request }
+  struct Occasion: OptionSet, Sendable {
+    let rawValue: UInt8
+    static let automatic = Occasion(rawValue: 1)
+    static let pressure = Occasion(rawValue: 2)
+    static let request = Occasion(rawValue: 4)
+  }
 
   /// How long a measurement may take before the last known footprint has to do.
   static let patienceForMeasurement = Duration.seconds(5)
@@ -61,12 +66,12 @@ extension Engine {
   }
 
   private struct Check: Sendable {
-    var occasions: Set<WorkerRecord.Occasion>
+    var occasions: WorkerRecord.Occasion
     var find: @Sendable (Engine, WorkerRecord, Instant) -> HibernationObstacle?
   }
 
-  private static let always: Set<WorkerRecord.Occasion> = [.automatic, .pressure, .request]
-  private static let unasked: Set<WorkerRecord.Occasion> = [.automatic, .pressure]
+  private static let always: WorkerRecord.Occasion = [.automatic, .pressure, .request]
+  private static let unasked: WorkerRecord.Occasion = [.automatic, .pressure]
 
   private static let checks: [Check] = [
     Check(occasions: always) { _, worker, _ in
@@ -106,7 +111,7 @@ extension Engine {
       guard let retryAt = worker.run.hibernation.retryAt, now < retryAt else { return nil }
       return .failedLately(worker.run.hibernation.lastFailure ?? "", retryIn: retryAt - now)
     },
-    Check(occasions: [.automatic]) { _, worker, now in
+    Check(occasions: .automatic) { _, worker, now in
       guard let after = worker.policy.hibernate.after else { return .onlyUnderPressure }
       let slept = now - worker.run.restingSince
       return slept < after ? .tooEarly(slept, of: after) : nil

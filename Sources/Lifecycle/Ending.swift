@@ -80,5 +80,6 @@ extension Engine {
     answerStarts(index, .failed, text)
     failWarns(index, text)
     workers[index].run = Run()
+    workers[index].shadow.depth = nil
   }
 }

@@ -8,6 +8,7 @@ extension Engine {
     move(index, to: .foreground, cause)
     workers[index].lastUsed = now
     workers[index].run.beatUntil = nil
+    imagineWake(index)
     workers[index].run.owesBackgroundShed = false
     displaceSurplus(infrontOf: index)
   }

@@ -37,6 +37,8 @@ extension Engine {
     guard obstacle(worker, to: .automatic) == nil else { return }
     let slept = now - worker.run.restingSince
     if isShadow(index) {
+      guard !worker.notes.contains(.hibernation) else { return }
+      countImagined(index, .hibernated)
       let text = "would have been hibernated: suspended for \(slept.spoken)"
       return note(index, .hibernation, text)
     }

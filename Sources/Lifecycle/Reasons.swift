@@ -80,6 +80,8 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var purgeable: ByteCount
   /// Only told what the policy would do with it.
   public var isShadow: Bool
+  /// What shadow mode would have done with it.
+  public var shadow: ShadowSummary?
 }
 
 /// A deadline that a worker missed.

@@ -7,9 +7,10 @@ import Policy
 // The chance comes from the intervals between uses, learned as an exponentially weighted mean (a
 // quarter of each new one). Of uses at random with a rate that isn't known better than by one mean m,
 // the chance that the next falls within a horizon h is h / (h + m): the predictive distribution of
-// an exponential with a gamma prior (Lomax). A worker that is unused for longer than its mean is
-// taken to have become rarer: its age counts as the mean then, in powers of two of a second, so
-// that an order by regret changes seldom and at known instants (`regretChangesAt`).
+// an exponential with a gamma prior (Lomax). Used once only, a worker counts as one with m = h. One
+// that is unused for longer than its mean is taken to have become rarer: its age counts as the mean
+// then, in powers of two of a second, so that an order by regret changes seldom and at known instants
+// (`regretChangesAt`).
 
 /// What is known of when a worker is used.
 struct UseHistory: Codable, Sendable {
@@ -68,7 +69,7 @@ extension Engine {
 extension WorkerRecord {
   func regretTerms(at now: Instant, cost: Duration, isCostKnown: Bool) -> RegretTerms {
     let age = state == .foreground ? Duration.zero : now - lastUsed
-    let interval = max(uses.meanInterval ?? .zero, Self.ageClass(age))
+    let interval = max(expectedInterval, Self.ageClass(age))
     let horizon = Double(RegretTerms.horizon.wholeNanoseconds)
     return RegretTerms(
       chance: horizon / (horizon + Double(interval.wholeNanoseconds)),
@@ -76,11 +77,13 @@ extension WorkerRecord {
       bytes: footprint)
   }
 
+  private var expectedInterval: Duration { uses.meanInterval ?? RegretTerms.horizon }
+
   /// The next instant at which time alone changes its regret.
   func regretChangesAt(_ now: Instant) -> Instant? {
     guard state != .foreground else { return nil }
     var age = max(Self.ageClass(now - lastUsed) * 2, .seconds(1))
-    while let mean = uses.meanInterval, age <= mean { age *= 2 }
+    while age <= expectedInterval { age *= 2 }
     return lastUsed + age
   }
 

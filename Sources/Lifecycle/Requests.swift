@@ -26,6 +26,7 @@ extension Engine {
     }
     pursue(index, destination, request)
     if request.verb == .wake, workers[index].state.runs {
+      imagineWake(index)
       concludeGoal(index, .done, "\(request.worker) is running already")
     }
   }

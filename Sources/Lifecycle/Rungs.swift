@@ -27,12 +27,13 @@ extension Engine {
 
   private mutating func hibernateBiggest(_ level: PressureLevel) -> Climb.Outcome {
     let asleep = workers.indices.filter {
-      workers[$0].state == .suspended && workers[$0].goal == nil
+      workers[$0].goal == nil
+        && (workers[$0].state == .suspended || isShadow($0) && workers[$0].imagined != nil)
     }
     var outcome = Climb.Outcome.nothingLeft
     var lacksDisk = false
     for index in asleep.sorted(by: isHibernatedBefore) {
-      switch obstacle(workers[index], to: .pressure) {
+      switch obstacle(workers[index].imagined ?? workers[index], to: .pressure) {
       case .measuring?: outcome = .waiting
       case .overDiskBudget?, .diskNearlyFull?: lacksDisk = true
       case nil where isShadow(index):
@@ -89,6 +90,7 @@ extension Engine {
   private mutating func noteShadowHibernation(_ index: Int, _ level: PressureLevel) -> Bool {
     guard !workers[index].notes.contains(.hibernation) else { return false }
     note(index, .hibernation, "would have been hibernated: the pressure is \(level.name)")
+    countImagined(index, .hibernated)
     return countShadowStep(index)
   }
 
@@ -97,6 +99,7 @@ extension Engine {
     guard workers[index].notes.insert(.purge).inserted else { return false }
     let name = workers[index].id
     let text = "\(name) would have been purged of \(offer): the pressure is \(level.name)"
+    workers[index].shadow.summary.freed += offer
     emit(.wouldHave(name, text))
     return countShadowStep(index, freed: offer)
   }
@@ -106,6 +109,7 @@ extension Engine {
     workers[index].sparedIn = gauge.episode
     let name = workers[index].id
     emit(.wouldHave(name, "\(name) would have been terminated: \(why)"))
+    countImagined(index, .terminated)
     return countShadowStep(index)
   }
 

@@ -64,6 +64,23 @@ extension ShedRecord {
   }
 }
 
+extension FalseIdle {
+  /// `put away too early twice, the last time 40 s ago: band +10`.
+  public func sentence(at now: Instant) -> String {
+    let often = count == 1 ? "once" : count == 2 ? "twice" : "\(count) times"
+    return "put away too early \(often), the last time \((now - last).spoken) ago: band +\(bonus)"
+  }
+}
+
+extension ShadowSummary {
+  /// `would have freed 412 MB, and cost 3 wakes of about 9 ms`.
+  public var sentence: String {
+    let count = wakes == 1 ? "1 wake" : "\(wakes) wakes"
+    let cost = wakes == 0 ? "no wake" : "\(count) of about \(timePerWake.spoken)"
+    return "would have freed \(freed), and cost \(cost)"
+  }
+}
+
 extension RegretTerms {
   /// `2.1 ms/MB: 25% chance of use × 340 ms to come back / 40 MB`.
   public var sentence: String {

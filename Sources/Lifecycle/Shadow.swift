@@ -16,6 +16,7 @@ extension Engine {
     let mode: LifecyclePolicy.Mode = request.verb == .shadow ? .shadow : .enforce
     workers[index].modeByRequest = mode
     workers[index].notes = []
+    workers[index].shadow = ShadowRecord()
     let how =
       mode == .shadow ? "is only told what the policy would do" : "is subject to the policy"
     emit(.answer(request.id, Answer(.done, "\(request.worker) \(how) from now on")))

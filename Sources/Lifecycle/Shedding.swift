@@ -9,6 +9,11 @@ struct ShedInFlight: Codable, Sendable {
   var isAnswered = false
   /// `finishShed` is out.
   var isFinishing = false
+  var finishBy: Instant?
+
+  /// From `finishShed` to going on without its outcome: a measurement that fails mustn't keep a
+  /// worker awake for ever.
+  static let patience = Duration.seconds(10)
 }
 
 extension Engine {
@@ -17,6 +22,9 @@ extension Engine {
     guard worker.state == .foreground || worker.state == .background else { return }
     if let shed = worker.run.shed {
       if !shed.isFinishing, now >= shed.deadline.until { finishShed(index) }
+      if let finishBy = shed.finishBy, now >= finishBy {
+        recordShedFinished(index, worker.footprint, worker.footprint)
+      }
     } else if worker.run.owesBackgroundShed {
       workers[index].run.owesBackgroundShed = false
       ask(index, .didEnterBackground)
@@ -36,6 +44,7 @@ extension Engine {
 
   private mutating func finishShed(_ index: Int) {
     workers[index].run.shed?.isFinishing = true
+    workers[index].run.shed?.finishBy = now + ShedInFlight.patience
     emit(.finishShed(workers[index].id))
   }
 
@@ -52,6 +61,7 @@ extension Engine {
     recordFootprint(index, after)
     guard let shed = workers[index].run.shed, shed.isFinishing else { return }
     workers[index].run.shed = nil
+    decisions += 1
     workers[index].lastShed = ShedRecord(
       kind: shed.kind, at: now, before: before, after: after, answered: shed.isAnswered)
     guard shed.kind == .memoryWarning else { return }
@@ -67,7 +77,7 @@ extension WorkerRecord {
   var isShedding: Bool { run.shed != nil || run.owesBackgroundShed || run.owesWarning }
 
   var shedDeadline: Instant? {
-    guard let shed = run.shed, !shed.isFinishing else { return nil }
-    return shed.deadline.until
+    guard let shed = run.shed else { return nil }
+    return shed.isFinishing ? shed.finishBy : shed.deadline.until
   }
 }

@@ -25,6 +25,9 @@ extension Engine {
       return
     }
     if worker.goal == nil, isShadow(index) {
+      guard worker.shadow.depth == nil else { return imagineHibernation(index) }
+      guard !worker.notes.contains(.suspension) else { return }
+      imagineSuspension(index)
       let time = (now - worker.since).spoken
       return note(index, .suspension, "would have been suspended: in the background for \(time)")
     }

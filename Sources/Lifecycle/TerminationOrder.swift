@@ -43,7 +43,7 @@ extension Engine {
     return left.id < right.id
   }
 
-  private func compareForHibernation(
+  func compareForHibernation(
     _ left: WorkerRecord, _ right: WorkerRecord, by criterion: TerminationRules.Criterion
   ) -> Int {
     switch criterion {

@@ -56,15 +56,22 @@ extension Engine {
       return "the only one left with memory to give (\(worker.footprint)) among \(victims.spoken)"
     }
     let next = workers[candidates[place + 1]]
+    return "\(grounds(worker, before: next, policy.terminate.order)) among \(victims.spoken)"
+  }
+
+  /// What was compared until something differed.
+  func grounds(
+    _ worker: WorkerRecord, before next: WorkerRecord, _ order: [TerminationRules.Criterion]
+  ) -> String {
     var grounds: [String] = []
-    for criterion in policy.terminate.order {
+    for criterion in order {
       grounds.append(ground(worker, criterion))
       if compare(worker, next, by: criterion) != 0 { break }
     }
-    return "\(grounds.joined(separator: " and ")) among \(victims.spoken)"
+    return grounds.joined(separator: " and ")
   }
 
-  private func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
+  func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
     switch criterion {
     case .band: "lowest band (\(worker.band(at: now)))"
     case .footprint: "the biggest footprint (\(worker.footprint))"

@@ -54,6 +54,7 @@ extension Engine {
     }
     workers[index].run.runningSince = now
     workers[index].run.hasWoken = true
+    imagineWake(index)
     restartAnswerWatchdog(index)
     workers[index].run.retryResumeAt = nil
     workers[index].run.failedResumes = 0

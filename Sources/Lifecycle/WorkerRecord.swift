@@ -31,6 +31,7 @@ struct WorkerRecord: Codable, Sendable {
   var falseIdle = FalseIdleRecord()
   /// The verbs `shadow` and `enforce`; `nil`: as the policies say.
   var modeByRequest: LifecyclePolicy.Mode?
+  var shadow = ShadowRecord()
 
   /// The episode of pressure (or the level of one) in which it was last warned, and that in which it
   /// would have been terminated.

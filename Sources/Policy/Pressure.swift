@@ -54,6 +54,14 @@ public struct PressureRules: Codable, Hashable, Sendable {
   }
 }
 
+extension PressureRules {
+  /// Over which stalls are averaged where one number has to serve all conditions; 2 s without any.
+  public var shortestWindow: Duration {
+    let stalls = [warning, urgent, critical].flatMap { [$0?.someStall, $0?.fullStall] }
+    return stalls.compactMap { $0?.window }.min() ?? .seconds(2)
+  }
+}
+
 /// What raises a level: any of the conditions that are set.
 public struct PressureCondition: Codable, Hashable, Sendable {
   /// Available memory under this: a share of the whole (`15%`) or a size (`512MB`).

@@ -44,6 +44,9 @@ struct Invariants {
       return why.isEmpty ? "a change of pressure without a reason" : nil
     case .report(let report): return check(report)
     case .wouldHave: seen.insert("would have")
+    case .watchdogMissed: seen.insert("watchdog told")
+    case .purge: seen.insert("purge")
+    case .checkSafePoint: seen.insert("look for locks")
     default: break
     }
     guard let worker = directive.worker else { return nil }
@@ -59,6 +62,8 @@ struct Invariants {
     guard known == transition.from else { return "\(transition) starts elsewhere than in \(known)" }
     guard transition.from.mayBecome(transition.to) else { return "\(transition) is no step" }
     seen.insert("\(transition.from) → \(transition.to)")
+    if transition.cause == .heartbeat { seen.insert("heartbeat of \(transition.from)") }
+    if case .watchdog = transition.cause { seen.insert("watchdog ends \(transition.from)") }
     defer { states[transition.worker] = transition.to }
     guard transition.to == .terminating, case .pressure = transition.cause else { return nil }
     victims.append(transition.worker)

@@ -59,6 +59,11 @@ extension SimulatedMachine {
 
   private mutating func finishShed(_ worker: WorkerID) -> String? {
     guard workers[worker]?.isShedding == true else { return "finishes no shed of \(worker)" }
+    if random.chance(2) {
+      // The measurement is lost.
+      workers[worker]?.isShedding = false
+      return nil
+    }
     let before = workers[worker]?.footprint ?? .zero
     let after = random.chance(60) ? ByteCount(before.bytes / 2) : before
     let event = Event.shedFinished(worker, before: before, after: after)

@@ -29,13 +29,13 @@ struct DormouseCommand: ParsableCommand {
           RunCommand.self, StartCommand.self, StopCommand.self, RestartCommand.self,
           ForegroundCommand.self, BackgroundCommand.self, SuspendCommand.self,
           HibernateCommand.self, WakeCommand.self,
-          WarnCommand.self, TerminateCommand.self,
+          WarnCommand.self, TerminateCommand.self, ShadowCommand.self, EnforceCommand.self,
         ]),
       CommandGroup(
         name: "Inspection",
         subcommands: [
-          ProcessesCommand.self, StatusCommand.self, LogsCommand.self, EventsCommand.self,
-          JetsamCommand.self, ReportCommand.self,
+          ProcessesCommand.self, StatusCommand.self, ExplainCommand.self, LogsCommand.self,
+          EventsCommand.self, JetsamCommand.self, ReportCommand.self,
         ]),
       CommandGroup(name: "Policy", subcommands: [PolicyCommand.self, ReplayCommand.self]),
       CommandGroup(name: "Measurement", subcommands: [BenchCommand.self]),

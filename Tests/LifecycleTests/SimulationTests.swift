@@ -17,7 +17,9 @@ struct SimulationTests {
       "resuming → foreground", "resuming → hibernated", "hibernating → suspended",
       "jetsam of suspended", "jetsam of background", "jetsam of foreground",
       "jetsam of hibernated", "report", "would have", "pressure critical", "answer done",
-      "answer refused", "answer failed", "answer unknownWorker",
+      "look for locks", "purge", "heartbeat of suspended", "heartbeat of hibernated",
+      "watchdog ends background", "watchdog told", "answer refused", "answer failed",
+      "answer unknownWorker",
     ]
     for place in places { #expect(seen.contains(place), "never seen: \(place)") }
   }

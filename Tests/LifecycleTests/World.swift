@@ -66,6 +66,19 @@ struct World {
     return all
   }
 
+  /// Lets time pass with a shell that performs everything at once.
+  @discardableResult
+  mutating func live(_ time: Duration) -> [Directive] {
+    let end = now + time
+    var all: [Directive] = []
+    while let next = engine.nextDeadline, next <= end {
+      now = next
+      all += obey(send(.deadline))
+    }
+    now = end
+    return all
+  }
+
   /// Performs directives, and those that follow, as a perfect shell would, in no time.
   @discardableResult
   mutating func obey(_ directives: [Directive]) -> [Directive] {

@@ -74,6 +74,11 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "foreground: { by: activty }", "`by` must be `manual` or `activity`, not `activty`",
       "did you mean `activity`?"),
     BadText(
+      "background: { heartbeat: { every: 15m } }", "`heartbeat` needs `for`",
+      "write `heartbeat: { every: 15m, for: 5s }`, or `heartbeat: never`"),
+    BadText(
+      "false_idle: { bonus: 30 }", "`bonus` must be a whole number from 0 to 29, not `30`"),
+    BadText(
       "terminate: { order: band }", "`order` must be a list in `[ ]`, not `band`",
       "write `[band]`"),
     BadText("terminate: { order: [band, band] }", "`band` stands twice in this list"),
@@ -169,14 +174,21 @@ struct BadText: Sendable, CustomTestStringConvertible {
     "name", "mode", "memory", "memory.budget", "pressure", "pressure.warning", "pressure.urgent",
     "pressure.critical", "pressure.warning.available_below", "pressure.warning.stall",
     "pressure.warning.stall.some", "pressure.warning.stall.full", "pressure.warning.stall.window",
-    "pressure.sustained_for", "pressure.clear_after", "foreground", "foreground.by",
+    "pressure.sustained_for", "pressure.clear_after", "pressure.warn_once_per", "foreground",
+    "foreground.by",
     "foreground.max", "foreground.idle_after", "foreground.cpu_below", "background",
-    "background.shed_deadline", "background.task_limit", "background.suspend_after", "hibernate",
+    "background.shed_deadline", "background.task_limit", "background.suspend_after",
+    "background.safe_point", "background.safe_point.file_locks", "background.safe_point.hold",
+    "background.safe_point.after_launch", "background.safe_point.after_wake",
+    "background.heartbeat", "background.heartbeat.every", "background.heartbeat.for",
+    "background.heartbeat.hibernated", "hibernate", "hibernate.demote_after", "hibernate.order",
     "hibernate.enabled", "hibernate.max_footprint", "hibernate.min_footprint", "hibernate.after",
     "hibernate.only_if_faster_than_relaunch", "hibernate.cooldown", "hibernate.disk",
     "hibernate.disk.budget", "hibernate.disk.min_free", "hibernate.disk.daily_writes",
     "hibernate.compression", "hibernate.compression.level", "watchdog", "watchdog.launch",
-    "watchdog.answer", "watchdog.on_miss", "terminate", "terminate.grace", "terminate.settle",
+    "watchdog.answer", "watchdog.longest_extension", "watchdog.on_miss", "false_idle",
+    "false_idle.within", "false_idle.bonus", "false_idle.halves_every", "terminate",
+    "terminate.grace", "terminate.settle",
     "terminate.order", "ladder", "ladder.warning", "ladder.urgent", "ladder.critical",
   ]
 

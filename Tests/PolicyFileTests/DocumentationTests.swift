@@ -14,7 +14,7 @@ import Testing
     let leaf = parts.last ?? key
     // Keys of small sections stand with them: `disk.budget`.
     let spellings = [leaf, parts.suffix(2).joined(separator: ".")].map { "`\($0)`" }
-    let isSection = ["disk", "compression", "stall"].contains(leaf)
+    let isSection = ["disk", "compression", "stall", "safe_point"].contains(leaf)
     #expect(spellings.contains { text.contains($0) } || isSection && text.contains("`\(leaf)."))
   }
 

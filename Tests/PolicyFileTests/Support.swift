@@ -9,7 +9,7 @@ let shippedDirectory: String = {
   return "/" + parts.joined(separator: "/") + "/Policies"
 }()
 
-let shipped = ["ios-5", "iphone-os-3", "server"]
+let shipped = ["android", "developer", "ios-5", "iphone-os-3", "server"]
 let library = PolicyLibrary(directories: [shippedDirectory])
 
 func policy(_ text: String) -> ParseResult<LifecyclePolicy> {
