@@ -30,8 +30,8 @@ public struct DeterminismCheck: Sendable {
     if from == nil { from = step.wall }
     to = step.wall
     switch step.what {
-    case .began:
-      runs += 1
+    case .began(_, let beginning):
+      if beginning != .afterGap { runs += 1 }
       segments += 1
     case .wentOn: segments += 1
     case .policy: break

@@ -51,6 +51,6 @@ extension Notice {
   }
 
   public init(gapAt now: Instant) {
-    self.init(.daemon, nil, "the journal has a gap here: what was before is missing", at: now)
+    self.init(.daemon, nil, "the journal has a gap here: something before this is missing", at: now)
   }
 }
