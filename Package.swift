@@ -32,6 +32,7 @@ let package = Package(
       dependencies: ["Policy", .product(name: "Yams", package: "Yams")],
       swiftSettings: strict),
     .target(name: "Simulation", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
+    .target(name: "Journal", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
 
     .target(name: "Linux", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
@@ -42,15 +43,15 @@ let package = Package(
     .target(
       name: "Coordinator",
       dependencies: [
-        "Policy", "Lifecycle", "PolicyFile", "Linux", "CLinux", "Hibernation", "Supervision",
-        "Control",
+        "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux", "Hibernation",
+        "Supervision", "Control",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "dormouse",
       dependencies: [
-        "Policy", "PolicyFile", "Linux", "Hibernation", "Supervision", "Coordinator", "Control",
-        "Simulation",
+        "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
+        "Coordinator", "Control", "Simulation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -66,6 +67,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "SimulationTests", dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "JournalTests", dependencies: ["Journal", "Lifecycle", "Policy", "Simulation"],
       swiftSettings: strict),
     .testTarget(
       name: "PolicyFileTests",

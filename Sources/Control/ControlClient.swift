@@ -10,6 +10,8 @@ public struct ControlClient: ~Copyable {
   private var framer = LineFramer()
   private var outstanding: Set<UInt64> = []
   private var early: [UInt64: ControlResponse] = [:]
+  /// What came for those who follow, the oldest first.
+  private var told: [EventRecord] = []
   /// 0 is the daemon's, for answers to lines whose id it couldn't read.
   private var nextID: UInt64 = 1
 
@@ -43,13 +45,14 @@ public struct ControlClient: ~Copyable {
   /// Sends a request under an id of its own, which it returns.
   public mutating func send(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, adoption: AdoptionSpecification? = nil
+    report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil
   ) throws(ControlError) -> UInt64 {
     let id = nextID
     nextID += 1
     try send(
       ControlRequest(
-        id: id, verb: verb, worker: worker, launch: launch, report: report, adoption: adoption))
+        id: id, verb: verb, worker: worker, launch: launch, report: report, adoption: adoption,
+        follow: follow))
     return id
   }
 
@@ -100,6 +103,14 @@ public struct ControlClient: ~Copyable {
     return try response(to: id, timeout: timeout)
   }
 
+  /// Waits for the next thing that happens, after `events` with `follow`.
+  public mutating func nextEvent() throws(ControlError) -> EventRecord {
+    while told.isEmpty {
+      if let line = try nextLine() { try accept(line) } else { try receive() }
+    }
+    return told.removeFirst()
+  }
+
   private mutating func accept(_ line: [UInt8]) throws(ControlError) {
     let response: ControlResponse
     do {
@@ -107,7 +118,9 @@ public struct ControlClient: ~Copyable {
     } catch {
       throw .malformed(path: path, what: error.description)
     }
-    if outstanding.remove(response.id) != nil {
+    if response.result == .event {
+      if let event = response.event { told.append(event) }
+    } else if outstanding.remove(response.id) != nil {
       early[response.id] = response
     } else if response.id == 0, response.result == .badRequest {
       throw .rejected(text: response.text)

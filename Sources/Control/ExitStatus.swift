@@ -33,7 +33,7 @@ public enum CommandExit: Int32, Hashable, Sendable, CaseIterable {
 extension ControlResponse.Result {
   public var exit: CommandExit {
     switch self {
-    case .done: .done
+    case .done, .event: .done
     case .refused, .failed, .badRequest: .notDone
     case .unknownWorker: .unknownWorker
     }

@@ -13,10 +13,12 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var report: String?
   /// `adopt` only.
   public var adoption: AdoptionSpecification?
+  /// `events` only: whatever happens from now on is told, until the client hangs up.
+  public var follow: Bool?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, adoption: AdoptionSpecification? = nil
+    report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil
   ) {
     self.adoption = adoption
     self.id = id
@@ -24,6 +26,7 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     self.worker = worker
     self.launch = launch
     self.report = report
+    self.follow = follow
   }
 
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
@@ -31,6 +34,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     /// Only tell what the policy would do with a worker; and do it again.
     case shadow, enforce
     case ps, status, jetsam
+    /// Writes down what has happened, says where, and may go on telling.
+    case events
     /// With a worker: why it is where it is; without: who goes next.
     case explain
     /// Takes a running process or cgroup that somebody else has started into the life cycle, and gives
@@ -96,6 +101,9 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   public var jetsam: JetsamRecord?
   /// `jetsam`: the ids of all reports that are kept, the newest first.
   public var reports: [String]?
+  /// `events`: the first response says where the journal is, the others tell one event each.
+  public var journal: JournalPlace?
+  public var event: EventRecord?
   /// `explain` with a worker, and without.
   public var explanation: ExplanationReport?
   public var ranking: RankingReport?
@@ -115,6 +123,8 @@ public struct ControlResponse: Codable, Hashable, Sendable {
 
   public enum Result: String, Codable, Hashable, Sendable {
     case done, refused, failed, unknownWorker, badRequest
+    /// No answer: something has happened. Only after `events` with `follow`.
+    case event
   }
 }
 
@@ -224,6 +234,36 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
   public var availableAfter: Int64
   public var largest: String?
   public var workers: [Entry]
+  /// The machine's memory when the first victim was chosen.
+  public var host: Host?
+
+  /// Sizes in bytes.
+  public struct Host: Codable, Hashable, Sendable {
+    public var total: Int64
+    public var free: Int64
+    /// What the kernel can take back without swapping.
+    public var reclaimable: Int64
+    /// The kernel's own, and what is locked.
+    public var wired: Int64
+    /// The footprints of all workers.
+    public var workers: Int64
+    /// Share of the time stalled on memory, 0–100 %; nil without PSI.
+    public var someStall: Double?
+    public var fullStall: Double?
+
+    public init(
+      total: Int64, free: Int64, reclaimable: Int64, wired: Int64, workers: Int64,
+      someStall: Double? = nil, fullStall: Double? = nil
+    ) {
+      self.total = total
+      self.free = free
+      self.reclaimable = reclaimable
+      self.wired = wired
+      self.workers = workers
+      self.someStall = someStall
+      self.fullStall = fullStall
+    }
+  }
 
   public struct Entry: Codable, Hashable, Sendable {
     public var name: String
@@ -232,13 +272,16 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
     public var footprint: Int64
     public var peakFootprint: Int64
     public var secondsSinceUse: Double
+    /// Since its launch, or since it was adopted.
+    public var secondsOfAge: Double?
     /// Set where this worker was terminated: why it was chosen.
     public var victimBecause: String?
     public var gaveBack: Int64?
 
     public init(
       name: String, state: String, band: Int, footprint: Int64, peakFootprint: Int64,
-      secondsSinceUse: Double, victimBecause: String? = nil, gaveBack: Int64? = nil
+      secondsSinceUse: Double, secondsOfAge: Double? = nil, victimBecause: String? = nil,
+      gaveBack: Int64? = nil
     ) {
       self.name = name
       self.state = state
@@ -246,6 +289,7 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
       self.footprint = footprint
       self.peakFootprint = peakFootprint
       self.secondsSinceUse = secondsSinceUse
+      self.secondsOfAge = secondsOfAge
       self.victimBecause = victimBecause
       self.gaveBack = gaveBack
     }
@@ -253,7 +297,8 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
 
   public init(
     id: String, time: String, policy: String, level: String, why: String, budget: Int64,
-    availableBefore: Int64, availableAfter: Int64, largest: String?, workers: [Entry]
+    availableBefore: Int64, availableAfter: Int64, largest: String?, workers: [Entry],
+    host: Host? = nil
   ) {
     self.id = id
     self.time = time
@@ -265,5 +310,6 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
     self.availableAfter = availableAfter
     self.largest = largest
     self.workers = workers
+    self.host = host
   }
 }

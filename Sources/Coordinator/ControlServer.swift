@@ -10,7 +10,7 @@ final class ControlServer {
   private let path: String
   private let listener: Descriptor
   private var listening: EventLoop.Token?
-  private unowned let daemon: Daemon
+  unowned let daemon: Daemon
   private var clients: [Int32: Client] = [:]
   /// Given up for a moment when there are no descriptors left: see `refuse`.
   private var spare: Descriptor?
@@ -34,6 +34,10 @@ final class ControlServer {
     var isClosed = false
     /// More of its requests are due.
     var isWaiting = false
+    /// Events that it wasn't told, because it didn't read those before.
+    var lostEvents = 0
+    /// The request by which it follows.
+    var followedAs: UInt64 = 0
     var isFull: Bool { pending.count > ControlServer.mostUnread }
 
     init(_ descriptor: Descriptor) { self.descriptor = descriptor }
@@ -188,6 +192,9 @@ final class ControlServer {
       waitingForEnd.append((client, request.id))
       return daemon.leave()
     }
+    if request.verb == .events, request.follow == true {
+      follow(client, request.id, worker: request.worker)
+    }
     daemon.carryOut(request) { [weak self, weak client] response in
       guard let self, let client else { return }
       respond(to: client, response)
@@ -216,7 +223,7 @@ final class ControlServer {
   }
 
   /// Writes what the socket takes; the rest when it takes more.
-  private func flush(_ client: Client) {
+  func flush(_ client: Client) {
     while !client.pending.isEmpty {
       let count = send(
         client.descriptor.raw, client.pending, client.pending.count,
@@ -228,13 +235,14 @@ final class ControlServer {
       }
       client.pending.removeFirst(count)
     }
+    if client.pending.isEmpty, client.lostEvents > 0 { return tellLost(client) }
     guard let token = client.token, !client.isClosed else { return }
     var interest: Epoll.Interest = client.isFull ? [] : .readable
     if !client.pending.isEmpty { interest.insert(.writable) }
     try? daemon.loop.change(client.descriptor, token, to: interest)
   }
 
-  private func drop(_ client: Client) {
+  func drop(_ client: Client) {
     guard !client.isClosed else { return }
     client.isClosed = true
     if let token = client.token { daemon.loop.unwatch(client.descriptor, token) }

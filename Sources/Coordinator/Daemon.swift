@@ -49,6 +49,12 @@ public final class Daemon {
   let records: WorkerRecordStore
   let bootID: String
   let jetsamReports: JetsamStore
+  let chronicle: Chronicle
+  /// Clients who wait until the journal is written.
+  var waitingForJournal: [() -> Void] = []
+  /// The host's memory when the first victim of a burst was chosen.
+  var memoryAtBurst: JetsamRecord.Host?
+  var lastStall: (some: Double, full: Double)?
 
   var engine: Engine
   var workers: [WorkerID: WorkerRuntime] = [:]
@@ -97,6 +103,7 @@ public final class Daemon {
     jetsamReports = JetsamStore(directory: state.jetsam)
     hibernation = HibernationService()
     engine = Engine(policy: settings.configuration.policy)
+    chronicle = try Chronicle(settings, state, log)
 
     // The same group for every daemon of this state directory, so that the next one finds it.
     let name = "dormouse-" + String(settings.stateDirectory.suffix(80))
@@ -120,6 +127,7 @@ public final class Daemon {
     server = try ControlServer(path: settings.socket, daemon: self)
     watchPressure()
     if resumesHotFirst { startStandbyPager() }
+    chronicle.begin(engine, at: EventLoop.now)
     introduceWorkers()
     adoptSurvivors()
     startWorkers()
@@ -135,6 +143,7 @@ public final class Daemon {
       }
     } catch { throw .system(error) }
     ServiceManager.tell("STOPPING=1")
+    chronicle.close(at: EventLoop.now)
     server?.close()
     rmdir(channelDirectory)
   }
@@ -176,7 +185,10 @@ public final class Daemon {
     isHandling = true
     while !events.isEmpty {
       let next = events.removeFirst()
-      for directive in engine.handle(next, at: EventLoop.now) { perform(directive) }
+      let now = EventLoop.now
+      let directives = engine.handle(next, at: now)
+      chronicle.note(next, directives, engine, at: now)
+      for directive in directives { perform(directive) }
     }
     isHandling = false
     if isEnding { endWhenAllIsQuiet() }

@@ -34,6 +34,7 @@ extension Daemon {
       priority,
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
+    if transition.to == .terminating, case .pressure = transition.cause { lookAtMemory() }
     if let runtime = workers[transition.worker] { saveRecord(runtime, state: transition.to) }
   }
 

@@ -15,6 +15,7 @@ extension Daemon {
     let before = engine.policy
     if let change = PolicyFile.summary(from: before, to: new.policy) {
       engine.setPolicy(new.policy)
+      chronicle.note(new.policy, at: EventLoop.now)
       watchPressure()
       changes.append(change)
     }

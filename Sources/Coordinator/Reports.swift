@@ -77,6 +77,18 @@ extension Daemon {
     return report
   }
 
+  /// When the first victim of a burst is chosen; the report is written when it is over.
+  func lookAtMemory() {
+    guard memoryAtBurst == nil, let memory = try? HostMemory.read() else { return }
+    let workers = engine.workerIDs.reduce(ByteCount.zero) { sum, worker in
+      engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum
+    }
+    memoryAtBurst = JetsamRecord.Host(
+      total: memory.total, free: memory.free, reclaimable: memory.reclaimable,
+      wired: memory.wired, workers: workers.bytes, someStall: lastStall?.some,
+      fullStall: lastStall?.full)
+  }
+
   func keep(_ report: JetsamReport) {
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
@@ -88,9 +100,10 @@ extension Daemon {
         JetsamRecord.Entry(
           name: entry.worker.name, state: entry.state.rawValue, band: entry.band,
           footprint: entry.footprint.bytes, peakFootprint: entry.peakFootprint.bytes,
-          secondsSinceUse: entry.sinceUse.seconds, victimBecause: entry.victimBecause,
-          gaveBack: entry.gaveBack?.bytes)
-      })
+          secondsSinceUse: entry.sinceUse.seconds, secondsOfAge: entry.age.seconds,
+          victimBecause: entry.victimBecause, gaveBack: entry.gaveBack?.bytes)
+      }, host: memoryAtBurst)
+    memoryAtBurst = nil
     do {
       try jetsamReports.save(record)
       log(.warning, "low memory report \(record.id): `dormouse jetsam` shows it")

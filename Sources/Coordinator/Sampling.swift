@@ -81,6 +81,7 @@ extension Daemon {
   func takeReading() {
     guard let info = try? MemoryInfo.read() else { return }
     let stall = stalls.read(at: EventLoop.now, window: engine.policy.pressure.shortestWindow)
+    lastStall = stall
     feed(
       .memory(
         MemoryReading(

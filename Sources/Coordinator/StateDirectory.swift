@@ -35,6 +35,8 @@ struct StateDirectory {
   var logs: String { path + "/logs" }
   var workers: String { path + "/workers" }
   var jetsam: String { path + "/jetsam" }
+  var journal: String { path + "/journal" }
+  var reports: String { path + "/reports" }
 
   init(path: String) throws(StartError) {
     self.path = path
@@ -43,7 +45,7 @@ struct StateDirectory {
       try makeDirectories(path, mode: 0o700)
     } catch { throw .directory(error) }
     try checkTrust(in: path, mayBeShared: false)
-    for part in ["images", "logs", "workers", "jetsam"] {
+    for part in ["images", "logs", "workers", "jetsam", "journal", "reports"] {
       try Self.makePrivate("\(path)/\(part)")
     }
     do throws(SystemCallError) {

@@ -9,6 +9,7 @@ extension Daemon {
     switch request.verb {
     case .ps, .status: respond(report(request))
     case .jetsam: respond(jetsam(request))
+    case .events: events(request, then: respond)
     case .explain: respond(explain(request))
     case .run: run(request, then: respond)
     case .shutdown: end()

@@ -4,7 +4,7 @@ import Policy
 // It runs on when the request is finished for want of an answer (`background.shed_deadline`); it
 // stands still while the worker is frozen, and starts a full interval when it is thawed.
 
-struct Unanswered: Sendable, Equatable {
+struct Unanswered: Codable, Sendable, Equatable {
   var kind: Directive.ShedKind
   var until: ExtensibleDeadline
 }

@@ -1,7 +1,7 @@
 import Policy
 
 /// A worker's declared unfinished work. Its time runs in the background only.
-struct BackgroundTask: Sendable, Equatable {
+struct BackgroundTask: Codable, Sendable, Equatable {
   var name: String
   var began: Instant
   var limit: Duration?

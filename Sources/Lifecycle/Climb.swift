@@ -1,7 +1,7 @@
 import Policy
 
 /// Where the engine stands on the ladder: at most one step is under way.
-struct Climb: Sendable, Equatable {
+struct Climb: Codable, Sendable, Equatable {
   var step: Step?
   /// The freed memory must have had time to show.
   var settleUntil: Instant?
@@ -10,7 +10,7 @@ struct Climb: Sendable, Equatable {
   var shadowFreed = ByteCount.zero
 
   /// Each with the time after which it is waited for no longer.
-  enum Step: Sendable, Equatable {
+  enum Step: Codable, Sendable, Equatable {
     case hibernating(WorkerID, until: Instant)
     case terminating(WorkerID, until: Instant)
     case purging(WorkerID, until: Instant)

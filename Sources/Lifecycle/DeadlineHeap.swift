@@ -16,6 +16,11 @@ struct DeadlineHeap: Sendable {
   /// The earliest.
   var first: (at: Instant, slot: Int)? { entries.first.map { ($0.at, Int($0.slot)) } }
 
+  func deadline(of slot: Int) -> Instant? {
+    guard slot < places.count, places[slot] >= 0 else { return nil }
+    return entries[Int(places[slot])].at
+  }
+
   /// `nil`: time alone changes nothing for it.
   mutating func set(_ slot: Int, _ at: Instant?) {
     while places.count <= slot { places.append(-1) }

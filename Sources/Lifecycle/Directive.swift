@@ -2,7 +2,7 @@ import Policy
 
 /// What the engine wants done. The shell performs each without decisions of its own, and reports
 /// the outcome, failures too, as events.
-public enum Directive: Hashable, Sendable {
+public enum Directive: Codable, Hashable, Sendable {
   /// → `launched` or `launchFailed`.
   case launch(WorkerID)
   /// Measure the footprint, then ask the worker to give memory back. → `shedAnswered` if and
@@ -42,14 +42,14 @@ public enum Directive: Hashable, Sendable {
   /// Shadow mode: what would have been done.
   case wouldHave(WorkerID, String)
 
-  public enum ShedKind: String, Hashable, Sendable {
+  public enum ShedKind: String, Codable, Hashable, Sendable {
     case didEnterBackground, memoryWarning
   }
 }
 
 /// The answer to a request.
-public struct Answer: Hashable, Sendable {
-  public enum Code: Hashable, Sendable { case done, refused, failed, unknownWorker }
+public struct Answer: Codable, Hashable, Sendable {
+  public enum Code: Codable, Hashable, Sendable { case done, refused, failed, unknownWorker }
   public var code: Code
   /// One sentence: what happened, or why it didn't.
   public var text: String
@@ -61,7 +61,7 @@ public struct Answer: Hashable, Sendable {
 }
 
 /// One step in a worker's life.
-public struct Transition: Hashable, Sendable {
+public struct Transition: Codable, Hashable, Sendable {
   public var worker: WorkerID
   public var from: WorkerState
   public var to: WorkerState

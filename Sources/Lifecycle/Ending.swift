@@ -3,7 +3,7 @@ import Policy
 // any state → terminating → terminated.
 
 /// A termination under way.
-struct Ending: Sendable, Equatable {
+struct Ending: Codable, Sendable, Equatable {
   var cause: Cause
   /// When SIGTERM has been given its chance; `nil`: `kill` is out.
   var killBy: ExtensibleDeadline?

@@ -87,7 +87,7 @@ public struct Request: Hashable, Sendable {
     self.worker = worker
   }
 
-  public enum Verb: String, Hashable, Sendable, CaseIterable {
+  public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
     /// Launch; answered when the worker is ready.
     case start
     /// End gracefully: a sleeping worker is resumed first, so that it can save its work.
@@ -105,7 +105,7 @@ public struct Request: Hashable, Sendable {
 }
 
 /// The machine's memory, at one moment.
-public struct MemoryReading: Hashable, Sendable {
+public struct MemoryReading: Codable, Hashable, Sendable {
   public var total: ByteCount
   /// What could be allocated without swapping (MemAvailable and the like).
   public var available: ByteCount
@@ -124,7 +124,7 @@ public struct MemoryReading: Hashable, Sendable {
 }
 
 /// The disk that holds the images, at one moment.
-public struct DiskReading: Hashable, Sendable {
+public struct DiskReading: Codable, Hashable, Sendable {
   /// Of the file system: its size, and what is free of it for us.
   public var total: ByteCount
   public var free: ByteCount

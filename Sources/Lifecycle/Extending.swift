@@ -4,7 +4,7 @@ import Policy
 // `watchdog.longest_extension` in all; not where it ends because memory is needed.
 
 /// A deadline that may be put off.
-struct ExtensibleDeadline: Hashable, Sendable {
+struct ExtensibleDeadline: Codable, Hashable, Sendable {
   /// What the policy gave.
   let original: Instant
   private(set) var until: Instant

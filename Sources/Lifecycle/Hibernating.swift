@@ -3,7 +3,7 @@ import Policy
 // suspended → hibernating → hibernated.
 
 /// What has been tried and learned about hibernating this run of a worker.
-struct HibernationHistory: Sendable, Equatable {
+struct HibernationHistory: Codable, Sendable, Equatable {
   var footprintBefore: ByteCount?
   var imageSize: ByteCount?
   var permanentRefusal: String?

@@ -5,6 +5,8 @@ struct IndexBits: Sendable {
 
   var isEmpty: Bool { count == 0 }
 
+  func contains(_ index: Int) -> Bool { first(from: index) == index }
+
   mutating func insert(_ index: Int) {
     let (word, bit) = (index >> 6, UInt64(1) << UInt64(index & 63))
     while words.count <= word { words.append(0) }

@@ -2,11 +2,11 @@ import Policy
 
 /// The terminations for memory that one report will tell of. The picture is taken before the
 /// first, and the report written when it is over: while memory is short there is no time to.
-struct JetsamBurst: Sendable, Equatable {
+struct JetsamBurst: Codable, Sendable, Equatable {
   var report: JetsamReport
   var victims: [WorkerID: Victim] = [:]
 
-  struct Victim: Sendable, Equatable {
+  struct Victim: Codable, Sendable, Equatable {
     var why: String
     var isGone = false
   }
@@ -41,7 +41,8 @@ extension Engine {
     JetsamReport.Entry(
       worker: worker.id, state: worker.state, band: worker.band(at: now),
       footprint: worker.footprint,
-      peakFootprint: worker.run.peakFootprint, sinceUse: now - lastUse(of: worker))
+      peakFootprint: worker.run.peakFootprint, sinceUse: now - lastUse(of: worker),
+      age: now - worker.run.launchAskedAt)
   }
 
   /// Over when the memory has recovered and settled (without waiting for `clear_after`: whoever looks

@@ -1,7 +1,7 @@
 import Policy
 
 /// What the engine was told of the machine's memory.
-struct MemoryState: Sendable, Equatable {
+struct MemoryState: Codable, Sendable, Equatable {
   var reading: MemoryReading?
   /// When the latest reading or stall came.
   var heardAt = Instant.zero
@@ -9,7 +9,7 @@ struct MemoryState: Sendable, Equatable {
   var stalled: [PressureLevel: StallWord] = [:]
 
   /// A trigger's word.
-  struct StallWord: Sendable, Equatable {
+  struct StallWord: Codable, Sendable, Equatable {
     /// Averages reach back a window: a reading within it may not have seen the spike.
     var firmUntil: Instant
     var until: Instant

@@ -2,7 +2,7 @@ import Policy
 
 /// The pressure level, with hysteresis: it rises when a condition has held for `sustained_for`,
 /// and falls, to what holds then, when all of its conditions have been gone for `clear_after`.
-struct PressureGauge: Sendable, Equatable {
+struct PressureGauge: Codable, Sendable, Equatable {
   private(set) var level = PressureLevel.normal
   /// What holds at this moment, without hysteresis.
   private(set) var holding = PressureLevel.normal
@@ -60,7 +60,7 @@ struct PressureGauge: Sendable, Equatable {
 }
 
 /// In which a worker was warned: an episode of pressure lasts until the level is normal.
-struct PressureEpisode: Hashable, Sendable {
+struct PressureEpisode: Codable, Hashable, Sendable {
   var episode: Int
   var level: PressureLevel
 }

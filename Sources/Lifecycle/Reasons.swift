@@ -1,7 +1,7 @@
 import Policy
 
 /// Why something happened, as data; `sentence` is for people.
-public enum Cause: Hashable, Sendable {
+public enum Cause: Codable, Hashable, Sendable {
   /// Known, and never started.
   case added
   case requested(Request.Verb)
@@ -28,7 +28,7 @@ public enum Cause: Hashable, Sendable {
 }
 
 /// One burst of terminations for memory, told after recovery.
-public struct JetsamReport: Hashable, Sendable {
+public struct JetsamReport: Codable, Hashable, Sendable {
   public var at: Instant
   public var level: PressureLevel
   public var why: String
@@ -39,13 +39,15 @@ public struct JetsamReport: Hashable, Sendable {
   /// Every worker as it was when the burst began, in the order of termination.
   public var entries: [Entry]
 
-  public struct Entry: Hashable, Sendable {
+  public struct Entry: Codable, Hashable, Sendable {
     public var worker: WorkerID
     public var state: WorkerState
     public var band: Int
     public var footprint: ByteCount
     public var peakFootprint: ByteCount
     public var sinceUse: Duration
+    /// Since its launch, or since it was adopted.
+    public var age: Duration
     /// Set for the victims: why this one was chosen, and what it gave back.
     public var victimBecause: String?
     public var gaveBack: ByteCount?
@@ -85,14 +87,14 @@ public struct WorkerSnapshot: Hashable, Sendable {
 }
 
 /// A deadline that a worker missed.
-public struct Miss: Hashable, Sendable {
+public struct Miss: Codable, Hashable, Sendable {
   public var at: Instant
   /// A clause: `it did not answer …`.
   public var text: String
 }
 
 /// What a shed request achieved, measured.
-public struct ShedRecord: Hashable, Sendable {
+public struct ShedRecord: Codable, Hashable, Sendable {
   public var kind: Directive.ShedKind
   public var at: Instant
   public var before: ByteCount

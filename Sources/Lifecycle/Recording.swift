@@ -71,6 +71,7 @@ extension Engine {
     else { return }
     workers[index].run = Run()
     workers[index].run.isSpawned = true
+    workers[index].run.launchAskedAt = now
     workers[index].run.suspendedSince = now
     workers[index].run.restingSince = now
     workers[index].run.runningSince = now
@@ -89,7 +90,7 @@ extension Engine {
 
 extension Event {
   /// The worker that an outcome or a signal is about.
-  var subject: WorkerID? {
+  public var subject: WorkerID? {
     switch self {
     case .added(let worker, _), .profileChanged(let worker, _), .removed(let worker),
       .released(let worker),

@@ -13,7 +13,7 @@ import Policy
 // (`regretChangesAt`).
 
 /// What is known of when a worker is used.
-struct UseHistory: Sendable, Equatable {
+struct UseHistory: Codable, Sendable, Equatable {
   private(set) var lastStart: Instant?
   private(set) var meanInterval: Duration?
 

@@ -3,7 +3,7 @@ import Policy
 // What must be over before a worker is frozen: nobody can finish anything afterwards.
 
 /// The look for file locks before a suspension.
-struct LockWatch: Sendable, Equatable {
+struct LockWatch: Codable, Sendable, Equatable {
   var began: Instant
   var askedAt: Instant
   var answeredAt: Instant?

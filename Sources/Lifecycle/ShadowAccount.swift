@@ -5,7 +5,7 @@ import Policy
 // woken it.
 
 /// "Would have freed 412 MB, and cost 3 wakes of about 9 ms."
-public struct ShadowSummary: Hashable, Sendable {
+public struct ShadowSummary: Codable, Hashable, Sendable {
   public var suspensions = 0
   public var hibernations = 0
   public var terminations = 0
@@ -27,8 +27,8 @@ public struct ShadowSummary: Hashable, Sendable {
   }
 }
 
-struct ShadowRecord: Sendable, Equatable {
-  enum Depth: Sendable { case suspended, hibernated, terminated }
+struct ShadowRecord: Codable, Sendable, Equatable {
+  enum Depth: Codable, Sendable { case suspended, hibernated, terminated }
 
   var summary = ShadowSummary()
   /// How deep it would be asleep now, and since when; `nil`: it would be awake.

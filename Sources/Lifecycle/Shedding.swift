@@ -2,7 +2,7 @@ import Policy
 
 // One shed request at a time: asked → (answer or deadline) → finishing → measured.
 
-struct ShedInFlight: Sendable, Equatable {
+struct ShedInFlight: Codable, Sendable, Equatable {
   var kind: Directive.ShedKind
   var askedAt: Instant
   var deadline: ExtensibleDeadline

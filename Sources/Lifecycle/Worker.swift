@@ -1,7 +1,7 @@
 import Policy
 
 /// A worker's name: what people call it, unique within a daemon.
-public struct WorkerID: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct WorkerID: Codable, Hashable, Comparable, Sendable, CustomStringConvertible {
   public let name: String
   public init(_ name: String) { self.name = name }
   public static func < (left: WorkerID, right: WorkerID) -> Bool { left.name < right.name }
@@ -10,7 +10,7 @@ public struct WorkerID: Hashable, Comparable, Sendable, CustomStringConvertible 
 
 /// Where a worker is in its life. `suspending`, `hibernating`, `resuming` and `terminating` last
 /// from the directive to its outcome.
-public enum WorkerState: String, Hashable, Sendable, CaseIterable {
+public enum WorkerState: String, Codable, Hashable, Sendable, CaseIterable {
   case launching, foreground, background, suspending, suspended, hibernating, hibernated
   case resuming, terminating, terminated
 
@@ -26,7 +26,7 @@ public enum WorkerState: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What the engine must know of a worker before it runs.
-public struct WorkerProfile: Hashable, Sendable {
+public struct WorkerProfile: Codable, Hashable, Sendable {
   /// The policy in force for this worker, its own overrides applied.
   public var policy: LifecyclePolicy
   /// 0–100; raises the worker within the band of its state. Default 0.
@@ -53,7 +53,7 @@ public struct WorkerProfile: Hashable, Sendable {
 }
 
 /// How a worker's root process ended.
-public enum ExitStatus: Hashable, Sendable {
+public enum ExitStatus: Codable, Hashable, Sendable {
   case exited(Int32)
   case signaled(Int32)
   /// It wasn't our child (adopted from an earlier daemon), so the kernel doesn't tell.

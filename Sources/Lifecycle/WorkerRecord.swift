@@ -1,7 +1,7 @@
 import Policy
 
 /// All that the engine knows of one worker.
-struct WorkerRecord: Sendable, Equatable {
+struct WorkerRecord: Codable, Sendable, Equatable {
   let id: WorkerID
   private var profileBox: ProfileBox
   var state = WorkerState.terminated
@@ -60,10 +60,14 @@ struct WorkerRecord: Sendable, Equatable {
 }
 
 /// Profiles hardly ever change, and are the better part of a record: copying one mustn't cost that.
-private final class ProfileBox: Sendable, Equatable {
+private final class ProfileBox: Codable, Sendable, Equatable {
   let value: WorkerProfile
 
   init(_ value: WorkerProfile) { self.value = value }
+
+  init(from decoder: any Decoder) throws { value = try WorkerProfile(from: decoder) }
+
+  func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
 
   static func == (left: ProfileBox, right: ProfileBox) -> Bool {
     left === right || left.value == right.value
@@ -71,7 +75,7 @@ private final class ProfileBox: Sendable, Equatable {
 }
 
 /// What belongs to one run of the program, and is forgotten when it exits.
-struct Run: Sendable, Equatable {
+struct Run: Codable, Sendable, Equatable {
   var footprint: ByteCount?
   var peakFootprint = ByteCount.zero
 
@@ -121,8 +125,8 @@ struct Run: Sendable, Equatable {
 }
 
 /// What a worker was asked to become, and who waits for the answer.
-struct Goal: Sendable, Equatable {
-  enum Destination: Hashable, Sendable {
+struct Goal: Codable, Sendable, Equatable {
+  enum Destination: Codable, Hashable, Sendable {
     case foreground, background, suspended, hibernated
     /// Ended with a chance to save its work: a hibernated worker is resumed first.
     case stopped
@@ -137,7 +141,7 @@ struct Goal: Sendable, Equatable {
   var requests: [Request.ID]
 }
 
-struct ShadowNotes: OptionSet, Sendable {
+struct ShadowNotes: Codable, OptionSet, Sendable {
   let rawValue: UInt8
   static let suspension = ShadowNotes(rawValue: 1)
   static let hibernation = ShadowNotes(rawValue: 2)

@@ -197,6 +197,50 @@ extension WorkerTable {
   }
 }
 
+// MARK: checkpoints
+
+/// A checkpoint of the journal is taken between two events, where everything derived is up to date.
+/// What would need the time to be derived again is written beside its record.
+extension WorkerTable: Codable {
+  private struct Stored: Codable {
+    var record: WorkerRecord
+    var groups: UInt16
+    var deadline: Instant?
+    var isPending: Bool
+  }
+
+  private enum Key: CodingKey { case workers, lacksDisk }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: Key.self)
+    lacksDisk = try container.decode(Bool.self, forKey: .lacksDisk)
+    for stored in try container.decode([Stored].self, forKey: .workers) {
+      let index = add(stored.record)
+      let slot = Int(slots[index])
+      footprint += stored.record.livingFootprint
+      regroup(slot, WorkerGroups(rawValue: stored.groups))
+      deadlines.set(slot, stored.deadline)
+      hasGone = hasGone || stored.record.isForgettable
+      isStale[slot] = false
+      if !stored.isPending { pending.remove(index) }
+    }
+    stale = []
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(lacksDisk, forKey: .lacksDisk)
+    let workers = indices.map { index in
+      let slot = Int(slots[index])
+      return Stored(
+        record: records[slot], groups: groups[slot].rawValue,
+        deadline: deadlines.deadline(of: slot),
+        isPending: pending.contains(index))
+    }
+    try container.encode(workers, forKey: .workers)
+  }
+}
+
 extension WorkerTable: Equatable {
   /// What is derived follows from the records.
   static func == (left: WorkerTable, right: WorkerTable) -> Bool { left.elementsEqual(right) }

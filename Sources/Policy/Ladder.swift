@@ -1,5 +1,5 @@
 /// `ladder:`. What is done at each pressure level, cheapest loss first.
-public struct Ladder: Hashable, Sendable {
+public struct Ladder: Codable, Hashable, Sendable {
   public var warning: [Rung]
   public var urgent: [Rung]
   public var critical: [Rung]
@@ -26,7 +26,7 @@ public struct Ladder: Hashable, Sendable {
   }
 
   /// One rung. Within a rung victims go one at a time, in the order of `terminate.order`.
-  public enum Rung: Hashable, Sendable, CaseIterable {
+  public enum Rung: Codable, Hashable, Sendable, CaseIterable {
     /// Hibernate suspended workers that are eligible, without waiting for `hibernate.after`.
     case hibernate
     /// Take the purgeable memory of workers that offer some.
@@ -50,7 +50,7 @@ public struct Ladder: Hashable, Sendable {
     }
 
     /// `suspended` includes `hibernated`: those give little, and by band they go last of the two.
-    public enum Victims: String, Hashable, Sendable, CaseIterable {
+    public enum Victims: String, Codable, Hashable, Sendable, CaseIterable {
       case suspended, background, foreground
     }
   }

@@ -3,7 +3,7 @@
 ///
 /// Every field has the default that a policy file gets when it leaves the key out; those are the
 /// values of `ios-5`.
-public struct LifecyclePolicy: Hashable, Sendable {
+public struct LifecyclePolicy: Codable, Hashable, Sendable {
   public var name: String
   public var mode: Mode
   public var memory: MemoryBudget
@@ -38,19 +38,19 @@ public struct LifecyclePolicy: Hashable, Sendable {
   }
 
   /// `mode:`. In shadow mode the engine decides and reports, and the daemon does nothing.
-  public enum Mode: String, Hashable, Sendable, CaseIterable { case enforce, shadow }
+  public enum Mode: String, Codable, Hashable, Sendable, CaseIterable { case enforce, shadow }
 
   /// `memory.budget:`. `host` measures the machine; a size lets the workers' footprints play a
   /// device with that much memory.
-  public enum MemoryBudget: Hashable, Sendable {
+  public enum MemoryBudget: Codable, Hashable, Sendable {
     case host
     case device(ByteCount)
   }
 }
 
 /// `foreground:`
-public struct ForegroundRules: Hashable, Sendable {
-  public enum Chooser: String, Hashable, Sendable, CaseIterable { case manual, activity }
+public struct ForegroundRules: Codable, Hashable, Sendable {
+  public enum Chooser: String, Codable, Hashable, Sendable, CaseIterable { case manual, activity }
   /// Who says which worker is in front: a person or program (`manual`), or its own activity.
   public var by: Chooser
   /// Workers in the foreground at once; bringing one more forward sends the one that has been
@@ -72,7 +72,7 @@ public struct ForegroundRules: Hashable, Sendable {
 }
 
 /// `background:`
-public struct BackgroundRules: Hashable, Sendable {
+public struct BackgroundRules: Codable, Hashable, Sendable {
   /// Time a worker has to answer a shed request before it is taken as unanswered.
   public var shedDeadline: Duration
   /// Longest that a background task may keep a worker from being suspended.
@@ -100,7 +100,7 @@ public struct BackgroundRules: Hashable, Sendable {
 }
 
 /// `hibernate:`
-public struct HibernationRules: Hashable, Sendable {
+public struct HibernationRules: Codable, Hashable, Sendable {
   /// `false`: suspended workers stay in memory.
   public var enabled: Bool
   /// Largest footprint that is hibernated. `nil` (`unlimited`): any size.
@@ -145,7 +145,7 @@ public struct HibernationRules: Hashable, Sendable {
 }
 
 /// `hibernate.disk:`
-public struct DiskRules: Hashable, Sendable {
+public struct DiskRules: Codable, Hashable, Sendable {
   /// Most that all images together may hold.
   public var budget: ByteCount
   /// Share of the file system, 0–100 %, that must stay free.
@@ -164,8 +164,8 @@ public struct DiskRules: Hashable, Sendable {
 }
 
 /// `watchdog:`
-public struct WatchdogRules: Hashable, Sendable {
-  public enum OnMiss: String, Hashable, Sendable, CaseIterable { case terminate, report }
+public struct WatchdogRules: Codable, Hashable, Sendable {
+  public enum OnMiss: String, Codable, Hashable, Sendable, CaseIterable { case terminate, report }
   /// From start to readiness (20 s on iPhone OS). Only for workers that announce readiness.
   public var launch: Duration
   /// From a request that must be answered to its answer, for workers that can answer.
@@ -186,11 +186,11 @@ public struct WatchdogRules: Hashable, Sendable {
 }
 
 /// `terminate:`
-public struct TerminationRules: Hashable, Sendable {
+public struct TerminationRules: Codable, Hashable, Sendable {
   /// What decides between two victims, the first that differs winning: the lower band goes
   /// first, the bigger footprint, the longest unused, the cheapest to launch again, the one whose
   /// loss is to be regretted the least (chance of use soon × cost of coming back / bytes given back).
-  public enum Criterion: String, Hashable, Sendable, CaseIterable {
+  public enum Criterion: String, Codable, Hashable, Sendable, CaseIterable {
     case band, footprint, recency
     case relaunchCost = "relaunch_cost"
     case regret

@@ -1,5 +1,7 @@
 /// How short of memory the machine, or the device that the workers play, is.
-public enum PressureLevel: Int, Hashable, Comparable, Sendable, CaseIterable {
+public enum PressureLevel: Int, Codable, CodingKeyRepresentable, Hashable, Comparable, Sendable,
+  CaseIterable
+{
   case normal, warning, urgent, critical
 
   public static func < (left: PressureLevel, right: PressureLevel) -> Bool {
@@ -9,7 +11,7 @@ public enum PressureLevel: Int, Hashable, Comparable, Sendable, CaseIterable {
 }
 
 /// `pressure:`. A level is reached when *any* of its conditions holds.
-public struct PressureRules: Hashable, Sendable {
+public struct PressureRules: Codable, Hashable, Sendable {
   public var warning: PressureCondition?
   public var urgent: PressureCondition?
   public var critical: PressureCondition?
@@ -21,7 +23,9 @@ public struct PressureRules: Hashable, Sendable {
   public var warnOncePer: WarningScope
 
   /// Until the level is normal again, or at each level anew (Android's trim levels).
-  public enum WarningScope: String, Hashable, Sendable, CaseIterable { case episode, level }
+  public enum WarningScope: String, Codable, Hashable, Sendable, CaseIterable {
+    case episode, level
+  }
 
   public init(
     warning: PressureCondition? = PressureCondition(
@@ -59,7 +63,7 @@ extension PressureRules {
 }
 
 /// What raises a level: any of the conditions that are set.
-public struct PressureCondition: Hashable, Sendable {
+public struct PressureCondition: Codable, Hashable, Sendable {
   /// Available memory under this: a share of the whole (`15%`) or a size (`512MB`).
   public var availableBelow: Amount?
   /// PSI: some task stalled on memory for this share of the window.
@@ -73,7 +77,7 @@ public struct PressureCondition: Hashable, Sendable {
     self.fullStall = fullStall
   }
 
-  public enum Amount: Hashable, Sendable {
+  public enum Amount: Codable, Hashable, Sendable {
     /// 0–100 % of the budget.
     case percent(Double)
     case bytes(ByteCount)
@@ -88,7 +92,7 @@ public struct PressureCondition: Hashable, Sendable {
 }
 
 /// A PSI threshold (Documentation/accounting/psi.rst).
-public struct Stall: Hashable, Sendable {
+public struct Stall: Codable, Hashable, Sendable {
   /// 0–100 % of the window.
   public var percent: Double
   /// 500 ms–10 s; a multiple of 2 s where the daemon lacks CAP_SYS_RESOURCE.

@@ -1,6 +1,6 @@
 /// `background.safe_point:`. What must be over before a worker may be suspended. Each is waited for
 /// up to its limit, then the engine goes on; `0s` doesn't wait at all.
-public struct SafePointRules: Hashable, Sendable {
+public struct SafePointRules: Codable, Hashable, Sendable {
   /// For file locks to be released (flock(2), fcntl(2)): whoever else wants one would wait for as long
   /// as the worker sleeps.
   public var fileLocks: Duration
@@ -23,7 +23,7 @@ public struct SafePointRules: Hashable, Sendable {
 
 /// `background.heartbeat:`. A sleeping worker may run for a moment now and then: to answer a
 /// keep-alive, or to look at the clock.
-public struct HeartbeatRules: Hashable, Sendable {
+public struct HeartbeatRules: Codable, Hashable, Sendable {
   /// From falling asleep, or the end of the last heartbeat, to the next.
   public var every: Duration
   /// How long it runs then.
@@ -40,7 +40,7 @@ public struct HeartbeatRules: Hashable, Sendable {
 
 /// `false_idle:`. A worker that is wanted again as soon as it was put away wasn't idle; for a while
 /// others go before it.
-public struct FalseIdleRules: Hashable, Sendable {
+public struct FalseIdleRules: Codable, Hashable, Sendable {
   /// Woken so soon after its suspension, or started so soon after its termination. Zero: never.
   public var within: Duration
   /// Points of band that it gains each time, within the room of its state; 0–29.

@@ -2,7 +2,7 @@
 // Dormouse's policies come from.
 
 /// A number of bytes.
-public struct ByteCount: Hashable, Comparable, Sendable, AdditiveArithmetic {
+public struct ByteCount: Codable, Hashable, Comparable, Sendable, AdditiveArithmetic {
   /// Bytes; never negative where it stands for a measurement.
   public var bytes: Int64
 
@@ -41,7 +41,7 @@ extension ByteCount: CustomStringConvertible {
 
 /// A point in time on the daemon's own clock: nanoseconds since an arbitrary start, counting
 /// through suspend (`CLOCK_BOOTTIME`). The engine never reads a clock; it is told.
-public struct Instant: Hashable, Comparable, Sendable {
+public struct Instant: Codable, Hashable, Comparable, Sendable {
   public var nanoseconds: Int64
 
   public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }

@@ -21,6 +21,10 @@ struct ConfigurationReader {
     configuration.socket = once("socket", in: parts) {
       $0.read($1, as: path("a socket's path").checked(Self.socketFits))
     }
+    _ = once("journal", in: parts) { part, key -> Bool? in
+      part.section(key) { configuration.journal.read($0, directory: directory) }
+      return true
+    }
     workers(parts, &configuration)
     for part in parts { part.finish() }
     return configuration

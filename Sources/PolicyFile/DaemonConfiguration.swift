@@ -13,6 +13,7 @@ public struct DaemonConfiguration: Hashable, Sendable {
   public var socket: String?
   /// Which line of which file each value comes from.
   public var origins: Origins
+  public var journal = JournalConfiguration()
 
   public init(
     policy: LifecyclePolicy = LifecyclePolicy(), workers: [WorkerConfiguration] = [],

@@ -25,6 +25,8 @@ public struct SimulatedMachine {
   /// Workers die at any step, in this share of cases, 0–100 %.
   let deadliness: Int
   public private(set) var events = 0
+  /// Is told of everything, for journals and the like.
+  public var observer: ((Observation) -> Void)?
 
   /// Simulated time under load; then nothing new happens, and everything must come to rest.
   static let load = Duration.seconds(20)
@@ -95,13 +97,19 @@ public struct SimulatedMachine {
     events += 1
     // A clock that goes back is not believed: the engine stays where it was.
     let told = random.chance(1) ? now + (.zero - random.duration(upTo: .seconds(9))) : now
-    let before = engine.pressure
+    let pressure = engine.pressure
+    // A copy that somebody keeps makes the engine's next change expensive.
+    let before = observer.map { _ in engine }
     let directives = engine.handle(event, at: told)
+    if let before {
+      observer?(
+        Observation(event: event, at: told, directives: directives, before: before, after: engine))
+    }
     recording.add(.event(event, told), engine)
     clock = max(clock, told)
     history.append((told, event, directives))
     if history.count > 100 { history.removeFirst(50) }
-    var complaint = checker.check(event, directives, before: before, after: engine, at: clock)
+    var complaint = checker.check(event, directives, before: pressure, after: engine, at: clock)
     if complaint == nil, random.chance(10) {
       complaint = checker.checkNothingLeft(engine, at: clock)
     }

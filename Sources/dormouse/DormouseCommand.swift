@@ -37,9 +37,11 @@ struct DormouseCommand: ParsableCommand {
         name: "Inspection",
         subcommands: [
           ProcessesCommand.self, StatusCommand.self, ExplainCommand.self, LogsCommand.self,
-          JetsamCommand.self,
+          EventsCommand.self, JetsamCommand.self, ReportCommand.self,
         ]),
-      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self, ImportCommand.self]),
+      CommandGroup(
+        name: "Policy",
+        subcommands: [PolicyCommand.self, ReplayCommand.self, ImportCommand.self]),
       CommandGroup(name: "Measurement", subcommands: [BenchCommand.self, SimulateCommand.self]),
     ])
 

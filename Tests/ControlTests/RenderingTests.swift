@@ -127,23 +127,39 @@ import Testing
           pressure    critical
           why         4.8 MB available, under 5 %
           available   4.8 MB before, 72.0 MB after, of 128.0 MB
-          largest     game
+          host        2.0 MB free, 3.0 MB reclaimable, 10.0 MB wired, 118.2 MB in workers, \
+        of 128.0 MB
+          stalled     12.3 % of the time some tasks, 5.0 % all of them
+          largest     game, marked *
           terminated  1 of 3 workers
           policy      ios-5
 
-        NAME    STATE       BAND  FOOTPRINT     PEAK  UNUSED FOR
-        game    suspended     30    67.0 MB  70.0 MB     4 m 5 s  (jettisoned) lowest band; \
+        NAME    STATE       BAND  FOOTPRINT     PEAK      AGE  UNUSED FOR
+        game *  suspended     30    67.0 MB  70.0 MB  1 h 2 m     4 m 5 s  (jettisoned) lowest band; \
         gave back 67.0 MB
-        cache   hibernated    75     4.0 KB  17.4 MB        52 s
-        editor  foreground   100    51.2 MB  52.0 MB      400 ms
+        cache   hibernated    75     4.0 KB  17.4 MB      1 m        52 s
+        editor  foreground   100    51.2 MB  52.0 MB    7.0 s      400 ms
 
         """)
   }
 
   @Test func `a terminal too narrow for the reasons of jetsam has them below the table`() {
-    let text = renderJetsam(Sample.jetsam, width: 72)
+    let text = renderJetsam(Sample.jetsam, width: 80)
     #expect(text.contains("4 m 5 s  (jettisoned)\n"), "\(text)")
     #expect(text.hasSuffix("\n\ngame: lowest band; gave back 67.0 MB\n"), "\(text)")
+  }
+
+  @Test func `an event is a line with its change, and nobody's name moves the cursor`() {
+    var event = EventRecord(
+      time: "2026-11-21T08:46:07.104Z", kind: "state", text: "it was idle for 10 s\n; 9 ms")
+    event.worker = "web\u{1B}[2J"
+    event.from = "background"
+    event.to = "suspended"
+    #expect(
+      renderEvent(event, clock: "08:46:07.104")
+        == "08:46:07.104 web\\u{1b}[2J background → suspended: it was idle for 10 s\\n; 9 ms\n")
+    let colored = renderEvent(event, clock: "08:46:07.104", color: true)
+    #expect(colored.contains("\u{1B}[33msuspended\u{1B}[0m"), "\(colored)")
   }
 
   @Test func `values of status go on under themselves, and commands stay whole`() {

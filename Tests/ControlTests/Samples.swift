@@ -67,15 +67,19 @@ enum Sample {
     workers: [
       .init(
         name: "game", state: "suspended", band: 30, footprint: 70_254_592,
-        peakFootprint: 73_400_320, secondsSinceUse: 245, victimBecause: "lowest band",
+        peakFootprint: 73_400_320, secondsSinceUse: 245, secondsOfAge: 3725,
+        victimBecause: "lowest band",
         gaveBack: 70_254_592),
       .init(
         name: "cache", state: "hibernated", band: 75, footprint: 4096, peakFootprint: 18_253_611,
-        secondsSinceUse: 52),
+        secondsSinceUse: 52, secondsOfAge: 60),
       .init(
         name: "editor", state: "foreground", band: 100, footprint: 53_687_091,
-        peakFootprint: 54_525_952, secondsSinceUse: 0.4),
-    ])
+        peakFootprint: 54_525_952, secondsSinceUse: 0.4, secondsOfAge: 7),
+    ],
+    host: .init(
+      total: 134_217_728, free: 2_097_152, reclaimable: 3_145_728, wired: 10_485_760,
+      workers: 123_945_779, someStall: 12.34, fullStall: 5))
 
   static let response = ControlResponse(
     id: 7, result: .refused, text: "no", workers: [foreground, hibernated, terminated],

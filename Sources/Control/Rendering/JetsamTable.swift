@@ -13,20 +13,25 @@ public func renderJetsam(
     "available",
     "\(sizeText(record.availableBefore)) before, \(sizeText(record.availableAfter)) after, "
       + "of \(sizeText(record.budget))")
-  block.add("largest", record.largest.map(escaped))
+  block.add("host", record.host.map(hostText))
+  block.add("stalled", record.host.flatMap(stallText))
+  block.add("largest", record.largest.map { "\(escaped($0)), marked *" })
   block.add("terminated", "\(victims.count) of \(counted(record.workers.count, "worker"))")
   block.add("policy", escaped(record.policy))
 
   var table = Table(columns: [
     .init(title: "NAME"), .init(title: "STATE"), .init(title: "BAND", alignsRight: true),
     .init(title: "FOOTPRINT", alignsRight: true), .init(title: "PEAK", alignsRight: true),
+    .init(title: "AGE", alignsRight: true),
     .init(title: "UNUSED FOR", alignsRight: true), .init(title: ""),
   ])
-  table.rows = record.workers.map { jetsamRow($0, note: note(on: $0)) }
+  table.rows = record.workers.map { jetsamRow($0, note: note(on: $0), in: record) }
   var notes: [String] = []
   // The reasons are what the report is read for: too long for the table, they follow it.
   if let width, !table.fits(width) {
-    table.rows = record.workers.map { jetsamRow($0, note: $0.victimBecause.map { _ in mark }) }
+    table.rows = record.workers.map {
+      jetsamRow($0, note: $0.victimBecause.map { _ in mark }, in: record)
+    }
     notes = victims.flatMap { entry in
       wrapped("\(escaped(entry.name)): \(reason(for: entry) ?? "")", to: width)
     }
@@ -46,12 +51,28 @@ private func reason(for entry: JetsamRecord.Entry) -> String? {
   return escaped(because) + (entry.gaveBack.map { "; gave back \(sizeText($0))" } ?? "")
 }
 
-private func jetsamRow(_ entry: JetsamRecord.Entry, note: String?) -> [Table.Cell] {
+private func jetsamRow(
+  _ entry: JetsamRecord.Entry, note: String?, in record: JetsamRecord
+) -> [Table.Cell] {
   let isVictim = entry.victimBecause != nil
+  // As in the low memory log of the iPhone, where the largest is named above.
+  let mark = entry.name == record.largest ? " *" : ""
   return [
-    .init(escaped(entry.name), isVictim ? .red : nil),
+    .init(escaped(entry.name) + mark, isVictim ? .red : nil),
     .init(escaped(entry.state), .ofState(entry.state)), .init("\(entry.band)"),
-    .init(sizeText(entry.footprint)), .init(sizeText(entry.peakFootprint)),
+    .init(sizeText(entry.footprint)),
+    .init(sizeText(entry.peakFootprint)), .init(entry.secondsOfAge.map(durationText) ?? "-"),
     .init(durationText(entry.secondsSinceUse)), .init(note ?? "", isVictim ? .red : nil),
   ]
+}
+
+private func hostText(_ host: JetsamRecord.Host) -> String {
+  "\(sizeText(host.free)) free, \(sizeText(host.reclaimable)) reclaimable, "
+    + "\(sizeText(host.wired)) wired, \(sizeText(host.workers)) in workers, "
+    + "of \(sizeText(host.total))"
+}
+
+private func stallText(_ host: JetsamRecord.Host) -> String? {
+  guard let some = host.someStall, let full = host.fullStall else { return nil }
+  return "\(decimal(some)) % of the time some tasks, \(decimal(full)) % all of them"
 }

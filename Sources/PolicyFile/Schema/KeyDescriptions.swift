@@ -87,6 +87,11 @@ enum KeyDescriptions {
       "state_directory": "Where images, logs and reports are kept.",
       "socket": "The control socket.",
       "workers": "What is supervised.",
+      "journal": "What is kept of what happened, for events, report and replay.",
+      "journal.enabled": "Whether it is kept.",
+      "journal.path": "A directory that only the daemon's user may write to.",
+      "journal.size": "A segment of this size is followed by the next.",
+      "journal.keep": "The oldest segments go when all hold more than this many times the size.",
     ]
     for (key, text) in workers { result["workers.*.\(key)"] = text }
     return result

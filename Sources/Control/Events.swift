@@ -1,0 +1,45 @@
+/// Something that happened, as `events` tells it. Sizes in bytes, times in seconds.
+public struct EventRecord: Codable, Hashable, Sendable {
+  /// Wall clock, ISO 8601, UTC, with milliseconds.
+  public var time: String
+  /// `state`, `failed`, `refused`, `memory`, `pressure`, `jetsam`, `policy`, `shadow`, `daemon`, or
+  /// `lost`: so many events are missing here, because the client didn't read.
+  public var kind: String
+  public var worker: String?
+  /// `state`: the states at rest before and after.
+  public var from: String?
+  public var to: String?
+  /// `pressure` and `jetsam`.
+  public var level: String?
+  /// One sentence, without the worker's name.
+  public var text: String
+  /// What it took, and what it gave back.
+  public var seconds: Double?
+  public var freed: Int64?
+  public var lost: Int?
+
+  public init(time: String, kind: String, text: String) {
+    self.time = time
+    self.kind = kind
+    self.text = text
+  }
+}
+
+/// Where the daemon keeps what happened, all of it written until `at`.
+public struct JournalPlace: Codable, Hashable, Sendable {
+  /// The journal's segments; nil where the configuration has none.
+  public var directory: String?
+  /// The counts by day.
+  public var reports: String
+  /// The daemon's life, as segments name it.
+  public var run: String?
+  /// Of the daemon's clock, in nanoseconds. What a follower is told happened after this.
+  public var at: Int64
+
+  public init(directory: String?, reports: String, run: String?, at: Int64) {
+    self.directory = directory
+    self.reports = reports
+    self.run = run
+    self.at = at
+  }
+}

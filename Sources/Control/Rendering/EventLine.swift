@@ -1,0 +1,25 @@
+/// `dormouse events`: a line for each. `clock`: the record's time as the reader's clock shows it.
+public func renderEvent(_ event: EventRecord, clock: String, color: Bool = false) -> String {
+  func paint(_ text: String, _ hue: Color?) -> String {
+    hue.map { color ? $0.paint(text) : text } ?? text
+  }
+  var words = [paint(escaped(clock), .dim)]
+  if let worker = event.worker { words.append(paint(escaped(worker), .bold)) }
+  if let from = event.from, let to = event.to {
+    let change = from == to ? escaped(to) : "\(escaped(from)) → \(paint(escaped(to), .ofState(to)))"
+    words.append("\(change):")
+  }
+  words.append(paint(escaped(event.text), hue(of: event)))
+  return words.joined(separator: " ") + "\n"
+}
+
+private func hue(of event: EventRecord) -> Color? {
+  switch event.kind {
+  case "failed", "jetsam": .red
+  case "refused", "lost": .yellow
+  case "pressure": .ofPressure(event.level ?? "")
+  case "shadow": .magenta
+  case "policy", "daemon": .cyan
+  default: nil
+  }
+}

@@ -1,0 +1,100 @@
+/// `dormouse replay`: whether the same came of the same.
+public func renderReplay(
+  _ report: ReplayReport, clock: (String) -> String, color: Bool = false
+) -> String {
+  func paint(_ text: String, _ hue: Color) -> String { color ? hue.paint(text) : text }
+  let span = [report.from, report.to].compactMap { $0 }.map(clock).joined(separator: " to ")
+  var lines = [
+    "\(counted(report.segments, "segment")) of \(counted(report.daemons, "daemon")), "
+      + "\(escaped(span)): \(counted(report.events, "event")), "
+      + counted(report.directives, "directive")
+  ]
+  if report.differingEvents == 0 {
+    lines.append(paint("the engine decides the same again, every time", .green))
+  } else {
+    let count = counted(report.differingEvents, "event")
+    lines.append(paint("the engine decides otherwise after \(count); the first:", .red))
+    for difference in report.differences {
+      lines.append("\(clock(difference.time))  \(escaped(difference.event))")
+      lines.append("  recorded  \(difference.recorded.map(escaped) ?? "nothing more")")
+      lines.append("  now       \(difference.replayed.map(escaped) ?? "nothing more")")
+    }
+  }
+  return lines.joined(separator: "\n") + "\n"
+}
+
+/// `dormouse replay --policy`: two lines a worker.
+public func renderComparison(
+  _ comparison: PolicyComparison, clock: (String) -> String, width: Int? = nil,
+  color: Bool = false
+) -> String {
+  let done = comparisonTable(
+    [
+      "ENDED", "LAUNCHED", "WARNED", "SLEPT", "HIBERNATED", "RESUMED", "WAKE COST", "FREED",
+    ], comparison, doneCells)
+  let spent = comparisonTable(
+    ["IN FRONT", "BEHIND", "ASLEEP", "HIBERNATED", "GONE", "AVERAGE FOOTPRINT"], comparison,
+    spentCells)
+  var lines = done.lines(width: width, color: color)
+  lines += [""] + spent.lines(width: width, color: color)
+  if comparison.relaunches > 0 {
+    lines.append(
+      "under \(escaped(comparison.policy)), \(counted(comparison.relaunches, "relaunch", "es")) "
+        + "would have been needed, \(durationText(comparison.relaunchSeconds)) in all")
+  }
+  lines.append("")
+  if comparison.differingChanges == 0 {
+    lines.append("no worker would have been in another state")
+  } else {
+    lines.append(
+      "\(counted(comparison.differingChanges, "change")) of state in only one of the two; "
+        + "the first:")
+  }
+  lines += comparison.firstChanges.map { change in
+    let who = change.isRecorded ? "recorded only" : "\(comparison.policy) only"
+    let hue: Color = change.isRecorded ? .cyan : .yellow
+    return "\(escaped(clock(change.time))) \(escaped(change.worker)) "
+      + "\(color ? hue.paint(escaped(who)) : escaped(who)): "
+      + "\(escaped(change.from)) → \(escaped(change.to)): \(escaped(change.why))"
+  }
+  return lines.joined(separator: "\n") + "\n"
+}
+
+private func counted(_ count: Int, _ noun: String, _ ending: String) -> String {
+  "\(count) \(noun)\(count == 1 ? "" : ending)"
+}
+
+private func comparisonTable(
+  _ titles: [String], _ comparison: PolicyComparison,
+  _ cells: (PolicyComparison.Counts) -> [String]
+) -> Table {
+  var table = Table(
+    columns: [.init(title: "NAME"), .init(title: "POLICY")]
+      + titles.map { .init(title: $0, alignsRight: true) })
+  func row(_ name: String, _ policy: String, _ counts: PolicyComparison.Counts) -> [Table.Cell] {
+    [.init(escaped(name), .bold), .init(escaped(policy))] + cells(counts).map { .init($0) }
+  }
+  table.rows = comparison.workers.flatMap { pair in
+    [
+      row(pair.worker ?? "(all)", "recorded", pair.recorded),
+      row("", comparison.policy, pair.other),
+    ]
+  }
+  return table
+}
+
+private func doneCells(_ counts: PolicyComparison.Counts) -> [String] {
+  [
+    "\(counts.terminations)", "\(counts.launches)", "\(counts.warnings)",
+    "\(counts.suspensions)", "\(counts.hibernations)", "\(counts.resumes)",
+    counts.resumes > 0 ? durationText(counts.resumeSeconds) : "-", sizeText(counts.freed),
+  ]
+}
+
+private func spentCells(_ counts: PolicyComparison.Counts) -> [String] {
+  func time(_ state: String) -> String {
+    counts.seconds[state].map { $0 >= 0.5 ? durationText($0) : "-" } ?? "-"
+  }
+  return ["foreground", "background", "suspended", "hibernated", "terminated"].map(time)
+    + [sizeText(counts.averageFootprint)]
+}

@@ -1,0 +1,33 @@
+/// `dormouse report`: a table for each week, the newest first.
+public func renderWeeks(
+  _ reports: [WeekReport], width: Int? = nil, color: Bool = false
+) -> String {
+  let weeks = Set(reports.map(\.week)).sorted(by: >)
+  let blocks = weeks.map { week -> String in
+    var table = Table(columns: [
+      .init(title: "NAME"), .init(title: "LAUNCHES", alignsRight: true),
+      .init(title: "CRASHES", alignsRight: true), .init(title: "TIME-OUTS", alignsRight: true),
+      .init(title: "JETSAM", alignsRight: true), .init(title: "SLEPT", alignsRight: true),
+      .init(title: "HIBERNATED", alignsRight: true), .init(title: "RESUMED", alignsRight: true),
+      .init(title: "AVERAGE", alignsRight: true),
+      .init(title: "PEAK", alignsRight: true), .init(title: "ALIVE", alignsRight: true),
+    ])
+    table.rows = reports.filter { $0.week == week }.map(weekRow)
+    let title = "week of \(escaped(week))"
+    let lines = [color ? Color.bold.paint(title) : title] + table.lines(width: width, color: color)
+    return lines.joined(separator: "\n") + "\n"
+  }
+  return blocks.joined(separator: "\n")
+}
+
+private func weekRow(_ report: WeekReport) -> [Table.Cell] {
+  func bad(_ count: Int) -> Table.Cell { .init("\(count)", count > 0 ? .red : nil) }
+  let crashes = report.crashes + report.failedLaunches + report.watchdogTerminations
+  return [
+    .init(escaped(report.worker)), .init("\(report.launches)"), bad(crashes),
+    bad(report.launchTimeouts), bad(report.memoryTerminations), .init("\(report.suspensions)"),
+    .init("\(report.hibernations)"), .init("\(report.resumes)"),
+    .init(sizeText(report.averageFootprint)), .init(sizeText(report.peakFootprint)),
+    .init(durationText(report.aliveSeconds)),
+  ]
+}

@@ -1,0 +1,95 @@
+import Control
+import Journal
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+
+/// All that is kept and told of what happens: the journal, the counts for `dormouse report`, and
+/// the clients that follow (`dormouse events -f`). It only listens; the engine and the daemon do
+/// the same with and without it.
+final class Chronicle {
+  /// `nil`: the configuration says that there is to be none.
+  private let journal: JournalWriter?
+  private let days: DayKeeper
+  private let queue = WorkQueue(name: "dormouse-jrnl")
+  private var followers: [Follower] = []
+  private var narrator = Narrator()
+
+  /// Somebody who wants to hear of everything, or of one worker.
+  private struct Follower {
+    var worker: String?
+    /// `false`: it has gone.
+    var tell: (EventRecord) -> Bool
+  }
+
+  init(_ settings: DaemonSettings, _ state: StateDirectory, _ log: DaemonLog) throws(StartError) {
+    let configuration = settings.configuration.journal
+    journal =
+      configuration.enabled
+      ? try JournalWriter(
+        configuration, directory: configuration.path ?? state.journal, version: settings.version,
+        queue: queue, log: log) : nil
+    days = DayKeeper(directory: state.reports, queue: queue, log: log)
+  }
+
+  func begin(_ engine: Engine, at now: Instant) {
+    journal?.begin(engine, at: now)
+    days.begin(engine, at: now)
+  }
+
+  /// The engine has handled an event.
+  func note(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+    journal?.note(event, directives, engine, at: now)
+    days.note(event, directives, engine, at: now)
+    guard !followers.isEmpty else { return }
+    for notice in narrator.notices(of: event, directives, engine, at: now) { tell(notice) }
+  }
+
+  func note(_ policy: LifecyclePolicy, at now: Instant) {
+    journal?.note(policy, at: now)
+    if !followers.isEmpty { tell(narrator.notice(ofPolicy: policy, at: now)) }
+  }
+
+  private func tell(_ notice: Notice) {
+    let record = EventRecord(notice, wall: JournalWriter.wall())
+    followers.removeAll { follower in
+      if let worker = follower.worker, notice.worker?.name != worker { return false }
+      return !follower.tell(record)
+    }
+  }
+
+  func follow(worker: String?, tell: @escaping (EventRecord) -> Bool) {
+    if followers.isEmpty { narrator = Narrator() }
+    followers.append(Follower(worker: worker, tell: tell))
+  }
+
+  /// Everything until now is on its way to the files; `done` is called, on another thread, when it
+  /// is in them.
+  func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalPlace {
+    journal?.flush(at: now)
+    days.save(at: now)
+    queue.submit(done)
+    return JournalPlace(
+      directory: journal?.directory.path, reports: days.store.directory, run: journal?.run,
+      at: now.nanoseconds)
+  }
+
+  func close(at now: Instant) {
+    journal?.close(at: now)
+    days.close(at: now)
+  }
+}
+
+extension EventRecord {
+  /// As clients get it, and as `dormouse events` makes it from the journal.
+  public init(_ notice: Notice, wall: WallTime) {
+    self.init(time: wall.text, kind: notice.kind.rawValue, text: notice.text)
+    worker = notice.worker?.name
+    from = notice.from?.rawValue
+    to = notice.to?.rawValue
+    level = notice.level?.name
+    seconds = notice.took?.seconds
+    freed = notice.freed?.bytes
+  }
+}

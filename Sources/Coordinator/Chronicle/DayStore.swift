@@ -1,0 +1,45 @@
+import Glibc
+import Journal
+import Linux
+
+/// The tallies for `dormouse report`: a file a day, replaced as a whole. They outlive the journal.
+public struct DayStore: Sendable {
+  public let directory: String
+  /// A year and a month.
+  static let mostKept = 396
+
+  public init(directory: String) { self.directory = directory }
+
+  private func path(of day: Int) -> String { "\(directory)/\(CivilDate(day: day).text).json" }
+
+  /// `nil` where there is none.
+  ///
+  /// - Throws: `JournalMismatch` where it is damaged, `SystemCallError` where it can't be read.
+  public func load(_ day: Int) throws -> DayRecord? {
+    let path = path(of: day)
+    if access(path, F_OK) != 0, errno == ENOENT { return nil }
+    return try DayRecord(try readFile(path))
+  }
+
+  func save(_ record: DayRecord) throws {
+    let path = path(of: record.day)
+    let partial = path + ".partial"
+    let bytes = try record.encoded()
+    let file = try Descriptor.open(partial, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
+    try file.writeAll(String(decoding: bytes, as: UTF8.self))
+    // Its name must not be on the disk before its content: it replaces a good one.
+    _ = try systemCall("fdatasync", on: partial) { fdatasync(file.raw) }
+    _ = try systemCall("rename", on: path) { rename(partial, path) }
+  }
+
+  /// Puts a damaged file aside, so that a new one can take its place and the old one be looked at.
+  func setAside(_ day: Int) {
+    let path = path(of: day)
+    rename(path, path + ".damaged")
+  }
+
+  func trim() {
+    let names = ((try? listDirectory(directory)) ?? []).filter { $0.hasSuffix(".json") }.sorted()
+    for name in names.dropLast(Self.mostKept) { unlink("\(directory)/\(name)") }
+  }
+}

@@ -1,0 +1,65 @@
+import Glibc
+import Journal
+import Linux
+import Policy
+
+/// The segments of a journal on disk: `00000001.jsonl` and on. Their order is that of their names.
+public struct JournalDirectory: Sendable {
+  public let path: String
+
+  public init(path: String) { self.path = path }
+
+  private static let suffix = ".jsonl"
+
+  func path(of number: Int) -> String {
+    let digits = String(number)
+    let zeros = String(repeating: "0", count: max(0, 8 - digits.count))
+    return "\(path)/\(zeros)\(digits)\(Self.suffix)"
+  }
+
+  /// The oldest first.
+  func numbers() throws(SystemCallError) -> [Int] {
+    try listDirectory(path).compactMap { name in
+      name.hasSuffix(Self.suffix) ? Int(name.dropLast(Self.suffix.count)) : nil
+    }.sorted()
+  }
+
+  /// Removes the oldest segments until the others fit; never the last two.
+  func trim(to limit: ByteCount) {
+    guard let numbers = try? numbers() else { return }
+    var total: Int64 = 0
+    for (place, number) in numbers.reversed().enumerated() {
+      var status = stat()
+      let path = path(of: number)
+      guard stat(path, &status) == 0 else { continue }
+      total += Int64(status.st_size)
+      if place >= 2, total > limit.bytes { unlink(path) }
+    }
+  }
+
+  /// To be played, the oldest first.
+  ///
+  /// - Throws: `SystemCallError`, where the directory can't be read.
+  public func segments() throws -> [JournalSegment] {
+    try numbers().map { Self.segment(path(of: $0)) }
+  }
+
+  /// One file, wherever it is.
+  public static func segment(_ path: String) -> JournalSegment {
+    JournalSegment(name: path) { try readFile(path) }
+  }
+
+  /// The time at which a segment begins, from its first line.
+  public static func beginning(of segment: String) -> WallTime? {
+    guard let file = try? Descriptor.open(segment) else { return nil }
+    var bytes: [UInt8] = []
+    while bytes.count < 1 << 20, let part = try? file.read(upTo: 1 << 14), !part.isEmpty {
+      bytes += part
+      guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { continue }
+      var reader = SegmentReader(Array(bytes[...end]), name: segment)
+      if case .record(.header(let header), _)? = reader.next() { return header.wall }
+      return nil
+    }
+    return nil
+  }
+}

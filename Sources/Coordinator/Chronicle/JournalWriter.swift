@@ -1,0 +1,139 @@
+import Glibc
+import Journal
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+
+/// The daemon's journal: encodes on the loop's thread, which costs microseconds, and leaves the
+/// disk to another. Whatever goes wrong with it is said once, and keeps nobody from anything.
+final class JournalWriter {
+  let directory: JournalDirectory
+  private let configuration: JournalConfiguration
+  private let version: String
+  let run = String(UInt64.random(in: 0 ... .max), radix: 16)
+  private let log: DaemonLog
+  private let file: SegmentFile
+
+  private var encoder: JournalEncoder?
+  private var nextFile = 1
+  private var nextSegment: Int64 = 0
+  private var lastFlush = Instant.zero
+  private var wallOffset: Int64 = 0
+  private var retryAt: Instant?
+
+  /// What only few would miss may wait in memory for so long.
+  static let mostDelay = Duration.seconds(30)
+  private static let retryAfter = Duration.seconds(60)
+  /// A clock that is steered, and not set, doesn't make a record each time.
+  private static let wallTolerance: Int64 = 50_000_000
+
+  init(
+    _ configuration: JournalConfiguration, directory: String, version: String, queue: WorkQueue,
+    log: DaemonLog
+  ) throws(StartError) {
+    self.configuration = configuration
+    self.version = version
+    self.log = log
+    file = SegmentFile(queue: queue)
+    self.directory = JournalDirectory(path: directory)
+    do throws(SystemCallError) {
+      try makeDirectories(directory, mode: 0o700)
+      nextFile = (try self.directory.numbers().last ?? 0) + 1
+    } catch { throw .directory(error) }
+    try checkTrust(in: directory, mayBeShared: true)
+  }
+
+  /// Must come first, before the engine has been told anything.
+  func begin(_ engine: Engine, at now: Instant) {
+    do {
+      encoder = try JournalEncoder(
+        SegmentHeader(
+          version: version, run: run, segment: nextSegment, at: now, wall: Self.wall(),
+          policy: engine.policy), engine: engine)
+    } catch { return giveUp("the engine can't be written down: \(error)", at: now) }
+    wallOffset = Self.wall().nanoseconds - now.nanoseconds
+    let limit = ByteCount(
+      configuration.size.bytes.multipliedReportingOverflow(by: Int64(configuration.keep)).0)
+    file.begin(directory.path(of: nextFile)) { [directory] in directory.trim(to: limit) }
+    nextFile += 1
+    nextSegment += 1
+    flush(at: now)
+  }
+
+  /// `engine`: after the event.
+  func note(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+    if let failure = file.takeFailure() { giveUp("\(failure)", at: now) }
+    guard encoder != nil else { return retry(engine, at: now) }
+    do {
+      try encoder?.record(event, at: now, directives: directives)
+    } catch { return giveUp("an event can't be written down: \(error)", at: now) }
+    if Int64(encoder?.size ?? 0) >= configuration.size.bytes {
+      flush(at: now)
+      begin(engine, at: now)
+    } else if directives.contains(where: Self.isTold) || now - lastFlush >= Self.mostDelay {
+      flush(at: now)
+    }
+  }
+
+  func note(_ policy: LifecyclePolicy, at now: Instant) {
+    do {
+      try encoder?.record(policy: policy, at: now)
+    } catch { giveUp("a policy can't be written down: \(error)", at: now) }
+  }
+
+  func flush(at now: Instant) {
+    guard encoder != nil else { return }
+    lastFlush = now
+    let wall = Self.wall()
+    if (wall.nanoseconds - now.nanoseconds - wallOffset).magnitude > Self.wallTolerance.magnitude {
+      wallOffset = wall.nanoseconds - now.nanoseconds
+      encoder?.record(wall: wall, at: now)
+    }
+    guard file.pending < SegmentFile.mostPending else {
+      return giveUp("the disk is too slow", at: now)
+    }
+    if let bytes = encoder?.take(), !bytes.isEmpty { file.append(bytes) }
+  }
+
+  /// Calls back on another thread when all of it can be read.
+  func flush(at now: Instant, then done: @escaping @Sendable () -> Void) {
+    flush(at: now)
+    file.whenWritten(done)
+  }
+
+  func close(at now: Instant) {
+    flush(at: now)
+    file.drain()
+  }
+
+  /// What somebody may look for at once.
+  private static func isTold(_ directive: Directive) -> Bool {
+    switch directive {
+    case .transition, .pressureChanged, .report, .wouldHave: true
+    default: false
+    }
+  }
+
+  /// A number is left out, so that a reader knows that something is missing.
+  private func giveUp(_ why: String, at now: Instant) {
+    encoder = nil
+    nextSegment += 1
+    retryAt = now + Self.retryAfter
+    log(.error, "the journal pauses for a minute: \(why)")
+  }
+
+  private func retry(_ engine: Engine, at now: Instant) {
+    guard let retryAt, now >= retryAt, file.pending == 0 else { return }
+    self.retryAt = nil
+    // Somebody may have taken it away.
+    try? makeDirectories(directory.path, mode: 0o700)
+    begin(engine, at: now)
+  }
+
+  static func wall() -> WallTime {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return WallTime(nanoseconds: Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec))
+  }
+}

@@ -1,0 +1,48 @@
+import Lifecycle
+import Policy
+
+/// The tallies of one day (UTC), as they are kept for `dormouse report` when the journal of that
+/// day is long gone: one sealed line.
+public struct DayRecord: Hashable, Sendable {
+  /// Since 1970.
+  public var day: Int
+  public var tallies: [WorkerID: WorkerTally]
+
+  public init(day: Int, tallies: [WorkerID: WorkerTally] = [:]) {
+    self.day = day
+    self.tallies = tallies
+  }
+
+  public mutating func add(_ more: [WorkerID: WorkerTally]) {
+    for (worker, tally) in more { tallies[worker, default: WorkerTally()] += tally }
+  }
+
+  public func encoded() throws -> [UInt8] {
+    var fields = FieldWriter()
+    fields.set("report", "dormouse")
+    fields.set("format", 1)
+    fields.set("day", Int64(day))
+    fields.set("date", CivilDate(day: day).text)
+    try fields.set("workers", coded: tallies.filter { !$0.value.isEmpty })
+    return SealedLine.seal(fields)
+  }
+
+  /// - Throws: `JournalMismatch`.
+  public init(_ bytes: [UInt8]) throws {
+    guard bytes.last == UInt8(ascii: "\n"), let record = SealedLine.open(bytes.dropLast()) else {
+      throw JournalMismatch("its checksum differs")
+    }
+    let fields = FieldReader(record: record)
+    guard try fields.integer("format") == 1, case .object(let workers)? = record["workers"] else {
+      throw JournalMismatch("it is of a kind that this version doesn't know")
+    }
+    day = Int(try fields.integer("day"))
+    // A count that a newer version knows is zero in an older record.
+    let none = try JSON(encoding: WorkerTally())
+    tallies = [:]
+    for member in workers {
+      tallies[WorkerID(member.name)] =
+        try none.overlaid(with: member.value).decode(WorkerTally.self)
+    }
+  }
+}

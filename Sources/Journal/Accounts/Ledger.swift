@@ -1,0 +1,159 @@
+import Lifecycle
+import Policy
+
+/// Keeps the tallies of all workers of an engine, from what it is told and what it says.
+public struct Ledger: Sendable {
+  public private(set) var tallies: [WorkerID: WorkerTally] = [:]
+  private var open: [WorkerID: Account] = [:]
+
+  /// How a worker has been since `at`.
+  private struct Account: Sendable {
+    var state: WorkerState
+    var footprint: ByteCount
+    var at: Instant
+    /// Where it slept before it began to resume.
+    var sleptIn: WorkerState?
+  }
+
+  public init() {}
+
+  /// The engine is another one: what was between isn't known, and isn't counted.
+  public mutating func begin(_ engine: Engine, at now: Instant) {
+    open = [:]
+    for worker in engine.workerIDs {
+      open[worker] = Account(
+        state: engine.state(of: worker) ?? .terminated, footprint: engine.footprint(of: worker),
+        at: now)
+    }
+  }
+
+  /// `engine`: after the event.
+  public mutating func note(
+    _ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
+  ) {
+    note(event)
+    for directive in directives { note(directive, at: now) }
+    guard let worker = event.subject else { return }
+    let footprint = engine.footprint(of: worker)
+    guard let account = open[worker] else {
+      if let state = engine.state(of: worker) {
+        open[worker] = Account(state: state, footprint: footprint, at: now)
+      }
+      return
+    }
+    if engine.state(of: worker) == nil {
+      settle(worker, at: now)
+      open[worker] = nil
+    } else if account.footprint != footprint {
+      settle(worker, at: now)
+      open[worker]?.footprint = footprint
+      let peak = max(tallies[worker]?.peakFootprint ?? 0, footprint.bytes)
+      tallies[worker, default: WorkerTally()].peakFootprint = peak
+    }
+  }
+
+  /// The tallies until now, and from here on new ones.
+  public mutating func close(at now: Instant) -> [WorkerID: WorkerTally] {
+    settle(at: now)
+    defer { tallies = [:] }
+    return tallies
+  }
+
+  /// Time that has passed is in the tallies.
+  public mutating func settle(at now: Instant) {
+    for worker in open.keys { settle(worker, at: now) }
+  }
+
+  private mutating func settle(_ worker: WorkerID, at now: Instant) {
+    guard let account = open[worker], now > account.at else { return }
+    open[worker]?.at = now
+    let span = (now - account.at).wholeNanoseconds
+    var tally = tallies[worker] ?? WorkerTally()
+    tally.nanoseconds[account.state.rawValue, default: 0] &+= span
+    if account.state.isAlive {
+      tally.byteSeconds += Double(account.footprint.bytes) * Double(span) / 1e9
+      tally.peakFootprint = max(tally.peakFootprint, account.footprint.bytes)
+    }
+    tallies[worker] = tally
+  }
+
+  private mutating func note(_ event: Event) {
+    guard let worker = event.subject else { return }
+    switch event {
+    case .launchFailed: count(worker) { $0.failedLaunches += 1 }
+    case .shedFinished(_, let before, let after):
+      count(worker) { $0.freed &+= max(0, (before - after).bytes) }
+    case .purged(_, let freed): count(worker) { $0.freed &+= freed.bytes }
+    case .hibernated(_, let result):
+      count(worker) {
+        $0.freed &+= max(0, (result.footprintBefore - result.footprintAfter).bytes)
+      }
+    case .resumed(_, let took) where open[worker]?.sleptIn == .hibernated:
+      let time = took.wholeNanoseconds
+      count(worker) {
+        $0.resumeNanoseconds &+= time
+        $0.longestResumeNanoseconds = max($0.longestResumeNanoseconds, time)
+      }
+    default: break
+    }
+  }
+
+  private mutating func note(_ directive: Directive, at now: Instant) {
+    switch directive {
+    case .launch(let worker): count(worker) { $0.launches += 1 }
+    case .shed(let worker, .memoryWarning, _): count(worker) { $0.warnings += 1 }
+    case .transition(let transition): note(transition, at: now)
+    default: break
+    }
+  }
+
+  private mutating func note(_ transition: Transition, at now: Instant) {
+    let worker = transition.worker
+    if open[worker] == nil {
+      open[worker] = Account(state: transition.from, footprint: .zero, at: now)
+    }
+    settle(worker, at: now)
+    let sleptIn = open[worker]?.sleptIn
+    let footprint = open[worker]?.footprint ?? .zero
+    open[worker]?.state = transition.to
+    open[worker]?.sleptIn = transition.to == .resuming ? transition.from : nil
+    count(worker) { $0.count(transition, sleptIn: sleptIn, footprint: footprint) }
+  }
+
+  private mutating func count(_ worker: WorkerID, _ change: (inout WorkerTally) -> Void) {
+    change(&tallies[worker, default: WorkerTally()])
+  }
+}
+
+extension WorkerTally {
+  fileprivate mutating func count(
+    _ transition: Transition, sleptIn: WorkerState?, footprint: ByteCount
+  ) {
+    if transition.from == .launching, transition.to == .launching || transition.to == .terminating,
+      case .watchdog = transition.cause
+    {
+      launchTimeouts += 1
+    }
+    switch (transition.from, transition.to) {
+    case (.suspending, .suspended): suspensions += 1
+    case (.hibernating, .hibernated): hibernations += 1
+    case (.resuming, .foreground), (.resuming, .background):
+      if sleptIn == .hibernated { resumes += 1 } else { wakes += 1 }
+    case (_, .terminated): countEnd(transition.cause, footprint)
+    default: break
+    }
+  }
+
+  private mutating func countEnd(_ cause: Cause, _ footprint: ByteCount) {
+    switch cause {
+    case .pressure:
+      memoryTerminations += 1
+      freed &+= footprint.bytes
+    case .watchdog: watchdogTerminations += 1
+    case .requested: stops += 1
+    case .exited(.exited(0)): exits += 1
+    case .exited: crashes += 1
+    default: break
+    }
+  }
+}

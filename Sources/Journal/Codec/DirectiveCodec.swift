@@ -1,0 +1,76 @@
+import Lifecycle
+import Policy
+
+extension JSON {
+  /// A directive as the journal holds it: `d` names it, and `why` is its reason in words beside
+  /// the reason as data. Only ever compared and shown, and so never read back.
+  public init(directive: Directive) throws {
+    var fields = FieldWriter()
+    try fields.set(directive)
+    self = fields.object
+  }
+}
+
+extension FieldWriter {
+  /// Exhaustive on purpose: a new directive doesn't compile until it can be written down.
+  fileprivate mutating func set(_ directive: Directive) throws {
+    switch directive {
+    case .launch(let worker): set("launch", of: worker)
+    case .shed(let worker, let kind, let until):
+      set("shed", of: worker)
+      set("kind", kind.rawValue)
+      set("until", until)
+    case .finishShed(let worker): set("finishShed", of: worker)
+    case .expireTask(let worker, let task):
+      set("expireTask", of: worker)
+      set("task", task)
+    case .suspend(let worker): set("suspend", of: worker)
+    case .hibernate(let worker): set("hibernate", of: worker)
+    case .resume(let worker): set("resume", of: worker)
+    case .terminate(let worker): set("terminate", of: worker)
+    case .kill(let worker): set("kill", of: worker)
+    case .measure(let worker): set("measure", of: worker)
+    case .answer(let id, let answer):
+      set("d", "answer")
+      set("id", Int64(bitPattern: id))
+      set("code", Self.name(answer.code))
+      set("text", answer.text)
+    case .transition(let transition):
+      set("transition", of: transition.worker)
+      set("from", transition.from.rawValue)
+      set("to", transition.to.rawValue)
+      set("why", transition.cause.sentence)
+      try set("cause", coded: transition.cause)
+    case .pressureChanged(let from, let to, let why):
+      set("d", "pressureChanged")
+      set("from", from.name)
+      set("to", to.name)
+      set("why", why)
+    case .report(let report):
+      set("d", "report")
+      try set("report", coded: report)
+    case .checkSafePoint(let worker): set("checkSafePoint", of: worker)
+    case .purge(let worker): set("purge", of: worker)
+    case .watchdogMissed(let worker, let what):
+      set("watchdogMissed", of: worker)
+      set("why", what)
+    case .wouldHave(let worker, let what):
+      set("wouldHave", of: worker)
+      set("why", what)
+    }
+  }
+
+  private mutating func set(_ name: String, of worker: WorkerID) {
+    set("d", name)
+    set(worker)
+  }
+
+  private static func name(_ code: Answer.Code) -> String {
+    switch code {
+    case .done: "done"
+    case .refused: "refused"
+    case .failed: "failed"
+    case .unknownWorker: "unknownWorker"
+    }
+  }
+}

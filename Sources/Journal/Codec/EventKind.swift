@@ -1,0 +1,50 @@
+import Lifecycle
+
+/// An event's name in the journal. Names stay as they are once a journal may hold them.
+enum EventKind: String, CaseIterable {
+  case added, profileChanged, removed, released, adopted, request
+  case launched, launchFailed, ready, shedAnswered, shedFinished
+  case suspended, suspendFailed, hibernated, hibernateFailed, resumed, resumeFailed, exited
+  case footprint, taskBegan, taskEnded, activity, wakeNeeded, memory, stalled, deadline
+  case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
+
+  /// Exhaustive on purpose: a new event doesn't compile until it has a name here.
+  init(of event: Event) {
+    self =
+      switch event {
+      case .added: .added
+      case .profileChanged: .profileChanged
+      case .removed: .removed
+      case .released: .released
+      case .adopted: .adopted
+      case .request: .request
+      case .launched: .launched
+      case .launchFailed: .launchFailed
+      case .ready: .ready
+      case .shedAnswered: .shedAnswered
+      case .shedFinished: .shedFinished
+      case .suspended: .suspended
+      case .suspendFailed: .suspendFailed
+      case .hibernated: .hibernated
+      case .hibernateFailed: .hibernateFailed
+      case .resumed: .resumed
+      case .resumeFailed: .resumeFailed
+      case .exited: .exited
+      case .footprint: .footprint
+      case .taskBegan: .taskBegan
+      case .taskEnded: .taskEnded
+      case .activity: .activity
+      case .wakeNeeded: .wakeNeeded
+      case .memory: .memory
+      case .stalled: .stalled
+      case .deadline: .deadline
+      case .hold: .hold
+      case .fileLocks: .fileLocks
+      case .extendTimeout: .extendTimeout
+      case .purgeableOffered: .purgeableOffered
+      case .purged: .purged
+      case .purgeFailed: .purgeFailed
+      case .disk: .disk
+      }
+  }
+}

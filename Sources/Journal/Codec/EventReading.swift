@@ -1,0 +1,87 @@
+import Lifecycle
+import Policy
+
+extension FieldReader {
+  func event(_ profiles: ProfileCodec) throws -> Event {
+    let name = try text("e")
+    guard let kind = EventKind(rawValue: name) else {
+      throw JournalMismatch("the event `\(name)` isn't known to this version")
+    }
+    switch kind {
+    case .added: return .added(try worker(), try profile(profiles))
+    case .profileChanged: return .profileChanged(try worker(), try profile(profiles))
+    case .adopted:
+      return .adopted(
+        try worker(), try profile(profiles), try coded("state", as: WorkerState.self))
+    case .removed: return .removed(try worker())
+    case .released: return .released(try worker())
+    case .request:
+      return .request(
+        Request(
+          id: UInt64(bitPattern: try integer("id")),
+          verb: try coded("verb", as: Request.Verb.self), worker: try worker()))
+    case .launched: return .launched(try worker())
+    case .launchFailed: return .launchFailed(try worker(), try text("why"))
+    case .ready: return .ready(try worker())
+    case .shedAnswered: return .shedAnswered(try worker())
+    case .shedFinished:
+      return .shedFinished(try worker(), before: try bytes("before"), after: try bytes("after"))
+    case .suspended: return .suspended(try worker())
+    case .suspendFailed: return .suspendFailed(try worker(), try text("why"))
+    case .hibernated: return .hibernated(try worker(), try hibernation())
+    case .hibernateFailed:
+      return .hibernateFailed(try worker(), try text("why"), permanent: try truth("permanent"))
+    case .resumed: return .resumed(try worker(), try coded("took", as: Duration.self))
+    case .resumeFailed:
+      return .resumeFailed(try worker(), try text("why"), intact: try truth("intact"))
+    case .exited: return .exited(try worker(), try exitStatus())
+    case .footprint: return .footprint(try worker(), try bytes("bytes"))
+    case .taskBegan:
+      return .taskBegan(
+        try worker(), task: try text("task"), limit: try optional("limit", as: Duration.self))
+    case .taskEnded: return .taskEnded(try worker(), task: try text("task"))
+    case .activity: return .activity(try worker())
+    case .wakeNeeded: return .wakeNeeded(try worker(), try text("why"))
+    case .memory:
+      return .memory(
+        MemoryReading(
+          total: try bytes("total"), available: try bytes("available"),
+          someStall: try optional("some", as: Double.self),
+          fullStall: try optional("full", as: Double.self)))
+    case .stalled: return .stalled(try level("level"))
+    case .deadline: return .deadline
+    case .hold: return .hold(try worker(), try truth("holds"))
+    case .fileLocks: return .fileLocks(try worker(), held: try coded("held", as: Int.self))
+    case .extendTimeout:
+      return .extendTimeout(try worker(), try coded("by", as: Duration.self))
+    case .purgeableOffered: return .purgeableOffered(try worker(), try bytes("bytes"))
+    case .purged: return .purged(try worker(), freed: try bytes("bytes"))
+    case .purgeFailed: return .purgeFailed(try worker(), try text("why"))
+    case .disk: return .disk(try coded("disk", as: DiskReading.self))
+    }
+  }
+
+  private func profile(_ profiles: ProfileCodec) throws -> WorkerProfile {
+    guard let tree = record["profile"] else { throw JournalMismatch("`profile` is missing") }
+    return try profiles.profile(tree)
+  }
+
+  private func exitStatus() throws -> ExitStatus {
+    if let code = try optional("code", as: Int32.self) { return .exited(code) }
+    return try optional("signal", as: Int32.self).map { .signaled($0) } ?? .unknown
+  }
+
+  private func hibernation() throws -> HibernationResult {
+    HibernationResult(
+      footprintBefore: try bytes("before"), footprintAfter: try bytes("after"),
+      imageSize: try bytes("image"), duration: try coded("took", as: Duration.self))
+  }
+
+  func level(_ name: String) throws -> PressureLevel {
+    let text = try text(name)
+    guard let level = PressureLevel.allCases.first(where: { $0.name == text }) else {
+      throw JournalMismatch("`\(text)` is no level of pressure", at: ".\(name)")
+    }
+    return level
+  }
+}

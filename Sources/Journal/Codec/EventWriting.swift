@@ -1,0 +1,85 @@
+import Lifecycle
+import Policy
+
+extension FieldWriter {
+  /// `e`, `w` and what else belongs to the event.
+  mutating func set(_ event: Event, _ profiles: ProfileCodec) throws {
+    set("e", EventKind(of: event).rawValue)
+    switch event {
+    case .added(let worker, let profile), .profileChanged(let worker, let profile):
+      set(worker)
+      set("profile", try profiles.tree(profile))
+    case .adopted(let worker, let profile, let state):
+      set(worker)
+      set("state", state.rawValue)
+      set("profile", try profiles.tree(profile))
+    case .request(let request):
+      set(request.worker)
+      set("verb", request.verb.rawValue)
+      set("id", Int64(bitPattern: request.id))
+    case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
+      .shedAnswered(let worker), .suspended(let worker), .activity(let worker):
+      set(worker)
+    case .launchFailed(let worker, let why), .suspendFailed(let worker, let why),
+      .purgeFailed(let worker, let why), .wakeNeeded(let worker, let why):
+      set(worker)
+      set("why", why)
+    case .shedFinished(let worker, let before, let after):
+      set(worker)
+      set("before", before)
+      set("after", after)
+    case .hibernated(let worker, let result):
+      set(worker)
+      set("before", result.footprintBefore)
+      set("after", result.footprintAfter)
+      set("image", result.imageSize)
+      try set("took", coded: result.duration)
+    case .hibernateFailed(let worker, let why, let permanent):
+      set(worker)
+      set("why", why)
+      set("permanent", permanent)
+    case .resumed(let worker, let took):
+      set(worker)
+      try set("took", coded: took)
+    case .resumeFailed(let worker, let why, let intact):
+      set(worker)
+      set("why", why)
+      set("intact", intact)
+    case .exited(let worker, let status):
+      set(worker)
+      switch status {
+      case .exited(let code): set("code", Int64(code))
+      case .signaled(let signal): set("signal", Int64(signal))
+      case .unknown: break
+      }
+    case .footprint(let worker, let footprint), .purgeableOffered(let worker, let footprint),
+      .purged(let worker, let footprint):
+      set(worker)
+      set("bytes", footprint)
+    case .taskBegan(let worker, let task, let limit):
+      set(worker)
+      set("task", task)
+      try set("limit", coded: limit)
+    case .taskEnded(let worker, let task):
+      set(worker)
+      set("task", task)
+    case .memory(let reading):
+      set("total", reading.total)
+      set("available", reading.available)
+      try set("some", coded: reading.someStall)
+      try set("full", coded: reading.fullStall)
+    case .hold(let worker, let holds):
+      set(worker)
+      set("holds", holds)
+    case .fileLocks(let worker, let held):
+      set(worker)
+      set("held", Int64(held))
+    case .extendTimeout(let worker, let time):
+      set(worker)
+      try set("by", coded: time)
+    case .disk(let reading): try set("disk", coded: reading)
+    case .stalled(let level): set("level", level.name)
+    case .deadline: break
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import Lifecycle
+import Policy
+
+/// Policies and profiles as trees, against the policy that a segment's header holds whole.
+public struct ProfileCodec: Sendable {
+  /// The header's policy.
+  let base: JSON
+
+  public init(base: LifecyclePolicy) throws { self.base = try JSON(encoding: base) }
+
+  /// Of a header, where the policy is whole. A key that a newer version knows and the journal
+  /// doesn't has its default: it had no effect then.
+  init(header: JSON) throws {
+    base = try JSON(encoding: LifecyclePolicy()).overlaid(with: header)
+    _ = try base.decode(LifecyclePolicy.self)
+  }
+
+  func policy() throws -> LifecyclePolicy { try base.decode(LifecyclePolicy.self) }
+
+  func tree(_ policy: LifecyclePolicy) throws -> JSON {
+    try JSON(encoding: policy).difference(from: base)
+  }
+
+  func policy(_ tree: JSON) throws -> LifecyclePolicy {
+    try base.overlaid(with: tree).decode(LifecyclePolicy.self)
+  }
+
+  func tree(_ profile: WorkerProfile) throws -> JSON { shortened(try JSON(encoding: profile)) }
+
+  func profile(_ tree: JSON) throws -> WorkerProfile {
+    try lengthened(tree).decode(WorkerProfile.self)
+  }
+
+  /// A profile's tree with only what is particular to its policy.
+  func shortened(_ profile: JSON) -> JSON {
+    guard let policy = profile["policy"] else { return profile }
+    var result = profile
+    result.set("policy", policy.difference(from: base))
+    return result
+  }
+
+  func lengthened(_ profile: JSON) -> JSON {
+    guard let policy = profile["policy"] else { return profile }
+    var result = profile
+    result.set("policy", base.overlaid(with: policy))
+    return result
+  }
+}

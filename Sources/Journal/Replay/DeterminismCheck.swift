@@ -1,0 +1,62 @@
+import Lifecycle
+import Policy
+
+/// Whether an engine that gets the same events says the same again.
+public struct DeterminismCheck: Sendable {
+  public struct Difference: Sendable {
+    public var at: Instant
+    public var wall: WallTime
+    public var event: Event
+    /// The first directive that differs: as it was written down, and as the engine gives it now.
+    public var recorded: JSON?
+    public var replayed: JSON?
+  }
+
+  public private(set) var events = 0
+  public private(set) var directives = 0
+  public private(set) var segments = 0
+  public private(set) var runs = 0
+  public private(set) var from: WallTime?
+  public private(set) var to: WallTime?
+  /// Of the first events that differ.
+  public private(set) var differences: [Difference] = []
+  public private(set) var differingEvents = 0
+
+  public static let mostDifferences = 10
+
+  public init() {}
+
+  public mutating func visit(_ step: JournalStep) {
+    if from == nil { from = step.wall }
+    to = step.wall
+    switch step.what {
+    case .began(_, let beginning):
+      if beginning != .afterGap { runs += 1 }
+      segments += 1
+    case .wentOn: segments += 1
+    case .policy: break
+    case .event(let event): compare(event, step)
+    }
+  }
+
+  private mutating func compare(_ event: Event, _ step: JournalStep) {
+    events += 1
+    directives += step.directives.count
+    if step.directives.isEmpty, step.recorded.isEmpty { return }
+    let replayed = step.directives.compactMap { try? JSON(directive: $0) }
+    guard replayed != step.recorded else { return }
+    differingEvents += 1
+    guard differences.count < Self.mostDifferences else { return }
+    let count = max(replayed.count, step.recorded.count)
+    let place = (0..<count).first { index in
+      index >= replayed.count || index >= step.recorded.count
+        || replayed[index] != step.recorded[index]
+    }
+    guard let place else { return }
+    differences.append(
+      Difference(
+        at: step.at, wall: step.wall, event: event,
+        recorded: place < step.recorded.count ? step.recorded[place] : nil,
+        replayed: place < replayed.count ? replayed[place] : nil))
+  }
+}

@@ -1,0 +1,162 @@
+import Lifecycle
+import Policy
+
+/// A segment, wherever it is kept.
+public struct JournalSegment: Sendable {
+  public var name: String
+  public var read: @Sendable () throws -> [UInt8]
+
+  public init(name: String, read: @escaping @Sendable () throws -> [UInt8]) {
+    self.name = name
+    self.read = read
+  }
+}
+
+/// Something that happened to the engine of a journal, and the engine after it.
+public struct JournalStep: Sendable {
+  public enum What: Sendable {
+    /// A segment begins with an engine that isn't the one before it.
+    case began(SegmentHeader, Beginning)
+    /// A segment begins, and the engine goes on.
+    case wentOn(SegmentHeader)
+    case event(Event)
+    case policy(LifecyclePolicy)
+  }
+
+  public enum Beginning: Hashable, Sendable {
+    /// Of the journal.
+    case first
+    /// Of a daemon.
+    case newRun
+    /// Something before it is missing or damaged.
+    case afterGap
+  }
+
+  public var what: What
+  public var at: Instant
+  public var wall: WallTime
+  /// What the engine says to it now, and what was written down then.
+  public var directives: [Directive] = []
+  public var recorded: [JSON] = []
+}
+
+/// What is wrong with a journal. None of it ends the reading.
+public enum JournalProblem: Hashable, Sendable, CustomStringConvertible {
+  case unreadable(segment: String, String)
+  case damage(JournalDamage)
+  /// Rebuilt from the records, it isn't the engine that the next segment begins with.
+  case checkpointDiffers(segment: String, at: WallTime)
+
+  public var description: String {
+    switch self {
+    case .unreadable(let segment, let why): "\(segment): can't be read: \(why)"
+    case .damage(let damage): damage.description
+    case .checkpointDiffers(let segment, let time):
+      "\(segment): begins at \(time.text) with another engine than the records before it lead to"
+    }
+  }
+
+  /// A record that was being written when the daemon died is no defect of the journal.
+  public var isHarmless: Bool {
+    if case .damage(let damage) = self { damage.isTornTail } else { false }
+  }
+}
+
+/// Runs the engine of a journal through its records again.
+public struct JournalPlayer: Sendable {
+  public private(set) var engine = Engine(policy: LifecyclePolicy())
+  public private(set) var problems: [JournalProblem] = []
+  /// Wall clock less the engine's.
+  private var wallOffset: Int64 = 0
+  private var last: (run: String, segment: Int64, isWhole: Bool)?
+  private var header: SegmentHeader?
+
+  public init() {}
+
+  /// All segments in their order; `visit` is called with each step and the engine after it.
+  public mutating func play(
+    _ segments: [JournalSegment], visit: (JournalStep, Engine) throws -> Void
+  ) rethrows {
+    for segment in segments { try play(segment, visit: visit) }
+  }
+
+  private mutating func play(
+    _ segment: JournalSegment, visit: (JournalStep, Engine) throws -> Void
+  ) rethrows {
+    header = nil
+    let bytes: [UInt8]
+    do { bytes = try segment.read() } catch {
+      problems.append(.unreadable(segment: segment.name, "\(error)"))
+      last?.isWhole = false
+      return
+    }
+    var reader = SegmentReader(bytes, name: segment.name)
+    while let item = reader.next() {
+      switch item {
+      case .damage(let damage):
+        problems.append(.damage(damage))
+        last?.isWhole = false
+      case .record(let record, let at):
+        if let step = play(record, at: at, in: segment.name) { try visit(step, engine) }
+      }
+    }
+  }
+
+  private mutating func play(
+    _ record: JournalRecord, at: Instant, in segment: String
+  ) -> JournalStep? {
+    switch record {
+    case .header(let header):
+      self.header = header
+      wallOffset = header.wall.nanoseconds &- header.at.nanoseconds
+      return nil
+    case .checkpoint(let checkpoint): return begin(checkpoint, at: at, in: segment)
+    case .clock(let wall):
+      wallOffset = wall.nanoseconds &- at.nanoseconds
+      return nil
+    case .policy(let policy):
+      engine.setPolicy(policy)
+      return JournalStep(what: .policy(policy), at: at, wall: wall(at))
+    case .event(let event, let recorded):
+      let directives = engine.handle(event, at: at)
+      return JournalStep(
+        what: .event(event), at: at, wall: wall(at), directives: directives, recorded: recorded)
+    }
+  }
+
+  private mutating func begin(
+    _ checkpoint: Engine, at: Instant, in segment: String
+  ) -> JournalStep? {
+    guard let header else { return nil }
+    let before = last
+    last = (header.run, header.segment, true)
+    let step = JournalStep(what: .wentOn(header), at: at, wall: wall(at))
+    if let before, before.isWhole, before.run == header.run, before.segment + 1 == header.segment {
+      if !checkpoint.isSame(as: engine) {
+        problems.append(.checkpointDiffers(segment: segment, at: wall(at)))
+        engine = checkpoint
+      }
+      return step
+    }
+    engine = checkpoint
+    let beginning: JournalStep.Beginning =
+      if before == nil, header.segment > 0 { .first } else {
+        before?.run == header.run ? .afterGap : .newRun
+      }
+    return JournalStep(what: .began(header, beginning), at: at, wall: wall(at))
+  }
+
+  private func wall(_ at: Instant) -> WallTime {
+    WallTime(nanoseconds: at.nanoseconds &+ wallOffset)
+  }
+}
+
+extension Engine {
+  /// In everything that it is made of.
+  public func isSame(as other: Engine) -> Bool {
+    guard let ours = try? JSON(encoding: self), let theirs = try? JSON(encoding: other) else {
+      return false
+    }
+    return ours == theirs
+  }
+}

@@ -1,0 +1,126 @@
+import Lifecycle
+import Policy
+
+/// Turns what happens to an engine into the bytes of one segment. Pure: it is up to the caller when
+/// and where they are written.
+public struct JournalEncoder: Sendable {
+  private let profiles: ProfileCodec
+  private var batch = SampleBatch()
+  private var buffer: [UInt8] = []
+  /// Bytes of the segment so far, those that are still held here included.
+  public private(set) var size = 0
+
+  /// Begins a segment with its header and the engine as it is.
+  public init(_ header: SegmentHeader, engine: Engine) throws {
+    profiles = try ProfileCodec(base: header.policy)
+    try begin(header)
+    try record(checkpoint: engine, at: header.at)
+  }
+
+  /// All bytes that are complete, in their order.
+  public mutating func take() -> [UInt8] {
+    endBatch()
+    defer { buffer = [] }
+    return buffer
+  }
+
+  /// An event that the engine has handled, and what it said.
+  public mutating func record(
+    _ event: Event, at now: Instant, directives: [Directive]
+  ) throws {
+    if directives.isEmpty, SampleBatch.takes(event) {
+      if !batch.hasRoom(for: event) { endBatch() }
+      return batch.add(event, at: now)
+    }
+    var fields = FieldWriter()
+    fields.set("t", now)
+    try fields.set(event, profiles)
+    if !directives.isEmpty {
+      fields.set("do", .array(try directives.map { try JSON(directive: $0) }))
+    }
+    append(fields)
+  }
+
+  /// The machine's rules have been replaced.
+  public mutating func record(policy: LifecyclePolicy, at now: Instant) throws {
+    var fields = FieldWriter()
+    fields.set("t", now)
+    fields.set("policy", try profiles.tree(policy))
+    append(fields)
+  }
+
+  /// The wall clock, where it has been set since the last that was told of it.
+  public mutating func record(wall: WallTime, at now: Instant) {
+    var fields = FieldWriter()
+    fields.set("t", now)
+    fields.set("time", wall.text)
+    fields.set("wall", wall.nanoseconds)
+    append(fields)
+  }
+
+  private mutating func begin(_ header: SegmentHeader) throws {
+    var fields = FieldWriter()
+    fields.set("journal", "dormouse")
+    fields.set("format", SegmentHeader.format)
+    fields.set("version", header.version)
+    fields.set("run", header.run)
+    fields.set("segment", header.segment)
+    fields.set("t", header.at)
+    fields.set("time", header.wall.text)
+    fields.set("wall", header.wall.nanoseconds)
+    try fields.set("policy", coded: header.policy)
+    append(fields)
+  }
+
+  private mutating func record(checkpoint engine: Engine, at now: Instant) throws {
+    var fields = FieldWriter()
+    fields.set("t", now)
+    fields.set("checkpoint", try profiles.checkpoint(engine))
+    append(fields)
+  }
+
+  private mutating func append(_ fields: FieldWriter) {
+    endBatch()
+    append(SealedLine.seal(fields))
+  }
+
+  private mutating func endBatch() {
+    if let line = batch.take() { append(line) }
+  }
+
+  private mutating func append(_ line: [UInt8]) {
+    buffer += line
+    size += line.count
+  }
+}
+
+extension ProfileCodec {
+  /// The whole engine; of policies only what differs from the header's.
+  func checkpoint(_ engine: Engine) throws -> JSON {
+    var tree = try JSON(encoding: engine)
+    tree.set("policy", try self.tree(engine.policy))
+    mapProfiles(&tree, shortened)
+    return tree
+  }
+
+  func engine(_ checkpoint: JSON) throws -> Engine {
+    var tree = checkpoint
+    guard let policy = checkpoint["policy"] else { throw JournalMismatch("`policy` is missing") }
+    tree.set("policy", try JSON(encoding: try self.policy(policy)))
+    mapProfiles(&tree, lengthened)
+    return try tree.decode(Engine.self)
+  }
+
+  private func mapProfiles(_ tree: inout JSON, _ change: (JSON) -> JSON) {
+    guard let workers = tree["workers"]?.elements else { return }
+    tree.set(
+      "workers",
+      .array(
+        workers.map { worker in
+          guard let profile = worker["profile"] else { return worker }
+          var worker = worker
+          worker.set("profile", change(profile))
+          return worker
+        }))
+  }
+}

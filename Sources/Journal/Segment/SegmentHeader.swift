@@ -1,0 +1,52 @@
+import Policy
+
+/// The first record of every segment.
+public struct SegmentHeader: Hashable, Sendable {
+  /// Raised when a reader of the version before couldn't read it any more.
+  public static let format: Int64 = 1
+
+  /// Of the program that wrote it.
+  public var version: String
+  /// One daemon's life; a number that it makes up.
+  public var run: String
+  /// Counts the segments of one run, from 0.
+  public var segment: Int64
+  public var at: Instant
+  public var wall: WallTime
+  public var policy: LifecyclePolicy
+
+  public init(
+    version: String, run: String, segment: Int64, at: Instant, wall: WallTime,
+    policy: LifecyclePolicy
+  ) {
+    self.version = version
+    self.run = run
+    self.segment = segment
+    self.at = at
+    self.wall = wall
+    self.policy = policy
+  }
+}
+
+/// Ends a record with the checksum of all before it, and reads it back.
+enum SealedLine {
+  private static let mark = Array(#","crc":""#.utf8)
+  /// `,"crc":"01234567"}`.
+  private static var sealLength: Int { mark.count + 10 }
+
+  static func seal(_ fields: FieldWriter) -> [UInt8] {
+    var line = fields.object.line
+    line.removeLast()
+    let sum = CRC32C.text(of: line)
+    return line + mark + Array("\(sum)\"}\n".utf8)
+  }
+
+  /// The record of a line without its end; `nil` where the checksum differs.
+  static func open(_ line: ArraySlice<UInt8>) -> JSON? {
+    guard line.count > sealLength else { return nil }
+    let body = line.dropLast(sealLength)
+    let sum = Array("\(CRC32C.text(of: body))\"}".utf8)
+    guard line[body.endIndex...].elementsEqual(mark + sum) else { return nil }
+    return JSON(Array(body) + [UInt8(ascii: "}")])
+  }
+}

@@ -1,0 +1,184 @@
+import Lifecycle
+import Policy
+
+/// Tells what happens to an engine in sentences: one for each change that matters, when its outcome
+/// is known. Between the order and the outcome it remembers why.
+public struct Narrator: Sendable {
+  /// A change under way: from which rest, and why.
+  private struct Journey: Sendable {
+    var from: WorkerState
+    var cause: Cause
+    var footprint: ByteCount
+  }
+  private var journeys: [WorkerID: Journey] = [:]
+  /// What the worker is being asked to give back.
+  private var sheds: [WorkerID: Directive.ShedKind] = [:]
+  private var verbs: [Request.ID: Request] = [:]
+
+  public init() {}
+
+  /// `engine`: after the event.
+  public mutating func notices(
+    of event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
+  ) -> [Notice] {
+    var notices = before(event, engine, at: now)
+    for directive in directives {
+      if let notice = notice(of: directive, event, engine, at: now) { notices.append(notice) }
+    }
+    return notices
+  }
+
+  public func notice(ofPolicy policy: LifecyclePolicy, at now: Instant) -> Notice {
+    let mode = policy.mode == .shadow ? ", in shadow mode" : ""
+    return Notice(.policy, nil, "the policy \(policy.name) is in force\(mode)", at: now)
+  }
+
+  private mutating func before(_ event: Event, _ engine: Engine, at now: Instant) -> [Notice] {
+    switch event {
+    case .request(let request):
+      if verbs.count > 1000 { verbs = [:] }
+      verbs[request.id] = request
+    case .shedFinished(let worker, let before, let after):
+      guard let kind = sheds.removeValue(forKey: worker) else { return [] }
+      return [shed(kind, worker, before, after, at: now)].compactMap { $0 }
+    case .hibernateFailed(let worker, let why, _):
+      return [failed(worker, "it couldn't be hibernated: \(why)", at: now)]
+    case .suspendFailed(let worker, let why):
+      return [failed(worker, "it couldn't be suspended: \(why)", at: now)]
+    case .resumeFailed(let worker, let why, let intact):
+      let rest = intact ? "" : ", and its memory can't be proven"
+      return [failed(worker, "it couldn't be resumed: \(why)\(rest)", at: now)]
+    case .purged(let worker, let freed):
+      var notice = Notice(.memory, worker, "its purgeable memory was taken: \(freed)", at: now)
+      notice.freed = freed
+      return [notice]
+    case .purgeFailed(let worker, let why):
+      return [failed(worker, "its purgeable memory couldn't be taken: \(why)", at: now)]
+    case .profileChanged(let worker, _):
+      return [Notice(.policy, worker, "its configuration has changed", at: now)]
+    default: break
+    }
+    return []
+  }
+
+  private func failed(_ worker: WorkerID, _ text: String, at now: Instant) -> Notice {
+    Notice(.failed, worker, text, at: now)
+  }
+
+  /// Nothing is said of a worker that had nothing to give on its way to the background.
+  private func shed(
+    _ kind: Directive.ShedKind, _ worker: WorkerID, _ before: ByteCount, _ after: ByteCount,
+    at now: Instant
+  ) -> Notice? {
+    if after >= before, kind == .didEnterBackground { return nil }
+    let occasion = kind == .memoryWarning ? "warned" : "in the background"
+    let what =
+      after < before
+      ? "it gave back \(before - after) (from \(before) to \(after))" : "it gave nothing back"
+    var notice = Notice(.memory, worker, "\(occasion), \(what)", at: now)
+    notice.freed = max(.zero, before - after)
+    return notice
+  }
+
+  private mutating func notice(
+    of directive: Directive, _ event: Event, _ engine: Engine, at now: Instant
+  ) -> Notice? {
+    switch directive {
+    case .transition(let transition): return notice(of: transition, event, engine)
+    case .pressureChanged(let from, let to, let why):
+      var notice = Notice(.pressure, nil, "pressure \(from.name) → \(to.name): \(why)", at: now)
+      notice.level = to
+      return notice
+    case .report(let report): return notice(of: report, at: now)
+    case .wouldHave(let worker, let what): return Notice(.shadow, worker, what, at: now)
+    case .shed(let worker, let kind, _):
+      sheds[worker] = kind
+      guard kind == .memoryWarning else { return nil }
+      return Notice(.memory, worker, "it is warned of low memory", at: now)
+    case .watchdogMissed(let worker, let what): return failed(worker, what, at: now)
+    case .expireTask(let worker, let task):
+      return Notice(.memory, worker, "its background task \(task) has run out of time", at: now)
+    case .answer(let id, let answer): return notice(of: answer, verbs.removeValue(forKey: id), now)
+    default: return nil
+    }
+  }
+
+  private func notice(of answer: Answer, _ request: Request?, _ now: Instant) -> Notice? {
+    let kind: Notice.Kind
+    switch answer.code {
+    case .done: return nil
+    case .refused, .unknownWorker: kind = .refused
+    case .failed: kind = .failed
+    }
+    let what = request.map { "`\($0.verb.rawValue)`: " } ?? ""
+    return Notice(kind, request?.worker, what + answer.text, at: now)
+  }
+
+  private func notice(of report: JetsamReport, at now: Instant) -> Notice {
+    let victims = report.entries.filter { $0.victimBecause != nil }
+    let names = victims.map(\.worker.name).joined(separator: ", ")
+    let freed = victims.reduce(ByteCount.zero) { $0 + ($1.gaveBack ?? .zero) }
+    var notice = Notice(
+      .jetsam, nil,
+      "terminated for memory: \(names), which gave back \(freed); \(report.availableAfter) of "
+        + "\(report.budget) are available again (`dormouse jetsam` tells more)", at: now)
+    notice.level = report.level
+    notice.freed = freed
+    return notice
+  }
+}
+
+// MARK: - Changes of state
+
+extension Narrator {
+  private mutating func notice(
+    of transition: Transition, _ event: Event, _ engine: Engine
+  ) -> Notice? {
+    let worker = transition.worker
+    let journey = journeys[worker]
+    switch transition.to {
+    case .suspending, .hibernating, .resuming, .terminating:
+      // Terminated on its way: it began at the last rest.
+      let from = journey?.from ?? transition.from
+      journeys[worker] = Journey(
+        from: from, cause: transition.cause, footprint: engine.footprint(of: worker))
+      return nil
+    default: journeys[worker] = nil
+    }
+    // Back where it began: the failure has been told of.
+    if let journey, journey.from == transition.to { return nil }
+    var from = journey?.from ?? transition.from
+    if from == transition.to { from = transition.from }
+    let isOutcome = transition.cause == .succeeded
+    let cause = isOutcome ? journey?.cause ?? transition.cause : transition.cause
+    var notice = Notice(.state, worker, cause.sentence, at: transition.at)
+    notice.from = from
+    notice.to = transition.to
+    describeCost(&notice, event, cause, journey)
+    return notice
+  }
+
+  private func describeCost(
+    _ notice: inout Notice, _ event: Event, _ cause: Cause, _ journey: Journey?
+  ) {
+    // Others may have had to make room for it.
+    guard event.subject == notice.worker else { return }
+    switch event {
+    case .hibernated(_, let result):
+      let before = result.footprintBefore
+      let after = result.footprintAfter
+      notice.took = result.duration
+      notice.freed = max(.zero, before - after)
+      notice.text +=
+        "; \(before) → \(after), image \(result.imageSize), \(result.duration.spoken)"
+    case .resumed(_, let took):
+      notice.took = took
+      notice.text += "; \(took.spoken)"
+    case .exited:
+      guard case .pressure = cause, let journey else { break }
+      notice.freed = journey.footprint
+      notice.text += "; gave back \(journey.footprint)"
+    default: break
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import Lifecycle
+import Policy
+
+/// Something that happened, for people: what `dormouse events` shows.
+public struct Notice: Hashable, Sendable {
+  public enum Kind: String, Hashable, Sendable, CaseIterable {
+    /// A worker is in another state.
+    case state
+    /// Something was tried, and it failed.
+    case failed
+    /// A request was refused.
+    case refused
+    /// A worker was warned, or gave memory back.
+    case memory
+    case pressure
+    /// Workers were terminated for memory.
+    case jetsam
+    /// The configuration has changed.
+    case policy
+    /// Shadow mode: it would have been done.
+    case shadow
+    /// The daemon has started.
+    case daemon
+  }
+
+  public var at: Instant
+  public var kind: Kind
+  public var worker: WorkerID?
+  public var from: WorkerState?
+  public var to: WorkerState?
+  public var level: PressureLevel?
+  /// One sentence, without the worker's name.
+  public var text: String
+  /// What it cost, and what it gave back.
+  public var took: Duration?
+  public var freed: ByteCount?
+
+  init(_ kind: Kind, _ worker: WorkerID?, _ text: String, at: Instant) {
+    self.kind = kind
+    self.worker = worker
+    self.text = text
+    self.at = at
+  }
+}
+
+extension Notice {
+  public init(daemonStarted header: SegmentHeader, at now: Instant) {
+    self.init(
+      .daemon, nil,
+      "the daemon has started, version \(header.version), policy \(header.policy.name)", at: now)
+  }
+
+  public init(gapAt now: Instant) {
+    self.init(.daemon, nil, "the journal has a gap here: something before this is missing", at: now)
+  }
+}

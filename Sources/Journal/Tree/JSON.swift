@@ -1,0 +1,103 @@
+/// A JSON value (RFC 8259). Whole numbers of 64 bits stay exact, and members keep their order.
+public enum JSON: Hashable, Sendable {
+  case null
+  case bool(Bool)
+  case int(Int64)
+  case double(Double)
+  case string(String)
+  case array([JSON])
+  case object([Member])
+
+  public struct Member: Hashable, Sendable {
+    public var name: String
+    public var value: JSON
+    public init(_ name: String, _ value: JSON) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  /// The first member of that name.
+  public subscript(name: String) -> JSON? {
+    guard case .object(let members) = self else { return nil }
+    return members.first { $0.name == name }?.value
+  }
+
+  public var integer: Int64? { if case .int(let value) = self { value } else { nil } }
+  public var text: String? { if case .string(let value) = self { value } else { nil } }
+  public var elements: [JSON]? { if case .array(let value) = self { value } else { nil } }
+
+  /// Replaces the member of that name, or adds one.
+  public mutating func set(_ name: String, _ value: JSON) {
+    guard case .object(var members) = self else { return }
+    // Without this the members would be copied for each change.
+    self = .null
+    if let place = members.firstIndex(where: { $0.name == name }) {
+      members[place].value = value
+    } else {
+      members.append(Member(name, value))
+    }
+    self = .object(members)
+  }
+}
+
+extension JSON {
+  /// On one line, without spaces.
+  public var line: [UInt8] {
+    var bytes: [UInt8] = []
+    write(to: &bytes)
+    return bytes
+  }
+
+  func write(to bytes: inout [UInt8]) {
+    switch self {
+    case .null: bytes += "null".utf8
+    case .bool(let value): bytes += (value ? "true" : "false").utf8
+    case .int(let value): bytes += String(value).utf8
+    case .double(let value): Self.write(value, to: &bytes)
+    case .string(let value): Self.write(value, to: &bytes)
+    case .array(let values):
+      bytes.append(UInt8(ascii: "["))
+      for (place, value) in values.enumerated() {
+        if place > 0 { bytes.append(UInt8(ascii: ",")) }
+        value.write(to: &bytes)
+      }
+      bytes.append(UInt8(ascii: "]"))
+    case .object(let members):
+      bytes.append(UInt8(ascii: "{"))
+      for (place, member) in members.enumerated() {
+        if place > 0 { bytes.append(UInt8(ascii: ",")) }
+        Self.write(member.name, to: &bytes)
+        bytes.append(UInt8(ascii: ":"))
+        member.value.write(to: &bytes)
+      }
+      bytes.append(UInt8(ascii: "}"))
+    }
+  }
+
+  /// The shortest text that reads back as the same number. JSON has no infinity; such a number is
+  /// written as a text, which the decoder takes for one.
+  private static func write(_ value: Double, to bytes: inout [UInt8]) {
+    value.isFinite ? bytes += "\(value)".utf8 : write("\(value)", to: &bytes)
+  }
+
+  private static func write(_ text: String, to bytes: inout [UInt8]) {
+    bytes.append(UInt8(ascii: "\""))
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "\""): bytes += "\\\"".utf8
+      case UInt8(ascii: "\\"): bytes += "\\\\".utf8
+      case UInt8(ascii: "\n"): bytes += "\\n".utf8
+      case UInt8(ascii: "\r"): bytes += "\\r".utf8
+      case UInt8(ascii: "\t"): bytes += "\\t".utf8
+      case 0..<0x20:
+        bytes += "\\u00".utf8
+        for digit in [byte >> 4, byte & 15] {
+          bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+        }
+      default: bytes.append(byte)
+      }
+    }
+    bytes.append(UInt8(ascii: "\""))
+  }
+}

@@ -1,0 +1,93 @@
+import Policy
+
+/// A moment of the wall clock, UTC: nanoseconds since 1970.
+public struct WallTime: Hashable, Comparable, Sendable {
+  public var nanoseconds: Int64
+  public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+  public static func < (left: WallTime, right: WallTime) -> Bool {
+    left.nanoseconds < right.nanoseconds
+  }
+  public static func - (left: WallTime, right: Duration) -> WallTime {
+    WallTime(nanoseconds: left.nanoseconds.subtractingReportingOverflow(right.wholeNanoseconds).0)
+  }
+
+  public var seconds: Int64 {
+    nanoseconds >= 0 ? nanoseconds / 1_000_000_000 : (nanoseconds - 999_999_999) / 1_000_000_000
+  }
+
+  /// Days since 1970, in UTC.
+  public var day: Int {
+    Int(seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400)
+  }
+
+  /// `2026-11-21T08:46:07.104Z`.
+  public var text: String {
+    let inDay = Int(seconds) - day * 86_400
+    let milliseconds = Int((nanoseconds - seconds * 1_000_000_000) / 1_000_000)
+    let time = [inDay / 3600, inDay / 60 % 60, inDay % 60].map { padded($0, 2) }
+    return "\(CivilDate(day: day).text)T\(time.joined(separator: ":")).\(padded(milliseconds, 3))Z"
+  }
+}
+
+/// A day of the proleptic Gregorian calendar.
+public struct CivilDate: Hashable, Sendable {
+  public var year: Int
+  public var month: Int
+  public var dayOfMonth: Int
+
+  /// From days since 1970. March is taken as the first month, so that the leap day is a year's last.
+  public init(day: Int) {
+    let shifted = day + 719_468
+    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+    let dayOfEra = shifted - era * 146_097
+    let yearOfEra =
+      (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let month = (5 * dayOfYear + 2) / 153
+    self.month = month < 10 ? month + 3 : month - 9
+    dayOfMonth = dayOfYear - (153 * month + 2) / 5 + 1
+    year = yearOfEra + era * 400 + (self.month <= 2 ? 1 : 0)
+  }
+
+  /// `2026-11-21`.
+  public var text: String { "\(padded(year, 4))-\(padded(month, 2))-\(padded(dayOfMonth, 2))" }
+
+  /// The Monday on or before a day since 1970, which was a Thursday.
+  public static func weekStart(of day: Int) -> Int { day - ((day + 3) % 7 + 7) % 7 }
+}
+
+private func padded(_ number: Int, _ width: Int) -> String {
+  let digits = String(number)
+  return String(repeating: "0", count: max(0, width - digits.count)) + digits
+}
+
+extension WallTime {
+  /// What `text` writes, with or without a fraction; UTC only.
+  public init?(text: String) {
+    let bytes = Array(text.utf8)
+    func number(_ range: Range<Int>) -> Int? {
+      guard range.upperBound <= bytes.count else { return nil }
+      return Int(String(decoding: bytes[range], as: UTF8.self))
+    }
+    guard bytes.count >= 20, bytes.last == UInt8(ascii: "Z"), let year = number(0..<4),
+      let month = number(5..<7), let day = number(8..<10), let hour = number(11..<13),
+      let minute = number(14..<16), let second = number(17..<19), (1...12).contains(month)
+    else { return nil }
+    let milliseconds = bytes[19] == UInt8(ascii: ".") ? number(20..<min(23, bytes.count - 1)) : 0
+    let days = CivilDate.day(year: year, month: month, dayOfMonth: day)
+    let seconds = Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
+    nanoseconds = seconds * 1_000_000_000 + Int64(milliseconds ?? 0) * 1_000_000
+  }
+}
+
+extension CivilDate {
+  /// Days since 1970.
+  public static func day(year: Int, month: Int, dayOfMonth: Int) -> Int {
+    let year = month <= 2 ? year - 1 : year
+    let era = (year >= 0 ? year : year - 399) / 400
+    let yearOfEra = year - era * 400
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + dayOfMonth - 1
+    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+  }
+}

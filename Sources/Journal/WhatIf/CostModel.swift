@@ -1,0 +1,134 @@
+import Lifecycle
+import Policy
+
+/// How a directive's outcome is made up where it never happened: as it went for this worker in the
+/// journal, else for the others in it, else as below.
+public struct CostModel: Sendable {
+  /// What there is of one worker, or of all together.
+  struct Costs: Sendable {
+    var launch = Mean()
+    var suspend = Mean()
+    var terminate = Mean()
+    var answer = Mean()
+    /// Seconds for a byte of footprint, there and back.
+    var hibernatePerByte = Mean()
+    var resumePerByte = Mean()
+    /// Left of the footprint after hibernation, and after a request to shed: 0–1.
+    var leftHibernated = Mean()
+    var leftShed = Mean()
+  }
+
+  struct Mean: Sendable {
+    private var sum = 0.0
+    private var count = 0.0
+    mutating func add(_ value: Double) {
+      sum += value
+      count += 1
+    }
+    var value: Double? { count > 0 ? sum / count : nil }
+  }
+
+  private var costs: [WorkerID: Costs] = [:]
+  private var all = Costs()
+  private var begun: [WorkerID: [Begun: Instant]] = [:]
+  private enum Begun: Hashable { case launch, suspend, terminate, shed }
+
+  public init() {}
+
+  /// Everything in a journal is looked at before anything is made up.
+  public mutating func visit(_ step: JournalStep, _ engine: Engine) {
+    guard case .event(let event) = step.what else {
+      begun = [:]
+      return
+    }
+    learn(event, at: step.at, engine)
+    for directive in step.directives {
+      switch directive {
+      case .launch(let worker): begun[worker, default: [:]][.launch] = step.at
+      case .suspend(let worker): begun[worker, default: [:]][.suspend] = step.at
+      case .terminate(let worker): begun[worker, default: [:]][.terminate] = step.at
+      case .shed(let worker, _, _): begun[worker, default: [:]][.shed] = step.at
+      default: break
+      }
+    }
+  }
+
+  private mutating func learn(_ event: Event, at now: Instant, _ engine: Engine) {
+    guard let worker = event.subject else { return }
+    func since(_ what: Begun) -> Double? {
+      begun[worker]?[what].map { Double((now - $0).wholeNanoseconds) / 1e9 }
+    }
+    switch event {
+    case .ready:
+      if let time = since(.launch) { note(worker) { $0.launch.add(time) } }
+    case .suspended:
+      if let time = since(.suspend) { note(worker) { $0.suspend.add(time) } }
+    case .exited:
+      if let time = since(.terminate) { note(worker) { $0.terminate.add(time) } }
+      begun[worker] = nil
+    case .shedAnswered:
+      if let time = since(.shed) { note(worker) { $0.answer.add(time) } }
+    case .shedFinished(_, let before, let after) where before > .zero:
+      note(worker) { $0.leftShed.add(Double(after.bytes) / Double(before.bytes)) }
+    case .hibernated(_, let result) where result.footprintBefore > .zero:
+      let before = Double(result.footprintBefore.bytes)
+      note(worker) {
+        $0.leftHibernated.add(Double(result.footprintAfter.bytes) / before)
+        $0.hibernatePerByte.add(Double(result.duration.wholeNanoseconds) / 1e9 / before)
+      }
+    case .resumed(_, let took):
+      guard let asleep = engine.snapshot(of: worker)?.peakFootprint, asleep > .zero else { break }
+      let time = Double(took.wholeNanoseconds) / 1e9 / Double(asleep.bytes)
+      note(worker) { $0.resumePerByte.add(time) }
+    default: break
+    }
+  }
+
+  private mutating func note(_ worker: WorkerID, _ change: (inout Costs) -> Void) {
+    change(&costs[worker, default: Costs()])
+    change(&all)
+  }
+
+  private func value(
+    _ worker: WorkerID, _ path: KeyPath<Costs, Mean>, otherwise: Double
+  ) -> Double {
+    costs[worker]?[keyPath: path].value ?? all[keyPath: path].value ?? otherwise
+  }
+
+  // MARK: what is assumed where the journal says nothing
+
+  func launch(_ worker: WorkerID) -> Duration {
+    .seconds(value(worker, \.launch, otherwise: 1))
+  }
+  func suspend(_ worker: WorkerID) -> Duration {
+    .seconds(value(worker, \.suspend, otherwise: 0.005))
+  }
+  func terminate(_ worker: WorkerID) -> Duration {
+    .seconds(value(worker, \.terminate, otherwise: 0.1))
+  }
+  /// A worker that has never answered doesn't answer here either.
+  func answer(_ worker: WorkerID) -> Duration? {
+    costs[worker]?.answer.value.map { .seconds($0) }
+  }
+  func afterShedding(_ worker: WorkerID, _ footprint: ByteCount) -> ByteCount {
+    // Nothing is believed to come of a request that nobody has seen.
+    let left = costs[worker]?.leftShed.value ?? 1
+    return ByteCount(Int64(Double(footprint.bytes) * left))
+  }
+  /// 200 MB/s with compression, and 1 % that can't move.
+  func hibernation(_ worker: WorkerID, _ footprint: ByteCount) -> HibernationResult {
+    let bytes = Double(footprint.bytes)
+    return HibernationResult(
+      footprintBefore: footprint,
+      footprintAfter: ByteCount(
+        Int64(bytes * min(1, value(worker, \.leftHibernated, otherwise: 0.01)))),
+      imageSize: ByteCount(Int64(bytes / 4)),
+      duration: .seconds(bytes * value(worker, \.hibernatePerByte, otherwise: 5e-9)))
+  }
+  /// 1 GB/s, and never under a millisecond; mere suspension costs a tenth of one.
+  func resume(_ worker: WorkerID, hibernated footprint: ByteCount?) -> Duration {
+    guard let footprint else { return .microseconds(100) }
+    return .seconds(
+      max(0.001, Double(footprint.bytes) * value(worker, \.resumePerByte, otherwise: 1e-9)))
+  }
+}

@@ -1,0 +1,87 @@
+import Lifecycle
+import Policy
+
+// What would have come of a directive. Nothing fails: a failure that never happened can't be known.
+
+extension WhatIf {
+  private mutating func schedule(_ event: Event, _ worker: WorkerID, at moment: Instant) {
+    scheduled += 1
+    pending.append(
+      Outcome(at: moment, order: scheduled, event: event, life: lives[worker, default: 0]))
+  }
+
+  mutating func perform(_ directive: Directive, at now: Instant) {
+    switch directive {
+    case .launch(let worker): launch(worker, at: now)
+    case .shed(let worker, _, _):
+      if let delay = model.answer(worker) {
+        schedule(.shedAnswered(worker), worker, at: now + delay)
+      }
+    case .finishShed(let worker):
+      let before = engine.footprint(of: worker)
+      let after = model.afterShedding(worker, before)
+      schedule(.shedFinished(worker, before: before, after: after), worker, at: now)
+    case .suspend(let worker):
+      schedule(.suspended(worker), worker, at: now + model.suspend(worker))
+    case .hibernate(let worker): hibernate(worker, at: now)
+    case .resume(let worker): resume(worker, at: now)
+    case .terminate(let worker):
+      schedule(.exited(worker, .signaled(15)), worker, at: now + model.terminate(worker))
+    case .kill(let worker):
+      schedule(.exited(worker, .signaled(9)), worker, at: now + .milliseconds(10))
+    case .checkSafePoint(let worker):
+      schedule(.fileLocks(worker, held: locks[worker] ?? 0), worker, at: now)
+    case .purge(let worker):
+      let offered = engine.snapshot(of: worker)?.purgeable ?? .zero
+      schedule(.purged(worker, freed: offered), worker, at: now)
+    case .measure(let worker):
+      schedule(.footprint(worker, footprint(worker)), worker, at: now)
+    // A task that is told ends as it did then; the rest is nothing to be performed.
+    case .expireTask, .answer, .transition, .pressureChanged, .report, .watchdogMissed, .wouldHave:
+      break
+    }
+  }
+
+  /// Asleep it is what it was; awake it is what it had in the journal.
+  private func footprint(_ worker: WorkerID) -> ByteCount {
+    let known = engine.footprint(of: worker)
+    let isAwake = engine.state(of: worker)?.runs == true
+    return isAwake || known == .zero ? awake[worker] ?? known : known
+  }
+
+  private mutating func launch(_ worker: WorkerID, at now: Instant) {
+    lives[worker, default: 0] += 1
+    schedule(.launched(worker), worker, at: now)
+    let ready = now + model.launch(worker)
+    schedule(.ready(worker), worker, at: ready)
+    if let footprint = awake[worker] { schedule(.footprint(worker, footprint), worker, at: ready) }
+  }
+
+  private mutating func hibernate(_ worker: WorkerID, at now: Instant) {
+    let result = model.hibernation(worker, engine.footprint(of: worker))
+    schedule(.hibernated(worker, result), worker, at: now + result.duration)
+  }
+
+  private mutating func resume(_ worker: WorkerID, at now: Instant) {
+    let before = awake[worker] ?? engine.snapshot(of: worker)?.peakFootprint ?? .zero
+    // Its image is what tells a hibernated worker from a suspended one.
+    let isSmall = engine.footprint(of: worker).bytes * 2 < before.bytes
+    let cost = model.resume(worker, hibernated: isSmall ? before : nil)
+    schedule(.resumed(worker, cost), worker, at: now + cost)
+    schedule(.footprint(worker, before), worker, at: now + cost)
+  }
+
+  /// What was under way when the journal begins.
+  mutating func resumeTransits(at now: Instant) {
+    for worker in engine.workerIDs {
+      switch engine.state(of: worker) {
+      case .launching: launch(worker, at: now)
+      case .suspending: perform(.suspend(worker), at: now)
+      case .hibernating: perform(.hibernate(worker), at: now)
+      case .resuming: perform(.resume(worker), at: now)
+      case .terminating: perform(.terminate(worker), at: now)
+      default: break
+      }
+    }
+  }
+}

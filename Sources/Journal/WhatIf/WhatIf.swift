@@ -1,0 +1,221 @@
+import Lifecycle
+import Policy
+
+/// A recorded history under another policy: two engines side by side. One plays the journal as it
+/// was; the other gets only what came from outside (requests, memory, activity, what waits for a
+/// sleeping worker, crashes), and the outcomes of its own directives are made up by a `CostModel`.
+///
+/// What can't be known is chosen like this: the host's available memory is what it was, corrected
+/// by the difference between the footprints of the two worlds. A worker has the footprint that it
+/// had when it ran then. Whoever needed a worker then needs it now: if it sleeps it is woken, and
+/// if it was terminated for memory it is launched again. It crashes when it crashed then, unless it
+/// sleeps. Stalls are as they were.
+public struct WhatIf: Sendable {
+  public private(set) var policy: LifecyclePolicy
+  private var tree: JSON
+  private let budget: LifecyclePolicy.MemoryBudget
+  var model: CostModel
+
+  public private(set) var recorded = Ledger()
+  public private(set) var other = Ledger()
+  public private(set) var divergence = Divergence()
+  /// Relaunches that a recorded need made necessary, and what they and the wakes took.
+  public private(set) var relaunches = 0
+  public private(set) var relaunchTime = Duration.zero
+
+  var engine: Engine
+  var pending: [Outcome] = []
+  var scheduled = 0
+  /// What a worker has when it runs.
+  var awake: [WorkerID: ByteCount] = [:]
+  /// File locks that it had when it was looked for them last.
+  var locks: [WorkerID: Int] = [:]
+  var lives: [WorkerID: Int] = [:]
+  private var requestCount: Request.ID = 1 << 62
+  private var now = Instant.zero
+
+  /// Something that will have happened.
+  struct Outcome: Sendable {
+    var at: Instant
+    var order: Int
+    var event: Event
+    var life: Int
+  }
+
+  public init(policy: LifecyclePolicy, model: CostModel) throws {
+    self.policy = policy
+    self.model = model
+    budget = policy.memory
+    tree = try JSON(encoding: policy)
+    engine = Engine(policy: policy)
+  }
+
+  /// A step of the journal, and the journal's engine after it.
+  public mutating func visit(_ step: JournalStep, _ then: Engine) {
+    advance(to: step.at)
+    now = max(now, step.at)
+    switch step.what {
+    case .began: begin(like: then, at: step.at)
+    case .wentOn: break
+    case .policy(let new):
+      take(budgetOf: new)
+      engine.setPolicy(policy)
+    case .event(let event):
+      recorded.note(event, step.directives, then, at: step.at)
+      for directive in step.directives { divergence.note(recorded: directive) }
+      if case .footprint(let worker, let bytes) = event, then.state(of: worker)?.runs == true {
+        awake[worker] = bytes
+      }
+      if case .fileLocks(let worker, let held) = event { locks[worker] = held }
+      for event in translated(event, step, then) { deliver(event, at: step.at) }
+    }
+  }
+
+  public mutating func finish() {
+    recorded.settle(at: now)
+    other.settle(at: now)
+    divergence.finish()
+  }
+
+  private mutating func begin(like then: Engine, at now: Instant) {
+    engine = then
+    take(budgetOf: then.policy)
+    engine.setPolicy(policy)
+    (pending, lives) = ([], [:])
+    recorded.begin(then, at: now)
+    other.begin(then, at: now)
+    divergence.forget()
+    for worker in then.workerIDs {
+      awake[worker] = awake[worker] ?? then.footprint(of: worker)
+      guard let profile = then.profile(of: worker) else { continue }
+      deliver(.profileChanged(worker, mapped(profile, under: then.policy)), at: now)
+    }
+    resumeTransits(at: now)
+  }
+
+  /// A device that the workers play is the machine's, and not the policy's, unless that names one.
+  private mutating func take(budgetOf recorded: LifecyclePolicy) {
+    guard budget == .host, policy.memory != recorded.memory else { return }
+    policy.memory = recorded.memory
+    if let new = try? JSON(encoding: policy) { tree = new }
+  }
+
+  /// A worker's own keys are laid over the other policy.
+  private func mapped(_ profile: WorkerProfile, under base: LifecyclePolicy) -> WorkerProfile {
+    var profile = profile
+    guard let own = try? JSON(encoding: profile.policy), let base = try? JSON(encoding: base),
+      let policy = try? tree.overlaid(with: own.difference(from: base))
+        .decode(LifecyclePolicy.self)
+    else { return profile }
+    profile.policy = policy
+    // A label, which isn't the worker's own.
+    profile.policy.name = self.policy.name
+    return profile
+  }
+
+  // MARK: what comes from outside
+
+  private mutating func translated(
+    _ event: Event, _ step: JournalStep, _ then: Engine
+  ) -> [Event] {
+    switch event {
+    case .added(let worker, let profile):
+      return [.added(worker, mapped(profile, under: then.policy))]
+    case .profileChanged(let worker, let profile):
+      return [.profileChanged(worker, mapped(profile, under: then.policy))]
+    case .adopted(let worker, let profile, let state):
+      return [.adopted(worker, mapped(profile, under: then.policy), state)]
+    case .request(let request): return translated(request, then)
+    case .removed, .released, .stalled, .disk, .purgeableOffered: return [event]
+    case .memory(let reading): return [.memory(corrected(reading, then))]
+    case .footprint(let worker, _), .taskBegan(let worker, _, _), .taskEnded(let worker, _),
+      .hold(let worker, _), .extendTimeout(let worker, _):
+      return engine.state(of: worker)?.runs == true ? [event] : []
+    case .activity(let worker): return needed(worker, "it was active then")
+    case .wakeNeeded(let worker, let why): return needed(worker, why)
+    case .exited(let worker, _):
+      let wasOurs = !step.directives.contains { directive in
+        if case .transition(let transition) = directive, case .exited = transition.cause {
+          true
+        } else {
+          false
+        }
+      }
+      return !wasOurs && engine.state(of: worker)?.runs == true ? [event] : []
+    case .launched, .launchFailed, .ready, .shedAnswered, .shedFinished, .suspended,
+      .fileLocks, .purged, .purgeFailed, .suspendFailed, .hibernated, .hibernateFailed, .resumed,
+      .resumeFailed, .deadline:
+      // Outcomes of what was decided then.
+      return []
+    }
+  }
+
+  private mutating func needed(_ worker: WorkerID, _ why: String) -> [Event] {
+    switch engine.state(of: worker) {
+    case .launching, .foreground, .background: return [.activity(worker)]
+    case .terminated: return [relaunch(worker)]
+    case .suspending, .suspended, .hibernating, .hibernated: return [.wakeNeeded(worker, why)]
+    case .resuming, .terminating, nil: return []
+    }
+  }
+
+  /// What is asked of a worker that runs there, and is gone here.
+  private mutating func translated(_ request: Request, _ then: Engine) -> [Event] {
+    let isGone = engine.state(of: request.worker) == .terminated
+    let wasThere = then.state(of: request.worker).map { $0 != .terminated } ?? false
+    guard isGone, wasThere, request.verb == .foreground || request.verb == .wake else {
+      return [.request(request)]
+    }
+    return [relaunch(request.worker), .request(request)]
+  }
+
+  private mutating func relaunch(_ worker: WorkerID) -> Event {
+    relaunches += 1
+    relaunchTime += model.launch(worker)
+    requestCount += 1
+    return .request(Request(id: requestCount, verb: .start, worker: worker))
+  }
+
+  private func corrected(_ reading: MemoryReading, _ then: Engine) -> MemoryReading {
+    func held(_ engine: Engine) -> ByteCount {
+      engine.workerIDs.reduce(.zero) { sum, worker in
+        engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum
+      }
+    }
+    var reading = reading
+    let available = reading.available + held(then) - held(engine)
+    reading.available = min(max(.zero, available), reading.total)
+    return reading
+  }
+
+  // MARK: the other engine's time
+
+  private mutating func advance(to target: Instant) {
+    while true {
+      let place = pending.indices.min {
+        (pending[$0].at, pending[$0].order) < (pending[$1].at, pending[$1].order)
+      }
+      let outcome = place.map { pending[$0].at }
+      guard let next = [outcome, engine.nextDeadline].compactMap({ $0 }).min(), next <= target
+      else { return }
+      if let place, outcome == next {
+        let outcome = pending.remove(at: place)
+        guard let worker = outcome.event.subject, lives[worker, default: 0] == outcome.life else {
+          continue
+        }
+        deliver(outcome.event, at: next)
+      } else {
+        deliver(.deadline, at: next)
+      }
+    }
+  }
+
+  private mutating func deliver(_ event: Event, at now: Instant) {
+    let directives = engine.handle(event, at: now)
+    other.note(event, directives, engine, at: now)
+    for directive in directives {
+      divergence.note(other: directive)
+      perform(directive, at: now)
+    }
+  }
+}

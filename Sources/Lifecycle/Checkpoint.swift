@@ -1,0 +1,30 @@
+import Policy
+
+// The whole engine can be written down and read back (`Codable`), so that a journal's segment can
+// begin with the engine as it was. The conformances are synthesized on purpose: a new field of the
+// engine is in the checkpoint without anybody thinking of it, and a new type doesn't compile until
+// it can be written down, too.
+
+extension WorkerID: CodingKeyRepresentable {
+  /// So that dictionaries by worker are written as objects.
+  public var codingKey: any CodingKey { NameKey(stringValue: name) }
+
+  public init?<Key: CodingKey>(codingKey: Key) { self.init(codingKey.stringValue) }
+
+  /// As its name alone.
+  public init(from decoder: any Decoder) throws {
+    self.init(try decoder.singleValueContainer().decode(String.self))
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(name)
+  }
+
+  private struct NameKey: CodingKey {
+    var stringValue: String
+    var intValue: Int? { nil }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+}

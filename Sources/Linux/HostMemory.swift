@@ -1,0 +1,28 @@
+/// Where the machine's memory is, in bytes, as a low memory report tells it (proc_meminfo(5)).
+public struct HostMemory: Hashable, Sendable {
+  public var total: Int64
+  public var free: Int64
+  /// What the kernel can take back without swapping: clean and dirty file pages, slabs that shrink.
+  public var reclaimable: Int64
+  /// What can't leave: the kernel's own memory, and what is locked.
+  public var wired: Int64
+
+  public static func read() throws(SystemCallError) -> HostMemory {
+    let path = "/proc/meminfo"
+    guard let memory = HostMemory(parsing: try readNamedFile(path)) else { throw malformed(path) }
+    return memory
+  }
+
+  /// `nil` without MemTotal and MemFree.
+  public init?(parsing bytes: [UInt8]) {
+    var fields: [String: Int64] = [:]
+    forEachField(bytes) { key, value in fields[key] = kilobytes(value) }
+    guard let total = fields["MemTotal"], let free = fields["MemFree"] else { return nil }
+    func sum(_ names: String...) -> Int64 { names.reduce(0) { $0 &+ (fields[$1] ?? 0) } }
+    self.total = total
+    self.free = free
+    // Shared memory and tmpfs count as cached, and only swap could take them.
+    reclaimable = max(0, sum("Cached", "Buffers", "SReclaimable") &- sum("Shmem"))
+    wired = sum("SUnreclaim", "KernelStack", "PageTables", "SecPageTables", "Percpu", "Unevictable")
+  }
+}

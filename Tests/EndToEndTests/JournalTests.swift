@@ -1,0 +1,173 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("What the daemon keeps of what happened") struct JournalTests {
+  private static let configuration = """
+    policy_overrides: { background: { suspend_after: 1s } }
+    workers:
+      one: { command: sleep 650 }
+      two: { command: sleep 651 }
+    """
+
+  private func segments(of daemon: TestDaemon) throws -> [String] {
+    try listDirectory("\(daemon.state)/journal").sorted().map { "\(daemon.state)/journal/\($0)" }
+  }
+
+  private func replay(_ daemon: TestDaemon, _ words: String...) throws -> Outcome {
+    var command = Command(
+      arguments: [Surroundings.executable, "replay", "\(daemon.state)/journal"] + words)
+    command.directory = daemon.scratch.path
+    return try command.run(in: daemon.scratch)
+  }
+
+  @Test("plays again exactly, over a crash of the daemon and a reload")
+  func determinism() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.wait("two", toBe: "foreground")
+    try daemon.done("suspend", "one")
+    try daemon.done("foreground", "one")
+    _ = try daemon.scratch.write(
+      "dormouse.yaml", Self.configuration.replacing("1s", with: "2s"))
+    try daemon.done("reload")
+    try daemon.done("stop", "two")
+    try daemon.crash()
+    try daemon.start()
+    try daemon.done("foreground", "one")
+    try daemon.done("suspend", "one")
+
+    let outcome = try replay(daemon)
+    #expect(outcome.code == 0, "\(outcome)")
+    #expect(outcome.output.contains("2 segments of 2 daemons"), "\(outcome)")
+    let own = try daemon.json(ReplayReport.self, "replay")
+    #expect(own.differingEvents == 0 && own.problems.isEmpty && own.events > 10)
+    let other = try replay(daemon, "--policy", "server", "--json")
+    let report = try WireCodec.decode(ReplayReport.self, from: Array(other.output.utf8))
+    #expect(report.comparison?.policy == "server")
+    #expect(report.comparison?.workers.map(\.worker) == ["one", "two", nil])
+  }
+
+  @Test("says where it is damaged, and goes on with the next segment")
+  func damage() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.wait("two", toBe: "foreground")
+    try daemon.crash()
+    try daemon.start()
+    try daemon.done("ps")
+    let paths = try segments(of: daemon)
+    try #require(paths.count == 2)
+
+    // Half of its last record, as a machine leaves it that loses its power.
+    let whole = try readFile(paths[0])
+    #expect(truncate(paths[0], whole.count - 7) == 0)
+    let torn = try replay(daemon)
+    #expect(torn.code == 0 && torn.error.contains("incomplete and left out"), "\(torn)")
+
+    var damaged = whole
+    // Behind the header and the engine that it begins with.
+    let start = whole.split(separator: 10).prefix(3).reduce(0) { $0 + $1.count + 1 }
+    damaged[start + 20] ^= 1
+    try Descriptor.open(paths[0], O_WRONLY | O_TRUNC).writeAll(
+      String(decoding: damaged, as: UTF8.self))
+    let outcome = try replay(daemon)
+    #expect(outcome.code == 1 && outcome.error.contains("is damaged"), "\(outcome)")
+    #expect(outcome.output.contains("2 segments of 2 daemons"), "\(outcome)")
+  }
+
+  @Test("is told in sentences: past, present, and of one worker")
+  func events() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.wait("two", toBe: "foreground")
+    var client = try ControlClient(connectingTo: daemon.socket)
+    let id = try client.send(.events, worker: "one", follow: true)
+    let place = try client.response(to: id, timeout: .seconds(20))
+    #expect(place.journal?.directory == "\(daemon.state)/journal")
+    try daemon.wait("one", toBe: "suspended")
+    try daemon.done("wake", "one")
+    var told: [EventRecord] = []
+    while told.last?.from != "suspended" { told.append(try client.nextEvent()) }
+    #expect(told.allSatisfy { $0.worker == "one" })
+    #expect(told.last?.to == "background" && told.last?.text.contains("wake") == true)
+    #expect(told.last?.seconds != nil)
+
+    let past = try daemon.done("events", "--worker", "one")
+    #expect(past.contains("one background → suspended: its grace in the background was over"))
+    #expect(past.contains("one suspended → background: `wake` was asked for"), "\(past)")
+    #expect(!past.contains(" two launching"), "\(past)")
+    let lines = try daemon.done("events", "-n", "2", "--json").split(separator: "\n")
+    #expect(lines.count == 2)
+    for line in lines { _ = try WireCodec.decode(EventRecord.self, from: Array(line.utf8)) }
+    #expect(try daemon.verb("events", "--worker", "nobody").code == 3)
+  }
+
+  @Test("is counted where a follower doesn't read, and the daemon waits for nobody")
+  func slowFollower() throws {
+    // On a device, so that nothing happens to the host's pressure meanwhile.
+    let daemon = try TestDaemon("policy_overrides: { memory: { budget: 1GB } }")
+    let before = try Footprint.measure([daemon.pid]).footprint
+    let follower = try UnixSocket.connected(to: daemon.socket, .stream)
+    var size: Int32 = 4096
+    setsockopt(follower.raw, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    try follower.writeAll("{\"id\":1,\"verb\":\"events\",\"follow\":true}\n")
+    // A refusal is an event.
+    var client = try ControlClient(connectingTo: daemon.socket)
+    for _ in 0..<4000 { _ = try client.perform(.wake, worker: "nobody", timeout: .seconds(30)) }
+    let grown = Int64(try Footprint.measure([daemon.pid]).footprint) - Int64(before)
+    #expect(grown < 4 << 20, "it grew by \(grown) bytes")
+
+    var framer = LineFramer()
+    var told = 0
+    var lost = 0
+    let deadline = Deadline(in: .seconds(30))
+    while told + lost < 4000, try pollDescriptor(follower.raw, for: POLLIN, until: deadline) {
+      framer.append(try follower.read(upTo: 65536))
+      while let line = try framer.next() {
+        guard let event = try WireCodec.decode(ControlResponse.self, from: line).event else {
+          continue
+        }
+        if let count = event.lost { lost += count } else { told += 1 }
+      }
+    }
+    #expect(told + lost == 4000 && lost > 0 && told > 0, "\(told) told, \(lost) lost")
+  }
+
+  @Test("is summed up by worker and week, and outlives the daemon")
+  func report() throws {
+    let daemon = try TestDaemon("workers: { brief: { command: [sh, -c, \"exit 3\"] } }")
+    try daemon.wait("brief", toBe: "terminated")
+    let counts = try daemon.json([WeekReport].self, "report")
+    #expect(counts.first?.worker == "brief" && counts.first?.crashes == 1)
+    #expect(counts.first?.launches == 1)
+    try daemon.crash()
+    try daemon.start()
+    try daemon.wait("brief", toBe: "terminated")
+    _ = try eventually {
+      try daemon.json([WeekReport].self, "report").first?.crashes == 2
+    }
+    let table = try daemon.done("report")
+    #expect(table.contains("week of ") && table.contains("brief"), "\(table)")
+    #expect(try daemon.json([WeekReport].self, "report").reduce(0) { $0 + $1.crashes } == 2)
+  }
+
+  @Test("is rotated by size, and the oldest goes")
+  func rotation() throws {
+    let daemon = try TestDaemon("journal: { size: 64KB, keep: 2 }")
+    var client = try ControlClient(connectingTo: daemon.socket)
+    for _ in 0..<3000 { _ = try client.perform(.wake, worker: "nobody", timeout: .seconds(30)) }
+    let outcome = try replay(daemon)
+    #expect(outcome.code == 0, "\(outcome)")
+    let paths = try segments(of: daemon)
+    #expect((2...4).contains(paths.count), "\(paths)")
+    #expect(paths.first?.hasSuffix("00000001.jsonl") == false)
+  }
+
+  @Test("can be nothing")
+  func none() throws {
+    let daemon = try TestDaemon("journal: { enabled: false }")
+    #expect(try segments(of: daemon).isEmpty)
+    let outcome = try daemon.verb("events")
+    #expect(outcome.code == 0 && outcome.error.contains("enabled: false"), "\(outcome)")
+    #expect(try daemon.verb("replay").code == 1)
+  }
+}

@@ -1,0 +1,103 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Journal
+
+@Suite("Counts and stories from a journal") struct AccountTests {
+  /// An engine that is told events by the second.
+  private struct Told {
+    var engine: Engine
+    var ledger = Ledger()
+    var narrator = Narrator()
+    var sentences: [String] = []
+    var now = Instant.zero
+
+    init(_ policy: LifecyclePolicy = LifecyclePolicy()) {
+      engine = Engine(policy: policy)
+      ledger.begin(engine, at: .zero)
+    }
+
+    mutating func tell(_ seconds: Int64, _ event: Event) {
+      now = .zero + .seconds(seconds)
+      let directives = engine.handle(event, at: now)
+      ledger.note(event, directives, engine, at: now)
+      sentences += narrator.notices(of: event, directives, engine, at: now).map(\.text)
+    }
+
+    mutating func tally(at seconds: Int64) -> WorkerTally {
+      ledger.close(at: .zero + .seconds(seconds))[web] ?? WorkerTally()
+    }
+
+    mutating func launch() {
+      tell(0, .added(web, WorkerProfile(policy: engine.policy)))
+      tell(0, .request(Request(id: 1, verb: .start, worker: web)))
+      tell(1, .launched(web))
+      tell(1, .footprint(web, .megabytes(10)))
+    }
+  }
+
+  @Test("A crash is counted, and an end that somebody asked for is none")
+  func crashes() {
+    var told = Told()
+    told.launch()
+    told.tell(11, .exited(web, .signaled(11)))
+    told.tell(12, .request(Request(id: 2, verb: .start, worker: web)))
+    told.tell(13, .launched(web))
+    told.tell(14, .request(Request(id: 3, verb: .stop, worker: web)))
+    told.tell(15, .exited(web, .signaled(15)))
+    let tally = told.tally(at: 20)
+    #expect(tally.launches == 2 && tally.crashes == 1 && tally.stops == 1 && tally.exits == 0)
+    #expect(tally.peakFootprint == ByteCount.megabytes(10).bytes)
+    #expect(told.sentences.contains { $0.contains("SIGSEGV ended it") })
+  }
+
+  @Test("A hibernation and its resume are told with what they cost, and counted once")
+  func hibernation() {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = .seconds(1)
+    var told = Told(policy)
+    told.launch()
+    told.tell(2, .request(Request(id: 2, verb: .hibernate, worker: web)))
+    let result = HibernationResult(
+      footprintBefore: .megabytes(10), footprintAfter: .zero, imageSize: .megabytes(2),
+      duration: .milliseconds(40))
+    for second in Int64(3)..<8 {
+      switch told.engine.state(of: web) {
+      case .background: told.tell(second, .fileLocks(web, held: 0))
+      case .suspending: told.tell(second, .suspended(web))
+      case .suspended: told.tell(second, .footprint(web, .megabytes(10)))
+      case .hibernating: told.tell(second, .hibernated(web, result))
+      default: break
+      }
+    }
+    let since = told.engine.snapshot(of: web)?.since ?? .zero
+    told.tell(17, .request(Request(id: 3, verb: .foreground, worker: web)))
+    told.tell(18, .resumed(web, .milliseconds(9)))
+    #expect(told.engine.state(of: web) == .foreground)
+    let story = told.sentences.joined(separator: "\n")
+    #expect(story.contains("10 MB → 0 B, image 2 MB, 40 ms"), "\(story)")
+    #expect(story.contains("`foreground` was asked for; 9 ms"), "\(story)")
+    let tally = told.tally(at: 20)
+    #expect(tally.suspensions == 1 && tally.hibernations == 1 && tally.resumes == 1)
+    #expect(tally.wakes == 0 && tally.resumeNanoseconds == 9_000_000)
+    #expect(tally.freed == ByteCount.megabytes(10).bytes)
+    #expect(tally.seconds(in: .hibernated) == (.zero + .seconds(17) - since) / .seconds(1))
+  }
+
+  @Test("A day's counts survive the disk, and a damaged day says so")
+  func days() throws {
+    var told = Told()
+    told.launch()
+    told.tell(11, .exited(web, .exited(1)))
+    let record = DayRecord(day: 20_778, tallies: [web: told.tally(at: 12)])
+    let bytes = try record.encoded()
+    #expect(try DayRecord(bytes) == record)
+    var damaged = bytes
+    damaged[bytes.count / 2] ^= 4
+    #expect(throws: JournalMismatch.self) { try DayRecord(damaged) }
+    #expect(throws: JournalMismatch.self) { try DayRecord(Array(bytes.dropLast(9))) }
+  }
+}
+
+private let web = WorkerID("web")

@@ -1,0 +1,130 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Journal
+
+@Suite("What is written down") struct CodecTests {
+  private static let worker = WorkerID("a \"name\"\n\u{1}\\ é漢")
+
+  private static var profile: WorkerProfile {
+    var policy = LifecyclePolicy()
+    policy.name = "mine"
+    policy.memory = .device(.megabytes(96))
+    policy.background.suspendAfter = nil
+    policy.hibernate.maxFootprint = nil
+    policy.pressure.urgent = nil
+    policy.pressure.warning = PressureCondition(availableBelow: .bytes(.megabytes(5)))
+    policy.ladder.critical = [.terminate(.suspended)]
+    policy.foreground.cpuBelow = 0.1 + 0.2
+    return WorkerProfile(policy: policy, importance: 7, canShed: true)
+  }
+
+  /// One of each kind at least; what the test below makes sure of.
+  static var events: [Event] {
+    [
+      .added(worker, profile), .profileChanged(worker, profile), .removed(worker),
+      .adopted(worker, profile, .hibernated),
+      .request(Request(id: .max, verb: .hibernate, worker: worker)), .launched(worker),
+      .launchFailed(worker, "no such file\u{2028}"), .ready(worker), .shedAnswered(worker),
+      .shedFinished(worker, before: ByteCount(.max), after: .zero), .suspended(worker),
+      .suspendFailed(worker, ""),
+      .hibernated(
+        worker,
+        HibernationResult(
+          footprintBefore: ByteCount(1), footprintAfter: ByteCount(2), imageSize: ByteCount(3),
+          duration: Duration(secondsComponent: 1, attosecondsComponent: 1))),
+      .hibernateFailed(worker, "io_uring", permanent: true), .resumed(worker, .nanoseconds(1)),
+      .resumeFailed(worker, "checksum", intact: false), .exited(worker, .exited(-1)),
+      .exited(worker, .signaled(9)), .exited(worker, .unknown),
+      .footprint(worker, ByteCount(12345)), .taskBegan(worker, task: "save", limit: nil),
+      .taskBegan(worker, task: "save", limit: .seconds(3)), .taskEnded(worker, task: "save"),
+      .activity(worker), .hold(worker, true), .fileLocks(worker, held: 3),
+      .extendTimeout(worker, .milliseconds(7)), .purgeableOffered(worker, ByteCount(5)),
+      .purged(worker, freed: ByteCount(6)), .purgeFailed(worker, "EPERM"),
+      .wakeNeeded(worker, "a connection"),
+      .memory(MemoryReading(total: ByteCount(9), available: ByteCount(8))),
+      .memory(
+        MemoryReading(
+          total: ByteCount(9), available: ByteCount(-8), someStall: 1.0 / 3, fullStall: 0)),
+      .disk(
+        DiskReading(
+          total: ByteCount(1), free: ByteCount(2), images: ByteCount(3),
+          writtenToday: ByteCount(4))), .stalled(.critical), .deadline,
+    ]
+  }
+
+  @Test("is every kind of event, and reads back as it was")
+  func eventsRoundTrip() throws {
+    let profiles = try ProfileCodec(base: LifecyclePolicy())
+    var kinds: Set<EventKind> = []
+    for event in Self.events {
+      kinds.insert(EventKind(of: event))
+      var fields = FieldWriter()
+      try fields.set(event, profiles)
+      let tree = try #require(JSON(fields.object.line))
+      #expect(try FieldReader(record: tree).event(profiles) == event)
+    }
+    #expect(kinds == Set(EventKind.allCases), "no sample of some kind")
+  }
+
+  @Test("of a policy is only what differs, and reads back as it was")
+  func policyDifference() throws {
+    let profiles = try ProfileCodec(base: LifecyclePolicy())
+    let tree = try profiles.tree(Self.profile)
+    #expect(try profiles.profile(tree) == Self.profile)
+    #expect(tree["policy"]?["watchdog"] == nil)
+    #expect(tree["policy"]?["background"]?["suspendAfter"] == .null)
+    let other = try ProfileCodec(base: Self.profile.policy)
+    #expect(try other.policy(try other.tree(LifecyclePolicy())) == LifecyclePolicy())
+  }
+
+  @Test("by an older version lacks keys, which have their defaults")
+  func olderPolicy() throws {
+    var tree = try JSON(encoding: Self.profile.policy)
+    guard case .object(let members) = tree else { throw JournalMismatch("no object") }
+    tree = .object(members.filter { $0.name != "watchdog" && $0.name != "falseIdle" })
+    #expect(try ProfileCodec(header: tree).policy() == Self.profile.policy)
+  }
+
+  @Test("in samples is exact, however odd the numbers are")
+  func samples() throws {
+    var batch = SampleBatch()
+    let events: [(Int64, Event)] = [
+      (5, Self.events[31]), (5, .footprint(Self.worker, ByteCount(.max))),
+      (1_000_000_007, Self.events[32]), (3, .footprint(Self.worker, ByteCount(.min))),
+      (4, .activity(WorkerID(""))), (6, .deadline), (.max, Self.events[31]),
+    ].map { (Int64($0.0), $0.1) }
+    for (at, event) in events {
+      #expect(SampleBatch.takes(event) && batch.hasRoom(for: event))
+      batch.add(event, at: Instant(nanoseconds: at))
+    }
+    let taken = batch.take()
+    let line = try #require(taken)
+    let record = try #require(SealedLine.open(line.dropLast()))
+    let read = try SampleBatch.read(record)
+    #expect(read.map(\.at.nanoseconds) == events.map(\.0))
+    #expect(read.map(\.event) == events.map(\.1))
+  }
+
+  @Test("is told by a checksum that iSCSI would give")
+  func checksum() {
+    // RFC 3720, B.4.
+    #expect(CRC32C.checksum(of: [UInt8](repeating: 0, count: 32)) == 0x8A91_36AA)
+    #expect(CRC32C.text(of: Array("123456789".utf8)) == "e3069283")
+  }
+
+  @Test(
+    "has dates that people know",
+    arguments: [
+      (0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_778, "2026-11-21"),
+      (-1, "1969-12-31"),
+    ])
+  func dates(day: Int, text: String) {
+    #expect(CivilDate(day: day).text == text)
+    let date = CivilDate(day: day)
+    #expect(
+      CivilDate.day(year: date.year, month: date.month, dayOfMonth: date.dayOfMonth) == day)
+    #expect((CivilDate.weekStart(of: day) + 3) % 7 == 0)
+  }
+}

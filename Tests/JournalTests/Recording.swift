@@ -1,0 +1,74 @@
+import Lifecycle
+import Policy
+import Simulation
+
+@testable import Journal
+
+/// A simulated history, written down, with the engine as it was after each event.
+struct Recording {
+  var segments: [[UInt8]] = []
+  var engines: [Engine] = []
+
+  /// `segmentSize`: bytes from which on a segment is followed by the next.
+  init(seed: UInt64, segmentSize: Int = .max) throws {
+    let writer = Writer(segmentSize: segmentSize)
+    var machine = SimulatedMachine(seed: seed)
+    machine.observer = { writer.note($0) }
+    try machine.run()
+    segments = writer.finished()
+    engines = writer.engines
+  }
+
+  var journal: [JournalSegment] {
+    segments.enumerated().map { place, bytes in
+      JournalSegment(name: "segment-\(place)") { bytes }
+    }
+  }
+
+  private final class Writer {
+    var encoder: JournalEncoder?
+    var segments: [[UInt8]] = []
+    var engines: [Engine] = []
+    var policy = LifecyclePolicy()
+    let segmentSize: Int
+
+    init(segmentSize: Int) { self.segmentSize = segmentSize }
+
+    func note(_ step: Observation) {
+      do {
+        if encoder == nil { try begin(step.before, at: step.at) }
+        if step.before.policy != policy {
+          policy = step.before.policy
+          try encoder?.record(policy: policy, at: step.at)
+        }
+        try encoder?.record(step.event, at: step.at, directives: step.directives)
+        engines.append(step.after)
+        if let size = encoder?.size, size > segmentSize {
+          segments.append(encoder?.take() ?? [])
+          try begin(step.after, at: step.at)
+        }
+      } catch { preconditionFailure("\(error)") }
+    }
+
+    private func begin(_ engine: Engine, at now: Instant) throws {
+      policy = engine.policy
+      encoder = try JournalEncoder(
+        SegmentHeader(
+          version: "test", run: "1", segment: Int64(segments.count), at: now,
+          wall: WallTime(nanoseconds: 1_000_000_000_000 + now.nanoseconds), policy: policy),
+        engine: engine)
+    }
+
+    func finished() -> [[UInt8]] { segments + [encoder?.take() ?? []] }
+  }
+}
+
+extension Engine {
+  /// All that anybody can see of it.
+  var visible: Visible { Visible(workers: snapshots(), nextDeadline: nextDeadline) }
+
+  struct Visible: Equatable {
+    var workers: [WorkerSnapshot]
+    var nextDeadline: Instant?
+  }
+}

@@ -1,0 +1,70 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Journal
+
+@Suite("A journal that is played again") struct ReplayTests {
+  @Test("gives the same engine after every event", arguments: 1...40)
+  func prefixes(seed: Int) throws {
+    let recording = try Recording(seed: UInt64(seed), segmentSize: seed % 3 == 0 ? 20_000 : .max)
+    var player = JournalPlayer()
+    var check = DeterminismCheck()
+    var place = 0
+    player.play(recording.journal) { step, engine in
+      check.visit(step)
+      guard case .event = step.what else { return }
+      defer { place += 1 }
+      guard place < recording.engines.count else { return }
+      #expect(engine.visible == recording.engines[place].visible)
+      if place % 50 == 0 { #expect(engine.isSame(as: recording.engines[place])) }
+    }
+    #expect(place == recording.engines.count)
+    #expect(player.problems.isEmpty, "\(player.problems)")
+    #expect(check.differingEvents == 0, "\(check.differences)")
+    #expect(check.runs == 1)
+    #expect(check.segments == recording.segments.count)
+  }
+
+  @Test("gives the same engine when its first segments are gone")
+  func laterSegment() throws {
+    let recording = try Recording(seed: 7, segmentSize: 15_000)
+    try #require(recording.segments.count > 3)
+    for first in 1..<recording.segments.count {
+      var player = JournalPlayer()
+      var check = DeterminismCheck()
+      player.play(Array(recording.journal[first...])) { step, _ in check.visit(step) }
+      #expect(player.problems.isEmpty)
+      #expect(check.differingEvents == 0)
+      #expect(player.engine.visible == recording.engines.last?.visible)
+    }
+  }
+
+  @Test("is told from one that another engine wrote")
+  func otherEngine() throws {
+    let recording = try Recording(seed: 11)
+    // A record that says less than the engine did, with a checksum of its own.
+    let lines = recording.segments[0].split(separator: UInt8(ascii: "\n"))
+    var forged: [UInt8] = []
+    var forgeries = 0
+    for line in lines {
+      guard forgeries == 0, let record = SealedLine.open(line), record["do"] != nil,
+        case .object(let members) = record
+      else {
+        forged += line + [10]
+        continue
+      }
+      var fields = FieldWriter()
+      for member in members where member.name != "do" { fields.set(member.name, member.value) }
+      forged += SealedLine.seal(fields)
+      forgeries += 1
+    }
+    try #require(forgeries == 1)
+    var player = JournalPlayer()
+    var check = DeterminismCheck()
+    let bytes = forged
+    player.play([JournalSegment(name: "forged") { bytes }]) { step, _ in check.visit(step) }
+    #expect(check.differingEvents == 1)
+    #expect(check.differences.first?.recorded == nil)
+  }
+}

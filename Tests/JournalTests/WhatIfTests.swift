@@ -1,0 +1,52 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Journal
+
+@Suite("What another policy would have done") struct WhatIfTests {
+  private func compare(
+    _ recording: Recording, with policy: LifecyclePolicy
+  ) throws -> WhatIf {
+    var model = CostModel()
+    var first = JournalPlayer()
+    first.play(recording.journal) { step, engine in model.visit(step, engine) }
+    var other = try WhatIf(policy: policy, model: model)
+    var second = JournalPlayer()
+    second.play(recording.journal) { step, engine in other.visit(step, engine) }
+    other.finish()
+    return other
+  }
+
+  @Test("comes to an end for every history and policy, with times that add up", arguments: 1...10)
+  func anyHistory(seed: Int) throws {
+    let recording = try Recording(seed: UInt64(seed))
+    var never = LifecyclePolicy()
+    never.background.suspendAfter = nil
+    never.ladder = Ladder(warning: [], urgent: [], critical: [])
+    for policy in [LifecyclePolicy(), never] {
+      let other = try compare(recording, with: policy)
+      for (worker, tally) in other.recorded.tallies {
+        let there = other.other.tallies[worker]?.nanoseconds.values.reduce(0, +) ?? 0
+        #expect(tally.nanoseconds.values.reduce(0, +) == there, "\(worker)")
+      }
+      let all = other.other.tallies.values.reduce(WorkerTally(), +)
+      if policy == never { #expect(all.memoryTerminations == 0) }
+    }
+  }
+
+  @Test("is that nobody sleeps, where it says that nobody shall")
+  func neverSleeps() throws {
+    var found = 0
+    for seed in 1...10 {
+      let recording = try Recording(seed: UInt64(seed))
+      var policy = LifecyclePolicy()
+      policy.background.suspendAfter = nil
+      policy.hibernate.enabled = false
+      let other = try compare(recording, with: policy)
+      found += other.recorded.tallies.values.reduce(0) { $0 + $1.suspensions }
+      #expect(other.policy.background.suspendAfter == nil)
+    }
+    #expect(found > 0, "nothing slept in any history, so that nothing is shown")
+  }
+}
