@@ -9,8 +9,12 @@ struct Operation {
   let level: Int32
   /// For a resume with missing pages.
   let lazyReady: Bool
+  /// Builds on a base, and makes for that next time.
+  let overlays: Bool
   let hibernator: Hibernator
   private var lazyRefusal: String?
+  private var trackingRefusal: String?
+  private var overlay: Overlay?
   private let started = Clocks.monotonic
   private var processes: [Captive] = []
   private var writer: ImageWriter?
@@ -22,14 +26,16 @@ struct Operation {
     let session: TraceSession
     var memory: ProcessMemory
     var mappings: [MemoryMapping] = []
+    var pages: PageMap?
     var plan: PagePlan?
     var scratchAddress: UInt64 = 0
   }
 
   init(
     target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
-    hibernator: Hibernator
+    overlay: Bool, hibernator: Hibernator
   ) {
+    overlays = overlay
     self.lazyReady = lazyReady
     self.target = target
     self.path = path
@@ -75,6 +81,7 @@ struct Operation {
     guard processes.contains(where: { $0.plan?.ranges.isEmpty == false }) else {
       throw HibernationError(.scanning, "it has no memory of its own that could be moved")
     }
+    overlay = try planOverlay()
     let writer = try attempt(.capturing) { try ImageWriter(path: path) }
     do throws(HibernationError) {
       try capture(to: writer)
@@ -89,7 +96,7 @@ struct Operation {
   private mutating func capture(to writer: ImageWriter) throws(HibernationError) {
     try attempt(.capturing) {
       try Capture(
-        chunks: processes.flatMap { $0.plan?.chunks ?? [] }, memories: processes.map(\.memory),
+        chunks: overlay?.chunks ?? processes.flatMap { $0.plan?.chunks ?? [] }, memories: processes.map(\.memory),
         writer: writer, level: level
       ).run(lanes: hibernator.lanes)
     }
@@ -100,14 +107,55 @@ struct Operation {
       }
     }
     imageLength = try attempt(.committing) {
-      try writer.commit(processes: processes.map(Self.imageProcess), mappings: deferred)
+      try writer.commit(
+        processes: processes.map(Self.imageProcess), mappings: deferred, base: overlay?.reference)
     }
+  }
+
+  /// `nil`: everything is written.
+  private func planOverlay() throws(HibernationError) -> Overlay? {
+    guard overlays, let base = hibernator.openBase(of: target.name, for: path) else { return nil }
+    let subjects = try attempt(.scanning) {
+      try processes.compactMap { captive -> Overlay.Subject? in
+        guard let plan = captive.plan else { return nil }
+        var subject = Overlay.Subject(
+          identity: captive.stat.identity, plan: plan, memory: captive.memory)
+        subject.knowledge = try knowledge(of: captive)
+        return subject
+      }
+    }
+    do {
+      return try Overlay(of: subjects, over: base, lanes: hibernator.lanes)
+    } catch is ImageError {
+      // A damaged base is as good as none.
+      return nil
+    } catch { throw .from(error, in: .scanning) }
+  }
+
+  /// What the kernel tells of writes since the last resume.
+  private func knowledge(of captive: Captive) throws(SystemCallError) -> WriteKnowledge {
+    let identity = captive.stat.identity
+    var knowledge = WriteKnowledge()
+    knowledge.current = hibernator.bases[target.name]?.current[identity] ?? []
+    guard let pages = captive.pages,
+      let armed = hibernator.trackers[target.name]?[identity]?.armed, !armed.isEmpty
+    else { return knowledge }
+    for mapping in captive.mappings where mapping.flags.contains(.writesWatched) {
+      let range = clinux_range(address: mapping.start, length: mapping.length)
+      for part in PageRanges.intersection([range], armed) {
+        guard let unwritten = try pages.unwrittenPages(in: part) else { continue }
+        knowledge.tracked.append(part)
+        knowledge.unwritten += unwritten
+      }
+    }
+    return knowledge
   }
 
   private mutating func scan(_ index: Int) throws(HibernationError) {
     let stat = processes[index].stat
     let mappings = try attempt(.scanning) { try MemoryMapping.all(of: stat.pid) }
-    try Eligibility.check(mappings: mappings, of: stat)
+    let tracker = hibernator.trackers[target.name]?[stat.identity]?.tracker
+    try Eligibility.check(mappings: mappings, of: stat, tracker: tracker)
     try Eligibility.mayInject(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
@@ -116,10 +164,13 @@ struct Operation {
     processes[index].mappings = mappings
     processes[index].scratchAddress = scratch
     // ps(1) reads arguments and environment from the process's memory.
+    let pages = try attempt(.scanning) {
+      try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
+    }
+    processes[index].pages = pages
     processes[index].plan = try attempt(.scanning) {
       try PagePlan(
-        process: index, mappings: mappings,
-        pages: PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan),
+        process: index, mappings: mappings, pages: pages,
         keep: [stat.arguments, stat.environment],
         hot: lazyReady ? hibernator.hot[target.name]?[stat.identity] ?? PagePlan.Hot() : nil)
     }
@@ -159,10 +210,14 @@ struct Operation {
       lazyRefusal = lazyRefusal ?? refusal
     }
     FaultPoint.restored.pass()
+    let alive = Set(processes.map(\.stat.identity))
+    hibernator.trackers[target.name] = hibernator.trackers[target.name]?.filter {
+      alive.contains($0.key)
+    }
   }
 
   /// Returns why it can't be resumed with missing pages, if it can't.
-  private func evict(_ captive: Captive, _ plan: PagePlan) throws -> String? {
+  private mutating func evict(_ captive: Captive, _ plan: PagePlan) throws -> String? {
     guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else {
       throw HibernationError(.evicting, "process \(captive.stat.pid) has no vdso", .ineligible)
     }
@@ -171,6 +226,7 @@ struct Operation {
     do {
       try evict(captive, plan, with: &injector)
       refusal = try prepareForFaults(captive, plan, injector)
+      if overlays { trackingRefusal = try track(captive, plan, injector) ?? trackingRefusal }
     } catch {
       // The thread must have its own registers again before anything else is done.
       try? injector.finish()
@@ -199,6 +255,39 @@ struct Operation {
     } catch TraceError.injected(let call, let pid, let code) {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
     } catch let error as SystemCallError { return error.description }
+  }
+
+  /// Makes the process's writes visible from its next resume on. Whatever speaks against it only makes
+  /// the next hibernation compare pages.
+  private func track(
+    _ captive: Captive, _ plan: PagePlan, _ injector: Injector
+  ) throws -> String? {
+    guard hibernator.features.writeTracking else { return "this kernel can't track writes" }
+    let identity = captive.stat.identity
+    var process = hibernator.trackers[target.name]?[identity]
+    // It may have another memory by now (exec).
+    if let known = process, let some = plan.trackableMappings.first,
+      !Self.canRegister(some, with: known.tracker)
+    {
+      process = nil
+    }
+    do {
+      let tracker =
+        try process?.tracker ?? injector.openWriteTracker { FaultPoint.trackerOpened.pass() }
+      let registered = plan.trackableMappings.filter { Self.canRegister($0, with: tracker) }
+      hibernator.trackers[target.name, default: [:]][identity] = TrackedProcess(
+        tracker: tracker, registered: registered)
+      return nil
+    } catch TraceError.injected(let call, let pid, let code) {
+      return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
+    } catch let error as SystemCallError { return error.description }
+  }
+
+  private static func canRegister(_ range: clinux_range, with tracker: WriteTracker) -> Bool {
+    do throws(SystemCallError) {
+      try tracker.register(range)
+      return true
+    } catch { return false }
   }
 
   private func evict(
@@ -253,10 +342,13 @@ struct Operation {
       writer.startWriteback()
     }
     FaultPoint.rested.pass()
+    if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
     // The compressors' memory goes back to the kernel, not into the allocator's pockets.
     clinux_trim_own_memory()
     return HibernationSummary(
-      moved: moved, imageLength: imageLength, processes: processes,
+      moved: moved, imageLength: imageLength + (overlay?.base.fileLength ?? 0),
+      written: imageLength, unchanged: overlay?.reference.bytes ?? 0,
+      compared: overlay?.compared ?? 0, trackingRefusal: trackingRefusal, processes: processes,
       lazyRefusal: lazyReady && target.cgroup == nil
         ? "it has no cgroup of its own" : lazyRefusal,
       duration: .nanoseconds(Clocks.monotonic - started))
@@ -269,7 +361,7 @@ struct Operation {
         // It had come to rest already: the ordinary way back, short of running.
         try hibernator.bringBack(target, from: path, run: false)
       } else {
-        let image = try hibernator.open(path)
+        let image = try hibernator.open(path, heldBase: overlay?.base)
         try hibernator.writeBack(image, into: target, sessions: processes.map(\.session))
         for captive in processes {
           for thread in captive.session.threads {

@@ -27,14 +27,16 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let hugetlb = Flags(rawValue: 1 << 2)  // ht
     public static let deviceMemory = Flags(rawValue: 1 << 3)  // io
     public static let pureFrames = Flags(rawValue: 1 << 4)  // pf
-    public static let userfault = Flags(rawValue: 1 << 5)  // um, uw, ui
+    public static let userfault = Flags(rawValue: 1 << 5)  // um, ui
     public static let sealed = Flags(rawValue: 1 << 6)  // sl
+    /// Its writes are watched: by us (`WriteTracker`), or by itself.
+    public static let writesWatched = Flags(rawValue: 1 << 7)  // uw
 
     static let codes: [(UInt8, UInt8, Flags)] = [
       (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
       (ascii("h"), ascii("t"), .hugetlb), (ascii("i"), ascii("o"), .deviceMemory),
       (ascii("p"), ascii("f"), .pureFrames), (ascii("u"), ascii("m"), .userfault),
-      (ascii("u"), ascii("w"), .userfault), (ascii("u"), ascii("i"), .userfault),
+      (ascii("u"), ascii("w"), .writesWatched), (ascii("u"), ascii("i"), .userfault),
       (ascii("s"), ascii("l"), .sealed),
     ]
 

@@ -71,7 +71,8 @@ public struct PageMap {
   private func appendExclusive(
     from start: UInt64, to end: UInt64, to runs: inout [clinux_range]
   ) throws(SystemCallError) {
-    var entries = [UInt64](repeating: 0, count: 8192)
+    // Most runs are of a few pages.
+    var entries = [UInt64](repeating: 0, count: min(8192, Int((end - start) / pageSize)))
     var position = start
     while position < end {
       let wanted = min(entries.count, Int((end - position) / pageSize))
