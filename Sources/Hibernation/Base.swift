@@ -28,6 +28,8 @@ struct TrackedProcess {
   var registered: [clinux_range] = []
   /// Those of them where every write since the last resume would show.
   var armed: [clinux_range] = []
+  /// For the next scan.
+  var memo: MappingMemo?
 }
 
 extension Hibernator {

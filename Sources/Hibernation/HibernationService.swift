@@ -20,7 +20,8 @@ public final class HibernationService: Sendable {
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
-      try hibernator.hibernate(target, to: path, level: level, lazyReady: lazyReady, overlay: overlay)
+      try hibernator.hibernate(
+        target, to: path, level: level, lazyReady: lazyReady, overlay: overlay)
     }
   }
 

@@ -9,7 +9,9 @@ import Linux
 struct ImageID: Hashable, Sendable {
   var words: (UInt64, UInt64)
 
-  static func random() -> ImageID { ImageID(words: (.random(in: 1...(.max)), .random(in: 0...(.max)))) }
+  static func random() -> ImageID {
+    ImageID(words: (.random(in: 1...(.max)), .random(in: 0...(.max))))
+  }
 
   static func == (one: ImageID, other: ImageID) -> Bool { one.words == other.words }
 

@@ -27,6 +27,8 @@ struct Operation {
     var memory: ProcessMemory
     var mappings: [MemoryMapping] = []
     var pages: PageMap?
+    /// Of what smaps told, if it was asked.
+    var memo: MappingMemo?
     var plan: PagePlan?
     var scratchAddress: UInt64 = 0
   }
@@ -96,7 +98,8 @@ struct Operation {
   private mutating func capture(to writer: ImageWriter) throws(HibernationError) {
     try attempt(.capturing) {
       try Capture(
-        chunks: overlay?.chunks ?? processes.flatMap { $0.plan?.chunks ?? [] }, memories: processes.map(\.memory),
+        chunks: overlay?.chunks ?? processes.flatMap { $0.plan?.chunks ?? [] },
+        memories: processes.map(\.memory),
         writer: writer, level: level
       ).run(lanes: hibernator.lanes)
     }
@@ -140,7 +143,7 @@ struct Operation {
     guard let pages = captive.pages,
       let armed = hibernator.trackers[target.name]?[identity]?.armed, !armed.isEmpty
     else { return knowledge }
-    for mapping in captive.mappings where mapping.flags.contains(.writesWatched) {
+    for mapping in captive.mappings where !mapping.hasFile {
       let range = clinux_range(address: mapping.start, length: mapping.length)
       for part in PageRanges.intersection([range], armed) {
         guard let unwritten = try pages.unwrittenPages(in: part) else { continue }
@@ -153,9 +156,14 @@ struct Operation {
 
   private mutating func scan(_ index: Int) throws(HibernationError) {
     let stat = processes[index].stat
-    let mappings = try attempt(.scanning) { try MemoryMapping.all(of: stat.pid) }
-    let tracker = hibernator.trackers[target.name]?[stat.identity]?.tracker
-    try Eligibility.check(mappings: mappings, of: stat, tracker: tracker)
+    let known = overlays ? hibernator.trackers[target.name]?[stat.identity] : nil
+    let mappings = try attempt(.scanning) {
+      if let mappings = try recallMappings(of: stat, known) { return mappings }
+      let mappings = try MemoryMapping.all(of: stat.pid)
+      if overlays { processes[index].memo = MappingMemo(pid: stat.pid, mappings: mappings) }
+      return mappings
+    }
+    try Eligibility.check(mappings: mappings, of: stat, tracker: known?.tracker)
     try Eligibility.mayInject(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
@@ -174,6 +182,23 @@ struct Operation {
         keep: [stat.arguments, stat.environment],
         hot: lazyReady ? hibernator.hot[target.name]?[stat.identity] ?? PagePlan.Hot() : nil)
     }
+  }
+
+  /// The mappings, where the memo of them is still good.
+  private func recallMappings(
+    of stat: ProcessStat, _ known: TrackedProcess?
+  ) throws -> [MemoryMapping]? {
+    guard let known, let memo = known.memo, try ProcessStatus.read(stat.pid).lockedBytes == 0,
+      let mappings = try memo.recall(pid: stat.pid)
+    else { return nil }
+    // Where somebody else handles page faults, ours can't be registered: smaps will tell.
+    let mayBeTracked = mappings.filter { !$0.hasFile && PagePlan.canMove($0) }
+    guard
+      mayBeTracked.allSatisfy({
+        Self.canRegister(clinux_range(address: $0.start, length: $0.length), with: known.tracker)
+      })
+    else { return nil }
+    return mappings
   }
 
   private static func imageProcess(_ captive: Captive) -> ImageProcess {
@@ -276,7 +301,7 @@ struct Operation {
         try process?.tracker ?? injector.openWriteTracker { FaultPoint.trackerOpened.pass() }
       let registered = plan.trackableMappings.filter { Self.canRegister($0, with: tracker) }
       hibernator.trackers[target.name, default: [:]][identity] = TrackedProcess(
-        tracker: tracker, registered: registered)
+        tracker: tracker, registered: registered, memo: captive.memo ?? process?.memo)
       return nil
     } catch TraceError.injected(let call, let pid, let code) {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"

@@ -53,6 +53,15 @@ public struct MemoryMapping: Sendable, Hashable {
   }
 }
 
+extension MemoryMapping {
+  /// From a line of /proc/PID/maps: without what only smaps tells.
+  init?(header line: ArraySlice<UInt8>) {
+    let parsed = line.withUnsafeBufferPointer { SmapsParser(bytes: $0).header(0, $0.count) }
+    guard let parsed else { return nil }
+    self = parsed
+  }
+}
+
 /// Parses smaps without making strings of its thousands of lines.
 private struct SmapsParser {
   let bytes: UnsafeBufferPointer<UInt8>
@@ -91,7 +100,7 @@ private struct SmapsParser {
   }
 
   /// `55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0   [heap]`
-  private func header(_ start: Int, _ end: Int) -> MemoryMapping? {
+  func header(_ start: Int, _ end: Int) -> MemoryMapping? {
     let fields = bytes[start..<end].split(
       separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
     guard fields.count >= 5 else { return nil }
