@@ -62,6 +62,10 @@ extension Daemon {
     let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
     let scan = scanForWorkers(running)
     for runtime in running { sample(runtime, scan) }
+    if EventLoop.now - lastSweep > .seconds(3600) {
+      lastSweep = EventLoop.now
+      hibernation.dropIdleBases(outdated: true)
+    }
     loop.after(.seconds(1)) { [unowned self] in sampleRegularly() }
   }
 

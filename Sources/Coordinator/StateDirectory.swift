@@ -35,6 +35,8 @@ struct StateDirectory {
   var logs: String { path + "/logs" }
   var workers: String { path + "/workers" }
   var jetsam: String { path + "/jetsam" }
+  /// See `WriteLedger`.
+  var writes: String { path + "/writes" }
 
   init(path: String) throws(StartError) {
     self.path = path

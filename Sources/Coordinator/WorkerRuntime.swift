@@ -39,6 +39,8 @@ final class WorkerRuntime {
   var mustNotRun = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
+  /// What its last hibernation took.
+  var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   /// It has been said that its footprint can't be measured exactly.
@@ -51,6 +53,11 @@ final class WorkerRuntime {
   var leftUnread = LeftUnread()
   /// What it was to be woken for, until it runs.
   var unheardCall: String?
+
+  /// Something of its image stays on disk while it runs.
+  var keepsBase: Bool {
+    configuration.policy.hibernate.enabled && configuration.policy.hibernate.overlay
+  }
 
   init(
     configuration: WorkerConfiguration, environment: [String: String], isDeclared: Bool

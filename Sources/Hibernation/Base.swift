@@ -33,6 +33,9 @@ struct TrackedProcess {
 }
 
 extension Hibernator {
+  /// What may stay on disk besides an image, and without it while the worker runs.
+  public static func basePath(of image: String) -> String { ImageLayout.basePath(of: image) }
+
   /// The base of the worker's next image, opened and checked; `nil` where everything must be written.
   func openBase(of name: String, for path: String) -> ImageReader? {
     guard let base = bases[name], base.path == ImageLayout.basePath(of: path) else { return nil }
@@ -62,11 +65,20 @@ extension Hibernator {
   }
 
   /// Removes the bases of all workers that aren't hibernated: to make room.
-  public func dropIdleBases() {
-    for (name, base) in bases where base.image == nil {
-      bases[name] = nil
-      if unlink(base.path) == 0 { FaultPoint.baseRemoved.pass() }
+  ///
+  /// - Parameter outdated: only those that no image would be built upon any more.
+  public func dropIdleBases(outdated: Bool = false) {
+    for (name, base) in bases where !outdated || Clocks.monotonic - base.made > Base.greatestAge {
+      dropIdleBase(of: name)
     }
+  }
+
+  /// Removes a worker's base, and watches its writes no more, unless it is hibernated.
+  public func dropIdleBase(of name: String) {
+    guard let base = bases[name], base.image == nil else { return }
+    bases[name] = nil
+    trackers[name] = nil
+    if unlink(base.path) == 0 { FaultPoint.baseRemoved.pass() }
   }
 
   /// Commit B. From here on the worker's memory is the truth.

@@ -65,8 +65,13 @@ public final class HibernationService: Sendable {
   }
 
   /// See `Hibernator.dropIdleBases`.
-  public func dropIdleBases() {
-    queue.submit { self.hibernator.withLock { $0.dropIdleBases() } }
+  public func dropIdleBases(outdated: Bool = false) {
+    queue.submit { self.hibernator.withLock { $0.dropIdleBases(outdated: outdated) } }
+  }
+
+  /// See `Hibernator.dropIdleBase`.
+  public func dropIdleBase(of name: String) {
+    queue.submit { self.hibernator.withLock { $0.dropIdleBase(of: name) } }
   }
 
   /// See `Hibernator.forget`.

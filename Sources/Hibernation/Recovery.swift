@@ -39,7 +39,9 @@ extension Hibernator {
       return 0
     }
     let image: ImageReader
-    do throws(HibernationError) { image = try open(path) } catch {
+    do throws(HibernationError) {
+      image = try open(path, heldBase: bases[target.name]?.image)
+    } catch {
       if access(path, F_OK) != 0, errno == ENOENT {
         return try recoverMemory(of: target, from: path)
       }

@@ -56,6 +56,21 @@ import Testing
     #expect(after.pid == pid)
     #expect(after.imageSize == nil)
     #expect((after.resumeSeconds ?? 0) > 0)
+    // For the next time. Writing it again costs a fraction.
+    #expect(try listDirectory("\(daemon.state)/images") == ["web.image.base"])
+    let first = try #require(after.hibernateWritten)
+    #expect((after.baseSize ?? 0) > 100_000)
+    try daemon.done("hibernate", "web")
+    let second = try daemon.worker("web")
+    #expect(try #require(second.hibernateWritten) < first / 2, "after \(first)")
+    #expect((second.hibernateUnchanged ?? 0) > 4 << 20)
+    #expect((second.hibernateSeconds ?? 0) > 0)
+    let total = try #require(try daemon.json(Listing.self, "status").daemon)
+    #expect(total.imagesInDay == 3)
+    #expect(total.writtenInDay ?? 0 > first)
+    try daemon.done("wake", "web")
+    #expect(try connection.get("/digest") == digest)
+    try daemon.done("stop", "web")
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
   }
 

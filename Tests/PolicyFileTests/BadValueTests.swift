@@ -175,7 +175,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
     "hibernate.enabled", "hibernate.max_footprint", "hibernate.min_footprint", "hibernate.after",
     "hibernate.only_if_faster_than_relaunch", "hibernate.cooldown", "hibernate.disk",
     "hibernate.disk.budget", "hibernate.disk.min_free", "hibernate.disk.daily_writes",
-    "hibernate.compression", "hibernate.compression.level", "watchdog", "watchdog.launch",
+    "hibernate.overlay", "hibernate.compression", "hibernate.compression.level", "watchdog",
+    "watchdog.launch",
     "watchdog.answer", "watchdog.on_miss", "terminate", "terminate.grace", "terminate.settle",
     "terminate.order", "ladder", "ladder.warning", "ladder.urgent", "ladder.critical",
   ]
