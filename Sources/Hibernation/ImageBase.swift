@@ -101,6 +101,26 @@ struct RestoreStep: Sendable {
 }
 
 extension ImageReader {
+  /// What it lies over.
+  var base: ImageReader? { openBase.first }
+
+  /// Opens an image, and its base where it has one.
+  public init(path: String) throws(ImageError) { try self.init(path: path, heldBase: nil) }
+
+  /// - Parameter heldBase: its base, perhaps, open since before.
+  init(path: String, heldBase: ImageReader?) throws(ImageError) {
+    try self.init(alone: path)
+    guard let reference else { return }
+    let base: ImageReader
+    if let heldBase, heldBase.id == reference.id {
+      base = heldBase
+    } else {
+      base = try ImageReader(alone: ImageLayout.basePath(of: path))
+    }
+    try check(reference, against: base)
+    openBase = [base]
+  }
+
   /// What brings all pages back.
   func steps(leavesDeferred: Bool = false) -> [RestoreStep] {
     let own = chunks.filter { !leavesDeferred || !$0.isDeferred }.map {

@@ -18,31 +18,12 @@ public struct ImageReader: Sendable {
   let indexChecksum: UInt32
   /// Where it is an overlay.
   let reference: BaseReference?
-  private var openBase: [ImageReader] = []
-
-  /// What it lies over.
-  var base: ImageReader? { openBase.first }
+  /// What it lies over: none or one.
+  var openBase: [ImageReader] = []
 
   /// Bytes of page data in the image and what it takes from its base, uncompressed.
   public var dataLength: UInt64 {
     chunks.reduce(reference?.bytes ?? 0) { $0 + UInt64($1.length) }
-  }
-
-  /// Opens an image, and its base where it has one.
-  public init(path: String) throws(ImageError) { try self.init(path: path, heldBase: nil) }
-
-  /// - Parameter heldBase: its base, perhaps, open since before.
-  init(path: String, heldBase: ImageReader?) throws(ImageError) {
-    try self.init(alone: path)
-    guard let reference else { return }
-    let base: ImageReader
-    if let heldBase, heldBase.id == reference.id {
-      base = heldBase
-    } else {
-      base = try ImageReader(alone: ImageLayout.basePath(of: path))
-    }
-    try check(reference, against: base)
-    openBase = [base]
   }
 
   /// Opens one file.
