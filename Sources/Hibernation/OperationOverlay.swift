@@ -9,14 +9,14 @@ extension Operation {
   /// `nil`: everything is written.
   func planOverlay() throws(HibernationError) -> Overlay? {
     guard overlays, let base = hibernator.openBase(of: target.name, for: path) else { return nil }
-    let subjects = try attempt(.scanning) {
-      try processes.compactMap { captive -> Overlay.Subject? in
-        guard let plan = captive.plan else { return nil }
-        var subject = Overlay.Subject(
-          identity: captive.stat.identity, plan: plan, memory: captive.memory)
-        subject.knowledge = try knowledge(of: captive)
-        return subject
-      }
+    // By the same index as the processes.
+    var subjects: [Overlay.Subject] = []
+    for captive in processes {
+      guard let plan = captive.plan else { return nil }
+      subjects.append(
+        Overlay.Subject(
+          identity: captive.stat.identity, plan: plan, memory: captive.memory,
+          knowledge: try attempt(.scanning) { try knowledge(of: captive) }))
     }
     do {
       return try Overlay(of: subjects, over: base, lanes: hibernator.lanes)
