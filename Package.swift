@@ -60,7 +60,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy"], swiftSettings: strict),
-    .testTarget(name: "LinuxTests", dependencies: ["Linux"], swiftSettings: strict),
+    .testTarget(name: "LinuxTests", dependencies: ["Linux", "CLinux"], swiftSettings: strict),
     .testTarget(
       name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],
       swiftSettings: strict),

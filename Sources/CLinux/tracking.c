@@ -51,6 +51,11 @@ int clinux_track_scan(int pagemap, uint64_t start, uint64_t end, struct clinux_p
   return found;
 }
 
+int clinux_track_open(void) {
+  int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | CLINUX_UFFD_USER_MODE_ONLY);
+  return fd < 0 ? -errno : fd;
+}
+
 static int try_on(int fd, int pagemap, char *page, uint64_t size) {
   uint64_t start = (uint64_t)(uintptr_t)page, end;
   struct clinux_page_region region = {0};
@@ -70,8 +75,8 @@ static int try_on(int fd, int pagemap, char *page, uint64_t size) {
 
 int clinux_try_tracking(void) {
   uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
-  int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | CLINUX_UFFD_USER_MODE_ONLY);
-  if (fd < 0) return -errno;
+  int fd = clinux_track_open();
+  if (fd < 0) return fd;
   int result = -ENOMEM;
   int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   char *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,4 +85,9 @@ int clinux_try_tracking(void) {
   if (pagemap >= 0) close(pagemap);
   close(fd);
   return result;
+}
+
+int clinux_move_mapping(void *from, uint64_t length, void *to) {
+  void *got = mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+  return got == to ? 0 : -errno;
 }

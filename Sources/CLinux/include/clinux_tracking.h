@@ -15,6 +15,8 @@ enum { CLINUX_PAGE_IS_WRITTEN = 1 << 1 };
 // kernel's own writes are seen all the same.
 enum { CLINUX_UFFD_USER_MODE_ONLY = 1 };
 
+// A userfaultfd of our own, for tracking.
+int clinux_track_open(void);
 // Asks for asynchronous write protection, once for each descriptor; -EINVAL where there is none.
 int clinux_track_negotiate(int fd);
 // Writes to the range can be watched from now on. -EBUSY: it is somebody else's; -ESRCH: the process
@@ -26,4 +28,6 @@ int clinux_track_scan(int pagemap, uint64_t start, uint64_t end, struct clinux_p
                       int capacity, int protect, uint64_t *walk_end);
 // Tries all that on a page of our own: 1 where the kernel does it, else -errno.
 int clinux_try_tracking(void);
+// mremap(2) of our own memory to another address (variadic).
+int clinux_move_mapping(void *from, uint64_t length, void *to);
 #endif
