@@ -64,7 +64,7 @@ import Testing
     let total = try #require(try daemon.json(Listing.self, "status").daemon)
     #expect(total.imagesInDay == 2)
     #expect(total.writtenInDay ?? 0 > first)
-    // What that was seen by stays for the next time, as long as the worker lives.
+    // The base stays for the next time, as long as the worker lives.
     #expect(try listDirectory("\(daemon.state)/images") == ["web.image.base"])
     #expect((after.baseSize ?? 0) > 100_000)
     try daemon.done("stop", "web")
