@@ -48,7 +48,8 @@ public final class Hibernator {
   ) throws(HibernationError) -> HibernationSummary {
     try settle(target.name)
     let overlay = overlay && !lazyReady
-    if !overlay { dropOverlays(of: target.name, for: path) }
+    // Not under an image, which may lie over it: somebody has ordered this twice.
+    if !overlay, access(path, F_OK) != 0 { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
         .checking, "hibernation isn't implemented for this processor architecture yet",
