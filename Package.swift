@@ -75,7 +75,7 @@ let package = Package(
       name: "PolicyFileTests",
       dependencies: ["PolicyFile", "Policy", .product(name: "Yams", package: "Yams")],
       swiftSettings: strict),
-    .testTarget(name: "LinuxTests", dependencies: ["Linux"], swiftSettings: strict),
+    .testTarget(name: "LinuxTests", dependencies: ["Linux", "CLinux"], swiftSettings: strict),
     .testTarget(
       name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],
       swiftSettings: strict),

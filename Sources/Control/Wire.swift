@@ -140,7 +140,10 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var peakFootprint: Int64
   /// Private and shared clean file pages that the kernel can take back by itself.
   public var reclaimable: Int64
+  /// While it is hibernated: what it holds on disk.
   public var imageSize: Int64?
+  /// While it isn't: what stays on disk of its last image, for the next one to build on.
+  public var baseSize: Int64?
   public var secondsInState: Double
   public var secondsSinceUse: Double
   public var command: [String]
@@ -152,6 +155,11 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var hibernation: String?
   public var launchSeconds: Double?
   public var resumeSeconds: Double?
+  /// Its last hibernation: how long it took, what was written to disk for it, and how much of its memory
+  /// was there already, unchanged.
+  public var hibernateSeconds: Double?
+  public var hibernateWritten: Int64?
+  public var hibernateUnchanged: Int64?
   /// What the last request to give memory back achieved.
   public var lastShed: String?
   /// The last watchdog's deadline that it missed.
@@ -203,6 +211,12 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   public var stateDirectory: String
   /// What shadow mode would have done with all workers.
   public var shadow: String?
+  /// The last 24 hours' hibernations: bytes written to images, of how many that may be; how long they
+  /// took together; how many there were.
+  public var writtenInDay: Int64?
+  public var dailyWrites: Int64?
+  public var hibernatingSecondsInDay: Double?
+  public var imagesInDay: Int64?
 
   public init(
     pid: Int32, version: String, policy: String, mode: String, pressure: String, budget: Int64,

@@ -68,6 +68,7 @@ extension Daemon {
   private func forget(_ record: WorkerRecord) {
     log(.notice, "\(record.name): ended while there was no daemon")
     unlink(state.image(of: record.name))
+    unlink(Hibernator.basePath(of: state.image(of: record.name)))
     if record.bootID == bootID, record.foreign == nil { removeRemains(of: record) }
     records.remove(record.name)
   }
@@ -197,7 +198,7 @@ extension Daemon {
   /// is damaged: while they may live, the image is all that there is of their memory.
   private func removeOrphanedImages() {
     for name in (try? listDirectory(state.images)) ?? [] {
-      guard let suffix = [".image", ".image.partial"].first(where: name.hasSuffix),
+      guard let suffix = [".image", ".image.partial", ".image.base"].first(where: name.hasSuffix),
         !records.contains(String(name.dropLast(suffix.count)))
       else { continue }
       unlink("\(state.images)/\(name)")

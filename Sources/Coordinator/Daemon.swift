@@ -75,7 +75,9 @@ public final class Daemon {
   /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
   let latches = try? InputLatches(capacity: 512)
   var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
-  var writtenToday = DailyCount()
+  var ledger: WriteLedger
+  /// When old bases were last looked for.
+  var lastSweep = EventLoop.now
   var isEnding = false
   /// Ends without its workers.
   var isLeaving = false
@@ -101,7 +103,16 @@ public final class Daemon {
       records = try WorkerRecordStore(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
     jetsamReports = JetsamStore(directory: state.jetsam)
-    hibernation = HibernationService()
+    ledger = WriteLedger(path: state.writes)
+    if let damage = ledger.damage {
+      log(.warning, "what was written to images today isn't known: \(damage)")
+    }
+    var features = KernelFeatures.detect()
+    // For measuring what tracking brings, and for doubting it.
+    if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
+      features.writeTracking = false
+    }
+    hibernation = HibernationService(features: features)
     engine = Engine(policy: settings.configuration.policy)
     chronicle = try Chronicle(settings, state, log)
 

@@ -1,72 +1,68 @@
 import Glibc
+import Hibernation
 import Lifecycle
 import Linux
 import Policy
 
-/// Bytes written to images since midnight (UTC).
-struct DailyCount {
-  private var day: Int = 0
-  private var bytes: Int64 = 0
-
-  mutating func add(_ count: Int64) {
-    let today = time(nil) / 86400
-    if today != day { (day, bytes) = (today, 0) }
-    bytes += count
-  }
-
-  var today: Int64 { time(nil) / 86400 == day ? bytes : 0 }
-}
+// The engine decides whether an image may be written; here is what the disk looks like.
 
 extension Daemon {
-  /// Tells the engine what images may take.
+  /// Tells the engine what images may take. What workers that run have left on disk for their next
+  /// image counts as free: it gives way where room is short.
   func takeDiskReading() {
+    let (held, idle) = imageBytes()
+    let disk = fileSystem()
+    feed(
+      .disk(
+        DiskReading(
+          total: disk?.total ?? .zero, free: (disk?.free ?? .zero) + ByteCount(idle),
+          images: ByteCount(held - idle),
+          writtenToday: ByteCount(ledger.total(at: Int64(time(nil))).bytes))))
+  }
+
+  /// Before an image of about this much memory, reckoned without compression, and as if nothing were
+  /// unchanged: takes away what others have left for their next ones, where that is in the way.
+  func makeRoomOnDisk(for footprint: ByteCount) {
+    let (held, idle) = imageBytes()
+    guard idle > 0 else { return }
+    let rules = engine.policy.hibernate.disk
+    var isShort = ByteCount(held) + footprint > rules.budget
+    if let disk = fileSystem() {
+      let least = Double(disk.total.bytes) * rules.minFreePercent / 100
+      isShort = isShort || Double((disk.free - footprint).bytes) < least
+    }
+    // Done before anything that is asked of it later.
+    if isShort { hibernation.dropIdleBases() }
+  }
+
+  private func fileSystem() -> (total: ByteCount, free: ByteCount)? {
     var usage = statvfs()
-    let isKnown = statvfs(state.images, &usage) == 0
+    guard statvfs(state.images, &usage) == 0 else { return nil }
     // File systems without a size of their own answer with anything up to 2⁶⁴ blocks.
     func bytes(_ blocks: UInt) -> ByteCount {
       let (product, overflow) = UInt64(blocks).multipliedReportingOverflow(
         by: UInt64(usage.f_frsize))
       return ByteCount(overflow ? .max : Int64(clamping: product))
     }
-    feed(
-      .disk(
-        DiskReading(
-          total: isKnown ? bytes(usage.f_blocks) : .zero,
-          free: isKnown ? bytes(usage.f_bavail) : .zero, images: ByteCount(imageBytes()),
-          writtenToday: ByteCount(writtenToday.today))))
+    return (bytes(usage.f_blocks), bytes(usage.f_bavail))
   }
 
-  /// Why an image of about this much memory may not be written; `nil`: it may. Reckoned without
-  /// compression, which can't be known before.
-  func diskRefusal(for footprint: ByteCount) -> String? {
-    let rules = engine.policy.hibernate.disk
-    let held = imageBytes() + footprint.bytes
-    if held > rules.budget.bytes {
-      return "images would hold \(ByteCount(held)), over hibernate.disk.budget, \(rules.budget)"
+  /// Of all images and what they lie over; and what of that belongs to workers that aren't hibernated.
+  private func imageBytes() -> (held: Int64, idle: Int64) {
+    workers.values.reduce((0, 0)) { sum, runtime in
+      let base = baseBytes(of: runtime.id.name)
+      let image = runtime.imagePath.map(Self.length) ?? 0
+      return (sum.0 + image + base, sum.1 + (runtime.imagePath == nil ? base : 0))
     }
-    let written = writtenToday.today + footprint.bytes
-    if written > rules.dailyWrites.bytes {
-      return "\(ByteCount(written)) would be written to images today, over "
-        + "hibernate.disk.daily_writes, \(rules.dailyWrites)"
-    }
-    var usage = statvfs()
-    guard statvfs(state.images, &usage) == 0, usage.f_blocks > 0 else { return nil }
-    // File systems without a size of their own answer with anything up to 2⁶⁴ blocks.
-    let size = Double(usage.f_frsize)
-    let free = Double(usage.f_bavail) * size - Double(footprint.bytes)
-    if free < Double(usage.f_blocks) * size * rules.minFreePercent / 100 {
-      let left = ByteCount(Int64(exactly: max(0, free).rounded()) ?? .max)
-      return "the disk of \(state.images) would have \(left) free, under "
-        + "hibernate.disk.min_free, \(rules.minFreePercent)%"
-    }
-    return nil
   }
 
-  private func imageBytes() -> Int64 {
-    workers.values.reduce(0) { sum, runtime in
-      guard let path = runtime.imagePath else { return sum }
-      var info = stat()
-      return stat(path, &info) == 0 ? sum + Int64(info.st_size) : sum
-    }
+  /// What of a worker stays on disk for its next image.
+  func baseBytes(of worker: String) -> Int64 {
+    Self.length(Hibernator.basePath(of: state.image(of: worker)))
+  }
+
+  private static func length(_ path: String) -> Int64 {
+    var info = stat()
+    return stat(path, &info) == 0 ? Int64(info.st_size) : 0
   }
 }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Hibernation
 import Lifecycle
 import Linux
 import Supervision
@@ -123,7 +124,9 @@ extension Daemon {
       loop.unwatch(pressure.descriptor, token)
       pressure.remove()
     }
-    unlink(state.image(of: runtime.id.name))
+    let image = state.image(of: runtime.id.name)
+    unlink(image)
+    unlink(Hibernator.basePath(of: image))
     stopListening(for: runtime)
     runtime.traffic = nil
     runtime.shed?.cancel()
@@ -136,6 +139,7 @@ extension Daemon {
     runtime.pressureWatchToken = nil
     runtime.readiness = nil
     runtime.imagePath = nil
+    runtime.lastHibernation = nil
     runtime.hasExited = false
     runtime.mustNotRun = false
     runtime.needsRecovery = false

@@ -30,6 +30,10 @@ extension Daemon {
       runtime.configuration.policy = new.policy
       feed(.profileChanged(runtime.id, runtime.profile))
     }
+    // What a policy doesn't want any more doesn't wait for the next hibernation.
+    for runtime in workers.values where !runtime.keepsBase {
+      hibernation.dropIdleBase(of: runtime.id.name)
+    }
     feed(.deadline)
     return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
   }

@@ -42,6 +42,13 @@ extension Daemon {
     report.hibernation = snapshot.hibernationVerdict
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
+    report.baseSize = workers[snapshot.worker].flatMap {
+      let size = $0.imagePath == nil ? baseBytes(of: $0.id.name) : 0
+      return size > 0 ? size : nil
+    }
+    report.hibernateSeconds = workers[snapshot.worker]?.lastHibernation?.seconds
+    report.hibernateWritten = workers[snapshot.worker]?.lastHibernation?.written
+    report.hibernateUnchanged = workers[snapshot.worker]?.lastHibernation?.unchanged
     report.lastShed = snapshot.lastShed.map { "\($0.kind.spoken), it \($0.sentence)" }
     report.lastMiss = snapshot.lastMiss.map { "\($0.text), \((now - $0.at).spoken) ago" }
     report.falseIdle = snapshot.falseIdle?.sentence(at: now)
@@ -72,6 +79,11 @@ extension Daemon {
       budget: engine.budget.bytes, available: engine.available.bytes,
       budgetIsHost: engine.policy.memory == .host, freezer: freezerName,
       stateDirectory: state.path)
+    let costs = ledger.total(at: Int64(time(nil)))
+    report.writtenInDay = costs.bytes
+    report.hibernatingSecondsInDay = Double(costs.milliseconds) / 1000
+    report.imagesInDay = costs.images
+    report.dailyWrites = engine.policy.hibernate.disk.dailyWrites.bytes
     let shadow = engine.shadowSummary
     report.shadow = shadow.isEmpty ? nil : shadow.sentence
     return report

@@ -75,6 +75,10 @@ extension Daemon {
     samples += 1
     // Midnight, and what others write to the disk.
     if samples % 60 == 1 { takeDiskReading() }
+    if EventLoop.now - lastSweep > .seconds(3600) {
+      lastSweep = EventLoop.now
+      hibernation.dropIdleBases(outdated: true)
+    }
     loop.after(.seconds(1)) { [unowned self] in sampleRegularly() }
   }
 

@@ -60,16 +60,15 @@ extension Daemon {
     }
     let policy = runtime.configuration.policy.hibernate
     let before = footprint(of: runtime) ?? .zero
-    if let refusal = diskRefusal(for: before) {
-      return feed(.hibernateFailed(id, refusal, permanent: false))
-    }
+    makeRoomOnDisk(for: before)
     let path = state.image(of: id.name)
     let pids = Array(target.memories.keys)
     let started = EventLoop.now
     runtime.isBusy = true
     runtime.mayBeStopped = true
     hibernation.hibernate(
-      target, to: path, level: Int32(policy.compressionLevel), lazyReady: resumesHotFirst
+      target, to: path, level: Int32(policy.compressionLevel), lazyReady: resumesHotFirst,
+      overlay: policy.overlay
     ) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
@@ -90,7 +89,7 @@ extension Daemon {
     case .success(let summary):
       workers[id]?.imagePath = path
       workers[id]?.needsRecovery = false
-      writtenToday.add(Int64(summary.imageLength))
+      note(summary, of: id, took: EventLoop.now - started)
       feed(
         .hibernated(
           id,
@@ -106,6 +105,19 @@ extension Daemon {
       let permanent = error.aftermath == .ineligible || error.aftermath == .unprovable
       feed(.hibernateFailed(id, error.description, permanent: permanent))
     }
+  }
+
+  private func note(_ summary: HibernationSummary, of id: WorkerID, took duration: Duration) {
+    let written = Int64(summary.written)
+    workers[id]?.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
+    if let why = summary.trackingRefusal {
+      log(.info, "\(id): its next image takes comparing pages: its writes can't be tracked: \(why)")
+    }
+    do throws(SystemCallError) {
+      try ledger.add(
+        bytes: written, milliseconds: duration.wholeNanoseconds / 1_000_000,
+        at: Int64(time(nil)))
+    } catch { log(.warning, "what is written to images can't be noted for later: \(error)") }
   }
 
   /// Its memory can't be proven: it is killed, and even if that fails it never runs again.
@@ -132,7 +144,8 @@ extension Daemon {
       hibernation.recover(target, from: state.image(of: id.name), then: ended)
     } else if let path = runtime.imagePath {
       let gear = resumesHotFirst ? ResumeGear.hotFirst(probing: true) : .eager
-      hibernation.resume(target, from: path, gear: gear, then: ended)
+      hibernation.resume(
+        target, from: path, gear: gear, keepsBase: runtime.keepsBase, then: ended)
     } else {
       let mayBeStopped = runtime.mayBeStopped
       mechanics.submit { [mailbox] in

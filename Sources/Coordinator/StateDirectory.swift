@@ -37,6 +37,8 @@ struct StateDirectory {
   var jetsam: String { path + "/jetsam" }
   var journal: String { path + "/journal" }
   var reports: String { path + "/reports" }
+  /// See `WriteLedger`.
+  var writes: String { path + "/writes" }
 
   init(path: String) throws(StartError) {
     self.path = path

@@ -43,6 +43,8 @@ final class WorkerRuntime {
   var mustNotRun = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
+  /// What its last hibernation took.
+  var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   /// It has been said that its footprint can't be measured exactly.
@@ -59,6 +61,11 @@ final class WorkerRuntime {
   var lastAlarm: Instant?
   /// What it was to be woken for, until it runs.
   var unheardCall: String?
+
+  /// Something of its image stays on disk while it runs.
+  var keepsBase: Bool {
+    configuration.policy.hibernate.enabled && configuration.policy.hibernate.overlay
+  }
 
   init(
     configuration: WorkerConfiguration, environment: [String: String], isDeclared: Bool

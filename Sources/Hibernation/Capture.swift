@@ -108,15 +108,14 @@ struct WriteBack: Sendable {
   func run(lanes: Int) throws -> [Int] {
     let failure = FirstFailure()
     let gone = Gone()
-    let chunks = leavesDeferred ? image.chunks.filter { !$0.isDeferred } : image.chunks
-    inParallel(count: chunks.count, lanes: lanes) { next in
+    let steps = image.steps(leavesDeferred: leavesDeferred)
+    inParallel(count: steps.count, lanes: lanes) { next in
       failure.record {
         let lane = try Lane()
         while let index = next(), !failure.hasFailed {
-          let chunk = chunks[index]
-          let process = Int(chunk.process)
+          let process = steps[index].process
           guard let memory = memories[process], !gone.contains(process) else { continue }
-          if try !lane.restore(chunk, of: image, to: memory) { gone.insert(process) }
+          if try !lane.restore(steps[index], of: image, to: memory) { gone.insert(process) }
         }
       }
     }
@@ -147,13 +146,12 @@ struct WriteBack: Sendable {
 
     /// False when the process has no memory any more.
     func restore(
-      _ chunk: ImageChunk, of image: ImageReader, to memory: ProcessMemory
+      _ step: RestoreStep, of image: ImageReader, to memory: ProcessMemory
     ) throws -> Bool {
-      let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
-      try image.read(chunk, stored: stored, into: target, with: decompressor)
-      guard let base = target.baseAddress else { return true }
+      try image.load(step, stored: stored, into: pages, with: decompressor)
+      guard let base = pages.baseAddress else { return true }
       do throws(SystemCallError) {
-        try memory.write(chunk.ranges, from: base, direct: chunk.writable)
+        try memory.write(step.ranges, from: base, direct: step.chunk.writable)
         return true
       } catch {
         if error.meansVanished { return false }
@@ -164,7 +162,7 @@ struct WriteBack: Sendable {
 }
 
 /// The first error of several lanes; the others stop when they see it.
-private final class FirstFailure: Sendable {
+final class FirstFailure: Sendable {
   private let error = Mutex<(any Error)?>(nil)
 
   var hasFailed: Bool { error.withLock { $0 != nil } }

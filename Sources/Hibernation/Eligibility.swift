@@ -35,6 +35,18 @@ enum Eligibility {
     if head.count == 5, head[4] == 1 { throw refuse(process, "is a 32-bit program") }
   }
 
+  /// Descriptors of userfaultfds that no journal of ours names.
+  static func foreignUserfaults(of pid: Int32) -> [Int32] {
+    let directory = "/proc/\(pid)/fd"
+    let ours = FaultJournal.all(in: pid).map(\.header)
+    return ((try? listDirectory(directory)) ?? []).compactMap(Int32.init).filter { number in
+      let path = "\(directory)/\(number)"
+      guard readLink(path) == "anon_inode:[userfaultfd]" else { return false }
+      let inode = clinux_inode_at(path)
+      return !ours.contains { $0.userfault == number && $0.inode == inode }
+    }
+  }
+
   private static func checkDescriptors(_ process: ProcessStat) throws(HibernationError) {
     let directory = "/proc/\(process.pid)/fd"
     guard let names = try? listDirectory(directory) else { return }
@@ -96,12 +108,13 @@ enum Eligibility {
 
   /// What only the mappings tell; the process is stopped by now.
   static func check(
-    mappings: [MemoryMapping], of process: ProcessStat
+    mappings: [MemoryMapping], of process: ProcessStat, tracker: WriteTracker? = nil
   ) throws(HibernationError) {
     for mapping in mappings {
       if mapping.flags.contains(.hugetlb) { throw refuse(process, "uses huge pages (hugetlbfs)") }
       if mapping.flags.contains(.locked) { throw refuse(process, "has locked memory (mlock)") }
-      if mapping.flags.contains(.userfault) {
+      let isWatchedByOthers = mapping.flags.contains(.writesWatched) && !watches(tracker, mapping)
+      if mapping.flags.contains(.userfault) || isWatchedByOthers {
         throw refuse(process, "handles its own page faults (userfaultfd)")
       }
       if mapping.name.hasPrefix("/secretmem") { throw refuse(process, "has secret memory") }
@@ -109,6 +122,16 @@ enum Eligibility {
         throw refuse(process, "uses asynchronous I/O (io_submit)")
       }
     }
+  }
+
+  /// It is our own tracker that watches the writes: to any other's mapping it would be refused.
+  private static func watches(_ tracker: WriteTracker?, _ mapping: MemoryMapping) -> Bool {
+    let range = clinux_range(address: mapping.start, length: mapping.length)
+    guard let tracker else { return false }
+    do throws(SystemCallError) {
+      try tracker.register(range)
+      return true
+    } catch { return false }
   }
 
   /// Seccomp filters see injected calls too, and may kill for them.

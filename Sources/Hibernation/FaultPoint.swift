@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// Places in the protocol where the tests let the daemon die, as `kill -9` would. In the order in
 /// which a hibernation and a resume pass them.
@@ -9,6 +10,10 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case writingBack = "writing-back"
   case writtenBack = "written-back"
   case unlinked
+  // With overlays only.
+  case trackerOpened = "tracker-opened"
+  case baseKept = "base-kept"
+  case baseRemoved = "base-removed"
   // Of a resume with missing pages only.
   case streamMarked = "stream-marked"
   case streamPrepared = "stream-prepared"
@@ -19,13 +24,19 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case recoverySeized = "recovery-seized"
   case registersBack = "registers-back"
 
-  /// The one point that was asked for through DORMOUSE_FAULT when the process started.
-  private static let armed = getenv("DORMOUSE_FAULT").flatMap {
-    FaultPoint(rawValue: String(cString: $0))
-  }
+  /// The one point that was asked for through DORMOUSE_FAULT when the process started: `POINT`, or
+  /// `POINT:2` for the second time that it is passed.
+  private static let armed: (point: FaultPoint, pass: Int)? = {
+    guard let text = getenv("DORMOUSE_FAULT").map({ String(cString: $0) }) else { return nil }
+    let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
+    guard let point = parts.first.flatMap(FaultPoint.init(rawValue:)) else { return nil }
+    return (point, parts.count > 1 ? Int(parts[1]) ?? 1 : 1)
+  }()
+  private static let passes = Atomic(0)
 
   @inline(__always)
   func pass() {
-    if Self.armed == self { kill(getpid(), SIGKILL) }
+    guard let armed = Self.armed, armed.point == self else { return }
+    if Self.passes.add(1, ordering: .relaxed).newValue == armed.pass { kill(getpid(), SIGKILL) }
   }
 }

@@ -16,19 +16,22 @@ public final class HibernationService: Sendable {
 
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, lazyReady: Bool = false,
+    overlay: Bool = false,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
-      try hibernator.hibernate(target, to: path, level: level, lazyReady: lazyReady)
+      try hibernator.hibernate(
+        target, to: path, level: level, lazyReady: lazyReady, overlay: overlay)
     }
   }
 
   public func resume(
     _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager,
+    keepsBase: Bool = false,
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
-      try hibernator.resume(target, from: path, gear: gear)
+      try hibernator.resume(target, from: path, gear: gear, keepsBase: keepsBase)
     }
   }
 
@@ -59,6 +62,16 @@ public final class HibernationService: Sendable {
       self.mustBury.store(false, ordering: .releasing)
       self.hibernator.withLock { $0.buryTheDead() }
     }
+  }
+
+  /// See `Hibernator.dropIdleBases`.
+  public func dropIdleBases(outdated: Bool = false) {
+    queue.submit { self.hibernator.withLock { $0.dropIdleBases(outdated: outdated) } }
+  }
+
+  /// See `Hibernator.dropIdleBase`.
+  public func dropIdleBase(of name: String) {
+    queue.submit { self.hibernator.withLock { $0.dropIdleBase(of: name) } }
   }
 
   /// See `Hibernator.forget`.

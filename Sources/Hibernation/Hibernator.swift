@@ -19,6 +19,9 @@ public final class Hibernator {
   var hot: [String: [ProcessIdentity: PagePlan.Hot]] = [:]
   /// Resumes of which pages are still missing, by worker.
   var streams: [String: PageStream] = [:]
+  /// By worker: what stays on disk while it runs, and what is known of its writes.
+  var bases: [String: Base] = [:]
+  var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
   /// Goes on with them if we die.
   public var standby: Standby?
 
@@ -35,12 +38,18 @@ public final class Hibernator {
   ///   - path: where the image goes; its directory exists.
   ///   - level: zstd's, −7…19.
   ///   - lazyReady: prepares for `ResumeGear.hotFirst`. Why it can't be, the summary says.
+  ///   - overlay: writes only what has changed, where an earlier resume has kept a base, and prepares
+  ///     for that next time. Not together with `lazyReady`: a mapping has one userfaultfd.
   /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unprovable`, the worker is
   ///   suspended and unchanged, as before.
   public func hibernate(
-    _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false
+    _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false,
+    overlay: Bool = false
   ) throws(HibernationError) -> HibernationSummary {
     try settle(target.name)
+    let overlay = overlay && !lazyReady
+    // Not under an image, which may lie over it: somebody has ordered this twice.
+    if !overlay, access(path, F_OK) != 0 { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
         .checking, "hibernation isn't implemented for this processor architecture yet",
@@ -50,19 +59,27 @@ public final class Hibernator {
       try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
     } catch { throw judge(error, target, image: path) }
     var operation = Operation(
-      target: target, path: path, level: level, lazyReady: lazyReady, hibernator: self)
+      target: target, path: path, level: level, lazyReady: lazyReady, overlay: overlay,
+      hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation)
       try operation.capture()
     } catch {
       operation.release()
+      bases[target.name]?.image = nil
+      // Whatever it was: the next one begins anew, with more room on the disk.
+      if error.phase == .capturing || error.phase == .committing {
+        dropBase(of: target.name, for: path)
+      }
       throw judge(error, target, image: path)
     }
     do throws(HibernationError) {
       try operation.evict()
       return try operation.rest()
     } catch {
-      throw judge(operation.rollBack(after: error), target, image: path)
+      let outcome = operation.rollBack(after: error)
+      if outcome.aftermath != .unprovable { dropBase(of: target.name, for: path) }
+      throw judge(outcome, target, image: path)
     }
   }
 
@@ -79,6 +96,7 @@ public final class Hibernator {
     }
     if aftermath == .vanished {
       unlink(image)
+      dropBase(of: target.name, for: image)
       forget(target.name)
     }
     return HibernationError(error.phase, error.reason, aftermath)
@@ -115,6 +133,8 @@ public final class Hibernator {
     _ = streams.removeValue(forKey: name)?.wait()
     handles[name] = nil
     hot[name] = nil
+    trackers[name] = nil
+    if let base = bases.removeValue(forKey: name) { unlink(base.path) }
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
   }
 }
@@ -124,6 +144,14 @@ public struct HibernationSummary: Sendable {
   /// Private pages that left memory.
   public var moved: UInt64
   public var imageLength: UInt64
+  /// What of that was written now; the rest is its base.
+  public var written: UInt64
+  /// Pages that were found unchanged in the base.
+  public var unchanged: UInt64 = 0
+  /// Pages that had to be compared for that, because nothing was known of writes to them.
+  public var compared: UInt64 = 0
+  /// Why writes aren't tracked although that was asked for.
+  public var trackingRefusal: String?
   public var processes: Int
   /// Why it can't be resumed with missing pages although that was asked for.
   public var lazyRefusal: String?

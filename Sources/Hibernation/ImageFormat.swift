@@ -27,6 +27,9 @@ enum ImageLayout {
   /// Bytes of page data in an urgent chunk, at most: so that all cores have a share of little.
   static let urgentChunkLength = 64 * 1024
 
+  /// Bytes of page data in a chunk of an overlay, at most, for the same reason.
+  static let overlayChunkLength = 64 * 1024
+
   /// Bytes of page data in a chunk, at most. 256 KiB costs at most 1 % of compression ratio against
   /// one long frame, and lets every core work.
   static let chunkLength = 256 * 1024
@@ -39,6 +42,10 @@ enum ImageLayout {
     static let chunks: UInt32 = 2
     /// Which mappings may have missing pages. May be skipped.
     static let mappings: UInt32 = 3
+    /// The image's name among all others. May be skipped.
+    static let identity: UInt32 = 8
+    /// The base that the image lies over, and what it takes from that.
+    static let base: UInt32 = 9
   }
   static let mayBeSkipped: UInt32 = 1
 }
@@ -124,6 +131,8 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
   case unknownVersion(path: String, version: UInt32)
   case truncated(path: String, expected: UInt64, actual: UInt64)
   case damaged(path: String, part: String)
+  /// The file that lies where its base should is another one.
+  case foreignBase(path: String, base: String)
 
   public var description: String {
     switch self {
@@ -134,6 +143,8 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
     case .truncated(let path, let expected, let actual):
       "the image \(path) is truncated: \(actual) of \(expected) bytes"
     case .damaged(let path, let part): "the image \(path) is damaged: \(part)"
+    case .foreignBase(let path, let base):
+      "the image \(path) lies over another base than \(base)"
     }
   }
 }

@@ -13,11 +13,21 @@ public struct ImageReader: Sendable {
   /// Empty where the image wasn't made for resumes with missing pages.
   let mappings: [ImageMapping]
   let file: Descriptor
+  /// `nil`: it can't be a base.
+  let id: ImageID?
+  let indexChecksum: UInt32
+  /// Where it is an overlay.
+  let reference: BaseReference?
+  /// What it lies over: none or one.
+  var openBase: [ImageReader] = []
 
-  /// Bytes of page data in the image, uncompressed.
-  public var dataLength: UInt64 { chunks.reduce(0) { $0 + UInt64($1.length) } }
+  /// Bytes of page data in the image and what it takes from its base, uncompressed.
+  public var dataLength: UInt64 {
+    chunks.reduce(reference?.bytes ?? 0) { $0 + UInt64($1.length) }
+  }
 
-  public init(path: String) throws(ImageError) {
+  /// Opens one file.
+  init(alone path: String) throws(ImageError) {
     self.path = path
     let file: Descriptor
     do throws(SystemCallError) {
@@ -32,8 +42,9 @@ public struct ImageReader: Sendable {
     guard Checksum.crc32c(index) == header.indexChecksum else {
       throw .damaged(path: path, part: "its index has a wrong checksum")
     }
+    indexChecksum = header.indexChecksum
     do throws(ByteReader.Exhausted) {
-      (processes, chunks, mappings) = try Self.sections(of: index)
+      (processes, chunks, mappings, id, reference) = try Self.sections(of: index)
     } catch { throw .damaged(path: path, part: "its index ends early") }
     try checkBounds(dataEnd: header.indexOffset)
   }
@@ -55,6 +66,7 @@ public struct ImageReader: Sendable {
   /// Decompresses every chunk, and so reads the whole file and holds it to its checksums.
   public func verify() throws(ImageError) {
     try forEachChunk { _, _ in }
+    try base?.verify()
   }
 
   /// Calls `body` with each chunk and its pages, in the order of the index.
@@ -93,11 +105,15 @@ public struct ImageReader: Sendable {
 
   private static func sections(
     of index: [UInt8]
-  ) throws(ByteReader.Exhausted) -> ([ImageProcess], [ImageChunk], [ImageMapping]) {
+  ) throws(ByteReader.Exhausted) -> (
+    [ImageProcess], [ImageChunk], [ImageMapping], ImageID?, BaseReference?
+  ) {
     var reader = ByteReader(index[...])
     var processes: [ImageProcess]?
     var chunks: [ImageChunk]?
     var mappings: [ImageMapping] = []
+    var id: ImageID?
+    var base: BaseReference?
     while reader.count > 0 {
       let type = try reader.take(UInt32.self)
       let flags = try reader.take(UInt32.self)
@@ -107,12 +123,14 @@ public struct ImageReader: Sendable {
       case ImageLayout.Section.processes: processes = try readProcesses(&payload)
       case ImageLayout.Section.chunks: chunks = try readChunks(&payload)
       case ImageLayout.Section.mappings: mappings = try readMappings(&payload)
+      case ImageLayout.Section.identity: id = try ImageID(&payload)
+      case ImageLayout.Section.base: base = try BaseReference(&payload)
       default:
         if flags & ImageLayout.mayBeSkipped == 0 { throw ByteReader.Exhausted() }
       }
     }
     guard let processes, let chunks else { throw ByteReader.Exhausted() }
-    return (processes, chunks, mappings)
+    return (processes, chunks, mappings, id, base)
   }
 
   private static func readMappings(

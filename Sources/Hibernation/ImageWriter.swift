@@ -7,6 +7,7 @@ import Synchronization
 /// file complete and gives it its name. Dropped before that, it leaves no file.
 final class ImageWriter: Sendable {
   let path: String
+  let id = ImageID.random()
   private let partialPath: String
   private let file: Descriptor
   private let state: Mutex<State>
@@ -56,10 +57,11 @@ final class ImageWriter: Sendable {
   /// Commit A: index, header, rename. From here on the memory can be written back from the file.
   /// Returns the file's length in bytes.
   func commit(
-    processes: [ImageProcess], mappings: [ImageMapping] = []
+    processes: [ImageProcess], mappings: [ImageMapping] = [], base: BaseReference? = nil
   ) throws(SystemCallError) -> UInt64 {
     let (end, chunks) = state.withLock { ($0.end, $0.chunks) }
-    let index = Self.index(processes: processes, chunks: chunks, mappings: mappings)
+    let index = Self.index(
+      processes: processes, chunks: chunks, mappings: mappings, id: id, base: base)
     try write(index, at: end)
     let length = end + UInt64(index.count)
     try write(Self.header(indexOffset: end, index: index, fileLength: length), at: 0)
@@ -115,13 +117,16 @@ final class ImageWriter: Sendable {
   }
 
   private static func index(
-    processes: [ImageProcess], chunks: [ImageChunk], mappings: [ImageMapping]
+    processes: [ImageProcess], chunks: [ImageChunk], mappings: [ImageMapping], id: ImageID,
+    base: BaseReference?
   ) -> [UInt8] {
     var writer = ByteWriter()
     var sections = [
       (ImageLayout.Section.processes, UInt32(0), processSection(processes)),
       (ImageLayout.Section.chunks, 0, chunkSection(chunks)),
+      (ImageLayout.Section.identity, ImageLayout.mayBeSkipped, id.section),
     ]
+    if let base { sections.append((ImageLayout.Section.base, 0, base.section)) }
     if !mappings.isEmpty {
       let payload = mappingSection(mappings)
       sections.append((ImageLayout.Section.mappings, ImageLayout.mayBeSkipped, payload))

@@ -9,27 +9,35 @@ struct Operation {
   let level: Int32
   /// For a resume with missing pages.
   let lazyReady: Bool
+  /// Builds on a base, and makes for that next time.
+  let overlays: Bool
   let hibernator: Hibernator
   private var lazyRefusal: String?
+  var trackingRefusal: String?
+  var overlay: Overlay?
   private let started = Clocks.monotonic
-  private var processes: [Captive] = []
+  var processes: [Captive] = []
   private var writer: ImageWriter?
   private var imageLength: UInt64 = 0
 
   /// A process under our control.
-  private struct Captive {
+  struct Captive {
     let stat: ProcessStat
     let session: TraceSession
     var memory: ProcessMemory
     var mappings: [MemoryMapping] = []
+    var pages: PageMap?
+    /// Of what smaps told, if it was asked.
+    var memo: MappingMemo?
     var plan: PagePlan?
     var scratchAddress: UInt64 = 0
   }
 
   init(
     target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
-    hibernator: Hibernator
+    overlay: Bool, hibernator: Hibernator
   ) {
+    overlays = overlay
     self.lazyReady = lazyReady
     self.target = target
     self.path = path
@@ -75,6 +83,7 @@ struct Operation {
     guard processes.contains(where: { $0.plan?.ranges.isEmpty == false }) else {
       throw HibernationError(.scanning, "it has no memory of its own that could be moved")
     }
+    overlay = try planOverlay()
     let writer = try attempt(.capturing) { try ImageWriter(path: path) }
     do throws(HibernationError) {
       try capture(to: writer)
@@ -89,7 +98,8 @@ struct Operation {
   private mutating func capture(to writer: ImageWriter) throws(HibernationError) {
     try attempt(.capturing) {
       try Capture(
-        chunks: processes.flatMap { $0.plan?.chunks ?? [] }, memories: processes.map(\.memory),
+        chunks: overlay?.chunks ?? processes.flatMap { $0.plan?.chunks ?? [] },
+        memories: processes.map(\.memory),
         writer: writer, level: level
       ).run(lanes: hibernator.lanes)
     }
@@ -100,14 +110,21 @@ struct Operation {
       }
     }
     imageLength = try attempt(.committing) {
-      try writer.commit(processes: processes.map(Self.imageProcess), mappings: deferred)
+      try writer.commit(
+        processes: processes.map(Self.imageProcess), mappings: deferred, base: overlay?.reference)
     }
   }
 
   private mutating func scan(_ index: Int) throws(HibernationError) {
     let stat = processes[index].stat
-    let mappings = try attempt(.scanning) { try MemoryMapping.all(of: stat.pid) }
-    try Eligibility.check(mappings: mappings, of: stat)
+    let known = overlays ? hibernator.trackers[target.name]?[stat.identity] : nil
+    let mappings = try attempt(.scanning) {
+      if let mappings = try recallMappings(of: stat, known) { return mappings }
+      let mappings = try MemoryMapping.all(of: stat.pid)
+      if overlays { processes[index].memo = MappingMemo(pid: stat.pid, mappings: mappings) }
+      return mappings
+    }
+    try Eligibility.check(mappings: mappings, of: stat, tracker: known?.tracker)
     try Eligibility.mayInject(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
@@ -116,10 +133,13 @@ struct Operation {
     processes[index].mappings = mappings
     processes[index].scratchAddress = scratch
     // ps(1) reads arguments and environment from the process's memory.
+    let pages = try attempt(.scanning) {
+      try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
+    }
+    processes[index].pages = pages
     processes[index].plan = try attempt(.scanning) {
       try PagePlan(
-        process: index, mappings: mappings,
-        pages: PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan),
+        process: index, mappings: mappings, pages: pages,
         keep: [stat.arguments, stat.environment],
         hot: lazyReady ? hibernator.hot[target.name]?[stat.identity] ?? PagePlan.Hot() : nil)
     }
@@ -159,10 +179,14 @@ struct Operation {
       lazyRefusal = lazyRefusal ?? refusal
     }
     FaultPoint.restored.pass()
+    let alive = Set(processes.map(\.stat.identity))
+    hibernator.trackers[target.name] = hibernator.trackers[target.name]?.filter {
+      alive.contains($0.key)
+    }
   }
 
   /// Returns why it can't be resumed with missing pages, if it can't.
-  private func evict(_ captive: Captive, _ plan: PagePlan) throws -> String? {
+  private mutating func evict(_ captive: Captive, _ plan: PagePlan) throws -> String? {
     guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else {
       throw HibernationError(.evicting, "process \(captive.stat.pid) has no vdso", .ineligible)
     }
@@ -171,6 +195,7 @@ struct Operation {
     do {
       try evict(captive, plan, with: &injector)
       refusal = try prepareForFaults(captive, plan, injector)
+      if overlays { trackingRefusal = try track(captive, plan, injector) ?? trackingRefusal }
     } catch {
       // The thread must have its own registers again before anything else is done.
       try? injector.finish()
@@ -253,10 +278,13 @@ struct Operation {
       writer.startWriteback()
     }
     FaultPoint.rested.pass()
+    if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
     // The compressors' memory goes back to the kernel, not into the allocator's pockets.
     clinux_trim_own_memory()
     return HibernationSummary(
-      moved: moved, imageLength: imageLength, processes: processes,
+      moved: moved, imageLength: imageLength + (overlay?.base.fileLength ?? 0),
+      written: imageLength, unchanged: overlay?.reference.bytes ?? 0,
+      compared: overlay?.compared ?? 0, trackingRefusal: trackingRefusal, processes: processes,
       lazyRefusal: lazyReady && target.cgroup == nil
         ? "it has no cgroup of its own" : lazyRefusal,
       duration: .nanoseconds(Clocks.monotonic - started))
@@ -269,7 +297,7 @@ struct Operation {
         // It had come to rest already: the ordinary way back, short of running.
         try hibernator.bringBack(target, from: path, run: false)
       } else {
-        let image = try hibernator.open(path)
+        let image = try hibernator.open(path, heldBase: overlay?.base)
         try hibernator.writeBack(image, into: target, sessions: processes.map(\.session))
         for captive in processes {
           for thread in captive.session.threads {

@@ -8,6 +8,10 @@ struct PagePlan: Sendable {
   var chunks: [PlannedChunk] = []
   /// Mappings of which pages may come later.
   var deferredMappings: [clinux_range] = []
+  /// The same pages as in `chunks`, by address.
+  private(set) var byKind: [(kind: Kind, ranges: [clinux_range])] = []
+  /// Mappings of which writes can be tracked.
+  private(set) var trackableMappings: [clinux_range] = []
 
   var bytes: UInt64 { ranges.reduce(0) { $0 + $1.length } }
 
@@ -69,10 +73,16 @@ struct PagePlan: Sendable {
         byKind[kind, default: []] += moving
       }
       for range in moving { Self.append(range, to: &ranges) }
+      if !mapping.hasFile, !moving.isEmpty {
+        trackableMappings.append(clinux_range(address: mapping.start, length: mapping.length))
+      }
     }
     let order = byKind.keys.sorted { Self.rank($0) < Self.rank($1) }
     for kind in order {
-      appendChunks(of: byKind[kind] ?? [], kind: kind, process: process)
+      let ranges = byKind[kind] ?? []
+      self.byKind.append((kind, ranges))
+      let limit = kind.isUrgent ? ImageLayout.urgentChunkLength : ImageLayout.chunkLength
+      chunks += Self.chunks(of: ranges, kind: kind, process: process, limit: limit)
     }
   }
 
@@ -91,8 +101,12 @@ struct PagePlan: Sendable {
     return mapping.anonymous > 0
   }
 
-  private mutating func appendChunks(of ranges: [clinux_range], kind: Kind, process: Int) {
-    let limit = UInt64(kind.isUrgent ? ImageLayout.urgentChunkLength : ImageLayout.chunkLength)
+  /// - Parameter limit: bytes of a chunk.
+  static func chunks(
+    of ranges: [clinux_range], kind: Kind, process: Int, limit: Int
+  ) -> [PlannedChunk] {
+    let limit = UInt64(limit)
+    var chunks: [PlannedChunk] = []
     var chunk = PlannedChunk(process: process, kind: kind)
     for var rest in ranges {
       while rest.length > 0 {
@@ -108,6 +122,7 @@ struct PagePlan: Sendable {
       }
     }
     if chunk.length > 0 { chunks.append(chunk) }
+    return chunks
   }
 
   private static func append(_ range: clinux_range, to ranges: inout [clinux_range]) {

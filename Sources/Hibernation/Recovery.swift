@@ -33,12 +33,15 @@ extension Hibernator {
     try settle(target.name)
     unlink(ImageWriter.partialPath(of: path))
     if access(path, F_OK) != 0, errno == ENOENT {
+      dropBase(of: target.name, for: path)
       target.mendInterruptedCalls()
       try attempt(.waking) { try target.wake() }
       return 0
     }
     let image: ImageReader
-    do throws(HibernationError) { image = try open(path) } catch {
+    do throws(HibernationError) {
+      image = try open(path, heldBase: bases[target.name]?.image)
+    } catch {
       if access(path, F_OK) != 0, errno == ENOENT {
         return try recoverMemory(of: target, from: path)
       }
@@ -50,6 +53,7 @@ extension Hibernator {
     if target.root.isAlive, !image.processes.contains(where: { $0.identity == target.root }) {
       // A process keeps its start time: this is an earlier worker's image, not this one's.
       unlink(path)
+      dropBase(of: target.name, for: path)
       try attempt(.waking) { try target.wake() }
       return 0
     }
@@ -66,7 +70,7 @@ extension Hibernator {
     for captive in held { try putBack(captive, target) }
     FaultPoint.registersBack.pass()
     try writeBack(image, into: target, sessions: held.map(\.session))
-    try removeImage(path)
+    try removeImage(image, of: target.name, keepsBase: false)
     for captive in held { captive.session.detach() }
     try attempt(.waking) { try target.wake() }
     return image.dataLength
@@ -209,6 +213,10 @@ extension Hibernator {
       try Eligibility.mayInject(into: captive.session)
       var injector = try Injector(
         session: captive.session, memory: captive.memory, leftBehind: scratch)
+      for number in Eligibility.foreignUserfaults(of: captive.process.pid) {
+        // It had none of its own: it would have been refused.
+        try injector.closeDescriptor(number)
+      }
       try injector.finish()
     }
   }

@@ -16,18 +16,22 @@ public struct ResumeSummary: Sendable {
 extension Hibernator {
   /// Brings a hibernated worker back and lets it run.
   ///
+  /// - Parameter keepsBase: leaves the image on disk, for the next one to be an overlay of it. Not where
+  ///   pages follow later.
   /// - Throws: `HibernationError`. `intact`: it is hibernated as before. `unprovable`: the image is
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
-    _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager
+    _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager,
+    keepsBase: Bool = false
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
     try settle(target.name)
     var summary = ResumeSummary(restored: 0, duration: .zero)
     do throws(HibernationError) {
       switch gear {
-      case .eager: summary.restored = try bringBack(target, from: path, run: true)
+      case .eager:
+        summary.restored = try bringBack(target, from: path, run: true, keepsBase: keepsBase)
       case .hotFirst(let probing):
         switch try bringHotFirst(target, from: path, probing: probing) {
         case .done(let written, let deferred):
@@ -46,9 +50,9 @@ extension Hibernator {
   /// Writes back, commits (B), and lets the worker run or leaves it suspended.
   @discardableResult
   func bringBack(
-    _ target: HibernationTarget, from path: String, run: Bool
+    _ target: HibernationTarget, from path: String, run: Bool, keepsBase: Bool = false
   ) throws(HibernationError) -> UInt64 {
-    let image = try open(path)
+    let image = try open(path, heldBase: bases[target.name]?.image)
     if image.progress == .streaming { return try goOnStreaming(image, target) }
     let sessions = resting[target.name] ?? []
     // Buries the threads of processes that have been killed while they slept.
@@ -56,14 +60,16 @@ extension Hibernator {
     try checkAnybodyLives(image)
     try checkAtRest(target)
     try writeBack(image, into: target, sessions: sessions)
-    try removeImage(path)
+    try removeImage(image, of: target.name, keepsBase: keepsBase)
     for session in resting.removeValue(forKey: target.name) ?? [] { session.detach() }
     if run { try attempt(.waking) { try target.wake() } }
     return image.dataLength
   }
 
-  func open(_ path: String) throws(HibernationError) -> ImageReader {
-    do throws(ImageError) { return try ImageReader(path: path) } catch {
+  func open(
+    _ path: String, heldBase: ImageReader? = nil
+  ) throws(HibernationError) -> ImageReader {
+    do throws(ImageError) { return try ImageReader(path: path, heldBase: heldBase) } catch {
       throw HibernationError(
         .reading, error.description, error.isTransient ? .intact : .unprovable)
     }
@@ -142,7 +148,7 @@ extension Hibernator {
     }
   }
 
-  /// Commit B. From here on the worker's memory is the truth.
+  /// Commit B, without anything to stay.
   func removeImage(_ path: String) throws(HibernationError) {
     if Glibc.unlink(path) != 0 {
       throw HibernationError(

@@ -130,7 +130,7 @@ public struct DiskReading: Codable, Hashable, Sendable {
   public var free: ByteCount
   /// All images together.
   public var images: ByteCount
-  /// To images, since midnight.
+  /// To images, in the last 24 hours.
   public var writtenToday: ByteCount
 
   public init(total: ByteCount, free: ByteCount, images: ByteCount, writtenToday: ByteCount) {

@@ -40,7 +40,7 @@ extension HibernationObstacle {
     case .overDiskBudget(let held, let adding, let limit):
       "images hold \(held), and \(adding) more would be over hibernate.disk.budget, \(limit)"
     case .overDailyWrites(let written, let adding, let limit):
-      "\(written) were written to images today, and \(adding) more would be over "
+      "\(written) were written to images in 24 hours, and \(adding) more would be over "
         + "hibernate.disk.daily_writes, \(limit)"
     case .diskNearlyFull(let free, let adding, let least):
       "the disk has \(free) free, and \(adding) less would be under hibernate.disk.min_free, "

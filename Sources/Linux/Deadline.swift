@@ -20,12 +20,12 @@ public struct Deadline: Hashable, Sendable {
   }
 }
 
-/// Asks again and again where the kernel has no event to wait for: pauses grow from 100 µs to
+/// Asks again and again where the kernel has no event to wait for: pauses grow from 20 µs to
 /// 5 ms. Returns false when the deadline passed first.
 func waitUntil<Failure: Error>(
   _ deadline: Deadline, _ condition: () throws(Failure) -> Bool
 ) throws(Failure) -> Bool {
-  var pause: useconds_t = 100
+  var pause: useconds_t = 20
   while true {
     if try condition() { return true }
     if deadline.hasPassed { return false }

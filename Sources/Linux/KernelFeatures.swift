@@ -10,11 +10,16 @@ public struct KernelFeatures: Sendable, Hashable {
   public var pagemapScan: Bool
   /// process_madvise(PIDFD_SELF, …, MADV_DONTNEED) with many ranges in one call (6.15).
   public var processMadviseSelf: Bool
+  /// Writes to pages can be tracked (userfaultfd's asynchronous write protection, 6.7).
+  public var writeTracking: Bool
 
-  public init(canInject: Bool, pagemapScan: Bool, processMadviseSelf: Bool) {
+  public init(
+    canInject: Bool, pagemapScan: Bool, processMadviseSelf: Bool, writeTracking: Bool = false
+  ) {
     self.canInject = canInject
     self.pagemapScan = pagemapScan
     self.processMadviseSelf = processMadviseSelf
+    self.writeTracking = writeTracking
   }
 
   public static func detect() -> KernelFeatures {
@@ -26,6 +31,7 @@ public struct KernelFeatures: Sendable, Hashable {
     }
     return KernelFeatures(
       canInject: clinux_registers_supported() == 1, pagemapScan: scans,
-      processMadviseSelf: clinux_try_process_madvise_self() == 1)
+      processMadviseSelf: clinux_try_process_madvise_self() == 1,
+      writeTracking: scans && clinux_try_tracking() == 1)
   }
 }

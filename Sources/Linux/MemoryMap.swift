@@ -27,14 +27,16 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let hugetlb = Flags(rawValue: 1 << 2)  // ht
     public static let deviceMemory = Flags(rawValue: 1 << 3)  // io
     public static let pureFrames = Flags(rawValue: 1 << 4)  // pf
-    public static let userfault = Flags(rawValue: 1 << 5)  // um, uw, ui
+    public static let userfault = Flags(rawValue: 1 << 5)  // um, ui
     public static let sealed = Flags(rawValue: 1 << 6)  // sl
+    /// Its writes are watched: by us (`WriteTracker`), or by itself.
+    public static let writesWatched = Flags(rawValue: 1 << 7)  // uw
 
     static let codes: [(UInt8, UInt8, Flags)] = [
       (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
       (ascii("h"), ascii("t"), .hugetlb), (ascii("i"), ascii("o"), .deviceMemory),
       (ascii("p"), ascii("f"), .pureFrames), (ascii("u"), ascii("m"), .userfault),
-      (ascii("u"), ascii("w"), .userfault), (ascii("u"), ascii("i"), .userfault),
+      (ascii("u"), ascii("w"), .writesWatched), (ascii("u"), ascii("i"), .userfault),
       (ascii("s"), ascii("l"), .sealed),
     ]
 
@@ -48,6 +50,15 @@ public struct MemoryMapping: Sendable, Hashable {
     let text = try readFile("/proc/\(pid)/smaps")
     if text.isEmpty { throw SystemCallError("read", on: "/proc/\(pid)/smaps", code: ESRCH) }
     return text.withUnsafeBufferPointer { SmapsParser(bytes: $0).parse() }
+  }
+}
+
+extension MemoryMapping {
+  /// From a line of /proc/PID/maps: without what only smaps tells.
+  init?(header line: ArraySlice<UInt8>) {
+    let parsed = line.withUnsafeBufferPointer { SmapsParser(bytes: $0).header(0, $0.count) }
+    guard let parsed else { return nil }
+    self = parsed
   }
 }
 
@@ -89,7 +100,7 @@ private struct SmapsParser {
   }
 
   /// `55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0   [heap]`
-  private func header(_ start: Int, _ end: Int) -> MemoryMapping? {
+  func header(_ start: Int, _ end: Int) -> MemoryMapping? {
     let fields = bytes[start..<end].split(
       separator: UInt8(ascii: " "), maxSplits: 5, omittingEmptySubsequences: true)
     guard fields.count >= 5 else { return nil }

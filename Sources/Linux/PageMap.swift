@@ -29,9 +29,16 @@ public struct PageMap {
   ) throws(SystemCallError) -> [clinux_range] {
     var runs: [clinux_range] = []
     if canScan {
+      // One read for those that lie close: to look at a few entries more costs less than a call.
+      var pending: (start: UInt64, end: UInt64)?
       for candidate in try scan(from: start, to: end) {
-        try appendExclusive(from: candidate.start, to: candidate.end, to: &runs)
+        if let run = pending, candidate.start > run.end + 128 * pageSize {
+          try appendExclusive(from: run.start, to: run.end, to: &runs)
+          pending = nil
+        }
+        pending = (pending?.start ?? candidate.start, candidate.end)
       }
+      if let run = pending { try appendExclusive(from: run.start, to: run.end, to: &runs) }
     } else {
       try appendExclusive(from: start, to: end, to: &runs)
     }
@@ -71,7 +78,8 @@ public struct PageMap {
   private func appendExclusive(
     from start: UInt64, to end: UInt64, to runs: inout [clinux_range]
   ) throws(SystemCallError) {
-    var entries = [UInt64](repeating: 0, count: 8192)
+    // Most runs are of a few pages.
+    var entries = [UInt64](repeating: 0, count: min(8192, Int((end - start) / pageSize)))
     var position = start
     while position < end {
       let wanted = min(entries.count, Int((end - position) / pageSize))

@@ -12,6 +12,15 @@ extension Injector {
     return try moveAway(perform("userfaultfd", CLINUX_SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]))
   }
 
+  /// The same, of a kind that every user's process may open, for tracking writes. To be closed before
+  /// the scratch area goes: that is how it is known for ours if we die.
+  func openTrackingUserfault() throws(TraceError) -> Int32 {
+    let flags = UInt64(O_CLOEXEC | O_NONBLOCK) | UInt64(CLINUX_UFFD_USER_MODE_ONLY)
+    return Int32(
+      truncatingIfNeeded: try perform(
+        "userfaultfd", CLINUX_SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]))
+  }
+
   /// Makes the process create an anonymous file. Its number there.
   public func createMemoryFile(_ name: String) throws(TraceError) -> Int32 {
     guard let address = try place(name) else {

@@ -123,13 +123,15 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   public var disk: DiskRules
   /// zstd level, −7…19.
   public var compressionLevel: Int
+  /// The last image stays on disk while the worker runs, and the next one has only what has changed.
+  public var overlay: Bool
 
   public init(
     enabled: Bool = true, maxFootprint: ByteCount? = .megabytes(16),
     minFootprint: ByteCount = .megabytes(1), after: Duration? = .seconds(30),
     onlyIfFasterThanRelaunch: Bool = true, cooldown: Duration = .seconds(45),
     demoteAfter: Duration? = .seconds(86400), order: [TerminationRules.Criterion] = [.footprint],
-    disk: DiskRules = DiskRules(), compressionLevel: Int = 1
+    disk: DiskRules = DiskRules(), compressionLevel: Int = 1, overlay: Bool = true
   ) {
     self.enabled = enabled
     self.maxFootprint = maxFootprint
@@ -141,6 +143,7 @@ public struct HibernationRules: Codable, Hashable, Sendable {
     self.order = order
     self.disk = disk
     self.compressionLevel = compressionLevel
+    self.overlay = overlay
   }
 }
 

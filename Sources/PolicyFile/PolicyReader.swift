@@ -129,6 +129,7 @@ struct PolicyReader {
         disk.read("daily_writes", into: &rules.disk.dailyWrites, as: .size)
       }
     }
+    reader.read("overlay", into: &rules.overlay, as: .boolean)
     reader.section("compression") {
       $0.read("level", into: &rules.compressionLevel, as: .integer(-7...19))
     }

@@ -100,6 +100,7 @@ extension PolicyFile {
       "    budget: \(rules.disk.budget.policyText)",
       "    min_free: \(percentText(rules.disk.minFreePercent))",
       "    daily_writes: \(rules.disk.dailyWrites.policyText)",
+      "  overlay: \(rules.overlay)",
       "  compression:",
       "    level: \(rules.compressionLevel)",
     ]

@@ -56,6 +56,18 @@ import Testing
     #expect(after.pid == pid)
     #expect(after.imageSize == nil)
     #expect((after.resumeSeconds ?? 0) > 0)
+    // The second time, only what had changed was written.
+    let first = try #require(report.hibernateWritten)
+    #expect(try #require(after.hibernateWritten) < first / 2, "after \(first)")
+    #expect((after.hibernateUnchanged ?? 0) > 4 << 20)
+    #expect((after.hibernateSeconds ?? 0) > 0)
+    let total = try #require(try daemon.json(Listing.self, "status").daemon)
+    #expect(total.imagesInDay == 2)
+    #expect(total.writtenInDay ?? 0 > first)
+    // The base stays for the next time, as long as the worker lives.
+    #expect(try listDirectory("\(daemon.state)/images") == ["web.image.base"])
+    #expect((after.baseSize ?? 0) > 100_000)
+    try daemon.done("stop", "web")
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
   }
 

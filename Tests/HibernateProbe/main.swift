@@ -8,12 +8,17 @@
 //     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
 //   HibernateProbe bench ROUNDS DIRECTORY CGROUP -- COMMAND…
 //     time to the first answer of a server on an open connection: SIGCONT alone, eager, hot first.
+//   HibernateProbe second ROUNDS DIRECTORY CGROUP PORT PATH REQUESTS -- COMMAND…
+//     hibernates a server after so many requests, over and over: all of it, what a comparison shows to
+//     have changed, what was tracked. `PORT` in the command becomes each server's own. CGROUP has the
+//     groups `full`, `compared` and `tracked`.
 //   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
 //     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
 //
 //   HibernateProbe pager
 //     the standby pager, on descriptor 0.
 // With DORMOUSE_STANDBY set, `serve` starts one of those.
+// With DORMOUSE_OVERLAY set (`tracked` or `compared`), `serve` keeps bases.
 // With DORMOUSE_RESUME set, `serve` resumes with pages missing.
 // DORMOUSE_FAULT names a place (FaultPoint.swift) where it kills itself.
 import CLinux
@@ -59,7 +64,10 @@ func serve(_ arguments: ArraySlice<String>) throws {
   tell("victim \(victim.pid) \(victim.startTime)")
   let target = HibernationTarget(
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
-  let service = HibernationService()
+  let overlays = getenv("DORMOUSE_OVERLAY").map { String(cString: $0) }
+  var features = KernelFeatures.detect()
+  if overlays == "compared" { features.writeTracking = false }
+  let service = HibernationService(features: features)
   let isLazy = getenv("DORMOUSE_RESUME") != nil
   if getenv("DORMOUSE_STANDBY") != nil {
     service.set(try Standby(command: [ownPath(), "pager"]))
@@ -77,7 +85,7 @@ func serve(_ arguments: ArraySlice<String>) throws {
         if order == "hibernate" {
           try cgroup?.freeze(until: Deadline(in: .seconds(5)))
           let summary = try service.wait { (h) throws(HibernationError) in
-            try h.hibernate(target, to: words[2], lazyReady: isLazy)
+            try h.hibernate(target, to: words[2], lazyReady: isLazy, overlay: overlays != nil)
           }
           tell("done \(summary.moved)")
         } else if order == "settle" {
@@ -86,7 +94,7 @@ func serve(_ arguments: ArraySlice<String>) throws {
         } else {
           let gear = isLazy ? ResumeGear.hotFirst(probing: true) : .eager
           let summary = try service.wait { (h) throws(HibernationError) in
-            try h.resume(target, from: words[2], gear: gear)
+            try h.resume(target, from: words[2], gear: gear, keepsBase: overlays != nil)
           }
           tell("done \(summary.restored)")
         }
@@ -248,6 +256,7 @@ do {
   case "mortal": try mortal(arguments.dropFirst())
   case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { tell(line) }
   case "bench": try bench(arguments.dropFirst())
+  case "second": try second(arguments.dropFirst())
   case "selfcheck": try selfcheck(arguments.dropFirst())
   default: throw Usage()
   }

@@ -12,7 +12,7 @@ final class Probe {
   let cgroup: WorkerCgroup?
   let image = Fixture.imagePath()
   let talk: Talk
-  private let reports: Talk
+  let reports: Talk
   private let orders: Descriptor
 
   /// Next to the test bundle.
@@ -26,10 +26,12 @@ final class Probe {
 
   /// - Parameters:
   ///   - isLazy: resumes with pages missing.
+  ///   - pass: the fault is for that many times that its place is passed.
+  ///   - overlays: keeps bases, `tracked` or `compared`.
   ///   - hasStandby: with a process that goes on when the daemon dies.
   init(
-    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, isLazy: Bool = false,
-    hasStandby: Bool = false
+    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, pass: Int = 1,
+    isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false
   ) throws {
     // Its worker becomes ours when it dies, so that we can tell when it has ended.
     _ = clinux_become_subreaper()
@@ -39,12 +41,14 @@ final class Probe {
     let fifo = Fixture.imagePath() + ".fifo"
     _ = try systemCall("mkfifo", on: fifo) { mkfifo(fifo, 0o600) }
     cgroup = try Victim.makeGroup(for: rest)
+    var environment = Self.environment(fault, isLazy: isLazy, hasStandby: hasStandby)
+    if let fault { environment["DORMOUSE_FAULT"] = "\(fault.rawValue):\(pass)" }
+    environment["DORMOUSE_OVERLAY"] = overlays
     daemon = try spawn(
       SpawnRequest(
         path: Self.executable,
         arguments: ["HibernateProbe", "serve", fifo, cgroup?.path ?? "-", image, "--"] + command,
-        environment: Self.environment(fault, isLazy: isLazy, hasStandby: hasStandby),
-        directory: "/tmp", input: toVictim.read.raw,
+        environment: environment, directory: "/tmp", input: toVictim.read.raw,
         output: fromVictim.write.raw, error: fromDaemon.write.raw))
     talk = Talk(input: toVictim.write, output: fromVictim.read, name: "the victim")
     reports = Talk(input: nil, output: fromDaemon.read, name: "the probe")
@@ -74,6 +78,7 @@ final class Probe {
     reap(victim.pid)
     try? cgroup?.remove(until: Deadline(in: .seconds(5)))
     unlink(image)
+    unlink(image + ".base")
   }
 
   var target: HibernationTarget {

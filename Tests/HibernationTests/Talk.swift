@@ -36,6 +36,14 @@ final class Talk {
     }
   }
 
+  /// Something has been said that wasn't taken yet.
+  var hasSome: Bool {
+    get throws {
+      if !buffered.isEmpty { return true }
+      return try pollDescriptor(output.raw, for: POLLIN, until: Deadline(in: .milliseconds(5)))
+    }
+  }
+
   /// Exactly that many bytes.
   func bytes(_ count: Int) throws -> String {
     let deadline = Deadline(in: .seconds(20))

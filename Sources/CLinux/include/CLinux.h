@@ -14,6 +14,7 @@
 #include "clinux_registers.h"
 #include "clinux_spawn.h"
 #include "clinux_system.h"
+#include "clinux_tracking.h"
 #include "clinux_userfault.h"
 #include "clinux_waiting.h"
 

@@ -19,6 +19,8 @@ public func renderWorkerStatus(
     block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages besides")
   }
   block.add("image", worker.imageSize.map { "\(sizeText($0)) on disk" })
+  block.add("base", worker.baseSize.map { "\(sizeText($0)) on disk, for its next image" })
+  block.add("hibernated", lastHibernationText(worker))
   block.add("hibernation", worker.hibernation.map(escaped))
   block.add("cost", costText(worker))
   block.add("last shed", worker.lastShed.map(escaped))
@@ -50,8 +52,27 @@ public func renderDaemonStatus(
   block.add("suspends by", escaped(daemon.freezer))
   block.add("state in", escaped(daemon.stateDirectory))
   block.add("shadow mode", daemon.shadow.map(escaped))
+  block.add("disk writes", diskWritesText(daemon))
   block.add("workers", workers.map(totalsLine))
   return block.text(width: width)
+}
+
+private func lastHibernationText(_ worker: WorkerReport) -> String? {
+  guard let seconds = worker.hibernateSeconds, let written = worker.hibernateWritten else {
+    return nil
+  }
+  let unchanged = worker.hibernateUnchanged ?? 0
+  return "last in \(durationText(seconds)), \(sizeText(written)) written"
+    + (unchanged > 0 ? "; \(sizeText(unchanged)) of its memory hadn't changed" : "")
+}
+
+private func diskWritesText(_ daemon: DaemonReport) -> String? {
+  guard let written = daemon.writtenInDay, let limit = daemon.dailyWrites else { return nil }
+  let images = daemon.imagesInDay ?? 0
+  return "\(sizeText(written)) of \(sizeText(limit)) in 24 hours"
+    + (images > 0
+      ? ", \(images) \(images == 1 ? "image" : "images") in "
+        + durationText(daemon.hibernatingSecondsInDay ?? 0) : "")
 }
 
 private func processesText(_ worker: WorkerReport) -> String? {

@@ -68,7 +68,7 @@ struct ReplayCommand: ParsableCommand {
       throw CommandFailure(
         exit: .badConfiguration, text: "the policy \(escaped(policy)) can't be used")
     }
-    return value
+    return value.policy
   }
 
   private func path() throws -> String {

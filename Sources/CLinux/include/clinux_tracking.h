@@ -1,0 +1,33 @@
+#ifndef CLINUX_TRACKING_H
+#define CLINUX_TRACKING_H
+#include <stdint.h>
+
+#include "clinux_memory.h"
+
+// Which pages a process has written: userfaultfd's asynchronous write protection (Linux 6.7). The
+// kernel takes a protected page's mark away when it is written, by itself; nobody waits, no message is
+// sent, and any kind of private mapping can be registered. Spelled out here because Debian 12's
+// headers are older.
+
+enum { CLINUX_PAGE_IS_WRITTEN = 1 << 1 };
+
+// UFFD_USER_MODE_ONLY: what an ordinary user's process may open. With asynchronous protection the
+// kernel's own writes are seen all the same.
+enum { CLINUX_UFFD_USER_MODE_ONLY = 1 };
+
+// A userfaultfd of our own, for tracking.
+int clinux_track_open(void);
+// Asks for asynchronous write protection, once for each descriptor; -EINVAL where there is none.
+int clinux_track_negotiate(int fd);
+// Writes to the range can be watched from now on. -EBUSY: it is somebody else's; -ESRCH: the process
+// has no such memory any more (it has ended, or called exec).
+int clinux_track_register(int fd, uint64_t start, uint64_t length);
+// Present private pages of the range, with CLINUX_PAGE_IS_WRITTEN where they aren't protected. -EPERM
+// where a mapping of the range isn't registered. With `protect`, those that are found are protected.
+int clinux_track_scan(int pagemap, uint64_t start, uint64_t end, struct clinux_page_region *regions,
+                      int capacity, int protect, uint64_t *walk_end);
+// Tries all that on a page of our own: 1 where the kernel does it, else -errno.
+int clinux_try_tracking(void);
+// mremap(2) of our own memory to another address (variadic).
+int clinux_move_mapping(void *from, uint64_t length, void *to);
+#endif

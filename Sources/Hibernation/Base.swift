@@ -1,0 +1,143 @@
+import CLinux
+import Glibc
+import Linux
+
+/// What stays on disk of a worker's last complete image while the worker runs, so that the next
+/// hibernation needn't write what hasn't changed. Nothing depends on it before the next image names it.
+struct Base {
+  let path: String
+  let id: ImageID
+  /// Nanoseconds of the monotonic clock.
+  let made: Int64
+  /// Pages that had the base's content when the worker went on.
+  var current: [ProcessIdentity: [clinux_range]]
+  /// Open while an image names it: to be there whatever becomes of the file's name.
+  var image: ImageReader?
+
+  /// Older ones aren't built upon: what they hold is of less use every hour, and a secret for longer.
+  static let greatestAge: Int64 = 24 * 3600 * 1_000_000_000
+  /// Where more than this part of the pages has changed, all of them are written again. The overlay is
+  /// read besides the whole base at a resume, and both lie on disk.
+  static let greatestChange: UInt64 = 3
+}
+
+/// A process of which we know what it writes.
+struct TrackedProcess {
+  let tracker: WriteTracker
+  /// Mappings that have been registered.
+  var registered: [clinux_range] = []
+  /// Those of them where every write since the last resume would show.
+  var armed: [clinux_range] = []
+  /// For the next scan.
+  var memo: MappingMemo?
+}
+
+extension Hibernator {
+  /// What may stay on disk besides an image, and without it while the worker runs.
+  public static func basePath(of image: String) -> String { ImageLayout.basePath(of: image) }
+
+  /// The base of the worker's next image, opened and checked; `nil` where everything must be written.
+  func openBase(of name: String, for path: String) -> ImageReader? {
+    guard let base = bases[name], base.path == ImageLayout.basePath(of: path) else { return nil }
+    do throws(ImageError) {
+      let image = try ImageReader(alone: base.path)
+      if image.id == base.id, image.reference == nil,
+        Clocks.monotonic - base.made < Base.greatestAge
+      {
+        bases[name]?.image = image
+        return image
+      }
+    } catch {}  // It may be removed at any time, and is of no more use if it is damaged.
+    dropBase(of: name, for: path)
+    return nil
+  }
+
+  /// Removes a worker's base. Never while an image names it.
+  func dropBase(of name: String, for path: String) {
+    bases[name] = nil
+    if unlink(ImageLayout.basePath(of: path)) == 0 { FaultPoint.baseRemoved.pass() }
+  }
+
+  /// Nothing of the worker's memory stays on disk while it runs, and its writes aren't watched.
+  func dropOverlays(of name: String, for path: String) {
+    trackers[name] = nil
+    dropBase(of: name, for: path)
+  }
+
+  /// Removes the bases of all workers that aren't hibernated: to make room.
+  ///
+  /// - Parameter outdated: only those that no image would be built upon any more.
+  public func dropIdleBases(outdated: Bool = false) {
+    for (name, base) in bases where !outdated || Clocks.monotonic - base.made > Base.greatestAge {
+      dropIdleBase(of: name)
+    }
+  }
+
+  /// Removes a worker's base, and watches its writes no more, unless it is hibernated.
+  public func dropIdleBase(of name: String) {
+    guard let base = bases[name], base.image == nil else { return }
+    bases[name] = nil
+    trackers[name] = nil
+    if unlink(base.path) == 0 { FaultPoint.baseRemoved.pass() }
+  }
+
+  /// Commit B. From here on the worker's memory is the truth.
+  ///
+  /// - Parameter keepsBase: a complete image stays, under another name, as the next one's base.
+  func removeImage(
+    _ image: ImageReader, of name: String, keepsBase: Bool
+  ) throws(HibernationError) {
+    let path = image.path
+    guard keepsBase, let id = image.reference?.id ?? image.id, image.mappings.isEmpty else {
+      try removeImage(path)
+      dropOverlays(of: name, for: path)
+      return
+    }
+    let basePath = ImageLayout.basePath(of: path)
+    if image.reference != nil {
+      try removeImage(path)
+    } else if rename(path, basePath) != 0 {
+      let why = String(cString: strerror(errno))
+      throw HibernationError(.writingBack, "can't rename \(path): \(why)")
+    } else {
+      FaultPoint.baseKept.pass()
+    }
+    bases[name] = Base(
+      path: basePath, id: id,
+      made: image.reference == nil ? Clocks.monotonic : bases[name]?.made ?? Clocks.monotonic,
+      current: image.reference == nil ? image.ownPages : image.pagesOfBase)
+    arm(name)
+  }
+
+  /// From here on the worker's writes show. All of its pages are in place, and it doesn't run yet.
+  private func arm(_ name: String) {
+    for (identity, process) in trackers[name] ?? [:] {
+      var armed: [clinux_range] = []
+      // Where it fails, pages are compared.
+      if let pages = try? PageMap(pid: identity.pid) {
+        armed = process.registered.filter { (try? pages.protect($0)) == true }
+      }
+      trackers[name]?[identity]?.armed = armed
+    }
+  }
+}
+
+extension ImageReader {
+  /// Pages of the image itself.
+  fileprivate var ownPages: [ProcessIdentity: [clinux_range]] {
+    pages(chunks.map { (Int($0.process), $0.ranges) })
+  }
+
+  /// Pages that its base supplies.
+  fileprivate var pagesOfBase: [ProcessIdentity: [clinux_range]] {
+    pages(reference?.parts.map { (Int($0.process), $0.ranges) } ?? [])
+  }
+
+  private func pages(
+    _ parts: [(process: Int, ranges: [clinux_range])]
+  ) -> [ProcessIdentity: [clinux_range]] {
+    var found: [ProcessIdentity: [clinux_range]] = [:]
+    for part in parts { found[processes[part.process].identity, default: []] += part.ranges }
+    return found.mapValues(PageRanges.set)
+  }
+}

@@ -1,0 +1,100 @@
+import CLinux
+import Glibc
+import Linux
+
+/// What a hibernation does besides where overlays are wanted.
+extension Operation {
+  // MARK: what must be written
+
+  /// `nil`: everything is written.
+  func planOverlay() throws(HibernationError) -> Overlay? {
+    guard overlays, let base = hibernator.openBase(of: target.name, for: path) else { return nil }
+    // By the same index as the processes.
+    var subjects: [Overlay.Subject] = []
+    for captive in processes {
+      guard let plan = captive.plan else { return nil }
+      subjects.append(
+        Overlay.Subject(
+          identity: captive.stat.identity, plan: plan, memory: captive.memory,
+          knowledge: try attempt(.scanning) { try knowledge(of: captive) }))
+    }
+    do {
+      return try Overlay(of: subjects, over: base, lanes: hibernator.lanes)
+    } catch is ImageError {
+      // A damaged base is as good as none.
+      return nil
+    } catch { throw .from(error, in: .scanning) }
+  }
+
+  /// What the kernel tells of writes since the last resume.
+  private func knowledge(of captive: Captive) throws(SystemCallError) -> WriteKnowledge {
+    let identity = captive.stat.identity
+    var knowledge = WriteKnowledge()
+    knowledge.current = hibernator.bases[target.name]?.current[identity] ?? []
+    guard let pages = captive.pages,
+      let armed = hibernator.trackers[target.name]?[identity]?.armed, !armed.isEmpty
+    else { return knowledge }
+    for mapping in captive.mappings where !mapping.hasFile {
+      let range = clinux_range(address: mapping.start, length: mapping.length)
+      for part in PageRanges.intersection([range], armed) {
+        guard let unwritten = try pages.unwrittenPages(in: part) else { continue }
+        knowledge.tracked.append(part)
+        knowledge.unwritten += unwritten
+      }
+    }
+    return knowledge
+  }
+
+  /// The mappings, where the memo of them is still good.
+  func recallMappings(
+    of stat: ProcessStat, _ known: TrackedProcess?
+  ) throws -> [MemoryMapping]? {
+    guard let known, let memo = known.memo, try ProcessStatus.read(stat.pid).lockedBytes == 0,
+      let mappings = try memo.recall(pid: stat.pid)
+    else { return nil }
+    for mapping in mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
+      let range = clinux_range(address: mapping.start, length: mapping.length)
+      do throws(SystemCallError) { try known.tracker.register(range) } catch {
+        // Somebody else's (EBUSY), or all is another memory (ESRCH): smaps tells. There is memory that
+        // nobody can register.
+        if error.code != EINVAL { return nil }
+      }
+    }
+    return mappings
+  }
+
+  // MARK: for the next time
+
+  /// Makes the process's writes visible from its next resume on. Whatever speaks against it only makes
+  /// the next hibernation compare pages.
+  func track(
+    _ captive: Captive, _ plan: PagePlan, _ injector: Injector
+  ) throws -> String? {
+    guard hibernator.features.writeTracking else { return "this kernel can't track writes" }
+    let identity = captive.stat.identity
+    var process = hibernator.trackers[target.name]?[identity]
+    // It may have another memory by now (exec).
+    if let known = process, let some = plan.trackableMappings.first,
+      !Self.canRegister(some, with: known.tracker)
+    {
+      process = nil
+    }
+    do {
+      let tracker =
+        try process?.tracker ?? injector.openWriteTracker { FaultPoint.trackerOpened.pass() }
+      let registered = plan.trackableMappings.filter { Self.canRegister($0, with: tracker) }
+      hibernator.trackers[target.name, default: [:]][identity] = TrackedProcess(
+        tracker: tracker, registered: registered, memo: captive.memo ?? process?.memo)
+      return nil
+    } catch TraceError.injected(let call, let pid, let code) {
+      return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
+    } catch let error as SystemCallError { return error.description }
+  }
+
+  private static func canRegister(_ range: clinux_range, with tracker: WriteTracker) -> Bool {
+    do throws(SystemCallError) {
+      try tracker.register(range)
+      return true
+    } catch { return false }
+  }
+}

@@ -1,0 +1,180 @@
+import CLinux
+import Glibc
+import Linux
+import Synchronization
+
+/// What a hibernation writes where a base has the rest.
+struct Overlay: Sendable {
+  let base: ImageReader
+  let reference: BaseReference
+  /// What has changed.
+  let chunks: [PagePlan.PlannedChunk]
+  /// Bytes that were compared, because nothing was known of writes to them.
+  let compared: UInt64
+
+  /// A stopped process.
+  struct Subject: Sendable {
+    let identity: ProcessIdentity
+    let plan: PagePlan
+    let memory: ProcessMemory
+    var knowledge = WriteKnowledge()
+  }
+
+  private typealias Share = (process: Int, kind: PagePlan.Kind, ranges: [clinux_range])
+
+  /// - Returns: `nil` where so much has changed that an overlay isn't worth it.
+  init?(of subjects: [Subject], over base: ImageReader, lanes: Int) throws {
+    var changed: [Share] = []
+    var kept: [Int: [clinux_range]] = [:]
+    var doubts: [Comparison.Item] = []
+    let pages = subjects.map { subject in
+      let process = base.processes.firstIndex { $0.identity == subject.identity }
+      return BasePages(chunks: base.chunks, process: process ?? -1)
+    }
+    for (index, subject) in subjects.enumerated() {
+      for (kind, ranges) in subject.plan.byKind {
+        // Files' pages can't be tracked; see `WriteTracker`.
+        var knowledge = subject.knowledge
+        if !kind.absentIsZero { knowledge.tracked = [] }
+        let division = PageDivision(
+          of: ranges, base: pages[index].ranges, knowing: knowledge)
+        changed.append((index, kind, division.changed))
+        kept[index, default: []] += division.kept
+        doubts += pages[index].parts(of: division.doubtful, process: UInt32(index)).map {
+          Comparison.Item(kind: kind, part: $0)
+        }
+      }
+    }
+    let limit =
+      subjects.reduce(0) { $0 + $1.plan.bytes } / Base.greatestChange
+    if Self.bytes(changed) > limit { return nil }
+    compared = doubts.reduce(0) { $0 + $1.part.ranges.bytes }
+    let verdicts = try Comparison(
+      items: doubts, base: base, memories: subjects.map(\.memory)
+    ).run(lanes: lanes)
+    for (item, verdict) in zip(doubts, verdicts) {
+      let process = Int(item.part.process)
+      kept[process, default: []] += verdict.equal
+      changed.append((process, item.kind, verdict.different))
+    }
+    if Self.bytes(changed) > limit { return nil }
+    guard let id = base.id else { return nil }
+
+    self.base = base
+    chunks = Self.chunks(of: changed)
+    reference = BaseReference(
+      id: id, indexChecksum: base.indexChecksum, fileLength: base.fileLength,
+      parts: kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
+        pages[index].parts(of: PageRanges.set(of: ranges), process: UInt32(index))
+      })
+  }
+
+  private static func bytes(_ shares: [Share]) -> UInt64 {
+    shares.reduce(0) { $0 + $1.ranges.bytes }
+  }
+
+  private static func chunks(of shares: [Share]) -> [PagePlan.PlannedChunk] {
+    struct Key: Hashable {
+      let process: Int
+      let kind: PagePlan.Kind
+    }
+    var together: [Key: [clinux_range]] = [:]
+    var order: [Key] = []
+    for share in shares where !share.ranges.isEmpty {
+      let key = Key(process: share.process, kind: share.kind)
+      if together[key] == nil { order.append(key) }
+      together[key, default: []] += share.ranges
+    }
+    return order.flatMap { key in
+      PagePlan.chunks(
+        of: PageRanges.set(of: together[key] ?? []), kind: key.kind, process: key.process,
+        limit: ImageLayout.overlayChunkLength)
+    }
+  }
+}
+
+/// Compares pages in memory with a base's, byte for byte: a checksum would only make it likely that
+/// they are the same.
+struct Comparison: Sendable {
+  struct Item: Sendable {
+    let kind: PagePlan.Kind
+    let part: BasePart
+  }
+  struct Verdict: Sendable {
+    var equal: [clinux_range] = []
+    var different: [clinux_range] = []
+  }
+
+  let items: [Item]
+  let base: ImageReader
+  /// By the parts' process index.
+  let memories: [ProcessMemory]
+
+  /// A verdict for each item.
+  func run(lanes: Int) throws -> [Verdict] {
+    let verdicts = Verdicts(count: items.count)
+    let failure = FirstFailure()
+    inParallel(count: items.count, lanes: lanes) { next in
+      failure.record {
+        let lane = try Lane()
+        while let index = next(), !failure.hasFailed {
+          verdicts.set(index, try lane.compare(self.items[index], self))
+        }
+      }
+    }
+    try failure.rethrow()
+    return verdicts.all
+  }
+
+  private final class Verdicts: Sendable {
+    private let verdicts: Mutex<[Verdict]>
+    init(count: Int) { verdicts = Mutex(Array(repeating: Verdict(), count: count)) }
+    func set(_ index: Int, _ verdict: Verdict) { verdicts.withLock { $0[index] = verdict } }
+    var all: [Verdict] { verdicts.withLock { $0 } }
+  }
+
+  private final class Lane {
+    let decompressor: ChunkDecompressor
+    let then = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ImageLayout.chunkLength, alignment: 4096)
+    let now = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ImageLayout.chunkLength, alignment: 4096)
+    let stored = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+
+    init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
+
+    deinit {
+      then.deallocate()
+      now.deallocate()
+      stored.deallocate()
+    }
+
+    func compare(_ item: Item, _ work: Comparison) throws -> Verdict {
+      var verdict = Verdict()
+      let part = item.part
+      let chunk = work.base.chunks[Int(part.chunk)]
+      let step = RestoreStep(
+        isOfBase: false, chunk: chunk, process: Int(part.process), ranges: part.ranges,
+        offsets: chunk.offsets(of: part.ranges) ?? [])
+      try work.base.load(step, stored: stored, into: then, with: decompressor)
+      guard let now = now.baseAddress, let then = then.baseAddress else { return verdict }
+      try work.memories[Int(part.process)].read(
+        part.ranges, into: now, direct: item.kind.readable)
+      var offset = 0
+      let size = Int(pageSize)
+      for range in part.ranges {
+        for page in stride(from: range.address, to: range.end, by: size) {
+          let one = clinux_range(address: page, length: pageSize)
+          if memcmp(now + offset, then + offset, size) == 0 {
+            PageRanges.append(one, to: &verdict.equal)
+          } else {
+            PageRanges.append(one, to: &verdict.different)
+          }
+          offset += size
+        }
+      }
+      return verdict
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import CLinux
+import Glibc
+
+/// Knows which pages a process has written: a userfaultfd of that process, of which only we have a
+/// descriptor. Nobody ever waits for us (clinux_tracking.h); when we end, the kernel forgets it, and the
+/// process notices nothing.
+///
+/// Only anonymous mappings. In a private mapping of a file, a page that was given up (MADV_DONTNEED)
+/// leaves its mark behind, and a write to it first makes a marked copy of the file's page, and takes
+/// the mark away when the instruction is tried again: whoever is stopped between the two shows a page
+/// as unwritten that isn't what it was.
+public struct WriteTracker: Sendable {
+  public let pid: Int32
+  private let descriptor: Descriptor
+
+  /// - Parameter descriptor: a userfaultfd of the process, fresh.
+  public init(pid: Int32, descriptor: Descriptor) throws(SystemCallError) {
+    self.pid = pid
+    self.descriptor = descriptor
+    try shim("UFFDIO_API", on: "pid \(pid)") { clinux_track_negotiate(descriptor.raw) }
+  }
+
+  /// Makes writes to a mapping visible, or finds that they are. What is mapped there later (and what
+  /// is moved elsewhere) isn't watched, and is seen not to be.
+  ///
+  /// - Throws: EBUSY where somebody else handles its page faults; ESRCH where the process has another
+  ///   memory now.
+  public func register(_ range: clinux_range) throws(SystemCallError) {
+    try shim("UFFDIO_REGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
+      clinux_track_register(descriptor.raw, range.address, range.length)
+    }
+  }
+}
+
+extension PageMap {
+  /// From now on a write to one of the range's private pages shows.
+  ///
+  /// - Returns: false where the range isn't (all of it) registered with a tracker.
+  public func protect(_ range: clinux_range) throws(SystemCallError) -> Bool {
+    try trackedScan(range, protect: true) { _ in }
+  }
+
+  /// The range's private pages that haven't been written since they were protected, by address; `nil`
+  /// where that can't be told: the mapping is another one, or has been moved, or nobody tracks it.
+  public func unwrittenPages(in range: clinux_range) throws(SystemCallError) -> [clinux_range]? {
+    var found: [clinux_range] = []
+    let isTracked = try trackedScan(range, protect: false) { region in
+      if region.categories & UInt64(CLINUX_PAGE_IS_WRITTEN) == 0 {
+        found.append(clinux_range(address: region.start, length: region.end - region.start))
+      }
+    }
+    return isTracked ? found : nil
+  }
+
+  private func trackedScan(
+    _ range: clinux_range, protect: Bool, _ body: (clinux_page_region) -> Void
+  ) throws(SystemCallError) -> Bool {
+    var buffer = [clinux_page_region](repeating: clinux_page_region(), count: 256)
+    var position = range.address
+    let end = range.address + range.length
+    while position < end {
+      var walkEnd: UInt64 = 0
+      let count = clinux_track_scan(
+        descriptor.raw, position, end, &buffer, Int32(buffer.count), protect ? 1 : 0, &walkEnd)
+      if count == -EPERM { return false }
+      if count == -EINTR { continue }
+      if count < 0 {
+        throw SystemCallError("PAGEMAP_SCAN", on: "0x\(String(position, radix: 16))", code: -count)
+      }
+      for region in buffer[..<Int(count)] { body(region) }
+      guard walkEnd > position else { break }
+      position = walkEnd
+    }
+    return true
+  }
+}
+
+extension Injector {
+  /// Makes the process open a userfaultfd that can do nothing but track writes, takes it, and has it
+  /// closed there.
+  ///
+  /// - Parameter opened: called while it is open in both.
+  public func openWriteTracker(
+    opened: () -> Void
+  ) throws -> WriteTracker {
+    let number = try openTrackingUserfault()
+    do {
+      let descriptor = try Userfault.take(number, of: session.pid)
+      opened()
+      try closeDescriptor(number)
+      return try WriteTracker(pid: session.pid, descriptor: descriptor)
+    } catch {
+      try? closeDescriptor(number)
+      throw error
+    }
+  }
+}

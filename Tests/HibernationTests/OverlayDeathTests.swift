@@ -1,0 +1,162 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// `kill -9` of the daemon while an image lies over a base, or becomes one.
+@Suite(.serialized)
+struct OverlayDeathTests {
+  let service = HibernationService()
+
+  /// A place, and the how manieth time that it is passed.
+  struct Death: CustomTestStringConvertible, Sendable {
+    let fault: FaultPoint
+    let pass: Int
+    let way: OverlayTests.Way
+    let rest: Victim.Rest
+    var testDescription: String { "\(fault.rawValue):\(pass) \(way) \(rest)" }
+  }
+
+  /// All places of a second cycle, which has an overlay, and those of the first that make a base.
+  static let all: [Death] = OverlayTests.ways.flatMap { way, rest in
+    FaultPoint.allCases.compactMap { fault -> Death? in
+      let pass: Int
+      switch fault {
+      case .recoverySeized, .registersBack, .streamMarked, .streamPrepared, .streaming, .eventRead,
+        .streamed, .unregistered:
+        return nil
+      case .frozen, .detached:
+        if rest != .frozen { return nil }
+        pass = 2
+      case .trackerOpened:
+        if way != .tracked { return nil }
+        pass = 1
+      // The first resume makes the base, the second removes its image, the third image is complete.
+      case .baseKept, .unlinked, .baseRemoved: pass = 1
+      default: pass = 2
+      }
+      return Death(fault: fault, pass: pass, way: way, rest: rest)
+    }
+  }
+
+  @Test("a daemon killed at any step loses nothing", arguments: all)
+  func everyFaultPoint(death: Death) throws {
+    let probe = try start(death)
+    // Until it dies: a base, an overlay, and one more complete image.
+    try live(probe, change: ["change 1 30", "change 2 30", "grow 800"])
+    try recoverAndCheck(probe)
+  }
+
+  @Test(
+    "a daemon killed over the third image, which is complete again, loses nothing",
+    arguments: [FaultPoint.captured, .committed, .evicted, .rested, .writingBack, .baseKept])
+  func compaction(fault: FaultPoint) throws {
+    let probe = try start(
+      Death(fault: fault, pass: fault == .baseKept ? 2 : 3, way: .compared, rest: .traced))
+    try live(probe, change: ["change 1 30", "grow 800", "change 3 30"])
+    try recoverAndCheck(probe)
+  }
+
+  static let secondDeaths: [FaultPoint] = [
+    .recoverySeized, .registersBack, .writingBack, .writtenBack, .unlinked, .baseRemoved,
+  ]
+
+  @Test("a second daemon killed while it recovers loses nothing either", arguments: secondDeaths)
+  func secondDeath(fault: FaultPoint) throws {
+    for rest in Victim.Rest.available {
+      let probe = try start(
+        Death(fault: .evicted, pass: 2, way: Self.ownWay, rest: rest))
+      try live(probe, change: ["change 1 30", "change 2 30", ""])
+      try probe.recoverAndDie(at: fault)
+      try recoverAndCheck(probe)
+    }
+  }
+
+  @Test("a daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
+  func randomMoments(rest: Victim.Rest) throws {
+    for seed in 0..<RecoveryTests.randomRounds {
+      var random = SplitMix(seed: seed)
+      let probe = try Probe(
+        Self.command(), rest: rest,
+        overlays: (OverlayTests.Way.available.randomElement(
+          using: &random) ?? .compared).rawValue)
+      try #require(try probe.talk.line().hasPrefix("ready"))
+      for round in 0..<Int.random(in: 1...3, using: &random) {
+        try probe.perform("hibernate")
+        try probe.perform("resume")
+        _ = try probe.talk.ask("change \(seed * 10 + UInt64(round)) 40")
+      }
+      if seed % 3 == 2 { try probe.perform("hibernate") }
+      try probe.order(seed % 3 == 2 ? "resume" : "hibernate")
+      usleep(UInt32.random(in: 0..<30_000, using: &random))
+      try probe.daemonDies(by: SIGKILL)
+      try recoverAndCheck(probe, "seed \(seed)")
+    }
+  }
+
+  // MARK: helpers
+
+  private static let ownWay = OverlayTests.Way.available[0]
+
+  private static func command() throws -> [String] { [try Fixture.compile("layers"), "256"] }
+
+  private func start(_ death: Death) throws -> Probe {
+    let probe = try Probe(
+      Self.command(), rest: death.rest, fault: death.fault, pass: death.pass,
+      overlays: death.way.rawValue)
+    try #require(try probe.talk.line().hasPrefix("ready"))
+    return probe
+  }
+
+  /// Cycles with a change behind each, until the daemon dies.
+  private func live(_ probe: Probe, change: [String]) throws {
+    for change in change + [""] {
+      for order in ["hibernate", "resume"] {
+        try probe.order(order)
+        if try probe.reportsOrDies() { return }
+      }
+      if !change.isEmpty { _ = try probe.talk.ask(change) }
+    }
+    Issue.record("the daemon has lived through it")
+  }
+
+  private func recoverAndCheck(_ probe: Probe, _ note: Comment? = nil) throws {
+    let target = probe.target
+    let image = probe.image
+    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    try #require(try probe.talk.ask("verify") == "same", note)
+    for file in [image, image + ".partial", image + ".base"] {
+      #expect(access(file, F_OK) != 0, "\(file) is left")
+    }
+    #expect(Eligibility.foreignUserfaults(of: probe.victim.pid).isEmpty, note)
+    let mappings = try MemoryMapping.all(of: probe.victim.pid)
+    #expect(
+      !mappings.contains {
+        $0.flags.contains(.writesWatched)
+          || $0.executable && !$0.writable && !$0.hasFile && $0.name.isEmpty
+      }, note)
+    // And it can be hibernated again.
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(target, to: image, overlay: true)
+    }
+    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+    try #require(try probe.talk.ask("verify") == "same", note)
+  }
+}
+
+extension Probe {
+  /// True when it has died; false when it has done what it was told.
+  func reportsOrDies() throws -> Bool {
+    let deadline = Deadline(in: .seconds(20))
+    // Its victim has the other end of the reports as well, so they don't end with it.
+    while try !reports.hasSome {
+      let now = Deadline(in: .zero)
+      if try pollDescriptor(daemon.pidfd.raw, for: POLLIN, until: now) { return true }
+      try #require(!deadline.hasPassed, "it neither reports nor dies")
+    }
+    let answer = try reports.line()
+    try #require(answer.hasPrefix("done"), "\(answer)")
+    return false
+  }
+}

@@ -1,0 +1,360 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// The second hibernation and those after it, which write only what has changed.
+@Suite(.serialized)
+struct OverlayTests {
+  enum Way: String, CaseIterable, CustomTestStringConvertible {
+    case tracked, compared
+    var testDescription: String { rawValue }
+
+    static let available = KernelFeatures.detect().writeTracking ? allCases : [.compared]
+
+    var service: HibernationService {
+      var features = KernelFeatures.detect()
+      if self == .compared { features.writeTracking = false }
+      return HibernationService(features: features)
+    }
+  }
+
+  static let ways: [(Way, Victim.Rest)] = Way.available.flatMap { way in
+    Victim.Rest.available.map { (way, $0) }
+  }
+
+  @Test("a thread in every kind of blocking call keeps every byte over 40 rounds", arguments: ways)
+  func torture(way: Way, rest: Victim.Rest) throws {
+    let service = way.service
+    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: rest)
+    try #require(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    let path = Fixture.imagePath()
+    var first: UInt64 = 0
+    for round in 0..<40 {
+      let slept = try victim.nap(service, at: path)
+      if round == 0 { first = slept.written }
+      if round > 0 {
+        #expect(slept.unchanged > slept.moved / 3 * 2, "round \(round): \(slept)")
+        #expect(slept.written < first / 4, "round \(round): \(slept)")
+        #expect(slept.imageLength > first)
+        if way == .tracked { #expect(slept.compared < 2 << 20, "\(slept)") }
+      }
+      #expect(slept.trackingRefusal == nil || way == .compared)
+      #expect(try victim.anonymousMemory() <= 256 << 10)
+      try victim.rise(service, from: path)
+      #expect(access(path, F_OK) != 0)
+      #expect(access(path + ".base", F_OK) == 0)
+      try #require(try victim.ask("sum") == sum, "round \(round)")
+    }
+    #expect(try victim.ask("wake").hasPrefix("woke"))
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+    try checkNothingStays(victim, service, path)
+  }
+
+  @Test("whatever a program does to its memory meanwhile, every byte is right", arguments: ways)
+  func layers(way: Way, rest: Victim.Rest) throws {
+    let service = way.service
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: rest)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    var overlays = 0
+    for round in 1...Self.rounds {
+      let slept = try victim.nap(service, at: path)
+      overlays += slept.unchanged > 0 ? 1 : 0
+      try victim.rise(service, from: path)
+      try #require(try victim.ask("verify") == "same", "round \(round): \(slept)")
+      // Some rounds change little, some nearly everything.
+      _ = try victim.ask("change \(round) \(round % 7 == 0 ? 1200 : round % 5 * 40)")
+      try #require(try victim.ask("verify") == "same", "round \(round), before")
+    }
+    #expect(overlays > Self.rounds / 2)
+    #expect(overlays < Self.rounds - 1, "too much had changed, sometimes")
+    try checkNothingStays(victim, service, path)
+  }
+
+  /// More of them on request.
+  static let rounds =
+    getenv("DORMOUSE_CHURN_ROUNDS").flatMap { Int(String(cString: $0)) } ?? 24
+
+  @Test("threads that map, move, drop and fork keep every page", arguments: ways)
+  func churn(way: Way, rest: Victim.Rest) throws {
+    let service = way.service
+    let victim = try Victim([try Fixture.compile("churn"), "3", "6", "64"], rest: rest)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    for round in 1...Self.rounds / 2 {
+      try victim.nap(service, at: path)
+      try victim.rise(service, from: path)
+      let answer = try victim.ask(round % 3 == 0 ? "churn \(round)" : "verify")
+      try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
+    }
+  }
+
+  @Test("a program that replaces itself begins anew", arguments: Way.available)
+  func exec(way: Way) throws {
+    let service = way.service
+    let victim = try Victim([try Fixture.compile("layers"), "512"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    for _ in 0..<3 {
+      for _ in 0..<2 {
+        try victim.nap(service, at: path)
+        try victim.rise(service, from: path)
+        try #require(try victim.ask("verify") == "same")
+      }
+      try #require(try victim.ask("exec").hasPrefix("ready"))
+    }
+    // It is tracked again.
+    let slept = try victim.nap(service, at: path)
+    #expect(slept.trackingRefusal == nil || way == .compared)
+    try victim.rise(service, from: path)
+    let second = try victim.nap(service, at: path)
+    if way == .tracked { #expect(second.compared < second.moved / 2) }
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+  }
+
+  @Test("the processes of a tree, and new ones", arguments: Way.available)
+  func tree(way: Way) throws {
+    let service = way.service
+    let victim = try Victim([try Fixture.compile("forktree"), "8", "3", "5"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    let path = Fixture.imagePath()
+    for round in 0..<5 {
+      let slept = try victim.nap(service, at: path)
+      #expect(slept.processes == 4)
+      if round > 0 { #expect(slept.unchanged > 0, "\(slept)") }
+      try victim.rise(service, from: path)
+      #expect(try victim.ask("sum") == sum)
+    }
+  }
+
+  @Test("when much has changed, all of it is written again", arguments: Way.available)
+  func compaction(way: Way) throws {
+    let service = way.service
+    let victim = try Victim([try Fixture.compile("layers"), "512"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    try victim.nap(service, at: path)
+    try victim.rise(service, from: path)
+    let base = try ImageReader(alone: path + ".base").id
+    let little = try victim.nap(service, at: path)
+    #expect(little.unchanged > 0)
+    try victim.rise(service, from: path)
+    #expect(try ImageReader(alone: path + ".base").id == base)
+    _ = try victim.ask("grow 2000")
+    let much = try victim.nap(service, at: path)
+    #expect(much.unchanged == 0)
+    #expect(much.imageLength == much.written)
+    #expect(access(path + ".base", F_OK) != 0, "the old base is of no more use")
+    try victim.rise(service, from: path)
+    #expect(try ImageReader(alone: path + ".base").id != base)
+    let after = try victim.nap(service, at: path)
+    #expect(after.unchanged > after.moved / 3 * 2)
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+  }
+
+  @Test("nothing stays on disk, and nothing is watched, where that isn't wanted")
+  func switchedOff() throws {
+    let service = HibernationService()
+    let victim = try Victim([try Fixture.compile("layers"), "256"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    try victim.nap(service, at: path)
+    try victim.rise(service, from: path)
+    #expect(access(path + ".base", F_OK) == 0)
+    let slept = try victim.sleep(service, at: path)
+    #expect(slept.unchanged == 0)
+    #expect(access(path + ".base", F_OK) != 0)
+    try victim.wake(service, from: path)
+    #expect(access(path + ".base", F_OK) != 0)
+    #expect(
+      try MemoryMapping.all(of: victim.process.pid).allSatisfy {
+        !$0.flags.contains(.writesWatched)
+      })
+    #expect(try victim.ask("verify") == "same")
+  }
+
+  /// A worker that has ended, or that nobody hibernates any more.
+  private func checkNothingStays(
+    _ victim: Victim, _ service: HibernationService, _ path: String
+  ) throws {
+    // Descriptors of ours don't stay in the program.
+    #expect(Eligibility.foreignUserfaults(of: victim.process.pid).isEmpty)
+    let name = victim.target.name
+    service.forget(name)
+    _ = try service.wait { (h) throws(HibernationError) in
+      #expect(h.bases[name] == nil && h.trackers[name] == nil)
+    }
+    #expect(access(path + ".base", F_OK) != 0)
+  }
+}
+
+extension Victim {
+  /// Suspends and hibernates, with an overlay where that goes.
+  @discardableResult
+  func nap(_ service: HibernationService, at path: String) throws -> HibernationSummary {
+    try suspend()
+    let target = target
+    return try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(target, to: path, overlay: true)
+    }
+  }
+
+  /// Wakes, and leaves a base.
+  func rise(_ service: HibernationService, from path: String) throws {
+    let target = target
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: path, keepsBase: true)
+    }
+  }
+}
+
+/// Bases that aren't what they were.
+@Suite(.serialized)
+struct BaseDamageTests {
+  enum Harm: String, CaseIterable { case removed, truncated, flipped, foreign }
+
+  let service = HibernationService()
+
+  private func victim(_ path: String) throws -> Victim {
+    let victim = try Victim([try Fixture.compile("layers"), "256"], rest: .traced)
+    try #require(try victim.line().hasPrefix("ready"))
+    try victim.nap(service, at: path)
+    try victim.rise(service, from: path)
+    _ = try victim.ask("change 5 20")
+    return victim
+  }
+
+  private func harm(_ base: String, _ harm: Harm) throws {
+    var bytes = try readFile(base)
+    unlink(base)
+    switch harm {
+    case .removed: return
+    case .truncated: bytes.removeLast(100)
+    // In the index, where it is noticed when it is opened.
+    case .flipped: bytes[bytes.count - 60] ^= 0x55
+    case .foreign: bytes = try readFile(try FormatTests.image(chunks: 2))
+    }
+    try FormatTests.write(bytes, to: base)
+  }
+
+  @Test("while the worker runs, nothing is lost: all of it is written", arguments: Harm.allCases)
+  func awake(harm: Harm) throws {
+    let path = Fixture.imagePath()
+    let victim = try victim(path)
+    try self.harm(path + ".base", harm)
+    let slept = try victim.nap(service, at: path)
+    #expect(slept.unchanged == 0)
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+  }
+
+  @Test(
+    "while it is hibernated, the daemon that holds the base doesn't need its name",
+    arguments: Harm.allCases)
+  func asleep(harm: Harm) throws {
+    let path = Fixture.imagePath()
+    let victim = try victim(path)
+    #expect(try victim.nap(service, at: path).unchanged > 0)
+    try self.harm(path + ".base", harm)
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+    // And the next doesn't build on it.
+    #expect(try victim.nap(service, at: path).unchanged == 0)
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+  }
+
+  @Test("a later daemon doesn't resume from what it can't prove", arguments: Harm.allCases)
+  func afterwards(harm: Harm) throws {
+    let path = Fixture.imagePath()
+    let victim = try victim(path)
+    #expect(try victim.nap(service, at: path).unchanged > 0)
+    let base = try readFile(path + ".base")
+    try self.harm(path + ".base", harm)
+    let target = victim.target
+    let error = #expect(throws: HibernationError.self) {
+      try HibernationService().wait { (h) throws(HibernationError) in
+        try h.resume(target, from: path)
+      }
+    }
+    #expect(error?.aftermath == .unprovable)
+    #expect(throws: ImageError.self) { try ImageReader(path: path) }
+    unlink(path + ".base")
+    try FormatTests.write(base, to: path + ".base")
+    try ImageReader(path: path).verify()
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+  }
+
+  @Test("damage to its pages is noticed at the latest when they are read")
+  func damagedPages() throws {
+    let path = Fixture.imagePath()
+    let victim = try victim(path)
+    var bytes = try readFile(path + ".base")
+    for offset in stride(from: 200, to: bytes.count - 4000, by: 997) { bytes[offset] ^= 0x55 }
+    let file = try Descriptor.open(path + ".base", O_WRONLY)
+    try bytes.withUnsafeBytes { try file.writeAll($0) }
+    // Compared pages tell, and then everything is written; else the worker must not run.
+    var features = KernelFeatures.detect()
+    features.writeTracking = false
+    let slept = try victim.nap(service, at: path)
+    if slept.unchanged > 0 {
+      let target = victim.target
+      let error = #expect(throws: HibernationError.self) {
+        try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
+      }
+      #expect(error?.aftermath == .unprovable)
+    } else {
+      try victim.rise(service, from: path)
+      #expect(try victim.ask("verify") == "same")
+    }
+  }
+
+  @Test(
+    "a full disk leaves the worker as it was, and its base makes room",
+    .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
+  func fullDisk() throws {
+    let disk = Fixture.imagePath()
+    _ = try systemCall("mkdir", on: disk) { mkdir(disk, 0o700) }
+    try #require(
+      try Fixture.run(["mount", "-t", "tmpfs", "-o", "size=4m", "dormouse-test", disk]) == 0)
+    defer { _ = try? Fixture.run(["umount", disk]) }
+    let path = disk + "/image"
+    let victim = try victim(path)
+    // All but a few pages are taken by somebody else.
+    var usage = statvfs()
+    _ = statvfs(disk, &usage)
+    let rest = Int(usage.f_bavail) * Int(usage.f_frsize) - 8192
+    try FormatTests.write([UInt8](repeating: 1, count: rest), to: disk + "/other")
+    _ = try victim.ask("change 9 60")
+    let error = try victim.napRefusal(service, at: path)
+    #expect(error.description.contains("No space left on device"))
+    #expect(error.aftermath == .intact)
+    #expect(try listDirectory(disk) == ["other"])
+    unlink(disk + "/other")
+    #expect(try victim.nap(service, at: path).unchanged == 0)
+    try victim.rise(service, from: path)
+    #expect(try victim.ask("verify") == "same")
+  }
+}
+
+extension Victim {
+  fileprivate func napRefusal(
+    _ service: HibernationService, at path: String
+  ) throws -> HibernationError {
+    try suspend()
+    let target = target
+    let error = #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in
+        try h.hibernate(target, to: path, overlay: true)
+      }
+    }
+    return try #require(error)
+  }
+}

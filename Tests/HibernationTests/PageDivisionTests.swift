@@ -1,0 +1,116 @@
+import CLinux
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Which page comes from where, by itself: against a model that looks at each page alone.
+struct PageDivisionTests {
+  private static let span: UInt64 = 400
+
+  private static func randomSet(
+    _ density: Double, using random: inout SplitMix
+  ) -> (pages: Set<UInt64>, ranges: [clinux_range]) {
+    var pages: Set<UInt64> = []
+    var isIn = false
+    for page in 0..<span {
+      if Double.random(in: 0..<1, using: &random) < 0.2 {
+        isIn = Double.random(in: 0..<1, using: &random) < density
+      }
+      if isIn { pages.insert(page) }
+    }
+    return (pages, ranges(of: pages, using: &random))
+  }
+
+  /// In runs, some of which touch, as those of two mappings do.
+  private static func ranges(of pages: Set<UInt64>, using random: inout SplitMix) -> [clinux_range]
+  {
+    var ranges: [clinux_range] = []
+    for page in pages.sorted() {
+      if let last = ranges.last, last.end == page * pageSize,
+        Int.random(in: 0..<8, using: &random) > 0
+      {
+        ranges[ranges.count - 1].length += pageSize
+      } else {
+        ranges.append(clinux_range(address: page * pageSize, length: pageSize))
+      }
+    }
+    return ranges
+  }
+
+  private static func pages(_ ranges: [clinux_range]) -> [UInt64] {
+    ranges.flatMap { Array(stride(from: $0.address, to: $0.end, by: Int(pageSize))) }
+      .map { $0 / pageSize }
+  }
+
+  @Test("a page is kept on evidence only, and every page has one place", arguments: 0..<UInt64(300))
+  func division(seed: UInt64) {
+    var random = SplitMix(seed: seed)
+    let moving = Self.randomSet(0.7, using: &random)
+    let base = Self.randomSet(0.7, using: &random)
+    let tracked = Self.randomSet(0.6, using: &random)
+    let unwritten = Self.randomSet(0.7, using: &random)
+    let current = Self.randomSet(0.7, using: &random)
+    let division = PageDivision(
+      of: moving.ranges, base: base.ranges,
+      knowing: WriteKnowledge(
+        tracked: tracked.ranges, unwritten: unwritten.ranges, current: current.ranges))
+    let expectedKept = moving.pages.filter {
+      base.pages.contains($0) && tracked.pages.contains($0) && unwritten.pages.contains($0)
+        && current.pages.contains($0)
+    }
+    let expectedDoubtful = moving.pages.filter {
+      base.pages.contains($0) && !tracked.pages.contains($0)
+    }
+    #expect(Self.pages(division.kept) == expectedKept.sorted())
+    #expect(Self.pages(division.doubtful) == expectedDoubtful.sorted())
+    let rest = moving.pages.subtracting(expectedKept).subtracting(expectedDoubtful)
+    #expect(Self.pages(division.changed) == rest.sorted())
+  }
+
+  @Test("the base's chunks are found for any pages that it has", arguments: 0..<UInt64(200))
+  func parts(seed: UInt64) throws {
+    var random = SplitMix(seed: seed)
+    let base = Self.randomSet(0.7, using: &random)
+    var chunks: [ImageChunk] = []
+    for range in base.ranges {
+      if chunks.isEmpty || Bool.random(using: &random) {
+        chunks.append(
+          ImageChunk(process: 0, writable: true, offset: 64, storedLength: 1, ranges: []))
+      }
+      chunks[chunks.count - 1].ranges.append(range)
+    }
+    // In any order, as lanes finish.
+    chunks.shuffle(using: &random)
+    let wanted = base.pages.filter { _ in Bool.random(using: &random) }
+    let parts = BasePages(chunks: chunks, process: 0).parts(
+      of: Self.ranges(of: wanted, using: &random), process: 3)
+    #expect(parts.flatMap { Self.pages($0.ranges) }.sorted() == wanted.sorted())
+    for part in parts {
+      #expect(part.process == 3)
+      let chunk = chunks[Int(part.chunk)]
+      let offsets = try #require(chunk.offsets(of: part.ranges))
+      let all = Self.pages(chunk.ranges)
+      for (range, offset) in zip(part.ranges, offsets) {
+        #expect(all[offset / Int(pageSize)] == range.address / pageSize)
+      }
+    }
+  }
+
+  @Test("what a chunk doesn't have isn't found in it")
+  func foreignRanges() {
+    func range(_ page: UInt64, _ count: UInt64) -> clinux_range {
+      clinux_range(address: page * pageSize, length: count * pageSize)
+    }
+    let chunk = ImageChunk(
+      process: 0, writable: true, offset: 64, storedLength: 1, ranges: [range(4, 4), range(12, 2)])
+    #expect(chunk.offsets(of: [range(5, 2), range(13, 1)]) == [4096, 5 * 4096])
+    let overflowing = clinux_range(address: 12 * pageSize, length: .max - pageSize + 1)
+    let odd = clinux_range(address: 4 * pageSize + 8, length: pageSize)
+    let wrong: [[clinux_range]] = [
+      [range(3, 1)], [range(7, 2)], [range(8, 1)], [range(12, 3)], [range(5, 2), range(6, 1)],
+      [range(13, 1), range(5, 1)], [range(4, 0)], [overflowing], [odd],
+    ]
+    for ranges in wrong { #expect(chunk.offsets(of: ranges) == nil) }
+  }
+}

@@ -1,0 +1,150 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Linux
+
+/// What the kernel tells of writes, on memory of our own.
+@Suite(.serialized, .enabled(if: clinux_try_tracking() == 1, "this kernel can't track writes"))
+struct WriteTrackerTests {
+  private static let pages = 16
+  private static let size = Int(pageSize)
+
+  private let tracker: WriteTracker
+  private let map: PageMap
+  /// In the middle of unused addresses, so that nothing else lands beside it.
+  private let area: UnsafeMutableRawPointer
+  private let memory: UnsafeMutableRawPointer
+
+  init() throws {
+    let descriptor = Descriptor(owning: try shim("userfaultfd") { clinux_track_open() })
+    tracker = try WriteTracker(pid: getpid(), descriptor: descriptor)
+    map = try PageMap(pid: getpid())
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS
+    area = try #require(mmap(nil, 64 * Self.size, PROT_NONE, flags, -1, 0))
+    memory = area + 16 * Self.size
+    try mapAgain(memory)
+    memset(memory, 1, Self.pages * Self.size)
+  }
+
+  private func mapAgain(_ at: UnsafeMutableRawPointer) throws {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED
+    let got = mmap(at, Self.pages * Self.size, PROT_READ | PROT_WRITE, flags, -1, 0)
+    try #require(got == at)
+  }
+
+  private func range(_ at: UnsafeMutableRawPointer) -> clinux_range {
+    clinux_range(
+      address: UInt64(UInt(bitPattern: at)), length: UInt64(Self.pages * Self.size))
+  }
+
+  /// Numbers of the pages that haven't been written; `nil`: not known.
+  private func unwritten(_ at: UnsafeMutableRawPointer? = nil) throws -> [Int]? {
+    let start = at ?? memory
+    return try map.unwrittenPages(in: range(start))?.flatMap { run in
+      stride(from: run.address, to: run.address + run.length, by: Self.size).map {
+        Int($0 - UInt64(UInt(bitPattern: start))) / Self.size
+      }
+    }
+  }
+
+  private func arm() throws {
+    try tracker.register(range(memory))
+    #expect(try map.protect(range(memory)))
+    #expect(try unwritten() == Array(0..<Self.pages))
+  }
+
+  @Test("writes are seen, whoever writes, and reads aren't")
+  func writes() throws {
+    defer { munmap(area, 64 * Self.size) }
+    #expect(try unwritten() == nil, "nobody tracks it yet")
+    #expect(try map.protect(range(memory)) == false)
+    try arm()
+    (memory + 3 * Self.size).storeBytes(of: 9, as: UInt8.self)
+    #expect((memory + 4 * Self.size).load(as: UInt8.self) == 1)
+    let file = try ProcessMemory(pid: getpid())
+    func at(_ page: Int) -> UInt64 { UInt64(UInt(bitPattern: memory + page * Self.size)) }
+    try file.writeBytes([7], at: at(5))
+    _ = try file.readBytes(at: at(6), count: 100)
+    var byte: UInt8 = 5
+    try file.write([clinux_range(address: at(7), length: 1)], from: &byte, direct: true)
+    let zero = try Descriptor.open("/dev/zero")
+    _ = read(zero.raw, memory + 8 * Self.size, 100)
+    // The same as was there.
+    (memory + 9 * Self.size).storeBytes(of: 1, as: UInt8.self)
+    #expect(try unwritten() == [0, 1, 2, 4, 6, 10, 11, 12, 13, 14, 15])
+    #expect(try map.protect(range(memory)))
+    #expect(try unwritten() == Array(0..<Self.pages))
+  }
+
+  @Test("protections that change don't make a write unseen")
+  func protections() throws {
+    defer { munmap(area, 64 * Self.size) }
+    try arm()
+    mprotect(memory, Self.pages * Self.size, PROT_READ)
+    let file = try ProcessMemory(pid: getpid())
+    try file.writeBytes([7], at: UInt64(UInt(bitPattern: memory)))
+    mprotect(memory, Self.pages * Self.size, PROT_NONE)
+    mprotect(memory, Self.pages * Self.size, PROT_READ | PROT_WRITE)
+    #expect(try unwritten() == Array(1..<Self.pages))
+    (memory + Self.size).storeBytes(of: 9, as: UInt8.self)
+    #expect(try unwritten() == Array(2..<Self.pages))
+  }
+
+  @Test("what was given up isn't unwritten memory, before it is used again or after")
+  func givenUp() throws {
+    defer { munmap(area, 64 * Self.size) }
+    try arm()
+    madvise(memory, 2 * Self.size, MADV_DONTNEED)
+    #expect(try unwritten() == Array(2..<Self.pages))
+    #expect(memory.load(as: UInt8.self) == 0)
+    #expect(try unwritten() == Array(2..<Self.pages))
+    memory.storeBytes(of: 1, as: UInt8.self)
+    (memory + Self.size).storeBytes(of: 1, as: UInt8.self)
+    #expect(try unwritten() == Array(2..<Self.pages))
+  }
+
+  @Test("another mapping at the same address isn't known, nor what has moved")
+  func otherMappings() throws {
+    defer { munmap(area, 64 * Self.size) }
+    try arm()
+    try mapAgain(memory)
+    memset(memory, 1, Self.pages * Self.size)
+    #expect(try unwritten() == nil)
+    // Registering alone proves nothing of what was written before.
+    try tracker.register(range(memory))
+    #expect(try unwritten() == [])
+    try arm()
+    let target = area + 40 * Self.size
+    let length = Self.pages * Self.size
+    let moved = clinux_move_mapping(memory, UInt64(length), target)
+    try #require(moved == 0)
+    #expect(try unwritten(target) == nil)
+    try tracker.register(range(target))
+    #expect(try unwritten(target) == [])
+  }
+
+  @Test("huge pages are split at the first write")
+  func hugePages() throws {
+    defer { munmap(area, 64 * Self.size) }
+    let huge = 2 << 20
+    let wide = try #require(
+      mmap(nil, 2 * huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+    defer { munmap(wide, 2 * huge) }
+    let start = (UInt(bitPattern: wide) + UInt(huge) - 1) & ~(UInt(huge) - 1)
+    let aligned = try #require(UnsafeMutableRawPointer(bitPattern: start))
+    madvise(aligned, huge, 14)  // MADV_HUGEPAGE
+    memset(aligned, 1, huge)
+    let range = clinux_range(address: UInt64(start), length: UInt64(huge))
+    try tracker.register(range)
+    #expect(try map.protect(range))
+    (aligned + 5 * Self.size).storeBytes(of: 9, as: UInt8.self)
+    madvise(aligned, huge, 25)  // MADV_COLLAPSE: must not make it one page that looks unwritten
+    let unwritten = try #require(try map.unwrittenPages(in: range))
+    #expect(
+      !unwritten.contains {
+        $0.address <= UInt64(start) + 5 * pageSize
+          && UInt64(start) + 5 * pageSize < $0.address + $0.length
+      })
+  }
+}
