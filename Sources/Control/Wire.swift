@@ -173,6 +173,18 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// What it last said of itself (sd_notify's `STATUS=`).
   public var says: String?
   public var lastExit: String?
+  /// How its last runs ended, the latest last; of this daemon's time.
+  public var exits: [ExitReport]?
+  /// Times that it was started again by itself since somebody started it.
+  public var restarts: Int?
+  /// While it backs off: seconds until it is started again.
+  public var restartsInSeconds: Double?
+  /// Why its probe of liveness failed, where the last answer was a failure.
+  public var livenessFailure: String?
+  /// When its schedule wakes it next, in seconds since 1970.
+  public var nextWake: Int64?
+  /// Health checks that were answered for it since it fell asleep.
+  public var answeredAsleep: Int?
   public var tasks: [String]
   /// Somebody else has started it, and supervises it.
   public var isAdopted: Bool?
@@ -192,6 +204,21 @@ public struct WorkerReport: Codable, Hashable, Sendable {
     policy = ""
     reason = ""
     tasks = []
+  }
+}
+
+/// How one run of a worker ended.
+public struct ExitReport: Codable, Hashable, Sendable {
+  /// Seconds since 1970.
+  public var at: Int64
+  public var why: String
+  /// Bytes, as last measured.
+  public var footprint: Int64
+
+  public init(at: Int64, why: String, footprint: Int64) {
+    self.at = at
+    self.why = why
+    self.footprint = footprint
   }
 }
 

@@ -25,13 +25,19 @@ extension Daemon {
   /// Declared workers that start by themselves and aren't here already.
   func startWorkers() {
     for configuration in settings.configuration.workers where configuration.autostart {
+      if configuration.restart.condition == .unlessStopped,
+        stoppedByPerson.contains(configuration.name)
+      {
+        log(.notice, "\(configuration.name): stays stopped, as it was told to (unless-stopped)")
+        continue
+      }
       startAutomatically(WorkerID(configuration.name))
     }
   }
 
   func startAutomatically(_ id: WorkerID) {
     guard engine.state(of: id) == .terminated else { return }
-    request(.start, id) { [unowned self] answer in
+    startInOrder(id) { [unowned self] answer in
       if answer.code != .done { log(.error, answer.text) }
     }
   }

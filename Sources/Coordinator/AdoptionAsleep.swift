@@ -45,12 +45,13 @@ extension Daemon {
   ) {
     let id = runtime.id
     let ownChannels = runtime.ownChannels
+    let answered = runtime.answeredPorts
     mechanics.submit { [mailbox] in
       let sources: Result<WakeSources, SystemCallError>
       do throws(SystemCallError) {
         let tree = try ProcessTree.discover(
           root: target.root, session: target.session, cgroup: target.cgroup)
-        sources = .success(try WakeSources(of: tree, ownChannels: ownChannels))
+        sources = .success(try WakeSources(of: tree, ownChannels: ownChannels, answering: answered))
       } catch { sources = .failure(error) }
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {

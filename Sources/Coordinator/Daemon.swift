@@ -65,6 +65,16 @@ public final class Daemon {
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
+  /// Workers that are started when others have come far enough; see `Dependencies`.
+  var waits: [WorkerID: DependencyWait] = [:]
+  /// The daemon's end: who has been told, and who won't end.
+  var askedToStop: Set<WorkerID> = []
+  var unstoppable: Set<WorkerID> = []
+  var stoppedByPerson: StoppedByPerson
+  /// See `Schedules`.
+  var wakePlan: WakePlan
+  var scheduleTimer: EventLoop.Token?
+  var overdue: [WorkerID] = []
   /// Probes that are being asked.
   var questions: [ObjectIdentifier: Question] = [:]
   /// Workers of `run` that have ended, the latest last.
@@ -104,6 +114,8 @@ public final class Daemon {
     do throws(WorkerRecordError) {
       records = try WorkerRecordStore(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
+    stoppedByPerson = StoppedByPerson(path: state.path + "/stopped")
+    wakePlan = WakePlan(path: state.path + "/schedule")
     jetsamReports = JetsamStore(directory: state.jetsam)
     ledger = WriteLedger(path: state.writes)
     if let damage = ledger.damage {
@@ -144,6 +156,7 @@ public final class Daemon {
     introduceWorkers()
     adoptSurvivors()
     startWorkers()
+    followSchedules()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezerName)")
     sampleRegularly()
@@ -254,17 +267,13 @@ public final class Daemon {
     }
   }
 
-  /// Stops every worker, and ends when the last is gone.
+  /// Stops every worker, those that others depend on after these, and ends when the last is gone.
   func end() {
     isEnding = true
-    for id in workers.keys.sorted() where isAlive(id) {
-      if workers[id]?.foreign == nil {
-        request(.stop, id) { _ in }
-      } else {
-        release(id) { [unowned self] failure in
-          if let failure { log(.error, "\(id): not released: \(failure)") }
-          if isEnding { endWhenAllIsQuiet() }
-        }
+    for id in workers.keys.sorted() where isAlive(id) && workers[id]?.foreign != nil {
+      release(id) { [unowned self] failure in
+        if let failure { log(.error, "\(id): not released: \(failure)") }
+        if isEnding { endWhenAllIsQuiet() }
       }
     }
     endWhenAllIsQuiet()
@@ -275,6 +284,7 @@ public final class Daemon {
   }
 
   private func endWhenAllIsQuiet() {
+    stopInOrder()
     if !workers.keys.contains(where: isAlive) {
       finish(saying: "all workers have ended, and so does the daemon")
     }

@@ -88,6 +88,7 @@ extension Daemon {
 
   private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
+    runtime.runs.footprint = engine.footprint(of: id)
     clearAway(runtime)
     records.remove(id.name)
     feed(.exited(id, status))

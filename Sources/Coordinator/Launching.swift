@@ -29,6 +29,7 @@ extension Daemon {
       saveRecord(runtime, state: .launching)
       log(.info, "\(id): launched as pid \(process.identity.pid)")
       feed(.launched(id))
+      lookAtDependents()
       if runtime.readiness != nil { checkReadiness(runtime) }
     } catch {
       // It may run already, and nobody would see its end.
@@ -60,7 +61,7 @@ extension Daemon {
     }
     return LaunchPlan(
       name: name, command: runtime.configuration.command,
-      directory: runtime.configuration.directory, environment: runtime.environment,
+      directory: runtime.configuration.directory, environment: runtime.launchEnvironment,
       cgroup: cgroup, logPath: state.log(of: name), notifySocket: runtime.notify?.path,
       pressureWatch: runtime.pressure?.path)
   }

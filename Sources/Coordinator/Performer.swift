@@ -22,6 +22,7 @@ extension Daemon {
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
+      if to == .normal { pressureIsNormal() }
     case .report(let report): keep(report)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
@@ -35,7 +36,9 @@ extension Daemon {
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
     if transition.to == .terminating, case .pressure = transition.cause { lookAtMemory() }
-    if let runtime = workers[transition.worker] { saveRecord(runtime, state: transition.to) }
+    guard let runtime = workers[transition.worker] else { return }
+    saveRecord(runtime, state: transition.to)
+    supervise(runtime, transition)
   }
 
   func measure(_ id: WorkerID) {

@@ -34,6 +34,7 @@ extension Daemon {
     for runtime in workers.values where !runtime.keepsBase {
       hibernation.dropIdleBase(of: runtime.id.name)
     }
+    followSchedules()
     feed(.deadline)
     return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
   }
@@ -41,6 +42,7 @@ extension Daemon {
   private func removeUndeclared(_ declared: Set<WorkerID>) -> [String] {
     let gone = workers.values.filter { $0.isDeclared && !declared.contains($0.id) }
     return gone.map(\.id).sorted().map { id in
+      if let runtime = workers[id] { forgetPlans(of: runtime) }
       if engine.state(of: id)?.isAlive == true { request(.stop, id) { _ in } }
       feed(.removed(id))
       if engine.state(of: id) == nil { workers[id] = nil }
@@ -67,6 +69,7 @@ extension Daemon {
     runtime.configuration = configuration
     runtime.environment = environment
     runtime.isDeclared = true
+    restartRulesChanged(runtime)
     feed(.profileChanged(id, runtime.profile))
     let isAlive = engine.state(of: id)?.isAlive == true
     // What changed for all of them has been told.

@@ -58,6 +58,7 @@ extension Daemon {
     report.tasks = snapshot.tasks
     guard let runtime = workers[snapshot.worker] else { return report }
     report.command = runtime.configuration.command
+    describePlans(of: runtime, &report, at: now)
     if runtime.foreign == nil {
       report.log = state.log(of: runtime.id.name)
     } else {

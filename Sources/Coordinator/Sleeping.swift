@@ -12,13 +12,19 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
+    whenUnasked(runtime) { [unowned self] in suspend(runtime, process) }
+  }
+
+  private func suspend(_ runtime: WorkerRuntime, _ process: WorkerProcess) {
+    let id = runtime.id
     // While it may still be opened: a worker's children have memory too.
     try? process.refreshMemory()
     let bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
       ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
       dependsOnInputs: runtime.configuration.policy.foreground.by == .activity,
-      wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil)
+      wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
+      answeredPorts: runtime.answeredPorts)
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil

@@ -37,9 +37,15 @@ extension Daemon {
         return respond(ControlResponse(id: request.id, result: .refused, text: refusal))
       }
       if verb == .hibernate { takeDiskReading() }
-      self.request(verb, WorkerID(name)) { answer in
+      personAsks(verb, WorkerID(name))
+      let answered = { (answer: Answer) in
         respond(
           ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
+      }
+      if verb == .start {
+        startInOrder(WorkerID(name), then: answered)
+      } else {
+        self.request(verb, WorkerID(name), then: answered)
       }
     }
   }

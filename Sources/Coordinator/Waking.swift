@@ -23,6 +23,8 @@ struct Bedtime: Sendable {
   var dependsOnInputs: Bool
   /// Its timers are of interest.
   var wakesForTimers = false
+  /// At which health checks are answered for it.
+  var answeredPorts: Set<UInt16> = []
 
   private static let patience = Duration.seconds(5)
 
@@ -50,7 +52,8 @@ struct Bedtime: Sendable {
   private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {
     do throws(SystemCallError) {
       return .success(
-        try WakeSources(of: discover(), ownChannels: ownChannels, ignored: ignored))
+        try WakeSources(
+          of: discover(), ownChannels: ownChannels, ignored: ignored, answering: answeredPorts))
     } catch {
       return .failure(error)
     }
@@ -101,6 +104,7 @@ extension Daemon {
         wakeUp(runtime, why)
       }
       runtime.wakeSources = (sources, token)
+      answer(for: runtime, at: sources.answered)
     } catch { log(.warning, "\(id): may sleep through a call: \(error)") }
   }
 
@@ -123,6 +127,7 @@ extension Daemon {
   func stopListening(for runtime: WorkerRuntime) {
     runtime.unheardCall = nil
     cancelAlarm(of: runtime)
+    stopAnswering(for: runtime)
     guard let (sources, token) = runtime.wakeSources else { return }
     loop.unwatch(sources.descriptor, token)
     runtime.wakeSources = nil
@@ -133,6 +138,8 @@ extension Daemon {
     if runtime.traffic == nil {
       runtime.traffic = try? TrafficMonitor(latches: latches, ownChannels: runtime.ownChannels)
     }
+    // What a probe brings with it is no activity; see `Liveness`.
+    if runtime.liveness?.isAsking == true { return false }
     return runtime.traffic?.look(at: tree) ?? false
   }
 }

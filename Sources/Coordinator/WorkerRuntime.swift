@@ -62,6 +62,12 @@ final class WorkerRuntime {
   /// What it was to be woken for, until it runs.
   var unheardCall: String?
 
+  /// What has been of it, and when it comes back; see `Restarting`.
+  var runs = RunHistory()
+  var liveness: Liveness?
+  /// Answers health checks while it sleeps.
+  var answering: AsleepAnswering?
+
   /// Something of its image stays on disk while it runs.
   var keepsBase: Bool {
     configuration.policy.hibernate.enabled && configuration.policy.hibernate.overlay

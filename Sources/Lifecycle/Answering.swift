@@ -45,6 +45,21 @@ extension Engine {
   }
 }
 
+// A probe of liveness is a watchdog that somebody else keeps. What it finds is acted on whatever
+// `watchdog.on_miss` says: who configures a probe wants that.
+extension Engine {
+  mutating func recordUnhealthy(_ index: Int, _ why: String) {
+    let state = workers[index].state
+    guard state == .foreground || state == .background else { return }
+    workers[index].lastMiss = Miss(at: now, text: why)
+    if isShadow(index) {
+      let name = workers[index].id
+      return emit(.wouldHave(name, "\(name) would have been terminated: \(why)"))
+    }
+    beginEnding(index, .watchdog(why), gracefully: true)
+  }
+}
+
 extension WorkerRecord {
   var answerDeadline: Instant? {
     state == .foreground || state == .background ? run.unanswered?.until.until : nil

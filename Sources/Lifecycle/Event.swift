@@ -61,6 +61,9 @@ public enum Event: Hashable, Sendable {
   /// Outcome of `purge`: so much was given back. Whatever was on offer is gone.
   case purged(WorkerID, freed: ByteCount)
   case purgeFailed(WorkerID, String)
+  /// It runs and doesn't do its work: a probe of liveness has failed so often that it must end. The
+  /// text says how.
+  case unhealthy(WorkerID, String)
   /// Something waits for a sleeping worker: a connection, data, a timer. The text says what.
   case wakeNeeded(WorkerID, String)
 

@@ -48,6 +48,7 @@ extension Engine {
     case .purged(_, let freed): recordPurged(index, freed)
     case .purgeFailed(_, let why): recordPurgeFailed(index, why)
     case .wakeNeeded(_, let why): recordWakeNeeded(index, why)
+    case .unhealthy(_, let why): recordUnhealthy(index, why)
     case .added, .adopted, .request, .memory, .disk, .stalled, .deadline: break
     }
   }
@@ -100,7 +101,8 @@ extension Event {
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),
       .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
       .taskBegan(let worker, _, _), .taskEnded(let worker, _), .activity(let worker),
-      .wakeNeeded(let worker, _), .hold(let worker, _), .fileLocks(let worker, _),
+      .wakeNeeded(let worker, _), .unhealthy(let worker, _), .hold(let worker, _),
+      .fileLocks(let worker, _),
       .extendTimeout(let worker, _), .purgeableOffered(let worker, _), .purged(let worker, _),
       .purgeFailed(let worker, _):
       worker

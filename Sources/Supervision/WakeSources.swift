@@ -28,6 +28,8 @@ public final class WakeSources: Sendable {
   public let leftUnread: LeftUnread
   /// What can't be watched; the worker could sleep through a call there.
   public let refusals: [SystemCallError]
+  /// Not watched here: the daemon answers there.
+  public let answered: [AsleepListener]
   private let names: [InputName]
   private let served: Set<UInt16>
 
@@ -35,18 +37,28 @@ public final class WakeSources: Sendable {
 
   /// Of a worker that is frozen or stopped. Takes the right to trace it.
   ///
-  /// `ignored`: what it leaves unread by choice.
+  /// `ignored`: what it leaves unread by choice; `answering`: ports whose listeners are left to
+  /// somebody else.
   public init(
-    of tree: ProcessTree, ownChannels: Set<String>, ignored: LeftUnread = LeftUnread()
+    of tree: ProcessTree, ownChannels: Set<String>, ignored: LeftUnread = LeftUnread(),
+    answering ports: Set<UInt16> = []
   ) throws(SystemCallError) {
     let set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
     var register = Register(set: set, ignored: ignored)
     let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
-    refusals = try inputs.forEach { input throws(SystemCallError) in try register.add(input) }
+    var answered: [AsleepListener] = []
+    refusals = try inputs.forEach { input throws(SystemCallError) in
+      if let listener = AsleepListener(input, answered: ports) {
+        answered.append(listener)
+      } else {
+        try register.add(input)
+      }
+    }
+    self.answered = answered
     descriptor = set
     names = register.names
     leftUnread = register.leftUnread
-    served = Set(names.compactMap(\.listeningPort))
+    served = Set(names.compactMap(\.listeningPort)).union(answered.map(\.port))
     waiting = register.sortOut(served: served)
   }
 

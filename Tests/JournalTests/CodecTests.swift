@@ -42,7 +42,7 @@ import Testing
       .activity(worker), .hold(worker, true), .fileLocks(worker, held: 3),
       .extendTimeout(worker, .milliseconds(7)), .purgeableOffered(worker, ByteCount(5)),
       .purged(worker, freed: ByteCount(6)), .purgeFailed(worker, "EPERM"),
-      .wakeNeeded(worker, "a connection"),
+      .wakeNeeded(worker, "a connection"), .unhealthy(worker, "its probe failed"),
       .memory(MemoryReading(total: ByteCount(9), available: ByteCount(8))),
       .memory(
         MemoryReading(

@@ -71,6 +71,20 @@ struct WatchdogTests {
     #expect(world.state(web) == .terminating)
   }
 
+  @Test("A worker whose probe of liveness fails is terminated gracefully, and not while it sleeps")
+  func unhealthy() {
+    var world = World()
+    world.add(web)
+    world.ask(.start, web)
+    world.send(.launched(web))
+    world.obey(world.ask(.suspend, web))
+    #expect(world.state(web) == .suspended)
+    #expect(world.send(.unhealthy(web, "its probe failed")).isEmpty)
+    world.obey(world.ask(.wake, web))
+    #expect(world.send(.unhealthy(web, "its probe failed")).contains(.terminate(web)))
+    #expect(world.engine.snapshot(of: web)?.cause == .watchdog("its probe failed"))
+  }
+
   @Test("EXTEND_TIMEOUT_USEC puts off the launch, up to the policy's limit")
   func launch() {
     var world = World()

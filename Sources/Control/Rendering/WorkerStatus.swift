@@ -31,6 +31,9 @@ public func renderWorkerStatus(
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
   block.add("processes", processesText(worker))
   block.add("last exit", worker.lastExit.map(escaped))
+  block.add("restarts", restartsText(worker))
+  block.add("liveness", worker.livenessFailure.map { "failing: \(escaped($0))" })
+  block.add("checks", worker.answeredAsleep.map { "\($0) answered while it sleeps" })
   block.add("policy", escaped(worker.policy))
   block.add("log", worker.log.map(escaped))
   // To be copied, and so in one piece.
@@ -73,6 +76,13 @@ private func diskWritesText(_ daemon: DaemonReport) -> String? {
     + (images > 0
       ? ", \(images) \(images == 1 ? "image" : "images") in "
         + durationText(daemon.hibernatingSecondsInDay ?? 0) : "")
+}
+
+private func restartsText(_ worker: WorkerReport) -> String? {
+  let exits = worker.exits ?? []
+  guard let restarts = worker.restarts, restarts > 0 else { return nil }
+  let last = exits.suffix(3).map { escaped($0.why) }.joined(separator: "; ")
+  return "\(restarts)\(last.isEmpty ? "" : "; its last runs: \(last)")"
 }
 
 private func processesText(_ worker: WorkerReport) -> String? {

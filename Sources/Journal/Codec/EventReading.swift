@@ -57,6 +57,7 @@ extension FieldReader {
     case .purgeableOffered: return .purgeableOffered(try worker(), try bytes("bytes"))
     case .purged: return .purged(try worker(), freed: try bytes("bytes"))
     case .purgeFailed: return .purgeFailed(try worker(), try text("why"))
+    case .unhealthy: return .unhealthy(try worker(), try text("why"))
     case .disk: return .disk(try coded("disk", as: DiskReading.self))
     }
   }

@@ -21,7 +21,8 @@ extension FieldWriter {
       .shedAnswered(let worker), .suspended(let worker), .activity(let worker):
       set(worker)
     case .launchFailed(let worker, let why), .suspendFailed(let worker, let why),
-      .purgeFailed(let worker, let why), .wakeNeeded(let worker, let why):
+      .purgeFailed(let worker, let why), .wakeNeeded(let worker, let why),
+      .unhealthy(let worker, let why):
       set(worker)
       set("why", why)
     case .shedFinished(let worker, let before, let after):

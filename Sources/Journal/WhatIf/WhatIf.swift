@@ -129,7 +129,7 @@ public struct WhatIf: Sendable {
     case .removed, .released, .stalled, .disk, .purgeableOffered: return [event]
     case .memory(let reading): return [.memory(corrected(reading, then))]
     case .footprint(let worker, _), .taskBegan(let worker, _, _), .taskEnded(let worker, _),
-      .hold(let worker, _), .extendTimeout(let worker, _):
+      .hold(let worker, _), .extendTimeout(let worker, _), .unhealthy(let worker, _):
       return engine.state(of: worker)?.runs == true ? [event] : []
     case .activity(let worker): return needed(worker, "it was active then")
     case .wakeNeeded(let worker, let why): return needed(worker, why)

@@ -1,0 +1,121 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+// `wake_at:`. A sleeping worker is woken at the instants that a line of cron names, in local time.
+//
+// The next instant of each worker is written down, so that one that passed while there was no daemon,
+// or that the clock jumped over, is made good for: once, however many of them there were.
+
+/// The next instants, by worker, in seconds since 1970; a file of `seconds name` lines.
+struct WakePlan {
+  private let path: String
+  private(set) var due: [String: Int64] = [:]
+
+  init(path: String) {
+    self.path = path
+    for line in ((try? readText(path)) ?? "").split(separator: "\n") {
+      let words = line.split(separator: " ", maxSplits: 1)
+      guard words.count == 2, let seconds = Int64(words[0]) else { continue }
+      due[String(words[1])] = seconds
+    }
+  }
+
+  mutating func set(_ due: [String: Int64]) throws(SystemCallError) {
+    guard due != self.due else { return }
+    self.due = due
+    let lines = due.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)\n" }
+    try replaceFile(path, with: lines.joined())
+  }
+}
+
+extension Daemon {
+  /// A clock that is set is noticed within so long.
+  private static let longestNap = Duration.seconds(60)
+
+  /// Wakes whose time has come, and sets the timer for the next. Also when the configuration was read.
+  func followSchedules() {
+    if let timer = scheduleTimer { loop.cancel(timer) }
+    scheduleTimer = nil
+    let now = Int64(time(nil))
+    var plan: [String: Int64] = [:]
+    for runtime in workers.values where !runtime.configuration.wakeAt.isEmpty {
+      let name = runtime.id.name
+      let next = nextWake(runtime, after: now)
+      // The clock was set back, or the schedule is another: what was planned doesn't hold.
+      let planned = wakePlan.due[name].flatMap { due in
+        due <= now || next.map { due <= $0 } == true ? due : nil
+      }
+      if let planned, planned > now { plan[name] = planned } else { plan[name] = next }
+      // Before it is woken: a daemon that dies between the two wakes too seldom rather than twice.
+      if let planned, planned <= now { overdue.append(runtime.id) }
+    }
+    do throws(SystemCallError) {
+      try wakePlan.set(plan)
+    } catch { log(.warning, "when workers are to be woken can't be kept for later: \(error)") }
+    let due = overdue
+    overdue = []
+    for id in due { wakeOnSchedule(id) }
+    guard let next = plan.values.min() else { return }
+    var precise = timespec()
+    clock_gettime(CLOCK_REALTIME, &precise)
+    let nap =
+      Duration.seconds(next - Int64(precise.tv_sec)) - .nanoseconds(Int64(precise.tv_nsec))
+      + .milliseconds(1)
+    scheduleTimer = loop.after(max(.zero, min(nap, Self.longestNap))) { [unowned self] in
+      followSchedules()
+    }
+  }
+
+  private func wakeOnSchedule(_ id: WorkerID) {
+    guard let runtime = workers[id] else { return }
+    if adopting[id] != nil {
+      adopting[id]?.append { [unowned self] in wakeOnSchedule(id) }
+      return
+    }
+    guard engine.state(of: id)?.sleeps == true else { return }
+    let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
+    feed(.wakeNeeded(id, "its schedule (\(lines))"))
+  }
+
+  func nextWake(_ runtime: WorkerRuntime, after now: Int64) -> Int64? {
+    runtime.configuration.wakeAt.compactMap { LocalTime.next($0, after: now) }.min()
+  }
+}
+
+/// Schedules in the machine's time zone.
+enum LocalTime {
+  /// Seconds that local time is ahead of UTC then, by the rules of TZ or /etc/localtime.
+  static func offset(at seconds: Int64) -> Int {
+    var clock = time_t(seconds)
+    var local = tm()
+    tzset()
+    localtime_r(&clock, &local)
+    return Int(local.tm_gmtoff)
+  }
+
+  /// - Parameter offset: of local time from UTC, in seconds.
+  ///
+  /// A time of day that the clock skips comes as much later as it skips; one that comes twice, when the
+  /// clock is put back, counts the first time.
+  static func next(
+    _ schedule: CalendarSchedule, after now: Int64, offset: (Int64) -> Int = Self.offset
+  ) -> Int64? {
+    let before = offset(now)
+    guard let first = schedule.next(after: now, utcOffset: before) else { return nil }
+    let after = offset(first)
+    guard after != before else { return first }
+    // The clock is put forward or back between now and then.
+    guard var second = schedule.next(after: now, utcOffset: after), offset(second) == after else {
+      return first
+    }
+    // Put back: what the clock shows for the second time.
+    while before > after, offset(second - Int64(before - after)) == before {
+      guard let next = schedule.next(after: second, utcOffset: after) else { return nil }
+      second = next
+    }
+    return second
+  }
+}

@@ -1,0 +1,66 @@
+import CLinux
+import Glibc
+
+/// A connection that the kernel has made and nobody has accepted, as `/proc/net/tcp` shows it.
+public struct UnacceptedConnection: Hashable, Sendable {
+  public var port: UInt16
+  /// Bytes that have come on it.
+  public var unread: Int
+  /// The other end has said that it is done.
+  public var isClosedByPeer: Bool
+
+  /// Gone again, without a word.
+  public var isEmpty: Bool { isClosedByPeer && unread == 0 }
+
+  /// Those at a port in a process's network. One that was reset isn't shown any more.
+  public static func list(
+    at port: UInt16, networkOf pid: Int32
+  ) throws(SystemCallError) -> [UnacceptedConnection] {
+    var all: [UnacceptedConnection] = []
+    for table in ["tcp", "tcp6"] {
+      do throws(SystemCallError) {
+        all += parse(try readFile("/proc/\(pid)/net/\(table)"), port: port)
+      } catch {
+        // No IPv6 on this machine.
+        if error.code != ENOENT || table == "tcp" { throw error }
+      }
+    }
+    return all
+  }
+
+  /// Columns of proc_pid_net(5): `sl local rem st tx_queue:rx_queue tr:when retrnsmt uid timeout inode`.
+  static func parse(_ table: [UInt8], port: UInt16) -> [UnacceptedConnection] {
+    table.split(separator: UInt8(ascii: "\n")).dropFirst().compactMap { line in
+      let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
+      guard words.count > 9, words[9].elementsEqual("0".utf8), ends(words[1], with: port) else {
+        return nil
+      }
+      let isEstablished = words[3].elementsEqual("01".utf8)
+      let isClosedByPeer = words[3].elementsEqual("08".utf8)
+      guard isEstablished || isClosedByPeer,
+        let unread = Int(String(decoding: words[4].suffix(8), as: UTF8.self), radix: 16)
+      else { return nil }
+      // The other end's FIN counts as one.
+      return UnacceptedConnection(
+        port: port, unread: isClosedByPeer ? max(0, unread - 1) : unread,
+        isClosedByPeer: isClosedByPeer)
+    }
+  }
+
+  private static func ends(_ address: ArraySlice<UInt8>, with port: UInt16) -> Bool {
+    UInt16(String(decoding: address.suffix(4), as: UTF8.self), radix: 16) == port
+  }
+}
+
+/// Takes a connection from a listener's queue; nil where there is none.
+public func acceptConnection(_ listener: Descriptor) throws(SystemCallError) -> Descriptor? {
+  // The queue is shared with the worker, and whether `accept` blocks is the worker's choice.
+  guard listener.inputEvents != 0 else { return nil }
+  do throws(SystemCallError) {
+    return Descriptor(
+      owning: try shim("accept4", on: "a listener") { clinux_accept(listener.raw) })
+  } catch {
+    if error.code == EAGAIN || error.code == ECONNABORTED { return nil }
+    throw error
+  }
+}

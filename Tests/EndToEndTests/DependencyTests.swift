@@ -1,0 +1,102 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Dependencies") struct DependencyTests {
+  /// Says when it starts and when it is asked to end.
+  private static func teller(_ name: String, _ file: String, _ more: String = "") -> String {
+    """
+      \(name):
+        command: [sh, -c, 'trap "echo -\(name) >> \(file); exit 0" TERM; echo +\(name) >> \(file); while :; do sleep 0.05; done']
+        \(more)
+
+    """
+  }
+
+  private static func lines(_ file: String) throws -> [String] {
+    try readText(file).split(separator: "\n").map(String.init)
+  }
+
+  @Test("Workers start after those that they need, and stop before them")
+  func order() throws {
+    let scratch = try Scratch()
+    let file = "\(scratch.path)/order"
+    let port = try Surroundings.freePort()
+    // Ready when somebody listens, a while after its launch.
+    let server =
+      "import time, socket; time.sleep(0.4); open('\(file)', 'a').write('+db\\\\n'); "
+      + "s = socket.create_server(('127.0.0.1', \(port))); time.sleep(1000)"
+    let daemon = try TestDaemon(
+      "workers:\n"
+        + Self.teller("web", file, "depends_on: { db: ready, migrate: exited_ok, log: started }")
+        + Self.teller("log", file) + """
+            migrate:
+              command: [sh, -c, 'sleep 0.2; echo migrated >> \(file)']
+            db:
+              command: [\(Surroundings.python), -c, "\(server)"]
+              readiness: { tcp: \(port) }
+
+          """)
+    #expect(try daemon.worker("web").reason.contains("db (ready)"), "\(daemon.words)")
+    try daemon.wait("web", toBe: "foreground")
+    // It has said so when its trap is set.
+    #expect(try eventually { try Self.lines(file).contains("+web") })
+    let order = try Self.lines(file)
+    #expect(order.last == "+web", "\(order)")
+    #expect(Set(order.dropLast()) == ["+log", "migrated", "+db"])
+    kill(daemon.pid, SIGTERM)
+    #expect(try daemon.waitForEnd() == 0)
+    #expect(try Self.lines(file).suffix(2) == ["-web", "-log"])
+  }
+
+  @Test("What depends on a failure isn't started, and says why; asked again, it tries again")
+  func failure() throws {
+    let scratch = try Scratch()
+    let file = "\(scratch.path)/order"
+    let daemon = try TestDaemon(
+      "workers:\n" + Self.teller("web", file, "depends_on: { migrate: exited_ok }") + """
+          migrate:
+            command: [sh, -c, 'test -e \(scratch.path)/fixed || exit 2']
+          after:
+            command: [sleep, "1000"]
+            depends_on: [web]
+
+        """)
+    for name in ["web", "after"] {
+      #expect(
+        try eventually { try daemon.worker(name).reason.contains("not started") },
+        "\(daemon.words)")
+    }
+    #expect(
+      try daemon.worker("web").reason.contains("migrate has ended: it exited with status 2"))
+    let again = try daemon.verb("start", "web")
+    #expect(again.code != 0)
+    #expect(again.error.contains("it exited with status 2"), "\(again)")
+    _ = try scratch.write("fixed", "")
+    // It brings with it what it needs.
+    try daemon.done("start", "after")
+    #expect(try daemon.worker("web").pid != nil)
+    #expect(try daemon.worker("after").pid != nil)
+  }
+
+  @Test("A worker that sleeps is as good as ready, and isn't woken")
+  func asleep() throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { background: { suspend_after: 1h } }
+      workers:
+        db:
+          command: [sleep, "1000"]
+        web:
+          command: [sleep, "1000"]
+          autostart: false
+          depends_on: [db]
+
+      """)
+    try daemon.wait("db", toBe: "foreground")
+    try daemon.done("suspend", "db")
+    try daemon.done("start", "web")
+    #expect(try daemon.worker("db").state == "suspended")
+  }
+}

@@ -1,0 +1,179 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Health checks") struct HealthTests {
+  /// `health_http.py` and its surroundings.
+  private struct Server {
+    let port: UInt16
+    let healthPort: UInt16
+    let scratch: Scratch
+
+    init() throws {
+      port = try Surroundings.freePort()
+      healthPort = try Surroundings.freePort()
+      scratch = try Scratch()
+    }
+
+    func entry(_ more: String) -> String {
+      """
+        web:
+          command: [\(Surroundings.python), "\(Surroundings.fixture("health_http.py"))", "\(port)",
+            "\(healthPort)", "\(scratch.path)"]
+          readiness: { tcp: \(port) }
+          \(more)
+
+      """
+    }
+
+    /// Health checks that it has served itself.
+    var checks: Int { (try? readText("\(scratch.path)/checks").utf8.count) ?? 0 }
+  }
+
+  @Test("A worker whose probe of liveness fails is ended with that reason, and started again")
+  func liveness() throws {
+    let server = try Server()
+    let daemon = try TestDaemon(
+      "workers:\n"
+        + server.entry(
+          """
+          liveness: { httpGet: { path: /healthz, port: \(server.healthPort) }, periodSeconds: 1, failureThreshold: 2 }
+              restart: { when: on-failure, backoff: { initial: 50ms } }
+          """))
+    try daemon.wait("web", toBe: "foreground")
+    let pid = try daemon.worker("web").pid
+    #expect(try eventually { server.checks >= 2 }, "\(daemon.words)")
+    #expect(try daemon.worker("web").pid == pid)
+    _ = try server.scratch.write("sick", "")
+    try daemon.waitForWords(
+      "its liveness probe failed 2 times in a row: /healthz answered 503")
+    #expect(
+      try eventually {
+        let now = try daemon.worker("web").pid
+        return now != nil && now != pid
+      }, "\(daemon.words)")
+    try daemon.wait("web", toBe: "foreground")
+    #expect(try daemon.worker("web").exits?.last?.why.contains("liveness") == true)
+  }
+
+  @Test(
+    "Probes keep no worker awake and wake none",
+    arguments: ["httpGet: { path: /healthz, port: PORT }", "tcpSocket: { port: PORT }"])
+  func noActivity(action: String) throws {
+    let server = try Server()
+    let probe = action.replacing("PORT", with: "\(server.port)")
+    let daemon = try TestDaemon(
+      WakeTests.server + server.entry("liveness: { \(probe), periodSeconds: 1 }"))
+    // Asked every second, and idle all the same.
+    try daemon.wait("web", toBe: "suspended", within: .seconds(30))
+    let checks = server.checks
+    let deadline = Deadline(in: .seconds(3))
+    while !deadline.hasPassed {
+      #expect(try daemon.worker("web").state == "suspended", "\(daemon.words)")
+      usleep(100_000)
+    }
+    #expect(server.checks == checks)
+    #expect(try HTTPConnection(port: server.port).get("/count") == "1")
+    try daemon.wait("web", toBe: "suspended", within: .seconds(30))
+  }
+
+  @Test("A command that hangs counts as a failure, and a dead port does")
+  func exec() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        hung:
+          command: [sleep, "1000"]
+          liveness: { exec: { command: [sleep, "1000"] }, periodSeconds: 1, failureThreshold: 1 }
+        dead:
+          command: [sleep, "1000"]
+          liveness: { tcpSocket: { port: 1 }, periodSeconds: 1, failureThreshold: 1 }
+
+      """)
+    for name in ["hung", "dead"] {
+      try daemon.wait(name, toBe: "terminated")
+      // Nobody asked for a restart.
+      #expect(try daemon.worker(name).restartsInSeconds == nil)
+    }
+    #expect(try daemon.worker("hung").reason.contains("no answer within 1 s"))
+    #expect(try daemon.worker("dead").reason.contains("Connection refused"))
+    #expect(try eventually { try daemon.zombies().isEmpty })
+  }
+
+  @Test("Health checks at a port of their own are answered asleep, and anything else wakes")
+  func pathAsleep() throws {
+    let server = try Server()
+    let daemon = try TestDaemon(
+      WakeTests.manual
+        + server.entry("answer_asleep: { port: \(server.healthPort), path: /healthz }"))
+    try daemon.wait("web", toBe: "foreground")
+    #expect(try HTTPConnection(port: server.healthPort).get("/healthz") == "ok")
+    for verb in ["suspend", "hibernate"] {
+      let served = server.checks
+      try daemon.done(verb, "web")
+      let state = try daemon.worker("web").state
+      let descriptors = try daemon.descriptorCount()
+      for _ in 0..<20 {
+        #expect(try HTTPConnection(port: server.healthPort).get("/healthz") == "asleep")
+      }
+      #expect(try daemon.worker("web").state == state, "\(daemon.words)")
+      #expect(try daemon.worker("web").answeredAsleep == 20)
+      #expect(server.checks == served)
+      #expect(try eventually { try daemon.descriptorCount() <= descriptors })
+      #expect(Int(try HTTPConnection(port: server.port).get("/count")) != nil)
+      try daemon.wait("web", toBe: "background")
+      #expect(try HTTPConnection(port: server.healthPort).get("/healthz") == "ok")
+    }
+    try daemon.done("suspend", "web")
+    let other = try HTTPConnection(port: server.healthPort)
+    // Told to come back: its connection can't be handed on.
+    #expect(try other.get("/other") == "")
+    try daemon.wait("web", toBe: "background")
+    #expect(daemon.words.contains("that is no health check"), "\(daemon.words)")
+  }
+
+  @Test("Who connects and goes again doesn't wake, at the main port too, and nobody else is lost")
+  func portAsleep() throws {
+    let server = try Server()
+    let daemon = try TestDaemon(
+      WakeTests.manual + server.entry("answer_asleep: \(server.port)"))
+    try daemon.wait("web", toBe: "foreground")
+    for (round, verb) in ["suspend", "hibernate"].enumerated() {
+      try daemon.done(verb, "web")
+      let state = try daemon.worker("web").state
+      for _ in 0..<20 {
+        _ = try HTTPConnection(port: server.port)
+        usleep(10_000)
+      }
+      #expect(try eventually { try daemon.worker("web").answeredAsleep ?? 0 >= 20 })
+      #expect(try daemon.worker("web").state == state, "\(daemon.words)")
+      // Among checks, a request is served by the worker itself.
+      _ = try HTTPConnection(port: server.port)
+      #expect(try HTTPConnection(port: server.port).get("/count") == "\(round + 1)")
+      try daemon.wait("web", toBe: "background")
+    }
+    // One that waits for a greeting.
+    try daemon.done("suspend", "web")
+    let silent = try HTTPConnection(port: server.port)
+    try daemon.wait("web", toBe: "background")
+    #expect(try silent.get("/count") == "3")
+  }
+
+  @Test("They are answered by the next daemon, too")
+  func adopted() throws {
+    let server = try Server()
+    let daemon = try TestDaemon(
+      WakeTests.manual
+        + server.entry("answer_asleep: { port: \(server.healthPort), path: /healthz }"))
+    try daemon.wait("web", toBe: "foreground")
+    try daemon.done("suspend", "web")
+    try daemon.crash()
+    let early = try HTTPConnection(port: server.healthPort)
+    try early.send("/healthz")
+    try daemon.start()
+    let asleep = try daemon.worker("web").state == "suspended"
+    #expect(try early.receive() == (asleep ? "asleep" : "ok"))
+    #expect(try daemon.worker("web").state == (asleep ? "suspended" : "background"))
+  }
+}

@@ -1,0 +1,145 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("The policy of restart") struct RestartPolicyTests {
+  @Test("A worker that fails is started again, told why, and given up in the end")
+  func givesUp() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        flaky:
+          command: [sh, -c, 'echo "<$DORMOUSE_LAST_EXIT|$DORMOUSE_LAST_EXIT_STATUS|$DORMOUSE_RESTARTS>"; exit 3']
+          restart: { when: on-failure, backoff: { initial: 100ms }, give_up: { after: 2, within: 1m } }
+        fine:
+          command: ["true"]
+          restart: on-failure
+        absent:
+          command: [no-such-program]
+          restart: { when: on-failure, backoff: { initial: 50ms }, give_up: { after: 1, within: 1m } }
+
+      """)
+    for name in ["flaky", "absent"] {
+      #expect(
+        try eventually { try daemon.worker(name).reason.contains("given up after") },
+        "\(daemon.words)")
+    }
+    let report = try daemon.worker("flaky")
+    #expect(report.reason.contains("it exited with status 3"))
+    #expect(report.exits?.count == 3)
+    #expect(report.restarts == 2)
+    let told = try readText(try #require(report.log)).split(separator: "\n")
+    #expect(
+      told == ["<||>", "<it exited with status 3|3|1>", "<it exited with status 3|3|2>"])
+    #expect(try daemon.done("status", "flaky").contains("2; its last runs: it exited with"))
+    // It has done its work.
+    #expect(try daemon.worker("fine").restarts == nil)
+    #expect(try daemon.worker("fine").restartsInSeconds == nil)
+
+    // A person's start begins anew.
+    try daemon.done("start", "flaky")
+    #expect(
+      try eventually { try daemon.worker("flaky").reason.contains("given up after 2") },
+      "\(daemon.words)")
+    #expect(try readText(try #require(report.log)).contains("|3|0>"))
+  }
+
+  @Test("One that backs off says how long, and a person's verbs call that off")
+  func backsOff() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        slow:
+          command: ["false"]
+          restart: { when: always, backoff: { initial: 1h } }
+
+      """)
+    try daemon.wait("slow", toBe: "terminated")
+    #expect(
+      try eventually { try daemon.worker("slow").reason.hasPrefix("backing off 3") })
+    #expect(try daemon.done("ps").contains("backing off 3"))
+    try daemon.done("stop", "slow")
+    #expect(try daemon.worker("slow").restartsInSeconds == nil)
+    #expect(try !daemon.worker("slow").reason.contains("backing off"))
+    _ = try daemon.verb("start", "slow")
+    #expect(
+      try eventually { try daemon.worker("slow").reason.hasPrefix("backing off 3") })
+    // Called off by the end, too.
+    kill(daemon.pid, SIGTERM)
+    #expect(try daemon.waitForEnd() == 0)
+  }
+
+  @Test(
+    "`always` comes back from its own end but not from a person's stop; what each daemon starts")
+  func always() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        always:
+          command: [sleep, "1000"]
+          restart: { when: always, backoff: { initial: 50ms } }
+        unless:
+          command: [sleep, "1000"]
+          restart: { when: unless-stopped, backoff: { initial: 50ms } }
+
+      """)
+    for name in ["always", "unless"] {
+      try daemon.wait(name, toBe: "foreground")
+      let pid = try #require(try daemon.worker(name).pid)
+      kill(pid, SIGKILL)
+      #expect(
+        try eventually {
+          let now = try daemon.worker(name).pid
+          return now != nil && now != pid
+        }, "\(daemon.words)")
+      try daemon.wait(name, toBe: "foreground")
+      try daemon.done("stop", name)
+      #expect(try daemon.worker(name).restartsInSeconds == nil)
+    }
+    kill(daemon.pid, SIGTERM)
+    #expect(try daemon.waitForEnd() == 0)
+    try daemon.start()
+    try daemon.wait("always", toBe: "foreground")
+    #expect(try daemon.worker("unless").state == "terminated")
+    #expect(daemon.words.contains("unless: stays stopped"))
+    try daemon.done("start", "unless")
+    kill(daemon.pid, SIGTERM)
+    #expect(try daemon.waitForEnd() == 0)
+    try daemon.start()
+    try daemon.wait("unless", toBe: "foreground")
+  }
+
+  @Test("Terminated for memory, `always` comes back with it, and `on-failure` doesn't")
+  func memory() throws {
+    let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
+    let always = try WebWorker(
+      megabytes: 20, name: "always", more: "restart: { when: always, backoff: { initial: 50ms } }")
+    let failure = try WebWorker(
+      megabytes: 25, name: "failure",
+      more: "restart: { when: on-failure, backoff: { initial: 50ms } }")
+    let daemon = try TestDaemon(
+      """
+      policy: \(Surroundings.policy("ios-5"))
+      policy_overrides:
+        memory: { budget: 160MB }
+        background: { suspend_after: 1h, shed_deadline: 300ms }
+        hibernate: { after: never }
+      workers:
+
+      """ + front.entry() + always.entry() + failure.entry())
+    for name in ["always", "failure"] { try daemon.done("start", name) }
+    try daemon.done("suspend", "always", "failure")
+    try daemon.done("start", "front")
+    let connection = try HTTPConnection(port: front.port)
+    #expect(try connection.get("/grow?mb=110") == "110 MB")
+    try daemon.wait("failure", toBe: "terminated")
+    try daemon.wait("always", toBe: "terminated")
+    #expect(try connection.get("/drop").isEmpty == false)
+    #expect(
+      try eventually { try daemon.worker("always").pid != nil }, "\(daemon.words)")
+    #expect(try daemon.worker("failure").state == "terminated")
+    #expect(try daemon.worker("always").exits?.last?.why.contains("pressure on memory") == true)
+    #expect((try daemon.worker("always").exits?.last?.footprint ?? 0) > 10 << 20)
+  }
+}

@@ -1,0 +1,54 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Schedules") struct ScheduleTests {
+  private static func configuration(_ line: String) -> String {
+    WakeTests.manual + """
+        job:
+          command: [sleep, "1000"]
+          wake_at: "\(line)"
+
+      """
+  }
+
+  @Test("A sleeping worker is woken at the minute, and a reload doesn't put that off")
+  func minute() throws {
+    let daemon = try TestDaemon(Self.configuration("* * * * *"))
+    try daemon.wait("job", toBe: "foreground")
+    try daemon.done("suspend", "job")
+    let next = try #require(try daemon.worker("job").nextWake)
+    #expect(next % 60 == 0)
+    #expect(next >= Int64(time(nil)))
+    try daemon.done("reload")
+    #expect(try daemon.worker("job").nextWake ?? 0 >= next)
+    try daemon.wait("job", toBe: "background", within: .seconds(80))
+    #expect(Int64(time(nil)) >= next)
+    #expect(daemon.words.contains("its schedule (* * * * *)"), "\(daemon.words)")
+  }
+
+  @Test("What was due while there was no daemon is made good for, once")
+  func missed() throws {
+    let daemon = try TestDaemon(Self.configuration("0 0 1 1 *"), setting: Self.setting)
+    try daemon.wait("job", toBe: "foreground")
+    try daemon.done("suspend", "job")
+    let plan = "\(daemon.state)/schedule"
+    #expect(try readText(plan).hasSuffix(" job\n"))
+    try daemon.crash()
+    // As if its time had come meanwhile.
+    let file = try Descriptor.open(plan, O_WRONLY | O_TRUNC)
+    try file.writeAll("1000000000 job\n")
+    try daemon.start()
+    try daemon.wait("job", toBe: "background")
+    #expect(try eventually { try readText(plan).hasPrefix("1000000000") == false })
+    try daemon.done("suspend", "job")
+    try daemon.crash()
+    try daemon.start()
+    let words = daemon.words
+    #expect(words.split(separator: "its schedule (0 0 1 1 *)").count <= 2, "\(words)")
+  }
+
+  /// Where sleepers can sleep on without a daemon.
+  private static let setting: Setting = Surroundings.hasCgroups ? .frozen : .traced
+}
