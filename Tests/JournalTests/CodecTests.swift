@@ -42,7 +42,7 @@ import Testing
       .activity(worker), .hold(worker, true), .fileLocks(worker, held: 3),
       .extendTimeout(worker, .milliseconds(7)), .purgeableOffered(worker, ByteCount(5)),
       .purged(worker, freed: ByteCount(6)), .purgeFailed(worker, "EPERM"),
-      .wakeNeeded(worker, "a connection"), .unhealthy(worker, "its probe failed"),
+      .wakeNeeded(worker, "a connection"),
       .memory(MemoryReading(total: ByteCount(9), available: ByteCount(8))),
       .memory(
         MemoryReading(
@@ -51,6 +51,7 @@ import Testing
         DiskReading(
           total: ByteCount(1), free: ByteCount(2), images: ByteCount(3),
           writtenToday: ByteCount(4))), .stalled(.critical), .deadline,
+      .unhealthy(worker, "its probe failed"),
     ]
   }
 
