@@ -11,6 +11,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var launch: LaunchSpecification?
   /// `jetsam` only: which report; nil for the newest.
   public var report: String?
+  /// `register` only.
+  public var wrapper: WrapperReport?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
@@ -26,10 +28,27 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
     case run, start, stop, foreground, background, suspend, hibernate, wake, terminate, warn
     case ps, status, jetsam
+    /// A wrapper (`dormouse wrap`) tells how its worker is. It is known for as long as this
+    /// connection; each further one replaces the last.
+    case register
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
     /// Ends the daemon; workers are stopped first.
     case shutdown
+  }
+}
+
+/// What a wrapper tells a daemon.
+public struct WrapperReport: Codable, Hashable, Sendable {
+  public var pid: Int32
+  /// Where it takes requests for its worker, in this same protocol.
+  public var socket: String
+  public var worker: WorkerReport
+
+  public init(pid: Int32, socket: String, worker: WorkerReport) {
+    self.pid = pid
+    self.socket = socket
+    self.worker = worker
   }
 }
 
@@ -112,6 +131,10 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var says: String?
   public var lastExit: String?
   public var tasks: [String]
+  /// The process of `dormouse wrap` that it belongs to.
+  public var wrapper: Int32?
+  /// How often it has been woken; told of wrapped workers.
+  public var wakes: Int?
 
   public init(name: String, state: String) {
     self.name = name

@@ -45,7 +45,8 @@ extension Daemon {
   }
 
   private func imageBytes() -> Int64 {
-    workers.values.reduce(0) { sum, runtime in
+    if let wrapped { return WrapStore.imageBytes(of: wrapped.settings) }
+    return workers.values.reduce(0) { sum, runtime in
       guard let path = runtime.imagePath else { return sum }
       var info = stat()
       return stat(path, &info) == 0 ? sum + Int64(info.st_size) : sum

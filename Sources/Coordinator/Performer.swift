@@ -32,6 +32,7 @@ extension Daemon {
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
     if let runtime = workers[transition.worker] { saveRecord(runtime, state: transition.to) }
+    noteWrapped(transition)
   }
 
   func measure(_ id: WorkerID) {

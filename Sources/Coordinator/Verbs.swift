@@ -7,6 +7,8 @@ extension Daemon {
   /// Does what a client asks, and answers when it has happened.
   func carryOut(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     switch request.verb {
+    case .register:
+      respond(ControlResponse(id: request.id, result: .badRequest, text: "only wrappers register"))
     case .ps, .status: respond(report(request))
     case .jetsam: respond(jetsam(request))
     case .run: run(request, then: respond)
@@ -23,6 +25,7 @@ extension Daemon {
           ControlResponse(
             id: request.id, result: .badRequest, text: "`\(request.verb.rawValue)` needs a worker"))
       }
+      if isWrapped(name) { return relay(request, then: respond) }
       if isEnding, verb != .stop, verb != .terminate {
         return respond(
           ControlResponse(id: request.id, result: .refused, text: "the daemon is ending"))
