@@ -102,7 +102,13 @@ struct WrapCommand: ParsableCommand {
       // Nobody else would bring it to the front.
       result.foreground.by = .activity
     }
-    if let idleAfter { result.foreground.idleAfter = try duration(idleAfter, of: "--idle-after") }
+    if let idleAfter {
+      result.foreground.idleAfter = try duration(idleAfter, of: "--idle-after")
+      // A grace that is longer would be what decides.
+      result.background.suspendAfter = result.background.suspendAfter.map {
+        min($0, result.foreground.idleAfter / 10)
+      }
+    }
     if hibernateAfter == "never" {
       result.hibernate.after = nil
     } else if let hibernateAfter {

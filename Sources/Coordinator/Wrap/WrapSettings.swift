@@ -64,15 +64,16 @@ public enum WrapEnd: Hashable, Sendable {
 
 extension LifecyclePolicy {
   /// For helpers of an editor or agent host, one in each wrapper. Nobody is ever terminated for
-  /// memory: to its host that would be a crash.
+  /// memory: to its host that would be a crash. It needs no cool-down: `idle_after` and
+  /// `hibernate.after` pass between two hibernations in any case.
   public static func wrapping() -> LifecyclePolicy {
     var policy = LifecyclePolicy(name: "wrap")
     policy.foreground = ForegroundRules(
       by: .activity, max: nil, idleAfter: .seconds(300), cpuBelow: 2)
-    policy.background.suspendAfter = .zero
+    policy.background.suspendAfter = .seconds(10)
     policy.hibernate = HibernationRules(
       maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(300),
-      onlyIfFasterThanRelaunch: false, cooldown: .seconds(60),
+      onlyIfFasterThanRelaunch: false, cooldown: .zero,
       disk: DiskRules(budget: .gigabytes(16), minFreePercent: 5, dailyWrites: .gigabytes(50)))
     policy.ladder = Ladder(warning: [.hibernate], urgent: [.hibernate], critical: [.hibernate])
     return policy

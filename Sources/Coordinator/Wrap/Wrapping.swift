@@ -81,7 +81,9 @@ extension Daemon {
     if engine.state(of: wrapped.id)?.runs == true { deliverWaitingSignals() }
     wrapped.registration?.report()
     guard transition.to == .terminated else { return }
-    if wrapped.end == nil { wrapped.end = .notStarted(transition.cause.sentence) }
+    if wrapped.end == nil {
+      wrapped.end = .notStarted(transition.cause.failure ?? transition.cause.sentence)
+    }
     hasEnded = true
     // The loop looks at it after its turn; this makes it turn.
     mailbox.post { _ in }
@@ -109,6 +111,13 @@ extension DaemonSettings {
     self.init(
       configuration: configuration, stateDirectory: directory, socket: socket, environment: [:],
       version: settings.version, reload: { ParseResult(value: configuration, diagnostics: []) })
+  }
+}
+
+extension Cause {
+  fileprivate var failure: String? {
+    if case .failed(let why) = self { return why }
+    return nil
   }
 }
 
