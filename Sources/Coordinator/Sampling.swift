@@ -62,7 +62,8 @@ extension Daemon {
     let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
     let scan = scanForWorkers(running)
     for runtime in running { sample(runtime, scan) }
-    loop.after(interval(running.isEmpty)) { [unowned self] in sampleRegularly() }
+    let next = loop.after(interval(running.isEmpty)) { [unowned self] in sampleRegularly() }
+    wrapped?.nextSample = next
   }
 
   private func interval(_ nobodyRuns: Bool) -> Duration {
@@ -113,8 +114,8 @@ extension Daemon {
     let rules = runtime.configuration.policy.foreground
     guard rules.by == .activity else { return false }
     // Both, because both remember what they have seen.
-    let (hasTraffic, hasOutput) = (hasTraffic(runtime, tree), wrapped?.hasOutput(tree) == true)
-    if hasTraffic || hasOutput { return true }
+    let (hasTraffic, isAtWork) = (hasTraffic(runtime, tree), wrapped?.isAtWork(tree) == true)
+    if hasTraffic || isAtWork { return true }
     // Below zero: one that had a share of it has ended.
     guard ticks < 1 << 32 else { return false }
     let share =

@@ -2,7 +2,7 @@
 
 Each message is `Content-Length: N`, an empty line, and N bytes of JSON. What it answers, by method:
 
-    fill      allocates `megabytes` that don't compress to nothing, and their checksum
+    fill      allocates `megabytes` of random bytes, and gives their checksum
     sum       the checksum of that memory, anew
     echo      the `text`, as it came
     pid       its pid, and its parent's
@@ -12,7 +12,8 @@ Each message is `Content-Length: N`, an empty line, and N bytes of JSON. What it
     child     starts `sleep`, and gives its pid
     facts     environment, arguments, directory, open descriptors, ignored signals
 
-It counts the signals that it is told to `catch`, and `caught` says which came. At the end of its
+It remembers the signals that it is told to `catch`, and `caught` says which came; `default` gives
+one its own effect back. At the end of its
 input it ends with 7.
 """
 
@@ -104,6 +105,9 @@ def answer(method, params):
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid
     if method == "catch":
         signal.signal(params["signal"], lambda number, frame: caught.append(number))
+        return "ready"
+    if method == "default":
+        signal.signal(params["signal"], signal.SIG_DFL)
         return "ready"
     if method == "caught":
         return caught

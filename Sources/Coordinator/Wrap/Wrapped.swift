@@ -14,6 +14,7 @@ final class Wrapped {
   var waitingSignals: [Int32] = []
   /// Stopped by the terminal (Ctrl-Z), together with the wrapper.
   var isHeld = false
+  var nextSample: EventLoop.Token?
   private var output = OutputMeter()
   private var members: Set<Int32> = []
   /// Times that it has been woken.
@@ -41,12 +42,21 @@ final class Wrapped {
     Standard.occupy([STDIN_FILENO, STDOUT_FILENO])
   }
 
-  /// Whether it has written something, or started or ended a process, since the last look.
-  func hasOutput(_ tree: ProcessTree) -> Bool {
+  /// Whether it has written something, has started or ended a process since the last look, or is at
+  /// work now. On a busy machine that needn't mean processor time: it may be waiting for that.
+  func isAtWork(_ tree: ProcessTree) -> Bool {
     let hasWritten = output.look(at: tree)
     let pids = Set(tree.pids)
     defer { members = pids }
-    return hasWritten || (pids != members && !members.isEmpty)
+    return hasWritten || (pids != members && !members.isEmpty) || tree.pids.contains(where: isBusy)
+  }
+
+  /// Some thread runs, or waits for a processor or a disk.
+  private func isBusy(_ pid: Int32) -> Bool {
+    ((try? threads(of: pid)) ?? []).contains { thread in
+      let state = (try? ProcessStat.read(thread: thread, of: pid))?.state
+      return state == .running || state == .uninterruptible
+    }
   }
 
   /// Between two looks at a running program: often enough for `idle_after`, and no oftener.

@@ -77,7 +77,10 @@ extension Daemon {
   /// A worker's state has changed.
   func noteWrapped(_ transition: Transition) {
     guard let wrapped else { return }
-    if transition.from == .resuming, transition.to.runs { wrapped.wakes += 1 }
+    if transition.from == .resuming, transition.to.runs {
+      wrapped.wakes += 1
+      sampleAnew()
+    }
     if engine.state(of: wrapped.id)?.runs == true { deliverWaitingSignals() }
     wrapped.registration?.report()
     guard transition.to == .terminated else { return }
@@ -87,6 +90,14 @@ extension Daemon {
     hasEnded = true
     // The loop looks at it after its turn; this makes it turn.
     mailbox.post { _ in }
+  }
+
+  /// From now on it is looked at again as often as what runs is.
+  private func sampleAnew() {
+    guard let wrapped, let runtime = workers[wrapped.id] else { return }
+    runtime.sample = ActivitySample()
+    if let token = wrapped.nextSample { loop.cancel(token) }
+    wrapped.nextSample = loop.after(.zero) { [unowned self] in sampleRegularly() }
   }
 
   /// A program that looks whether its caller is there wants to be awake for it. Its standard input
