@@ -46,9 +46,9 @@ import Testing
 
   @Test("Its caller's death wakes it, even if somebody else holds its input open")
   func callersDeath() throws {
-    // The shell is the caller; the test holds the pipe.
-    let host = try WrapHost(starter: ["sh", "-c", #""$@" <&0 & wait"#, "sh"])
-    // Asynchronous commands of a shell get /dev/null unless they are told otherwise; this one is.
+    // The shell is the caller, and gives an asynchronous command /dev/null unless it is told
+    // otherwise. The test holds the pipe.
+    let host = try WrapHost(starter: ["sh", "-c", #"exec 3<&0; "$@" <&3 3<&- & wait"#, "sh"])
     try host.ask("fill", #"{"megabytes": 8}"#)
     let pids = try host.ask("pid").split { !$0.isNumber }.compactMap { Int32($0) }
     let (server, wrapper) = (pids[0], pids[1])
@@ -70,7 +70,7 @@ import Testing
     .enabled(if: access("/usr/bin/setpriv", X_OK) == 0, "setpriv isn't installed"))
   func parentDeathSignal() throws {
     let host = try WrapHost(
-      starter: ["sh", "-c", #"setpriv --pdeathsig KILL "$@" <&0 & wait"#, "sh"])
+      starter: ["sh", "-c", #"exec 3<&0; setpriv --pdeathsig KILL "$@" <&3 3<&- & wait"#, "sh"])
     try host.ask("fill", #"{"megabytes": 8}"#)
     let pids = try host.ask("pid").split { !$0.isNumber }.compactMap { Int32($0) }
     #expect(try eventually { try readText(host.log).contains("→ hibernated") })
