@@ -281,8 +281,6 @@ def measure(name, command, make, options):
                 cold.close()
         host.complete(line, column)
         wrapper.wait_until_hibernated(wrapper.sleeps() + 1)
-        own = {field: kilobytes(wrapper.pid, "smaps_rollup", *names) for field, names in {
-            "Rss": ["Rss"], "Pss": ["Pss"], "dirty": ["Private_Dirty", "Shared_Dirty"]}.items()}
         images = os.path.join(scratch, "state", "dormouse", "wrap")
         image = sum(os.path.getsize(os.path.join(top, file))
                     for top, _, files in os.walk(images) for file in files if ".image" in file)
@@ -299,16 +297,50 @@ def measure(name, command, make, options):
     before, after = (sorted(column)[len(memory) // 2] for column in zip(*memory))
     print(f"  anonymous memory of its processes: {before / 1024:.1f} MB awake, {after} KB hibernated;"
           f" image {image / 1048576:.1f} MB")
-    print(f"  the wrapper: {own['Rss']} KB resident, {own['Pss']} KB proportional, "
-          f"{own['dirty']} KB dirty")
     shutil.rmtree(scratch, ignore_errors=True)
     return changed
+
+
+def processor_time(pids):
+    """Milliseconds."""
+    ticks = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/stat") as file:
+            ticks += sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+    return ticks * 1000 // os.sysconf("SC_CLK_TCK")
+
+
+def many(count):
+    """What the wrappers of an editor with many servers cost themselves, asleep."""
+    scratch = tempfile.mkdtemp(prefix="dormouse-wrap-")
+    environment = dict(os.environ, XDG_STATE_HOME=scratch, XDG_RUNTIME_DIR=scratch)
+    hosts = [subprocess.Popen(
+        [BINARY, "wrap", "--idle-after", "2s", "--hibernate-after", "1h", "--", "cat"],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment) for _ in range(count)]
+    time.sleep(15)
+    wrappers = [host.pid for host in hosts]
+    guardians = [pid for wrapper in wrappers for pid in tree(wrapper)
+                 if open(f"/proc/{pid}/comm").read() == "dormouse-guard\n"]
+    sizes = {name: sum(kilobytes(pid, "smaps_rollup", name) for pid in wrappers + guardians) // count
+             for name in ("Rss", "Pss", "Pss_Dirty")}
+    start, seconds = processor_time(wrappers), 20
+    time.sleep(seconds)
+    used = processor_time(wrappers) - start
+    for host in hosts:
+        host.stdin.close()
+    for host in hosts:
+        host.wait(20)
+    print(f"\n{count} wrappers around sleeping programs, each with its guardian: {sizes['Rss']} KB resident,"
+          f" {sizes['Pss']} KB proportional, {sizes['Pss_Dirty']} KB of that dirty;"
+          f" all together {used} ms of processor time in {seconds} s")
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rounds", type=int, default=10)
     options.add_argument("--cold", type=int, default=5, help="cold starts to compare with")
+    options.add_argument("--wrappers", type=int, default=30, help="so many at a time; 0: none")
     options.add_argument("--idle", default="1s", help="--idle-after")
     options.add_argument("--servers", nargs="+", default=["clangd", "sourcekit-lsp", "pylsp"])
     options = options.parse_args()
@@ -326,6 +358,8 @@ def main():
             print(f"\n{name}: not installed, left out")
             continue
         changed += measure(os.path.basename(name), [found] + command[1:], make, options)
+    if options.wrappers:
+        many(options.wrappers)
     sys.exit(1 if changed else 0)
 
 

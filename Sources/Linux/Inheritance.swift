@@ -34,6 +34,9 @@ public struct Inheritance: Hashable, Sendable {
 
   /// Becomes the program, in this process. Returns the error's number where that can't be.
   public func execute(_ path: String) -> Int32 {
+    for number in [SIGPIPE, SIGXFSZ] where !ProcessStatus.contains(ignoredSignals, number) {
+      signal(number, SIG_DFL)
+    }
     execv(path, CommandLine.unsafeArgv + firstArgument)
     return errno
   }

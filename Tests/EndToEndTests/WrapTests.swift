@@ -136,6 +136,23 @@ import Testing
     #expect(outcome.error.contains("isn't put to sleep"))
   }
 
+  @Test("On a terminal the command is executed as it is")
+  func terminal() throws {
+    let scratch = try Scratch()
+    let program = """
+      import os, pty, sys
+      sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
+      """
+    let run = Command(
+      arguments: [
+        Surroundings.python, "-c", program, Surroundings.executable, "wrap", "--", "sh", "-c",
+        "tty && exit 4",
+      ])
+    let outcome = try run.run(in: scratch)
+    #expect(outcome.code == 4 && outcome.output.contains("/dev/pts/"), "\(outcome)")
+    #expect(outcome.output.contains("isn't put to sleep"))
+  }
+
   @Test("It gets what it would have got without a wrapper")
   func inherits() throws {
     let command = WrapHost.server + ["--an=argument", "", "with blanks"]

@@ -16,8 +16,12 @@ final class Registration {
   private var connection: (socket: Descriptor, token: EventLoop.Token)?
   private var count: UInt64 = 0
 
-  /// From one look for a daemon to the next, and from one report to the next.
+  /// From one look for a daemon to the next.
   private static let interval = Duration.seconds(5)
+  /// Between two changes of state a running worker's footprint is told so often. To measure it is
+  /// work for the kernel.
+  private static let looksPerReport = 6
+  private var looks = 0
 
   init(path: String, daemon: Daemon) {
     self.path = path
@@ -25,7 +29,9 @@ final class Registration {
   }
 
   func begin() {
-    report()
+    looks += 1
+    let isRunning = daemon.wrapped.flatMap { daemon.engine.state(of: $0.id) }?.runs == true
+    if connection == nil || isRunning && looks % Self.looksPerReport == 0 { report() }
     daemon.loop.after(Self.interval) { [weak self] in self?.begin() }
   }
 

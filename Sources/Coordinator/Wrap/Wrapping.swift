@@ -82,7 +82,7 @@ extension Daemon {
       sampleAnew()
     }
     if engine.state(of: wrapped.id)?.runs == true { deliverWaitingSignals() }
-    wrapped.registration?.report()
+    if !transition.to.isPassing { wrapped.registration?.report() }
     guard transition.to == .terminated else { return }
     if wrapped.end == nil {
       wrapped.end = .notStarted(transition.cause.failure ?? transition.cause.sentence)
@@ -122,6 +122,13 @@ extension DaemonSettings {
     self.init(
       configuration: configuration, stateDirectory: directory, socket: socket, environment: [:],
       version: settings.version, reload: { ParseResult(value: configuration, diagnostics: []) })
+  }
+}
+
+extension WorkerState {
+  /// Over in a moment.
+  fileprivate var isPassing: Bool {
+    self == .suspending || self == .hibernating || self == .resuming
   }
 }
 
