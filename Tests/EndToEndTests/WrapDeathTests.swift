@@ -24,9 +24,11 @@ import Testing
     }
   }
 
-  @Test("What a killed wrapper and its killed guardian leave, the next wrapper ends")
-  func killedWithItsGuardian() throws {
-    let host = try WrapHost()
+  @Test(
+    "What a killed wrapper and its killed guardian leave, the next wrapper ends",
+    arguments: Setting.ofOwnUser)
+  func killedWithItsGuardian(setting: Setting) throws {
+    let host = try WrapHost(setting: setting)
     try host.ask("fill", #"{"megabytes": 8}"#)
     let server = try host.serverPid()
     let guardian = try host.guardianPid()
@@ -36,7 +38,7 @@ import Testing
     kill(host.pid, SIGKILL)
     _ = try host.end()
     #expect(!hasEnded(server))
-    let next = try WrapHost(scratch: host.scratch)
+    let next = try WrapHost(setting: setting, scratch: host.scratch)
     try next.ask("pid")
     #expect(try eventually { hasEnded(server) })
     next.closeInput()
