@@ -55,6 +55,7 @@ struct WrapCommand: ParsableCommand {
   var command: [String] = []
 
   func run() throws {
+    try checkOption()
     let words = command.first == "--" ? Array(command.dropFirst()) : command
     guard let program = words.first, !program.isEmpty else {
       throw CommandFailure(
@@ -81,6 +82,17 @@ struct WrapCommand: ParsableCommand {
     case .exited, .signaled: break
     }
     end.perform()
+  }
+
+  /// What comes before the command and is no option that we know, ArgumentParser takes for the
+  /// command.
+  private func checkOption() throws {
+    guard let first = command.first, first.hasPrefix("-"), first != "--" else { return }
+    if ["-h", "--help", "-help"].contains(first) { throw CleanExit.helpRequest(WrapCommand.self) }
+    throw CommandFailure(
+      exit: .usage,
+      text: "`wrap` has no option `\(escaped(first))`; `dormouse wrap --help` lists them, and the "
+        + "command comes after `--`")
   }
 
   private func locate(_ program: String) throws -> String {

@@ -124,6 +124,24 @@ import Testing
     #expect(broken.code == 126 && broken.error.contains("interpreter"))
   }
 
+  @Test("Options are its own before the command, and the command's behind it")
+  func options() throws {
+    let scratch = try Scratch()
+    func wrap(_ words: String...) throws -> Outcome {
+      var run = Command(arguments: [Surroundings.executable, "wrap"] + words)
+      run.environment["XDG_STATE_HOME"] = scratch.path
+      run.environment["XDG_RUNTIME_DIR"] = scratch.path
+      return try run.run(in: scratch)
+    }
+    let help = try wrap("--help")
+    #expect(help.code == 0 && help.output.contains("--idle-after"))
+    #expect(try wrap("--idle", "5s", "--", "true").code == CommandExit.usage.rawValue)
+    #expect(try wrap("--idle-after", "5", "--", "true").error.contains("5s"))
+    #expect(try wrap().code == CommandExit.usage.rawValue)
+    #expect(try wrap("echo", "--help", "--").output == "--help --\n")
+    #expect(try wrap("--idle-after", "5s", "--", "echo", "--idle-after").output == "--idle-after\n")
+  }
+
   @Test("Where nothing can be kept the command runs all the same")
   func unmanaged() throws {
     let scratch = try Scratch()
