@@ -38,7 +38,7 @@ public struct DaemonSettings: Sendable {
 /// mechanics, compression lanes), and its outcome comes back as a message.
 public final class Daemon {
   var settings: DaemonSettings
-  let log = DaemonLog()
+  let log: DaemonLog
   let state: StateDirectory
   let loop: EventLoop
   let mailbox: Mailbox<Daemon>
@@ -81,16 +81,28 @@ public final class Daemon {
   var isEnding = false
   /// Ends without its workers.
   var isLeaving = false
-  private(set) var hasEnded = false
+  var hasEnded = false
   /// Woken for that, and whether that has ended; see `leave`.
   var wokenToLeave: [WorkerID: Bool] = [:]
 
   /// An opt-in (DORMOUSE_RESUME=hot-first): workers run before all of their memory is back.
   let resumesHotFirst: Bool
 
-  public init(_ settings: DaemonSettings) throws(StartError) {
+  /// What `dormouse wrap` has besides.
+  let wrapped: Wrapped?
+  /// Wrappers that have registered here.
+  var wrappers = WrapperRegistry()
+
+  public convenience init(_ settings: DaemonSettings) throws(StartError) {
+    try self.init(settings, wrapped: nil)
+  }
+
+  init(_ settings: DaemonSettings, wrapped: Wrapped?) throws(StartError) {
     self.settings = settings
-    resumesHotFirst = getenv("DORMOUSE_RESUME").map { String(cString: $0) } == "hot-first"
+    self.wrapped = wrapped
+    log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
+    resumesHotFirst =
+      wrapped == nil && getenv("DORMOUSE_RESUME").map { String(cString: $0) } == "hot-first"
     // Before anything is made that would have to be taken away again.
     try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
@@ -145,7 +157,7 @@ public final class Daemon {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezerName)")
     sampleRegularly()
-    lookForSignals()
+    if wrapped == nil { lookForSignals() }
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !hasEnded {

@@ -90,6 +90,7 @@ extension Daemon {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
     clearAway(runtime)
     records.remove(id.name)
+    wrapped?.end = WrapEnd(status)
     feed(.exited(id, status))
     // No longer declared: it was only waited for.
     if engine.state(of: id) == nil { workers[id] = nil }

@@ -14,16 +14,18 @@ extension Daemon {
     }
     // While it may still be opened: a worker's children have memory too.
     try? process.refreshMemory()
-    let bedtime = Bedtime(
+    var bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
       ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
       dependsOnInputs: runtime.configuration.policy.foreground.by == .activity,
       wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil)
+    let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause
+    bedtime.mustBeIdle = bedtime.dependsOnInputs && cause == .graceOver
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil
     let hibernation = resumesHotFirst ? hibernation : nil
-    mechanics.submit { [mailbox] in
+    mechanics.submit { [mailbox, bedtime] in
       let outcome = Result {
         // Somebody who waits for a missing page can't be frozen.
         try hibernation?.settle(id.name)

@@ -30,6 +30,11 @@ public func renderWorkerStatus(
   block.add("shadow mode", worker.shadow.map(escaped))
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
   block.add("processes", processesText(worker))
+  block.add(
+    "wrapped by",
+    worker.wrapper.map { pid in
+      "pid \(pid)" + (worker.wakes.map { ", woken \($0) times" } ?? "")
+    })
   block.add("last exit", worker.lastExit.map(escaped))
   block.add("policy", escaped(worker.policy))
   block.add("log", worker.log.map(escaped))
