@@ -130,6 +130,8 @@ public final class Daemon {
     ServiceManager.tell("STOPPING=1")
     server?.close()
     rmdir(channelDirectory)
+    // Workers that were left alone may still sleep on one.
+    if (try? listDirectory(state.images))?.isEmpty == true { BootKey.discard(in: state.images) }
   }
 
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.

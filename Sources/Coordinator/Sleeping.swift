@@ -66,7 +66,8 @@ extension Daemon {
     runtime.isBusy = true
     runtime.mayBeStopped = true
     hibernation.hibernate(
-      target, to: path, level: Int32(policy.compressionLevel), lazyReady: resumesHotFirst
+      target, to: path, level: Int32(policy.compressionLevel), lazyReady: resumesHotFirst,
+      sealed: policy.encrypt, dropsFilePages: policy.dropFilePages
     ) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
@@ -88,6 +89,7 @@ extension Daemon {
       workers[id]?.imagePath = path
       workers[id]?.needsRecovery = false
       writtenToday.add(Int64(summary.imageLength))
+      if let files = summary.filePages { tell(files, of: id) }
       feed(
         .hibernated(
           id,
@@ -102,6 +104,16 @@ extension Daemon {
       if error.aftermath == .unprovable { condemn(id) }
       let permanent = error.aftermath == .ineligible || error.aftermath == .unprovable
       feed(.hibernateFailed(id, error.description, permanent: permanent))
+    }
+  }
+
+  private func tell(_ files: FilePages.Outcome, of id: WorkerID) {
+    log(.info, "\(id): \(ByteCount(Int64(clamping: files.dropped))) of its files' pages left, too")
+    if let refusal = files.refusal {
+      log(
+        .notice,
+        "\(id): its files' pages stay until the kernel drops them, although "
+          + "hibernate.drop_file_pages is on: \(refusal)")
     }
   }
 

@@ -16,10 +16,13 @@ public final class HibernationService: Sendable {
 
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, lazyReady: Bool = false,
+    sealed: Bool = false, dropsFilePages: Bool = false,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
-      try hibernator.hibernate(target, to: path, level: level, lazyReady: lazyReady)
+      try hibernator.hibernate(
+        target, to: path, level: level, lazyReady: lazyReady, sealed: sealed,
+        dropsFilePages: dropsFilePages)
     }
   }
 

@@ -35,10 +35,13 @@ public final class Hibernator {
   ///   - path: where the image goes; its directory exists.
   ///   - level: zstd's, −7…19.
   ///   - lazyReady: prepares for `ResumeGear.hotFirst`. Why it can't be, the summary says.
+  ///   - sealed: encrypts the image (`Seal`). Without a key it isn't written at all.
+  ///   - dropsFilePages: pushes out clean pages of files, too, which nobody else has in use.
   /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unprovable`, the worker is
   ///   suspended and unchanged, as before.
   public func hibernate(
-    _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false
+    _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false,
+    sealed: Bool = false, dropsFilePages: Bool = false
   ) throws(HibernationError) -> HibernationSummary {
     try settle(target.name)
     guard features.canInject else {
@@ -49,8 +52,9 @@ public final class Hibernator {
     do throws(HibernationError) {
       try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
     } catch { throw judge(error, target, image: path) }
+    let seal = sealed ? try newSeal(for: path) : nil
     var operation = Operation(
-      target: target, path: path, level: level, lazyReady: lazyReady, hibernator: self)
+      target: target, path: path, level: level, lazyReady: lazyReady, seal: seal, hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation)
       try operation.capture()
@@ -60,9 +64,17 @@ public final class Hibernator {
     }
     do throws(HibernationError) {
       try operation.evict()
-      return try operation.rest()
+      var summary = try operation.rest()
+      if dropsFilePages { summary.filePages = operation.filePages.pushOut() }
+      return summary
     } catch {
       throw judge(operation.rollBack(after: error), target, image: path)
+    }
+  }
+
+  private func newSeal(for path: String) throws(HibernationError) -> Seal {
+    do throws(BootKeyError) { return try Seal.new(for: path) } catch {
+      throw HibernationError(.checking, "its image can't be encrypted: \(error)")
     }
   }
 
@@ -127,6 +139,8 @@ public struct HibernationSummary: Sendable {
   public var processes: Int
   /// Why it can't be resumed with missing pages although that was asked for.
   public var lazyRefusal: String?
+  /// `nil`: not asked for.
+  public var filePages: FilePages.Outcome?
   public var duration: Duration
 }
 

@@ -20,6 +20,9 @@ import Linux
 enum ImageLayout {
   static let magic: [UInt8] = Array("DORMOUSE".utf8)
   static let version: UInt32 = 1
+  /// In the version's word: chunks and index are encrypted (`Seal`). Who doesn't know it, doesn't know
+  /// the version.
+  static let sealed: UInt32 = 1 << 16
   static let headerLength = 64
   /// Offset of `ImageProgress` in the header; outside the header's checksum, for it changes later.
   static let progressOffset = 60
@@ -124,6 +127,8 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
   case unknownVersion(path: String, version: UInt32)
   case truncated(path: String, expected: UInt64, actual: UInt64)
   case damaged(path: String, part: String)
+  /// It is encrypted, and there is no key.
+  case locked(path: String, BootKeyError)
 
   public var description: String {
     switch self {
@@ -134,6 +139,7 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
     case .truncated(let path, let expected, let actual):
       "the image \(path) is truncated: \(actual) of \(expected) bytes"
     case .damaged(let path, let part): "the image \(path) is damaged: \(part)"
+    case .locked(let path, let error): "the image \(path) can't be decrypted: \(error)"
     }
   }
 }
@@ -141,7 +147,11 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
 extension ImageError {
   /// Says nothing about the image: reading it again may work.
   var isTransient: Bool {
-    if case .unreadable(_, let error) = self { error.isTransient } else { false }
+    switch self {
+    case .unreadable(_, let error): error.isTransient
+    case .locked(_, .unusable): true
+    default: false
+    }
   }
 }
 

@@ -13,6 +13,8 @@ public struct ImageReader: Sendable {
   /// Empty where the image wasn't made for resumes with missing pages.
   let mappings: [ImageMapping]
   let file: Descriptor
+  /// `nil`: it is in plain.
+  private let seal: Seal?
 
   /// Bytes of page data in the image, uncompressed.
   public var dataLength: UInt64 { chunks.reduce(0) { $0 + UInt64($1.length) } }
@@ -28,9 +30,15 @@ public struct ImageReader: Sendable {
     let header = try Header(path: path, file: file)
     fileLength = header.fileLength
     progress = header.progress
-    let index = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
+    var index = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
     guard Checksum.crc32c(index) == header.indexChecksum else {
       throw .damaged(path: path, part: "its index has a wrong checksum")
+    }
+    seal = try header.seal(at: path)
+    if let seal {
+      do throws(Seal.Broken) {
+        try seal.open(&index, .index(header: header.bytes), at: header.indexOffset)
+      } catch { throw .damaged(path: path, part: "its index isn't what was encrypted") }
     }
     do throws(ByteReader.Exhausted) {
       (processes, chunks, mappings) = try Self.sections(of: index)
@@ -45,8 +53,17 @@ public struct ImageReader: Sendable {
   ) throws(ImageError) {
     let area = UnsafeMutableRawBufferPointer(rebasing: stored[..<Int(chunk.storedLength)])
     try fill(area, from: file, path, at: chunk.offset)
+    var length = area.count
+    if let seal {
+      do throws(Seal.Broken) { length = try seal.open(area, .chunk(chunk), at: chunk.offset) } catch
+      {
+        throw .damaged(
+          path: path, part: "the chunk at byte \(chunk.offset) isn't what was encrypted")
+      }
+    }
     do throws(ZstdError) {
-      try decompressor.decompress(UnsafeRawBufferPointer(area), into: target)
+      try decompressor.decompress(
+        UnsafeRawBufferPointer(rebasing: area[..<length]), into: target)
     } catch {
       throw .damaged(path: path, part: "the chunk at byte \(chunk.offset): \(error)")
     }
@@ -188,6 +205,16 @@ private struct Header {
   var indexLength: Int
   var indexChecksum: UInt32
   var progress: ImageProgress
+  /// All of it.
+  let bytes: [UInt8]
+
+  /// Whereby it was encrypted; `nil`: it wasn't.
+  func seal(at path: String) throws(ImageError) -> Seal? {
+    guard bytes[10] & 1 == 1 else { return nil }
+    do throws(BootKeyError) { return try Seal.of(Array(bytes[40..<56]), at: path) } catch {
+      throw .locked(path: path, error)
+    }
+  }
 
   init(path: String, file: Descriptor) throws(ImageError) {
     let actual = UInt64(max(0, lseek(file.raw, 0, SEEK_END)))
@@ -196,7 +223,7 @@ private struct Header {
         ? .truncated(path: path, expected: UInt64(ImageLayout.headerLength), actual: 0)
         : .notAnImage(path: path)
     }
-    let bytes = try readExactly(file, path, at: 0, count: ImageLayout.headerLength)
+    bytes = try readExactly(file, path, at: 0, count: ImageLayout.headerLength)
     guard Array(bytes[..<8]) == ImageLayout.magic else { throw .notAnImage(path: path) }
     let fields: Fields
     do throws(ByteReader.Exhausted) {
@@ -204,7 +231,7 @@ private struct Header {
     } catch { throw .notAnImage(path: path) }
 
     // The version before the checksum: a later version may checksum differently.
-    guard fields.version == ImageLayout.version else {
+    guard fields.version & ~ImageLayout.sealed == ImageLayout.version else {
       throw .unknownVersion(path: path, version: fields.version)
     }
     let covered = bytes[..<(ImageLayout.progressOffset - 4)]

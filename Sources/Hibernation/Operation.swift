@@ -9,12 +9,15 @@ struct Operation {
   let level: Int32
   /// For a resume with missing pages.
   let lazyReady: Bool
+  /// `nil`: the image is written in plain.
+  let seal: Seal?
   let hibernator: Hibernator
   private var lazyRefusal: String?
   private let started = Clocks.monotonic
   private var processes: [Captive] = []
   private var writer: ImageWriter?
   private var imageLength: UInt64 = 0
+  private(set) var filePages = FilePages()
 
   /// A process under our control.
   private struct Captive {
@@ -27,10 +30,11 @@ struct Operation {
   }
 
   init(
-    target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
+    target: HibernationTarget, path: String, level: Int32, lazyReady: Bool, seal: Seal?,
     hibernator: Hibernator
   ) {
     self.lazyReady = lazyReady
+    self.seal = seal
     self.target = target
     self.path = path
     self.level = level
@@ -75,7 +79,7 @@ struct Operation {
     guard processes.contains(where: { $0.plan?.ranges.isEmpty == false }) else {
       throw HibernationError(.scanning, "it has no memory of its own that could be moved")
     }
-    let writer = try attempt(.capturing) { try ImageWriter(path: path) }
+    let writer = try attempt(.capturing) { try ImageWriter(path: path, seal: seal) }
     do throws(HibernationError) {
       try capture(to: writer)
     } catch {
@@ -114,6 +118,7 @@ struct Operation {
         .scanning, "process \(stat.pid) has no room in its address space", .ineligible)
     }
     processes[index].mappings = mappings
+    filePages.note(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
     // ps(1) reads arguments and environment from the process's memory.
     processes[index].plan = try attempt(.scanning) {

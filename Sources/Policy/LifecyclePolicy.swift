@@ -105,12 +105,17 @@ public struct HibernationRules: Hashable, Sendable {
   public var disk: DiskRules
   /// zstd level, −7…19.
   public var compressionLevel: Int
+  /// Images are encrypted, with a key that the kernel keeps until the machine ends.
+  public var encrypt: Bool
+  /// Clean pages of files that nobody else uses are pushed out of memory, too.
+  public var dropFilePages: Bool
 
   public init(
     enabled: Bool = true, maxFootprint: ByteCount? = .megabytes(16),
     minFootprint: ByteCount = .megabytes(1), after: Duration? = .seconds(30),
     onlyIfFasterThanRelaunch: Bool = true, cooldown: Duration = .seconds(45),
-    disk: DiskRules = DiskRules(), compressionLevel: Int = 1
+    disk: DiskRules = DiskRules(), compressionLevel: Int = 1, encrypt: Bool = false,
+    dropFilePages: Bool = false
   ) {
     self.enabled = enabled
     self.maxFootprint = maxFootprint
@@ -120,6 +125,8 @@ public struct HibernationRules: Hashable, Sendable {
     self.cooldown = cooldown
     self.disk = disk
     self.compressionLevel = compressionLevel
+    self.encrypt = encrypt
+    self.dropFilePages = dropFilePages
   }
 }
 

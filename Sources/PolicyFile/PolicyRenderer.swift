@@ -77,6 +77,8 @@ extension PolicyFile {
       "    daily_writes: \(rules.disk.dailyWrites.policyText)",
       "  compression:",
       "    level: \(rules.compressionLevel)",
+      "  encrypt: \(rules.encrypt)",
+      "  drop_file_pages: \(rules.dropFilePages)",
     ]
   }
 

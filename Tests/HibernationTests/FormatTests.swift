@@ -136,15 +136,17 @@ struct FormatTests {
     }
   }
 
-  static func image(chunks: Int) throws -> String {
+  static func image(
+    chunks: Int, sealed: Bool = false, seeds: [UInt64]? = nil
+  ) throws -> String {
     let path = Fixture.imagePath()
-    let writer = try ImageWriter(path: path)
+    let writer = try ImageWriter(path: path, seal: sealed ? Seal.new(for: path) : nil)
     let compressor = try ChunkCompressor(level: 1)
     let room = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 16)
     defer { room.deallocate() }
     for number in 0..<chunks {
-      let pages = pages(seed: UInt64(number))
+      let pages = pages(seed: seeds?[number] ?? UInt64(number))
       let size = try pages.withUnsafeBytes { try compressor.compress($0, into: room) }
       let start = 0x10000 * UInt64(number + 1)
       try writer.append(
@@ -171,7 +173,7 @@ struct FormatTests {
   }
 
   /// The header's fields as docs/image-format.md has them, independently of the reader.
-  private struct Header {
+  struct Header {
     let indexOffset: Int
 
     init(_ file: [UInt8]) {
