@@ -106,6 +106,9 @@ public struct ImageReader: Sendable {
         chunk.length > 0, chunk.length <= ImageLayout.chunkLength
       else { throw .damaged(path: path, part: "a chunk lies outside the file") }
     }
+    guard mappings.allSatisfy({ Int($0.process) < processes.count }) else {
+      throw .damaged(path: path, part: "a mapping is of no process")
+    }
   }
 
   private static func sections(
@@ -139,11 +142,21 @@ public struct ImageReader: Sendable {
     for _ in 0..<(try reader.take(UInt32.self)) {
       mappings.append(
         ImageMapping(
-          process: try reader.take(UInt32.self),
-          range: clinux_range(
-            address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))))
+          process: try reader.take(UInt32.self), range: try readRange(&reader)))
     }
     return mappings
+  }
+
+  /// Whole pages, of which there is at least one, and which don't go around the end.
+  private static func readRange(
+    _ reader: inout ByteReader
+  ) throws(ByteReader.Exhausted) -> clinux_range {
+    let range = clinux_range(
+      address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
+    guard range.length > 0, range.address % pageSize == 0, range.length % pageSize == 0,
+      !range.address.addingReportingOverflow(range.length).overflow
+    else { throw ByteReader.Exhausted() }
+    return range
   }
 
   private static func readProcesses(
@@ -182,14 +195,11 @@ public struct ImageReader: Sendable {
       chunk.storedLength = try reader.take(UInt32.self)
       var total: UInt64 = 0
       for _ in 0..<(try reader.take(UInt32.self)) {
-        let range = clinux_range(
-          address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
+        let range = try readRange(&reader)
         total = total.addingReportingOverflow(range.length).partialValue
-        let isSane =
-          range.address % pageSize == 0 && range.length % pageSize == 0 && range.length > 0
-          && range.length <= UInt64(ImageLayout.chunkLength)
-          && total <= UInt64(ImageLayout.chunkLength)
-        if !isSane { throw ByteReader.Exhausted() }
+        guard range.length <= UInt64(ImageLayout.chunkLength),
+          total <= UInt64(ImageLayout.chunkLength)
+        else { throw ByteReader.Exhausted() }
         chunk.ranges.append(range)
       }
       chunks.append(chunk)

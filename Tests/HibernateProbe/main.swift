@@ -9,8 +9,6 @@
 //   HibernateProbe bench ROUNDS DIRECTORY CGROUP -- COMMAND…
 //     time to the first answer of a server on an open connection: SIGCONT alone, eager, encrypted,
 //     with its files' pages pushed out, hot first.
-//   HibernateProbe once DIRECTORY -- COMMAND…
-//     hibernates and resumes it once, and prints `hibernated BYTES`, or why not.
 //   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
 //     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
 //
@@ -201,23 +199,6 @@ func mortal(_ arguments: ArraySlice<String>) throws {
     "outlived " + outcomes.sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(separator: ", "))
 }
 
-func once(_ arguments: ArraySlice<String>) throws {
-  let words = Array(arguments)
-  guard words.count >= 3, words[1] == "--" else { throw Usage() }
-  let (victim, _) = try startTorture(words[2...], cgroup: nil)
-  defer { kill(-victim.pid, SIGKILL) }
-  let target = HibernationTarget(name: "victim", root: victim.identity, session: victim.pid)
-  let service = HibernationService()
-  _ = try ProcessTree.stopAll(
-    root: victim.identity, session: victim.pid, until: Deadline(in: .seconds(5)))
-  let image = words[0] + "/image"
-  let slept = try service.wait { (h) throws(HibernationError) in
-    try h.hibernate(target, to: image)
-  }
-  _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
-  tell("hibernated \(slept.moved)")
-}
-
 func count(_ what: String) throws -> Int { try listDirectory("/proc/self/\(what)").count }
 
 /// One worker that is killed some time after its hibernation, or its resume, has begun.
@@ -265,7 +246,6 @@ do {
   switch arguments.first {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())
-  case "once": try once(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
   case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { tell(line) }
   case "bench": try bench(arguments.dropFirst())

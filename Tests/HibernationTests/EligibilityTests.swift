@@ -117,20 +117,25 @@ struct EligibilityTests {
     #expect(try victim.ask("check") == "fine")
   }
 
-  @Test("where kcmp is forbidden, mappings tell: a tree is hibernated, a sharer refused")
+  @Test("where kcmp can't tell, mappings do: a tree may go on, a sharer may not")
   func withoutKcmp() throws {
-    guard let python = Program.find("python3") else { return Self.skip("there is no python3") }
-    let prefix = [python, Fixture.path("without.py"), "312"]
-    let directory = Fixture.imagePath()
-    _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
-    defer { rmdir(directory) }
-    let tree = try Probe.run(
-      ["once", directory, "--", try Fixture.compile("forktree"), "4", "3", "9"], prefix: prefix)
-    #expect(tree.hasPrefix("hibernated "), "\(tree)")
-    let sharer = try Probe.run(
-      ["once", directory, "--", try Fixture.compile("ineligible"), "clone-vm"], prefix: prefix)
-    #expect(sharer.contains("may share its memory with process"), "\(sharer)")
-    #expect(sharer.contains("kcmp can't tell (Operation not permitted)"), "\(sharer)")
+    let tree = try Victim([try Fixture.compile("forktree"), "4", "3", "9"])
+    _ = try tree.line()
+    try tree.suspend()
+    let processes = try tree.target.discover().processes
+    #expect(processes.count == 4)
+    try SharedMemoryMaps.check(processes) { _, _ in -EPERM }
+
+    guard let sharer = try Self.start("clone-vm", .traced) else { return }
+    try sharer.suspend()
+    let pair = try sharer.target.discover().processes
+    #expect(pair.count == 2)
+    let error = #expect(throws: HibernationError.self) {
+      try SharedMemoryMaps.check(pair) { _, _ in -EPERM }
+    }
+    #expect(
+      error?.description.contains("kcmp can't tell (Operation not permitted)") == true)
+    #expect(error?.aftermath == .intact)
   }
 
   /// `nil` where this machine doesn't let it be of that kind.
