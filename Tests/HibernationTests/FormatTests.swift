@@ -156,7 +156,9 @@ struct FormatTests {
         Header.put(value, value > 0xffff_ffff ? 8 : 4, at: place, in: &damaged)
         Header.seal(&damaged, index: Array(damaged[start...]), indexOffset: start)
         try Self.write(damaged, to: path)
-        do { Self.expectWhole(try ImageReader(path: path)) } catch { #expect(!error.description.isEmpty) }
+        do { Self.expectWhole(try ImageReader(path: path)) } catch {
+          #expect(!error.description.isEmpty)
+        }
       }
     }
   }
