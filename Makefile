@@ -45,6 +45,13 @@ install: build
 	  "$(DESTDIR)$(PREFIX)/bin/dormouse"
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
+	for kind in user system; do \
+	  install -d "$(DESTDIR)$(PREFIX)/lib/systemd/$$kind"; \
+	  for unit in Packaging/systemd/$$kind/*.service; do \
+	    sed 's|/usr/local/bin|$(PREFIX)/bin|' "$$unit" \
+	      > "$(DESTDIR)$(PREFIX)/lib/systemd/$$kind/$$(basename $$unit)"; \
+	  done; \
+	done
 
 clean:
 	$(SWIFT) package clean

@@ -55,16 +55,27 @@ let package = Package(
       name: "dormouse",
       dependencies: [
         "Policy", "PolicyFile", "Linux", "Hibernation", "Supervision", "Coordinator", "Control",
+        "Simulation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
 
+    // Benchmarks/engine.py runs it.
+    .executableTarget(
+      name: "EngineBenchmark", dependencies: ["Lifecycle", "Policy", "Simulation"],
+      path: "Benchmarks/Engine", exclude: ["mallocs.c"], swiftSettings: strict),
+
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
-      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "Simulation"],
+      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation"],
       swiftSettings: strict),
     .testTarget(
-      name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy"], swiftSettings: strict),
+      name: "SimulationTests", dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "PolicyFileTests",
+      dependencies: ["PolicyFile", "Policy", .product(name: "Yams", package: "Yams")],
+      swiftSettings: strict),
     .testTarget(name: "LinuxTests", dependencies: ["Linux"], swiftSettings: strict),
     .testTarget(
       name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],

@@ -11,11 +11,14 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var launch: LaunchSpecification?
   /// `jetsam` only: which report; nil for the newest.
   public var report: String?
+  /// `adopt` only.
+  public var adoption: AdoptionSpecification?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil
+    report: String? = nil, adoption: AdoptionSpecification? = nil
   ) {
+    self.adoption = adoption
     self.id = id
     self.verb = verb
     self.worker = worker
@@ -25,11 +28,20 @@ public struct ControlRequest: Codable, Hashable, Sendable {
 
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
     case run, start, stop, foreground, background, suspend, hibernate, wake, terminate, warn
+    /// Only tell what the policy would do with a worker; and do it again.
+    case shadow, enforce
     case ps, status, jetsam
+    /// With a worker: why it is where it is; without: who goes next.
+    case explain
+    /// Takes a running process or cgroup that somebody else has started into the life cycle, and gives
+    /// it back.
+    case adopt, release
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
     /// Ends the daemon; workers are stopped first.
     case shutdown
+    /// Ends the daemon, and leaves its workers to the next one.
+    case leave
   }
 }
 
@@ -51,6 +63,27 @@ public struct LaunchSpecification: Codable, Hashable, Sendable {
   }
 }
 
+/// `adopt NAME --pid N`, or `--unit` and `--cgroup`: what runs already. One of the two is set.
+public struct AdoptionSpecification: Codable, Hashable, Sendable {
+  /// It and its descendants.
+  public var pid: Int32?
+  /// A directory of the cgroup2 tree, or a unit's name.
+  public var cgroup: String?
+  public var importance: Int?
+  /// It may be terminated when memory runs out; else it is only ever suspended and hibernated.
+  public var mayBeTerminated: Bool?
+
+  public init(
+    pid: Int32? = nil, cgroup: String? = nil, importance: Int? = nil,
+    mayBeTerminated: Bool? = nil
+  ) {
+    self.pid = pid
+    self.cgroup = cgroup
+    self.importance = importance
+    self.mayBeTerminated = mayBeTerminated
+  }
+}
+
 /// What the daemon answers.
 public struct ControlResponse: Codable, Hashable, Sendable {
   public var id: UInt64
@@ -63,6 +96,9 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   public var jetsam: JetsamRecord?
   /// `jetsam`: the ids of all reports that are kept, the newest first.
   public var reports: [String]?
+  /// `explain` with a worker, and without.
+  public var explanation: ExplanationReport?
+  public var ranking: RankingReport?
 
   public init(
     id: UInt64, result: Result, text: String, workers: [WorkerReport]? = nil,
@@ -108,10 +144,20 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var resumeSeconds: Double?
   /// What the last request to give memory back achieved.
   public var lastShed: String?
+  /// The last watchdog's deadline that it missed.
+  public var lastMiss: String?
+  /// Put away too early, how often, and what that has earned it.
+  public var falseIdle: String?
+  /// What shadow mode would have done with it.
+  public var shadow: String?
+  /// On offer to be taken.
+  public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).
   public var says: String?
   public var lastExit: String?
   public var tasks: [String]
+  /// Somebody else has started it, and supervises it.
+  public var isAdopted: Bool?
 
   public init(name: String, state: String) {
     self.name = name
@@ -145,6 +191,8 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   /// How workers are suspended: `cgroup-v2 freezer` or `SIGSTOP`.
   public var freezer: String
   public var stateDirectory: String
+  /// What shadow mode would have done with all workers.
+  public var shadow: String?
 
   public init(
     pid: Int32, version: String, policy: String, mode: String, pressure: String, budget: Int64,

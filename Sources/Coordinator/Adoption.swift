@@ -44,13 +44,15 @@ extension Daemon {
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.imagePath
     record.importance = runtime.configuration.importance
+    record.alarm = runtime.alarm?.at.nanoseconds
+    record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     do throws(WorkerRecordError) {
       try records.save(record)
     } catch { log(.error, "\(runtime.id): a later daemon won't find it: \(error)") }
   }
 
-  /// Workers whose daemon died: they live on, and are ours now. Whatever state they were left in,
-  /// they are brought back into the background.
+  /// Workers whose daemon has gone: they live on, and are ours now. Those that rest frozen sleep on;
+  /// all others are brought back into the background, whatever state they were left in.
   func adoptSurvivors() {
     let found: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
@@ -66,7 +68,7 @@ extension Daemon {
   private func forget(_ record: WorkerRecord) {
     log(.notice, "\(record.name): ended while there was no daemon")
     unlink(state.image(of: record.name))
-    if record.bootID == bootID { removeRemains(of: record) }
+    if record.bootID == bootID, record.foreign == nil { removeRemains(of: record) }
     records.remove(record.name)
   }
 
@@ -91,6 +93,9 @@ extension Daemon {
           importance: min(max(record.importance, 0), 100), policy: engine.policy),
         environment: settings.environment, isDeclared: false)
     workers[id] = runtime
+    runtime.foreign = record.foreign.map {
+      ForeignWorker(mayBeTerminated: $0 == .mayBeTerminated)
+    }
     do {
       try takeOver(record, runtime)
     } catch {
@@ -99,6 +104,7 @@ extension Daemon {
       return forget(record)
     }
     guard let target = runtime.target() else { return }
+    if adoptAsleep(record, runtime, target) { return }
     let path = state.image(of: record.name)
     let started = EventLoop.now
     if record.state == WorkerState.hibernated.rawValue, access(path, F_OK) != 0, errno == ENOENT {

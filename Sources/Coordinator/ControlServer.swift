@@ -184,15 +184,18 @@ final class ControlServer {
       daemon.log(.notice, "a client asked for the end: stopping all workers")
       return daemon.end()
     }
+    if request.verb == .leave {
+      waitingForEnd.append((client, request.id))
+      return daemon.leave()
+    }
     daemon.carryOut(request) { [weak self, weak client] response in
       guard let self, let client else { return }
       respond(to: client, response)
     }
   }
 
-  /// The last workers are gone; those who asked for that hear it before the socket closes.
-  func announceEnd() {
-    let text = "all workers have ended, and so does the daemon"
+  /// Those who asked for the end hear of it before the socket closes.
+  func announceEnd(_ text: String) {
     for (client, id) in waitingForEnd {
       respond(to: client, ControlResponse(id: id, result: .done, text: text))
     }

@@ -64,12 +64,18 @@ public final class Daemon {
   private var events: [Event] = []
   private var isHandling = false
   var stalls = StallMeter()
+  /// Counts the looks of `sampleRegularly`.
+  var samples = 0
   /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
   let latches = try? InputLatches(capacity: 512)
   var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
   var writtenToday = DailyCount()
   var isEnding = false
-  private var hasEnded = false
+  /// Ends without its workers.
+  var isLeaving = false
+  private(set) var hasEnded = false
+  /// Woken for that, and whether that has ended; see `leave`.
+  var wokenToLeave: [WorkerID: Bool] = [:]
 
   /// An opt-in (DORMOUSE_RESUME=hot-first): workers run before all of their memory is back.
   let resumesHotFirst: Bool
@@ -120,6 +126,7 @@ public final class Daemon {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezerName)")
     sampleRegularly()
+    lookForSignals()
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !hasEnded {
@@ -175,6 +182,7 @@ public final class Daemon {
     }
     isHandling = false
     if isEnding { endWhenAllIsQuiet() }
+    if isLeaving { leaveWhenAllIsQuiet() }
   }
 
   /// Asks the engine on behalf of somebody, and calls back with its answer.
@@ -226,7 +234,16 @@ public final class Daemon {
   /// Stops every worker, and ends when the last is gone.
   func end() {
     isEnding = true
-    for id in workers.keys.sorted() where isAlive(id) { request(.stop, id) { _ in } }
+    for id in workers.keys.sorted() where isAlive(id) {
+      if workers[id]?.foreign == nil {
+        request(.stop, id) { _ in }
+      } else {
+        release(id) { [unowned self] failure in
+          if let failure { log(.error, "\(id): not released: \(failure)") }
+          if isEnding { endWhenAllIsQuiet() }
+        }
+      }
+    }
     endWhenAllIsQuiet()
   }
 
@@ -235,13 +252,18 @@ public final class Daemon {
   }
 
   private func endWhenAllIsQuiet() {
-    if !workers.keys.contains(where: isAlive), !hasEnded {
-      server?.announceEnd()
-      hasEnded = true
-      log(.notice, "all workers have ended, and so does the daemon")
-      // The loop looks at `hasEnded` after its turn; this makes it turn.
-      mailbox.post { _ in }
+    if !workers.keys.contains(where: isAlive) {
+      finish(saying: "all workers have ended, and so does the daemon")
     }
+  }
+
+  func finish(saying text: String) {
+    guard !hasEnded else { return }
+    server?.announceEnd(text)
+    hasEnded = true
+    log(.notice, text)
+    // The loop looks at `hasEnded` after its turn; this makes it turn.
+    mailbox.post { _ in }
   }
 
   var freezerName: String { cgroups == nil ? "SIGSTOP" : "cgroup-v2 freezer" }

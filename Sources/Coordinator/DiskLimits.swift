@@ -18,6 +18,24 @@ struct DailyCount {
 }
 
 extension Daemon {
+  /// Tells the engine what images may take.
+  func takeDiskReading() {
+    var usage = statvfs()
+    let isKnown = statvfs(state.images, &usage) == 0
+    // File systems without a size of their own answer with anything up to 2⁶⁴ blocks.
+    func bytes(_ blocks: UInt) -> ByteCount {
+      let (product, overflow) = UInt64(blocks).multipliedReportingOverflow(
+        by: UInt64(usage.f_frsize))
+      return ByteCount(overflow ? .max : Int64(clamping: product))
+    }
+    feed(
+      .disk(
+        DiskReading(
+          total: isKnown ? bytes(usage.f_blocks) : .zero,
+          free: isKnown ? bytes(usage.f_bavail) : .zero, images: ByteCount(imageBytes()),
+          writtenToday: ByteCount(writtenToday.today))))
+  }
+
   /// Why an image of about this much memory may not be written; `nil`: it may. Reckoned without
   /// compression, which can't be known before.
   func diskRefusal(for footprint: ByteCount) -> String? {

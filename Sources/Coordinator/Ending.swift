@@ -58,6 +58,7 @@ extension Daemon {
       return
     }
 
+    if runtime.foreign != nil { return foreignRootHasEnded(runtime) }
     // First: until it is reaped nobody else can get its number, by which the others are found.
     do throws(CgroupError) {
       try process.killAll()

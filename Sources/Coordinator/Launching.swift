@@ -105,8 +105,8 @@ extension Daemon {
     runtime.statusText = nil
     runtime.sample = ActivitySample()
     runtime.leftUnread = LeftUnread()
-    runtime.readiness = runtime.configuration.readiness.map {
-      Readiness(ReadinessRule($0), worker: process)
+    runtime.readiness = runtime.configuration.readiness.flatMap(ReadinessRule.init).map {
+      Readiness($0, worker: process)
     }
     runtime.exitWatch = try loop.watch(process.pidfd, .readable) { [unowned self] _ in
       rootHasEnded(runtime)
@@ -145,17 +145,14 @@ extension Daemon {
       if runtime.readiness?.isReady == false { becameReady(runtime) }
     case .status(let text): runtime.statusText = text
     case .shedDone: shedAnswered(runtime)
-    case .hold(true): feed(.taskBegan(id, task: Self.holdName, limit: nil))
-    case .hold(false): feed(.taskEnded(id, task: Self.holdName))
+    case .hold(let holds): feed(.hold(id, holds))
     case .taskBegan(let task): feed(.taskBegan(id, task: task, limit: nil))
     case .taskEnded(let task): feed(.taskEnded(id, task: task))
     // Told by systemd's services; nothing here depends on them yet.
-    case .reloading, .stopping, .watchdog, .extendTimeout, .mainProcess: break
+    case .extendTimeout(let time): feed(.extendTimeout(id, time))
+    case .reloading, .stopping, .watchdog, .mainProcess: break
     }
   }
-
-  /// `X_DORMOUSE_HOLD=1` keeps a worker from being suspended, as a task does.
-  private static let holdName = "hold"
 
   private func serve(_ pressure: PressureWatch, of runtime: WorkerRuntime) {
     do throws(SystemCallError) {
@@ -173,12 +170,14 @@ extension Daemon {
 }
 
 extension ReadinessRule {
-  init(_ readiness: WorkerConfiguration.Readiness) {
-    self =
-      switch readiness {
-      case .notify: .notify
-      case .tcp(let port): .tcp(port)
-      case .logLine(let text): .logLine(text)
-      }
+  /// `nil`: nobody watches for this yet, and the worker counts as ready once launched. Those keys are
+  /// in `WorkerConfiguration.notYetEffective`.
+  init?(_ readiness: WorkerConfiguration.Readiness) {
+    switch readiness {
+    case .notify: self = .notify
+    case .tcp(let port): self = .tcp(port)
+    case .logLine(let text): self = .logLine(text)
+    case .notificationDescriptor, .logPattern, .probe: return nil
+    }
   }
 }

@@ -10,17 +10,20 @@ extension Daemon {
     case .shed(let id, let kind, let deadline): beginShed(id, kind, until: deadline)
     case .finishShed(let id): finishShed(id)
     case .expireTask(let id, let task): expireTask(id, task)
+    case .checkSafePoint(let id): checkSafePoint(id)
     case .suspend(let id): suspend(id)
     case .hibernate(let id): hibernate(id)
     case .resume(let id): resume(id)
     case .terminate(let id): terminate(id)
     case .kill(let id): kill(id)
+    case .purge(let id): purge(id)
     case .measure(let id): measure(id)
     case .answer(let request, let answer): requests.removeValue(forKey: request)?(answer)
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
     case .report(let report): keep(report)
+    case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
     }
   }

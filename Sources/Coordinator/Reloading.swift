@@ -12,14 +12,17 @@ extension Daemon {
     }
     for warning in result.warnings { log(.warning, warning.rendered) }
     var changes: [String] = []
-    if new.policy != engine.policy {
+    let before = engine.policy
+    if let change = PolicyFile.summary(from: before, to: new.policy) {
       engine.setPolicy(new.policy)
       watchPressure()
-      changes.append("policy \(new.policy.name)")
+      changes.append(change)
     }
     settings.configuration = new
     changes += removeUndeclared(Set(new.workers.map { WorkerID($0.name) }))
-    for worker in new.workers { if let change = take(worker) { changes.append(change) } }
+    for worker in new.workers {
+      if let change = take(worker, (before, new.policy)) { changes.append(change) }
+    }
     // `run` workers live by the daemon's policy.
     for runtime in workers.values.sorted(by: { $0.id < $1.id }) where !runtime.isDeclared {
       guard runtime.configuration.policy != new.policy else { continue }
@@ -42,7 +45,11 @@ extension Daemon {
 
   /// A worker of the new configuration. Its policy, importance and shed channel apply at once, the
   /// rest when it is launched next.
-  private func take(_ configuration: WorkerConfiguration) -> String? {
+  ///
+  /// - Parameter machine: the policy for all, before and after.
+  private func take(
+    _ configuration: WorkerConfiguration, _ machine: (old: LifecyclePolicy, new: LifecyclePolicy)
+  ) -> String? {
     let id = WorkerID(configuration.name)
     let environment = settings.environment.merging(configuration.environment) { $1 }
     guard let runtime = workers[id] else {
@@ -51,32 +58,18 @@ extension Daemon {
       return "\(id) added"
     }
     guard runtime.configuration != configuration || !runtime.isDeclared else { return nil }
-    let changed = Self.differences(runtime.configuration, configuration)
+    let changed = configuration.changes(from: runtime.configuration, machine: machine)
     runtime.configuration = configuration
     runtime.environment = environment
     runtime.isDeclared = true
     feed(.profileChanged(id, runtime.profile))
     let isAlive = engine.state(of: id)?.isAlive == true
-    let atLaunch = changed.filter { $0.atLaunch }.map(\.name)
+    // What changed for all of them has been told.
+    guard !changed.isEmpty else { return nil }
+    let atLaunch = changed.filter(\.atLaunch).map(\.key)
     let later =
       isAlive && !atLaunch.isEmpty
       ? " (\(atLaunch.joined(separator: ", ")) when it is started next)" : ""
-    return "\(id): \(changed.map(\.name).joined(separator: ", "))\(later)"
-  }
-
-  private static func differences(
-    _ old: WorkerConfiguration, _ new: WorkerConfiguration
-  ) -> [(name: String, atLaunch: Bool)] {
-    var result: [(String, Bool)] = []
-    if old.policy != new.policy { result.append(("policy", false)) }
-    if old.importance != new.importance { result.append(("importance", false)) }
-    if old.shed != new.shed { result.append(("shed", false)) }
-    if old.stopSignal != new.stopSignal { result.append(("stop_signal", false)) }
-    if old.autostart != new.autostart { result.append(("autostart", false)) }
-    if old.command != new.command { result.append(("command", true)) }
-    if old.directory != new.directory { result.append(("directory", true)) }
-    if old.environment != new.environment { result.append(("environment", true)) }
-    if old.readiness != new.readiness { result.append(("readiness", true)) }
-    return result
+    return "\(id): \(changed.map(\.text).joined(separator: ", "))\(later)"
   }
 }

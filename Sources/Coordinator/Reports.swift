@@ -43,11 +43,19 @@ extension Daemon {
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
     report.lastShed = snapshot.lastShed.map { "\($0.kind.spoken), it \($0.sentence)" }
+    report.lastMiss = snapshot.lastMiss.map { "\($0.text), \((now - $0.at).spoken) ago" }
+    report.falseIdle = snapshot.falseIdle?.sentence(at: now)
+    report.shadow = snapshot.shadow?.sentence
+    report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
     report.lastExit = snapshot.lastExit?.sentence
     report.tasks = snapshot.tasks
     guard let runtime = workers[snapshot.worker] else { return report }
     report.command = runtime.configuration.command
-    report.log = state.log(of: runtime.id.name)
+    if runtime.foreign == nil {
+      report.log = state.log(of: runtime.id.name)
+    } else {
+      report.isAdopted = true
+    }
     report.says = runtime.statusText
     guard let process = runtime.process else { return report }
     let pids = (try? process.tree(in: scan).pids) ?? []
@@ -58,12 +66,15 @@ extension Daemon {
   }
 
   private func daemonReport() -> DaemonReport {
-    DaemonReport(
+    var report = DaemonReport(
       pid: getpid(), version: settings.version, policy: engine.policy.name,
       mode: engine.policy.mode.rawValue, pressure: engine.pressure.name,
       budget: engine.budget.bytes, available: engine.available.bytes,
       budgetIsHost: engine.policy.memory == .host, freezer: freezerName,
       stateDirectory: state.path)
+    let shadow = engine.shadowSummary
+    report.shadow = shadow.isEmpty ? nil : shadow.sentence
+    return report
   }
 
   func keep(_ report: JetsamReport) {

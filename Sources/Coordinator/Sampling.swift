@@ -3,23 +3,33 @@ import Linux
 import Policy
 
 /// Shares of time stalled on memory, from the kernel's running totals: the averages that it offers
-/// itself reach back ten seconds at least.
+/// itself reach back ten seconds at least, and a short spike would drown in them.
 struct StallMeter {
-  private var last: (some: UInt64, full: UInt64, at: Instant)?
+  private typealias Totals = (some: UInt64, full: UInt64, at: Instant)
+  /// The latest last; the first is the newest that is a whole window old, where there is one.
+  private var history: [Totals] = []
 
-  /// Percent of the time since the last call; `nil` the first time, and without PSI.
-  mutating func read(at now: Instant) -> (some: Double, full: Double)? {
+  /// Percent of the window that ends now; `nil` the first time, and without PSI.
+  mutating func read(at now: Instant, window: Duration) -> (some: Double, full: Double)? {
     guard let stall = try? PressureStall.read() else { return nil }
-    let current = (
-      some: stall.some.totalMicroseconds, full: stall.full?.totalMicroseconds ?? 0, at: now
-    )
-    defer { last = current }
-    guard let last, now > last.at else { return nil }
-    let span = Double((now - last.at).wholeNanoseconds) / 1000
+    return add(
+      some: stall.some.totalMicroseconds, full: stall.full?.totalMicroseconds ?? 0, at: now,
+      window: window)
+  }
+
+  /// The pure part. What came before the first look isn't known, and counts as no stall.
+  mutating func add(
+    some: UInt64, full: UInt64, at now: Instant, window: Duration
+  ) -> (some: Double, full: Double)? {
+    history.append((some, full, now))
+    let whole = history.lastIndex { $0.at + window <= now } ?? 0
+    history.removeFirst(whole)
+    guard history.count > 1, let first = history.first, now > first.at else { return nil }
+    let span = Double(max(now - first.at, window).wholeNanoseconds) / 1000
     func percent(_ before: UInt64, _ after: UInt64) -> Double {
       min(100, max(0, Double(after &- before) / span * 100))
     }
-    return (percent(last.some, current.some), percent(last.full, current.full))
+    return (percent(first.some, some), percent(first.full, full))
   }
 }
 
@@ -62,12 +72,15 @@ extension Daemon {
     let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
     let scan = scanForWorkers(running)
     for runtime in running { sample(runtime, scan) }
+    samples += 1
+    // Midnight, and what others write to the disk.
+    if samples % 60 == 1 { takeDiskReading() }
     loop.after(.seconds(1)) { [unowned self] in sampleRegularly() }
   }
 
   func takeReading() {
     guard let info = try? MemoryInfo.read() else { return }
-    let stall = stalls.read(at: EventLoop.now)
+    let stall = stalls.read(at: EventLoop.now, window: engine.policy.pressure.shortestWindow)
     feed(
       .memory(
         MemoryReading(

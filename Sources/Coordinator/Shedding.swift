@@ -78,7 +78,8 @@ extension Daemon {
   /// answered when the footprint, looked at every 100 ms, has come to rest: for three looks once it has
   /// fallen, for a second where it hasn't.
   private func lookWhetherItRests(_ runtime: WorkerRuntime, _ attempt: ShedAttempt) {
-    guard runtime.shed === attempt else { return }
+    // Who answers itself is asked, and not watched.
+    guard runtime.shed === attempt, !runtime.answersItself else { return }
     loop.after(.milliseconds(100)) { [unowned self] in
       guard runtime.shed === attempt, let now = footprint(of: runtime) else { return }
       let moved = (now - attempt.lastFootprint).bytes.magnitude
@@ -94,9 +95,12 @@ extension Daemon {
     }
   }
 
-  /// The worker said so itself (`X_DORMOUSE_DONE=1`).
+  /// The worker said so itself (`X_DORMOUSE_DONE=1`), be it too late: the watchdog wants to know.
   func shedAnswered(_ runtime: WorkerRuntime) {
-    guard runtime.shed != nil else { return }
+    if !runtime.answersItself {
+      runtime.answersItself = true
+      feed(.profileChanged(runtime.id, runtime.profile))
+    }
     feed(.shedAnswered(runtime.id))
   }
 

@@ -17,7 +17,8 @@ extension Daemon {
     let bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
       ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
-      dependsOnInputs: runtime.configuration.policy.foreground.by == .activity)
+      dependsOnInputs: runtime.configuration.policy.foreground.by == .activity,
+      wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil)
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil
@@ -38,12 +39,14 @@ extension Daemon {
   struct Refusal: Error { let text: String }
 
   private func suspensionEnded(
-    runtime id: WorkerID, _ outcome: Result<Result<WakeSources, SystemCallError>, Refusal>
+    runtime id: WorkerID, _ outcome: Result<Asleep, Refusal>
   ) {
     guard let runtime = workers[id] else { return }
     switch outcome {
-    case .success(let sources):
-      listen(for: runtime, at: sources)
+    case .success(let asleep):
+      listen(for: runtime, at: asleep.sources)
+      setAlarm(for: runtime, asleep.times)
+      takeDiskReading()
       feed(.suspended(id))
       wakeForWhatWaits(runtime)
     case .failure(let refusal):

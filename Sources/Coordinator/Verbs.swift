@@ -9,24 +9,33 @@ extension Daemon {
     switch request.verb {
     case .ps, .status: respond(report(request))
     case .jetsam: respond(jetsam(request))
+    case .explain: respond(explain(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
+    case .leave: leave()
+    case .adopt: respond(adopt(request))
+    case .release: release(request, then: respond)
     case .reload:
       let outcome = reload()
       respond(
         ControlResponse(
           id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))
-    case .start, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate, .warn:
+    case .start, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate, .warn,
+      .shadow, .enforce:
       guard let verb = Request.Verb(rawValue: request.verb.rawValue), let name = request.worker
       else {
         return respond(
           ControlResponse(
             id: request.id, result: .badRequest, text: "`\(request.verb.rawValue)` needs a worker"))
       }
-      if isEnding, verb != .stop, verb != .terminate {
+      if isLeaving || isEnding && verb != .stop && verb != .terminate {
         return respond(
           ControlResponse(id: request.id, result: .refused, text: "the daemon is ending"))
       }
+      if let refusal = foreignRefusal(verb, WorkerID(name)) {
+        return respond(ControlResponse(id: request.id, result: .refused, text: refusal))
+      }
+      if verb == .hibernate { takeDiskReading() }
       self.request(verb, WorkerID(name)) { answer in
         respond(
           ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
@@ -39,7 +48,7 @@ extension Daemon {
     func refuse(_ result: ControlResponse.Result, _ text: String) {
       respond(ControlResponse(id: request.id, result: result, text: text))
     }
-    if isEnding { return refuse(.refused, "the daemon is ending") }
+    if isEnding || isLeaving { return refuse(.refused, "the daemon is ending") }
     guard let name = request.worker, let launch = request.launch, !launch.command.isEmpty else {
       return refuse(.badRequest, "`run` needs a name and a command")
     }

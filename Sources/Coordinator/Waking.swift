@@ -6,6 +6,12 @@ import Supervision
 
 // What sleeping workers are woken by, and what running ones are kept awake by.
 
+/// A worker that has just fallen asleep, and what may wake it.
+struct Asleep: Sendable {
+  var sources: Result<WakeSources, SystemCallError>
+  var times: [DueTime] = []
+}
+
 /// The means to put a worker to sleep and watch its inputs meanwhile, for the mechanics' thread.
 struct Bedtime: Sendable {
   var identity: ProcessIdentity
@@ -15,11 +21,13 @@ struct Bedtime: Sendable {
   var leftUnread: LeftUnread
   /// Nobody but its inputs would ever wake it.
   var dependsOnInputs: Bool
+  /// Its timers are of interest.
+  var wakesForTimers = false
 
   private static let patience = Duration.seconds(5)
 
   /// Freezes it; undone when this throws.
-  func fallAsleep() throws -> Result<WakeSources, SystemCallError> {
+  func fallAsleep() throws -> Asleep {
     let ignored = leftUnread.stillIgnored(by: try discover(), ownChannels: ownChannels)
     if let cgroup {
       try cgroup.freeze(until: Deadline(in: Self.patience))
@@ -28,7 +36,10 @@ struct Bedtime: Sendable {
         root: identity, session: session, until: Deadline(in: Self.patience))
     }
     let sources = watch(ignored)
-    guard dependsOnInputs, let refusal = sources.refusal else { return sources }
+    guard dependsOnInputs, let refusal = sources.refusal else {
+      return Asleep(
+        sources: sources, times: wakesForTimers ? try DueTime.all(of: discover()) : [])
+    }
     let target = HibernationTarget(name: "", root: identity, session: session, cgroup: cgroup)
     target.mendInterruptedCalls()
     // Whatever fails of this: the reason to give is the first one.
@@ -61,7 +72,7 @@ struct Bedtime: Sendable {
 
 extension Result<WakeSources, SystemCallError> {
   /// The first of what can't be watched.
-  fileprivate var refusal: SystemCallError? {
+  var refusal: SystemCallError? {
     switch self {
     case .success(let sources): sources.refusals.first
     case .failure(let error): error
@@ -111,6 +122,7 @@ extension Daemon {
   /// It runs again, or never will.
   func stopListening(for runtime: WorkerRuntime) {
     runtime.unheardCall = nil
+    cancelAlarm(of: runtime)
     guard let (sources, token) = runtime.wakeSources else { return }
     loop.unwatch(sources.descriptor, token)
     runtime.wakeSources = nil

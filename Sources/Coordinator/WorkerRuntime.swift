@@ -14,6 +14,10 @@ final class WorkerRuntime {
   /// In the configuration file; else made by `run`.
   var isDeclared: Bool
   var announcedChannel = false
+  /// It has answered a request itself (`X_DORMOUSE_DONE=1`), so it is expected to.
+  var answersItself = false
+  /// Adopted from somebody else, who goes on to supervise it; see `ForeignWorkers`.
+  var foreign: ForeignWorker?
 
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
@@ -49,6 +53,10 @@ final class WorkerRuntime {
   var traffic: TrafficMonitor?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()
+  /// When one of its own timers wakes it, while it sleeps.
+  var alarm: (at: Instant, token: EventLoop.Token)?
+  /// When one did so the last time.
+  var lastAlarm: Instant?
   /// What it was to be woken for, until it runs.
   var unheardCall: String?
 
@@ -62,10 +70,12 @@ final class WorkerRuntime {
   }
 
   var profile: WorkerProfile {
-    WorkerProfile(
+    var profile = WorkerProfile(
       policy: configuration.policy, importance: configuration.importance,
-      canShed: configuration.shed != nil || announcedChannel,
-      announcesReadiness: configuration.readiness != nil)
+      canShed: configuration.shed != nil || announcedChannel, canAnswer: answersItself,
+      announcesReadiness: configuration.readiness.flatMap(ReadinessRule.init) != nil)
+    profile.mayBeTerminated = foreign?.mayBeTerminated ?? true
+    return profile
   }
 
   /// For the hibernator and the freezer, on their own threads.

@@ -1,7 +1,7 @@
 import Policy
 
 /// A worker's declared unfinished work. Its time runs in the background only.
-struct BackgroundTask: Sendable {
+struct BackgroundTask: Sendable, Equatable {
   var name: String
   var began: Instant
   var limit: Duration?
@@ -25,6 +25,7 @@ extension Engine {
 
   /// In the background only: tells tasks that have run out, and drops those told a second ago.
   mutating func expireTasks(_ index: Int) {
+    guard !workers[index].run.tasks.isEmpty else { return }
     let worker = workers[index]
     for place in worker.run.tasks.indices where worker.run.tasks[place].expiredAt == nil {
       let task = worker.run.tasks[place]
@@ -37,9 +38,12 @@ extension Engine {
         emit(.expireTask(worker.id, task: task.name))
       }
     }
-    workers[index].run.tasks.removeAll { task in
+    let isOver = { [now] (task: BackgroundTask) in
       task.expiredAt.map { now >= $0 + BackgroundTask.lastWords } ?? false
     }
+    // Only then: whoever is changed is looked at again.
+    guard worker.run.tasks.contains(where: isOver) else { return }
+    workers[index].run.tasks.removeAll(where: isOver)
   }
 }
 

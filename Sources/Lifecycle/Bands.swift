@@ -5,6 +5,18 @@ import Policy
 // background worker (30–59) stays under a hibernated one (75–99): that costs nearly nothing to
 // keep.
 
+/// Where a band comes from.
+public struct BandParts: Hashable, Sendable {
+  /// Of the state.
+  public var base: Int
+  public var importance: Int
+  /// For having been put away too early.
+  public var bonus: Int
+  /// Hibernated, and not woken for so long that it counts as suspended.
+  public var isDemoted = false
+  public var total: Int { base + importance + bonus }
+}
+
 extension WorkerState {
   /// Of an unimportant worker. The transitions have none of their own.
   var baseBand: Int {
@@ -30,21 +42,42 @@ extension WorkerState {
 
 extension WorkerRecord {
   /// A worker between two states counts as in the higher of them.
-  var band: Int {
-    switch state {
-    case .suspending: max(band(in: .background), band(in: .suspended))
-    case .hibernating: max(band(in: .suspended), band(in: .hibernated))
-    case .resuming: max(band(in: origin), band(in: resumesTo))
-    case .terminating: band(in: origin)
-    default: band(in: state)
+  func band(at now: Instant) -> Int { bandParts(at: now).total }
+
+  func bandParts(at now: Instant) -> BandParts {
+    let bonus = bonus(at: now)
+    func parts(_ state: WorkerState) -> BandParts { self.parts(in: state, bonus) }
+    func higher(_ left: BandParts, _ right: BandParts) -> BandParts {
+      left.total < right.total ? right : left
     }
+    switch state {
+    case .suspending: return higher(parts(.background), parts(.suspended))
+    case .hibernating: return higher(parts(.suspended), parts(.hibernated))
+    case .resuming: return higher(parts(origin), parts(resumesTo))
+    case .terminating: return parts(origin)
+    case .hibernated where isDemoted(at: now):
+      var demoted = parts(.suspended)
+      demoted.isDemoted = true
+      return demoted
+    default: return parts(state)
+    }
+  }
+
+  /// The next instant at which time alone changes it.
+  func bandChangesAt(_ now: Instant) -> Instant? {
+    let halving = falseIdle.bonusChangesAt(now, policy.falseIdle)
+    let demotion = demotedAt.flatMap { $0 > now ? $0 : nil }
+    return [halving, demotion].compactMap { $0 }.min()
   }
 
   private var resumesTo: WorkerState {
     goal?.destination == .foreground ? .foreground : .background
   }
 
-  private func band(in state: WorkerState) -> Int {
-    state.baseBand + min(max(profile.importance, 0), 100) * state.bandRoom / 100
+  private func parts(in state: WorkerState, _ bonus: Int) -> BandParts {
+    let importance = min(max(profile.importance, 0), 100) * state.bandRoom / 100
+    return BandParts(
+      base: state.baseBand, importance: importance,
+      bonus: min(bonus, state.bandRoom - importance))
   }
 }

@@ -1,7 +1,7 @@
 import Policy
 
 /// Where the engine stands on the ladder: at most one step is under way.
-struct Climb: Sendable {
+struct Climb: Sendable, Equatable {
   var step: Step?
   /// The freed memory must have had time to show.
   var settleUntil: Instant?
@@ -10,14 +10,17 @@ struct Climb: Sendable {
   var shadowFreed = ByteCount.zero
 
   /// Each with the time after which it is waited for no longer.
-  enum Step: Sendable {
+  enum Step: Sendable, Equatable {
     case hibernating(WorkerID, until: Instant)
     case terminating(WorkerID, until: Instant)
+    case purging(WorkerID, until: Instant)
     case warning(until: Instant)
 
     var until: Instant {
       switch self {
-      case .hibernating(_, let until), .terminating(_, let until), .warning(let until): until
+      case .hibernating(_, let until), .terminating(_, let until), .purging(_, let until),
+        .warning(let until):
+        until
       }
     }
   }
@@ -59,8 +62,10 @@ extension Engine {
       switch step {
       case .hibernating(let worker, _): (state(of: worker) ?? .terminated) != .hibernating
       case .terminating(let worker, _): (state(of: worker) ?? .terminated) != .terminating
+      case .purging(let worker, _):
+        !(index(of: worker).map { workers[$0].run.isPurging } ?? false)
       case .warning:
-        !workers.contains { $0.warnedIn == gauge.episode && $0.state.runs && $0.isShedding }
+        !workers.contains(.shedding) { $0.warnedIn?.episode == gauge.episode }
       }
     guard isOver || now >= step.until else { return }
     climb.step = nil
@@ -83,7 +88,7 @@ extension Engine {
       times += [settleUntil, settleUntil + Climb.patienceForReading]
     }
     if actingLevel >= .warning {
-      times += workers.filter(\.isInTransit).map { $0.since + Climb.patience }
+      times += workers.indices(.inTransit).map { workers[$0].since + Climb.patience }
     }
     return times
   }

@@ -11,9 +11,9 @@ extension Engine {
     func consider(_ times: [Instant]) {
       for time in times where time > now && time < next ?? time + .nanoseconds(1) { next = time }
     }
-    for worker in workers { consider(worker.deadlines) }
+    consider([workers.nextDeadline].compactMap { $0 })
     consider(gauge.deadlines(policy.pressure))
-    consider(memory.stalledUntil.values.sorted())
+    consider(memory.stalled.values.map(\.until).sorted())
     consider(climbDeadlines)
     return next
   }
@@ -24,12 +24,14 @@ extension WorkerRecord {
   var deadlines: [Instant] {
     switch state {
     case .launching: readinessDeadline.map { [$0] } ?? []
-    case .foreground: [idleAt, shedDeadline].compactMap { $0 }
+    case .foreground: [idleAt, shedDeadline, answerDeadline].compactMap { $0 }
     case .background:
-      [goal == nil ? graceOver : nil, shedDeadline].compactMap { $0 } + taskDeadlines
-    case .suspended: hibernationDeadlines + (run.retryResumeAt.map { [$0] } ?? [])
-    case .hibernated: run.retryResumeAt.map { [$0] } ?? []
-    case .terminating: run.ending.map { [$0.killAt, $0.giveUpAt].compactMap { $0 } } ?? []
+      [goal == nil ? graceOver : nil, shedDeadline, answerDeadline].compactMap { $0 }
+        + taskDeadlines + safePointDeadlines + (imagined?.hibernationDeadlines ?? [])
+    case .suspended:
+      hibernationDeadlines + [run.retryResumeAt, heartbeatAt].compactMap { $0 }
+    case .hibernated: [run.retryResumeAt, heartbeatAt].compactMap { $0 }
+    case .terminating: run.ending.map { [$0.killBy?.until, $0.giveUpAt].compactMap { $0 } } ?? []
     case .suspending, .hibernating, .resuming, .terminated: []
     }
   }

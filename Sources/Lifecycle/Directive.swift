@@ -13,6 +13,8 @@ public enum Directive: Hashable, Sendable {
   case finishShed(WorkerID)
   /// Tell the worker that its background task has run out of time.
   case expireTask(WorkerID, task: String)
+  /// Look for what speaks against suspending it now. → `fileLocks`.
+  case checkSafePoint(WorkerID)
   /// → `suspended` or `suspendFailed`.
   case suspend(WorkerID)
   /// Of a suspended worker. → `hibernated` or `hibernateFailed`.
@@ -23,6 +25,8 @@ public enum Directive: Hashable, Sendable {
   case terminate(WorkerID)
   /// SIGKILL to all of it, thawed or not. → `exited`.
   case kill(WorkerID)
+  /// Take the memory that it has offered, asleep or awake. → `purged` or `purgeFailed`.
+  case purge(WorkerID)
   /// → `footprint`.
   case measure(WorkerID)
 
@@ -33,6 +37,8 @@ public enum Directive: Hashable, Sendable {
   case transition(Transition)
   case pressureChanged(from: PressureLevel, to: PressureLevel, why: String)
   case report(JetsamReport)
+  /// A watchdog's deadline was missed, and the policy only wants to be told (`on_miss: report`).
+  case watchdogMissed(WorkerID, String)
   /// Shadow mode: what would have been done.
   case wouldHave(WorkerID, String)
 

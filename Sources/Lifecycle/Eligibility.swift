@@ -9,6 +9,9 @@ enum HibernationObstacle: Hashable, Sendable {
   case unmeasured
   case tooBig(ByteCount, limit: ByteCount)
   case tooSmall(ByteCount, limit: ByteCount)
+  case overDiskBudget(held: ByteCount, adding: ByteCount, limit: ByteCount)
+  case overDailyWrites(written: ByteCount, adding: ByteCount, limit: ByteCount)
+  case diskNearlyFull(free: ByteCount, adding: ByteCount, least: ByteCount)
   case slowerThanRelaunch(resume: Duration, relaunch: Duration)
   case coolingDown(Duration, of: Duration)
   case failedLately(String, retryIn: Duration)
@@ -16,63 +19,112 @@ enum HibernationObstacle: Hashable, Sendable {
   case tooEarly(Duration, of: Duration)
 }
 
+extension HibernationObstacle {
+  /// More room on the disk, or another day, takes it away.
+  var isOfDisk: Bool {
+    switch self {
+    case .overDiskBudget, .overDailyWrites, .diskNearlyFull: true
+    default: false
+    }
+  }
+}
+
 extension WorkerRecord {
   /// What asks for hibernation decides which rules count. A person's word overrides those that
   /// are a matter of economy, not those that are a matter of size or of possibility.
-  enum Occasion { case automatic, pressure, request }
+  struct Occasion: OptionSet, Sendable {
+    let rawValue: UInt8
+    static let automatic = Occasion(rawValue: 1)
+    static let pressure = Occasion(rawValue: 2)
+    static let request = Occasion(rawValue: 4)
+  }
 
   /// How long a measurement may take before the last known footprint has to do.
   static let patienceForMeasurement = Duration.seconds(5)
 
   var measuredBy: Instant { run.suspendedSince + Self.patienceForMeasurement }
 
-  func obstacle(to occasion: Occasion, at now: Instant) -> HibernationObstacle? {
-    let rules = policy.hibernate
-    guard rules.enabled else { return .disabled }
-    if let why = run.hibernation.permanentRefusal { return .refusedForGood(why) }
-    guard run.isMeasuredAsleep || now >= measuredBy else { return .measuring }
-    guard let footprint = run.footprint else { return .unmeasured }
-    if let limit = rules.maxFootprint, footprint > limit {
-      return .tooBig(footprint, limit: limit)
-    }
-    if occasion == .request { return nil }
-    if footprint < rules.minFootprint {
-      return .tooSmall(footprint, limit: rules.minFootprint)
-    }
-    if rules.onlyIfFasterThanRelaunch, let launchCost, expectedResume > launchCost {
-      return .slowerThanRelaunch(resume: expectedResume, relaunch: launchCost)
-    }
-    return obstacleOfTime(to: occasion, at: now)
-  }
-
-  private func obstacleOfTime(to occasion: Occasion, at now: Instant) -> HibernationObstacle? {
-    let rules = policy.hibernate
-    if let over = cooldownOver, now < over {
-      return .coolingDown(rules.cooldown - (over - now), of: rules.cooldown)
-    }
-    if let retryAt = run.hibernation.retryAt, now < retryAt {
-      return .failedLately(run.hibernation.lastFailure ?? "", retryIn: retryAt - now)
-    }
-    if occasion == .pressure { return nil }
-    guard let after = rules.after else { return .onlyUnderPressure }
-    let slept = now - run.suspendedSince
-    return slept < after ? .tooEarly(slept, of: after) : nil
-  }
-
   var cooldownOver: Instant? {
     run.hibernation.lastResume.map { $0 + policy.hibernate.cooldown }
-  }
-
-  /// Learned; before the first time 5 ms + 1 ms per MB, which is about what eager resume of a
-  /// python worker takes.
-  var expectedResume: Duration {
-    resumeCost ?? .microseconds(5000 + footprint.bytes * 1000 / (1 << 20))
   }
 
   /// The instants at which a verdict may change by time alone.
   var hibernationDeadlines: [Instant] {
     guard state == .suspended else { return [] }
-    let after = policy.hibernate.after.map { run.suspendedSince + $0 }
+    let after = policy.hibernate.after.map { run.restingSince + $0 }
     return [measuredBy, cooldownOver, run.hibernation.retryAt, after].compactMap { $0 }
   }
+}
+
+extension Engine {
+  /// The first, which is the one that decides.
+  func obstacle(
+    _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, at now: Instant? = nil
+  ) -> HibernationObstacle? {
+    let now = now ?? self.now
+    for check in Self.checks where check.occasions.contains(occasion) {
+      if let obstacle = check.find(self, worker, now) { return obstacle }
+    }
+    return nil
+  }
+
+  /// All of them, in the order in which they decide.
+  func obstacles(
+    _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, at now: Instant
+  ) -> [HibernationObstacle] {
+    Self.checks.filter { $0.occasions.contains(occasion) }.compactMap { $0.find(self, worker, now) }
+  }
+
+  private struct Check: Sendable {
+    var occasions: WorkerRecord.Occasion
+    var find: @Sendable (Engine, WorkerRecord, Instant) -> HibernationObstacle?
+  }
+
+  private static let always: WorkerRecord.Occasion = [.automatic, .pressure, .request]
+  private static let unasked: WorkerRecord.Occasion = [.automatic, .pressure]
+
+  private static let checks: [Check] = [
+    Check(occasions: always) { _, worker, _ in
+      worker.policy.hibernate.enabled ? nil : .disabled
+    },
+    Check(occasions: always) { _, worker, _ in
+      worker.run.hibernation.permanentRefusal.map { .refusedForGood($0) }
+    },
+    Check(occasions: always) { _, worker, now in
+      worker.run.isMeasuredAsleep || now >= worker.measuredBy ? nil : .measuring
+    },
+    Check(occasions: always) { _, worker, _ in worker.run.footprint == nil ? .unmeasured : nil },
+    Check(occasions: always) { _, worker, _ in
+      guard let limit = worker.policy.hibernate.maxFootprint, worker.footprint > limit else {
+        return nil
+      }
+      return .tooBig(worker.footprint, limit: limit)
+    },
+    Check(occasions: always) { engine, worker, _ in engine.diskObstacle(for: worker.footprint) },
+    Check(occasions: unasked) { _, worker, _ in
+      let least = worker.policy.hibernate.minFootprint
+      return worker.footprint < least ? .tooSmall(worker.footprint, limit: least) : nil
+    },
+    Check(occasions: unasked) { engine, worker, _ in
+      let expected = engine.expectedResume(of: worker)
+      guard worker.policy.hibernate.onlyIfFasterThanRelaunch, let relaunch = worker.launchCost,
+        expected > relaunch
+      else { return nil }
+      return .slowerThanRelaunch(resume: expected, relaunch: relaunch)
+    },
+    Check(occasions: unasked) { _, worker, now in
+      guard let over = worker.cooldownOver, now < over else { return nil }
+      let whole = worker.policy.hibernate.cooldown
+      return .coolingDown(whole - (over - now), of: whole)
+    },
+    Check(occasions: unasked) { _, worker, now in
+      guard let retryAt = worker.run.hibernation.retryAt, now < retryAt else { return nil }
+      return .failedLately(worker.run.hibernation.lastFailure ?? "", retryIn: retryAt - now)
+    },
+    Check(occasions: .automatic) { _, worker, now in
+      guard let after = worker.policy.hibernate.after else { return .onlyUnderPressure }
+      let slept = now - worker.run.restingSince
+      return slept < after ? .tooEarly(slept, of: after) : nil
+    },
+  ]
 }

@@ -3,10 +3,10 @@ import Policy
 // any state → terminating → terminated.
 
 /// A termination under way.
-struct Ending: Sendable {
+struct Ending: Sendable, Equatable {
   var cause: Cause
   /// When SIGTERM has been given its chance; `nil`: `kill` is out.
-  var killAt: Instant?
+  var killBy: ExtensibleDeadline?
   var giveUpAt: Instant
   var hasGivenUp = false
 
@@ -20,16 +20,18 @@ extension Engine {
     workers[index].run.shed = nil
     workers[index].run.owesBackgroundShed = false
     workers[index].run.owesWarning = false
+    workers[index].run.unanswered = nil
     let killAt = gracefully ? now + workers[index].policy.terminate.grace : now
     workers[index].run.ending = Ending(
-      cause: cause, killAt: gracefully ? killAt : nil, giveUpAt: killAt + Ending.patience)
+      cause: cause, killBy: gracefully ? ExtensibleDeadline(killAt) : nil,
+      giveUpAt: killAt + Ending.patience)
     emit(gracefully ? .terminate(workers[index].id) : .kill(workers[index].id))
   }
 
   mutating func advanceTerminating(_ index: Int) {
     guard let ending = workers[index].run.ending else { return }
-    if let killAt = ending.killAt, now >= killAt {
-      workers[index].run.ending?.killAt = nil
+    if let killBy = ending.killBy, now >= killBy.until {
+      workers[index].run.ending?.killBy = nil
       emit(.kill(workers[index].id))
     }
     if !ending.hasGivenUp, now >= ending.giveUpAt {
@@ -59,11 +61,20 @@ extension Engine {
     // Started again while it was ending: that wish is still to be granted.
     let restarts = state == .terminating ? workers[index].starts : []
     if !restarts.isEmpty { workers[index].starts = [] }
+    if let ending { notePutAway(index, ending.cause) }
     let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while it was \(state.spoken)"
     concludeRun(index, "\(name) is gone: \(why)")
     guard !restarts.isEmpty else { return }
     launch(index, for: nil)
     workers[index].starts = restarts
+  }
+
+  /// It lives on, and we know nothing of it any more.
+  mutating func recordReleased(_ index: Int) {
+    workers[index].forgetWhenGone = true
+    guard workers[index].state.isAlive else { return }
+    move(index, to: .terminated, .released)
+    concludeRun(index, "\(workers[index].id) was released")
   }
 
   /// The run is over: whoever waits is answered, and what belonged to the run is forgotten.
@@ -77,5 +88,6 @@ extension Engine {
     answerStarts(index, .failed, text)
     failWarns(index, text)
     workers[index].run = Run()
+    workers[index].shadow.depth = nil
   }
 }

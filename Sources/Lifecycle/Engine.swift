@@ -9,18 +9,26 @@ import Policy
 /// happened to arrive, so no timer can be lost: `nextDeadline` merely says when the passing of
 /// time alone could change a decision.
 ///
+/// Only who has changed or is due is looked at: `WorkerTable` notices every change, and keeps the
+/// next instant of each. That rests on one rule for whatever `advance` does: it may look at the
+/// worker, at the time as far as `deadlines` tells of it, and at the policy. A rule that looks at
+/// any other fact has to mark the workers concerned when that fact changes.
+///
 /// Two kinds of policy meet here. The engine's own gives the rules of the machine (pressure,
 /// ladder, order of termination, how many in front, budget, mode); each worker's profile gives
 /// the knobs of its life (background, hibernate, watchdog, grace, `foreground.by`, mode).
-public struct Engine: Sendable {
+public struct Engine: Sendable, Equatable {
   /// Machine-wide rules: pressure, ladder, termination order, foreground.
   public private(set) var policy: LifecyclePolicy
 
-  /// Sorted by name, so that every pass is in the same order on every run.
-  var workers: [WorkerRecord] = []
+  var workers = WorkerTable()
   var memory = MemoryState()
   var gauge = PressureGauge()
   var climb = Climb()
+  var disk: DiskReading?
+  /// Learned of all workers: the latest, and what decisions rest on, which follows in steps.
+  var latestResumeRate = ResumeRate()
+  var resumeRate = ResumeRate()
   /// The time of the latest event. It never goes back.
   var now = Instant.zero
   /// What the current call of `handle` has decided so far.
@@ -35,9 +43,11 @@ public struct Engine: Sendable {
   public mutating func handle(_ event: Event, at now: Instant) -> [Directive] {
     self.now = max(self.now, now)
     reviewDue = false
+    workers.markDue(at: self.now)
     record(event)
     settle()
-    workers.removeAll { $0.forgetWhenGone && $0.state == .terminated }
+    refresh()
+    workers.removeGone()
     defer { (directives, decisions) = ([], 0) }
     return directives
   }
@@ -46,6 +56,19 @@ public struct Engine: Sendable {
   /// one at once.
   public mutating func setPolicy(_ policy: LifecyclePolicy) {
     self.policy = policy
+    reviewAll()
+  }
+
+  /// An engine that looks at everybody again with the next event. It has to decide as this one:
+  /// tests compare the two.
+  public func reviewed() -> Engine {
+    var other = self
+    other.reviewAll()
+    return other
+  }
+
+  private mutating func reviewAll() {
+    workers.markAll()
     reviewDue = true
   }
 
@@ -56,10 +79,23 @@ public struct Engine: Sendable {
   private mutating func settle() {
     for _ in 0..<Self.mostRounds {
       let before = decisions
-      for index in workers.indices { advance(index) }
+      advancePending()
+      refresh()
       updatePressure()
       climbLadder()
       if decisions == before { return }
+    }
+  }
+
+  /// In the order of names, so that every run is the same. Who decides something is looked at again
+  /// in the next round, and who is changed by another who comes before it, in this one.
+  private mutating func advancePending() {
+    var start = 0
+    while let index = workers.takePending(from: start) {
+      let before = decisions
+      advance(index)
+      if decisions != before { workers.markPending(index) }
+      start = index + 1
     }
   }
 
@@ -78,20 +114,14 @@ public struct Engine: Sendable {
 }
 
 extension Engine {
-  func index(of worker: WorkerID) -> Int? {
-    let place = insertionPoint(of: worker)
-    return place < workers.count && workers[place].id == worker ? place : nil
-  }
+  func index(of worker: WorkerID) -> Int? { workers.index(of: worker) }
 
-  /// Binary search: the first place whose name isn't smaller.
-  func insertionPoint(of worker: WorkerID) -> Int {
-    var low = 0
-    var high = workers.count
-    while low < high {
-      let middle = (low + high) / 2
-      if workers[middle].id < worker { low = middle + 1 } else { high = middle }
-    }
-    return low
+  /// Brings up to date what `WorkerTable` derives from its workers.
+  mutating func refresh() {
+    workers.refresh(
+      WorkerView(
+        now: now, mode: policy.mode, episode: gauge.episode,
+        warnOncePer: policy.pressure.warnOncePer))
   }
 
   mutating func emit(_ directive: Directive) {
@@ -107,6 +137,7 @@ extension Engine {
     workers[index].since = now
     workers[index].cause = cause
     workers[index].notes = []
+    workers[index].run.lockWatch = nil
     emit(
       .transition(
         Transition(worker: workers[index].id, from: from, to: state, cause: cause, at: now)))

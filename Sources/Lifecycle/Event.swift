@@ -9,6 +9,8 @@ public enum Event: Hashable, Sendable {
   case profileChanged(WorkerID, WorkerProfile)
   /// Forget a terminated worker.
   case removed(WorkerID)
+  /// It lives on without us, whatever state it was in: it was given back to whoever supervises it.
+  case released(WorkerID)
   /// A worker that an earlier daemon started was found alive, in this state (`background`,
   /// `suspended` or `hibernated`).
   case adopted(WorkerID, WorkerProfile, WorkerState)
@@ -48,10 +50,23 @@ public enum Event: Hashable, Sendable {
   case taskEnded(WorkerID, task: String)
   /// Traffic, processor time, a lock: something was done (`foreground: {by: activity}`).
   case activity(WorkerID)
+  /// `X_DORMOUSE_HOLD`: the worker asks not to be suspended now, or takes that back.
+  case hold(WorkerID, Bool)
+  /// Outcome of `checkSafePoint`: how many file locks its processes hold.
+  case fileLocks(WorkerID, held: Int)
+  /// `EXTEND_TIMEOUT_USEC=`: the deadline that is running, so long from now.
+  case extendTimeout(WorkerID, Duration)
+  /// How much memory the worker offers to be taken, asleep or awake: a total, not an addition.
+  case purgeableOffered(WorkerID, ByteCount)
+  /// Outcome of `purge`: so much was given back. Whatever was on offer is gone.
+  case purged(WorkerID, freed: ByteCount)
+  case purgeFailed(WorkerID, String)
   /// Something waits for a sleeping worker: a connection, data, a timer. The text says what.
   case wakeNeeded(WorkerID, String)
 
   case memory(MemoryReading)
+  /// The disk that holds the images.
+  case disk(DiskReading)
   /// A PSI trigger fired, so this level's stall condition holds now.
   case stalled(PressureLevel)
 
@@ -84,6 +99,8 @@ public struct Request: Hashable, Sendable {
     case terminate
     /// Send a memory warning; answered with what it gave back.
     case warn
+    /// Only tell from now on what the policy would do with this worker; and do it again.
+    case shadow, enforce
   }
 }
 
@@ -103,6 +120,24 @@ public struct MemoryReading: Hashable, Sendable {
     self.available = available
     self.someStall = someStall
     self.fullStall = fullStall
+  }
+}
+
+/// The disk that holds the images, at one moment.
+public struct DiskReading: Hashable, Sendable {
+  /// Of the file system: its size, and what is free of it for us.
+  public var total: ByteCount
+  public var free: ByteCount
+  /// All images together.
+  public var images: ByteCount
+  /// To images, since midnight.
+  public var writtenToday: ByteCount
+
+  public init(total: ByteCount, free: ByteCount, images: ByteCount, writtenToday: ByteCount) {
+    self.total = total
+    self.free = free
+    self.images = images
+    self.writtenToday = writtenToday
   }
 }
 

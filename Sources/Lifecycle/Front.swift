@@ -4,8 +4,11 @@ import Policy
 
 extension Engine {
   mutating func enterForeground(_ index: Int, _ cause: Cause) {
+    if workers[index].state == .background { workers[index].uses.began(at: now) }
     move(index, to: .foreground, cause)
     workers[index].lastUsed = now
+    workers[index].run.beatUntil = nil
+    imagineWake(index)
     workers[index].run.owesBackgroundShed = false
     displaceSurplus(infrontOf: index)
   }
@@ -13,7 +16,8 @@ extension Engine {
   /// Room is made by sending back who has been in front the longest.
   private mutating func displaceSurplus(infrontOf newcomer: Int) {
     guard let most = policy.foreground.max else { return }
-    var others = workers.indices.filter { $0 != newcomer && workers[$0].state == .foreground }
+    refresh()
+    var others = workers.indices(.inFront).filter { $0 != newcomer }
     others.sort { (workers[$0].since, workers[$0].id) < (workers[$1].since, workers[$1].id) }
     for index in others.prefix(max(0, others.count - max(0, most - 1))) {
       leaveForFar(index, .displaced(by: workers[newcomer].id))
@@ -35,6 +39,7 @@ extension Engine {
   }
 
   mutating func advanceForeground(_ index: Int) {
+    if checkAnswer(index) { return }
     guard let goal = workers[index].goal else {
       if let idleAt = workers[index].idleAt, now >= idleAt {
         leaveForFar(index, .idle(workers[index].policy.foreground.idleAfter))

@@ -3,7 +3,7 @@ import Policy
 // suspended → hibernating → hibernated.
 
 /// What has been tried and learned about hibernating this run of a worker.
-struct HibernationHistory: Sendable {
+struct HibernationHistory: Sendable, Equatable {
   var footprintBefore: ByteCount?
   var imageSize: ByteCount?
   var permanentRefusal: String?
@@ -21,6 +21,7 @@ struct HibernationHistory: Sendable {
 extension Engine {
   mutating func advanceSuspended(_ index: Int) {
     adoptWake(index)
+    if workers[index].goal == nil { considerHeartbeat(index) }
     switch workers[index].goal?.destination {
     case .foreground?, .background?: resume(index)
     case .suspended?: arrive(index)
@@ -33,9 +34,14 @@ extension Engine {
 
   private mutating func considerHibernation(_ index: Int) {
     let worker = workers[index]
-    guard worker.obstacle(to: .automatic, at: now) == nil else { return }
-    let slept = now - worker.run.suspendedSince
+    if let obstacle = obstacle(worker, to: .automatic) {
+      if obstacle.isOfDisk { workers.lacksDisk = true }
+      return
+    }
+    let slept = now - worker.run.restingSince
     if isShadow(index) {
+      guard !worker.notes.contains(.hibernation) else { return }
+      countImagined(index, .hibernated)
       let text = "would have been hibernated: suspended for \(slept.spoken)"
       return note(index, .hibernation, text)
     }
@@ -44,7 +50,7 @@ extension Engine {
 
   private mutating func hibernateOnRequest(_ index: Int) {
     guard let goal = workers[index].goal else { return }
-    switch workers[index].obstacle(to: .request, at: now) {
+    switch obstacle(workers[index], to: .request) {
     case nil: hibernate(index, goal.cause)
     case .measuring?: break
     case .some(let obstacle):
@@ -63,6 +69,7 @@ extension Engine {
     workers[index].run.hibernation.imageSize = result.imageSize
     workers[index].run.hibernation.lastFailure = nil
     recordFootprint(index, result.footprintAfter)
+    noteImageWritten(result.imageSize)
     move(index, to: .hibernated, workers[index].cause)
     if workers[index].goal?.destination == .hibernated {
       let text = """

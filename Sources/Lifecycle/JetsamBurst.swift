@@ -2,11 +2,11 @@ import Policy
 
 /// The terminations for memory that one report will tell of. The picture is taken before the
 /// first, and the report written when it is over: while memory is short there is no time to.
-struct JetsamBurst: Sendable {
+struct JetsamBurst: Sendable, Equatable {
   var report: JetsamReport
   var victims: [WorkerID: Victim] = [:]
 
-  struct Victim: Sendable {
+  struct Victim: Sendable, Equatable {
     var why: String
     var isGone = false
   }
@@ -28,7 +28,7 @@ struct JetsamBurst: Sendable {
 extension Engine {
   mutating func openBurst(at level: PressureLevel) {
     guard climb.burst == nil else { return }
-    let order = ranked(workers.indices.filter { workers[$0].state.isAlive })
+    let order = living()
     let largest = order.max { workers[$0].footprint < workers[$1].footprint }
     climb.burst = JetsamBurst(
       report: JetsamReport(
@@ -39,7 +39,8 @@ extension Engine {
 
   private func entry(_ worker: WorkerRecord) -> JetsamReport.Entry {
     JetsamReport.Entry(
-      worker: worker.id, state: worker.state, band: worker.band, footprint: worker.footprint,
+      worker: worker.id, state: worker.state, band: worker.band(at: now),
+      footprint: worker.footprint,
       peakFootprint: worker.run.peakFootprint, sinceUse: now - lastUse(of: worker))
   }
 

@@ -6,6 +6,11 @@ extension Engine {
   mutating func launch(_ index: Int, for request: Request.ID?) {
     workers[index].run = Run()
     workers[index].run.launchAskedAt = now
+    if workers[index].profile.announcesReadiness {
+      let readyBy = now + workers[index].policy.watchdog.launch
+      workers[index].run.readyBy = ExtensibleDeadline(readyBy)
+    }
+    noteWanted(index)
     workers[index].goal = nil
     if let request { workers[index].starts.append(request) }
     move(index, to: .launching, .requested(.start))
@@ -21,7 +26,7 @@ extension Engine {
     guard workers[index].state == .launching else { return }
     workers[index].run.isSpawned = true
     if workers[index].profile.announcesReadiness {
-      workers[index].launchCost = now - workers[index].run.launchAskedAt
+      learnLaunchCost(index, now - workers[index].run.launchAskedAt)
     }
     becomeReady(index, .becameReady)
   }
@@ -39,6 +44,8 @@ extension Engine {
     if let goal, goal.destination.isEnd { return }
     answerStarts(index, .done, "\(workers[index].id) is running")
     workers[index].lastUsed = now
+    workers[index].run.runningSince = now
+    workers[index].uses.began(at: now)
     emit(.measure(workers[index].id))
     if let goal, goal.destination != .foreground {
       leaveForFar(index, goal.cause)
@@ -88,6 +95,6 @@ extension Engine {
 extension WorkerRecord {
   var readinessDeadline: Instant? {
     guard state == .launching, profile.announcesReadiness, !run.missedReadiness else { return nil }
-    return run.launchAskedAt + policy.watchdog.launch
+    return run.readyBy?.until ?? run.launchAskedAt + policy.watchdog.launch
   }
 }

@@ -1,12 +1,19 @@
 import Policy
 
 /// What the engine was told of the machine's memory.
-struct MemoryState: Sendable {
+struct MemoryState: Sendable, Equatable {
   var reading: MemoryReading?
   /// When the latest reading or stall came.
   var heardAt = Instant.zero
   /// Per level: until when a PSI trigger's word holds, if no reading gainsays it.
-  var stalledUntil: [PressureLevel: Instant] = [:]
+  var stalled: [PressureLevel: StallWord] = [:]
+
+  /// A trigger's word.
+  struct StallWord: Sendable, Equatable {
+    /// Averages reach back a window: a reading within it may not have seen the spike.
+    var firmUntil: Instant
+    var until: Instant
+  }
 }
 
 extension Engine {
@@ -23,7 +30,7 @@ extension Engine {
     switch policy.memory {
     case .host: memory.reading?.available ?? .zero
     case .device(let size):
-      max(.zero, size - workers.reduce(.zero) { $1.state.isAlive ? $0 + $1.footprint : $0 })
+      max(.zero, size - workers.footprint)
     }
   }
 
@@ -33,7 +40,8 @@ extension Engine {
     memory.reading = reading
     memory.heardAt = now
     // With PSI in it, the reading says whether it still stalls.
-    if reading.someStall != nil || reading.fullStall != nil { memory.stalledUntil = [:] }
+    guard reading.someStall != nil || reading.fullStall != nil else { return }
+    memory.stalled = memory.stalled.filter { now < $0.value.firmUntil }
   }
 
   mutating func recordStall(_ level: PressureLevel) {
@@ -41,7 +49,8 @@ extension Engine {
     let windows = [condition.someStall, condition.fullStall].compactMap { $0?.window }
     guard let window = windows.max() else { return }
     memory.heardAt = now
-    memory.stalledUntil[level] = now + max(policy.pressure.clearAfter, window)
+    memory.stalled[level] = MemoryState.StallWord(
+      firmUntil: now + window, until: now + max(policy.pressure.clearAfter, window))
   }
 
   /// The highest level of which a condition holds now.
@@ -73,7 +82,7 @@ extension Engine {
     guard let condition = policy.pressure[level] else { return nil }
     if let limit = condition.availableBelow, isShort(of: limit) { return .short(limit) }
     guard policy.memory == .host else { return nil }
-    if let until = memory.stalledUntil[level], now < until { return .stalled }
+    if let word = memory.stalled[level], now < word.until { return .stalled }
     if let stall = condition.someStall, let share = memory.reading?.someStall,
       share >= stall.percent
     {

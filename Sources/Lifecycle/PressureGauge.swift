@@ -2,7 +2,7 @@ import Policy
 
 /// The pressure level, with hysteresis: it rises when a condition has held for `sustained_for`,
 /// and falls, to what holds then, when all of its conditions have been gone for `clear_after`.
-struct PressureGauge: Sendable {
+struct PressureGauge: Sendable, Equatable {
   private(set) var level = PressureLevel.normal
   /// What holds at this moment, without hysteresis.
   private(set) var holding = PressureLevel.normal
@@ -59,12 +59,22 @@ struct PressureGauge: Sendable {
   }
 }
 
+/// In which a worker was warned: an episode of pressure lasts until the level is normal.
+struct PressureEpisode: Hashable, Sendable {
+  var episode: Int
+  var level: PressureLevel
+}
+
 extension Engine {
   mutating func updatePressure() {
     let change = gauge.update(holding: holdingLevel(), rules: policy.pressure, at: now)
     guard let change else { return }
     let why = whyHolding()
-    if change.to == .normal { climb.shadowFreed = .zero }
+    if change.to == .normal {
+      climb.shadowFreed = .zero
+      // A new episode: who was warned may be warned again.
+      workers.markStale(.noted)
+    }
     let gone = policy.pressure.clearAfter.spoken
     let fell = "what raised it has been gone for \(gone); \(why)"
     emit(

@@ -15,11 +15,15 @@ public enum Cause: Hashable, Sendable {
   case graceOver
   case wakeNeeded(String)
   case suspendedFor(Duration)
+  /// A sleeper runs for a moment (`background.heartbeat`), or has done so.
+  case heartbeat
   case pressure(PressureLevel)
   case watchdog(String)
   case exited(ExitStatus)
   case failed(String)
   case adopted
+  /// Given back, alive, to whoever supervises it.
+  case released
   case succeeded
 }
 
@@ -69,6 +73,22 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var tasks: [String]
   /// What the last shed request achieved. A missing answer is recorded, and nothing worse.
   public var lastShed: ShedRecord?
+  public var lastMiss: Miss?
+  /// It was wanted again too soon after it was put away, at least once.
+  public var falseIdle: FalseIdle?
+  /// What it offers to be taken.
+  public var purgeable: ByteCount
+  /// Only told what the policy would do with it.
+  public var isShadow: Bool
+  /// What shadow mode would have done with it.
+  public var shadow: ShadowSummary?
+}
+
+/// A deadline that a worker missed.
+public struct Miss: Hashable, Sendable {
+  public var at: Instant
+  /// A clause: `it did not answer …`.
+  public var text: String
 }
 
 /// What a shed request achieved, measured.

@@ -9,6 +9,7 @@ extension Engine {
     case .request(let request): accept(request)
     case .memory(let reading): recordReading(reading)
     case .stalled(let level): recordStall(level)
+    case .disk(let reading): recordDisk(reading)
     case .deadline: break
     case .adopted(let worker, let profile, let state): adopt(worker, profile, in: state)
     default:
@@ -22,6 +23,7 @@ extension Engine {
     switch event {
     case .profileChanged(_, let profile): workers[index].profile = profile
     case .removed: workers[index].forgetWhenGone = true
+    case .released: recordReleased(index)
     case .launched: recordLaunched(index)
     case .launchFailed(_, let why): recordLaunchFailed(index, why)
     case .ready: recordReady(index)
@@ -39,8 +41,14 @@ extension Engine {
     case .taskBegan(_, let task, let limit): recordTaskBegan(index, task, limit)
     case .taskEnded(_, let task): workers[index].run.tasks.removeAll { $0.name == task }
     case .activity: recordActivity(index)
+    case .hold(_, let holds): recordHold(index, holds)
+    case .fileLocks(_, let held): recordFileLocks(index, held)
+    case .extendTimeout(_, let time): recordExtension(index, time)
+    case .purgeableOffered(_, let bytes): recordOffer(index, bytes)
+    case .purged(_, let freed): recordPurged(index, freed)
+    case .purgeFailed(_, let why): recordPurgeFailed(index, why)
     case .wakeNeeded(_, let why): recordWakeNeeded(index, why)
-    case .added, .adopted, .request, .memory, .stalled, .deadline: break
+    case .added, .adopted, .request, .memory, .disk, .stalled, .deadline: break
     }
   }
 
@@ -49,8 +57,7 @@ extension Engine {
       workers[index].profile = profile
       workers[index].forgetWhenGone = false
     } else {
-      let record = WorkerRecord(id: worker, profile: profile, at: now)
-      workers.insert(record, at: insertionPoint(of: worker))
+      workers.add(WorkerRecord(id: worker, profile: profile, at: now))
     }
   }
 
@@ -65,6 +72,8 @@ extension Engine {
     workers[index].run = Run()
     workers[index].run.isSpawned = true
     workers[index].run.suspendedSince = now
+    workers[index].run.restingSince = now
+    workers[index].run.runningSince = now
     workers[index].lastUsed = now
     move(index, to: state, .adopted)
     emit(.measure(worker))
@@ -83,16 +92,19 @@ extension Event {
   var subject: WorkerID? {
     switch self {
     case .added(let worker, _), .profileChanged(let worker, _), .removed(let worker),
+      .released(let worker),
       .adopted(let worker, _, _), .launched(let worker), .launchFailed(let worker, _),
       .ready(let worker), .shedAnswered(let worker), .shedFinished(let worker, _, _),
       .suspended(let worker), .suspendFailed(let worker, _), .hibernated(let worker, _),
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),
       .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
       .taskBegan(let worker, _, _), .taskEnded(let worker, _), .activity(let worker),
-      .wakeNeeded(let worker, _):
+      .wakeNeeded(let worker, _), .hold(let worker, _), .fileLocks(let worker, _),
+      .extendTimeout(let worker, _), .purgeableOffered(let worker, _), .purged(let worker, _),
+      .purgeFailed(let worker, _):
       worker
     case .request(let request): request.worker
-    case .memory, .stalled, .deadline: nil
+    case .memory, .disk, .stalled, .deadline: nil
     }
   }
 }

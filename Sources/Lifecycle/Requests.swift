@@ -10,6 +10,9 @@ extension Engine {
       return emit(.answer(request.id, Answer(.unknownWorker, text)))
     }
     if request.verb == .start { return acceptStart(index, request) }
+    if request.verb == .shadow || request.verb == .enforce {
+      return acceptMode(index, request)
+    }
     if workers[index].state == .terminated {
       return acceptWhileTerminated(request)
     }
@@ -23,6 +26,7 @@ extension Engine {
     }
     pursue(index, destination, request)
     if request.verb == .wake, workers[index].state.runs {
+      imagineWake(index)
       concludeGoal(index, .done, "\(request.worker) is running already")
     }
   }
@@ -40,6 +44,8 @@ extension Engine {
     _ index: Int, _ destination: Goal.Destination, _ request: Request
   ) {
     workers[index].run.retryResumeAt = nil
+    // A heartbeat turns into a use.
+    if destination != .suspended, destination != .hibernated { endBeat(index) }
     if workers[index].goal?.destination == destination {
       workers[index].goal?.requests.append(request.id)
       return
@@ -123,7 +129,7 @@ extension Request.Verb {
   /// `nil` for the verbs that ask for no state.
   var destination: Goal.Destination? {
     switch self {
-    case .start, .warn: nil
+    case .start, .warn, .shadow, .enforce: nil
     case .stop: .stopped
     case .terminate: .terminated
     case .foreground: .foreground

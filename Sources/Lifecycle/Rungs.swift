@@ -6,13 +6,13 @@ extension Engine {
   mutating func takeStep(_ level: PressureLevel) -> Climb.Outcome {
     guard !shadowIsSatisfied(level) else { return .nothingLeft }
     for rung in rungs(of: level) {
+      refresh()
       let outcome =
         switch rung {
         case .hibernate: hibernateBiggest(level)
         case .warn: warnEverybody(level)
         case .terminate(let victims): terminateFirst(of: victims, level)
-        // No worker can offer purgeable memory yet.
-        case .purge: Climb.Outcome.nothingLeft
+        case .purge: purgeBiggest(level)
         }
       if outcome != .nothingLeft { return outcome }
     }
@@ -27,13 +27,13 @@ extension Engine {
   }
 
   private mutating func hibernateBiggest(_ level: PressureLevel) -> Climb.Outcome {
-    let asleep = workers.indices.filter {
-      workers[$0].state == .suspended && workers[$0].goal == nil
-    }
+    var sleepers = sleepersFirst(workers.indices(.hibernatable))
     var outcome = Climb.Outcome.nothingLeft
-    for index in asleep.sorted(by: isBigger) {
-      switch workers[index].obstacle(to: .pressure, at: now) {
+    var lacksDisk = false
+    while let index = sleepers.popFirst() {
+      switch obstacle(workers[index].imagined ?? workers[index], to: .pressure) {
       case .measuring?: outcome = .waiting
+      case .overDiskBudget?, .diskNearlyFull?: lacksDisk = true
       case nil where isShadow(index):
         if noteShadowHibernation(index, level) { return .acted }
       case nil:
@@ -43,21 +43,20 @@ extension Engine {
       default: break
       }
     }
-    return outcome
+    return lacksDisk && outcome == .nothingLeft ? makeRoomOnDisk(level) : outcome
   }
 
-  private func isBigger(_ left: Int, _ right: Int) -> Bool {
-    (workers[right].footprint, workers[left].id) < (workers[left].footprint, workers[right].id)
+  /// An episode's warning isn't repeated, unless the policy wants one for each level.
+  private func isWarned(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
+    guard let warned = worker.warnedIn, warned.episode == gauge.episode else { return false }
+    return policy.pressure.warnOncePer == .episode || warned.level >= level
   }
 
   private mutating func warnEverybody(_ level: PressureLevel) -> Climb.Outcome {
-    let unwarned = workers.indices.filter {
-      (workers[$0].state == .foreground || workers[$0].state == .background)
-        && workers[$0].profile.canShed && workers[$0].warnedIn != gauge.episode
-    }
+    let unwarned = workers.indices(.warnable).sorted().filter { !isWarned(workers[$0], at: level) }
     var longest: Duration?
     for index in unwarned {
-      workers[index].warnedIn = gauge.episode
+      workers[index].warnedIn = PressureEpisode(episode: gauge.episode, level: level)
       if isShadow(index) {
         let name = workers[index].id
         emit(.wouldHave(name, "\(name) would have been warned: the pressure is \(level.name)"))
@@ -86,7 +85,18 @@ extension Engine {
   private mutating func noteShadowHibernation(_ index: Int, _ level: PressureLevel) -> Bool {
     guard !workers[index].notes.contains(.hibernation) else { return false }
     note(index, .hibernation, "would have been hibernated: the pressure is \(level.name)")
+    countImagined(index, .hibernated)
     return countShadowStep(index)
+  }
+
+  mutating func noteShadowPurge(_ index: Int, _ level: PressureLevel) -> Bool {
+    let offer = workers[index].run.purgeable
+    guard workers[index].notes.insert(.purge).inserted else { return false }
+    let name = workers[index].id
+    let text = "\(name) would have been purged of \(offer): the pressure is \(level.name)"
+    workers[index].shadow.summary.freed += offer
+    emit(.wouldHave(name, text))
+    return countShadowStep(index, freed: offer)
   }
 
   mutating func noteShadowTermination(_ index: Int, _ why: String) -> Bool {
@@ -94,12 +104,13 @@ extension Engine {
     workers[index].sparedIn = gauge.episode
     let name = workers[index].id
     emit(.wouldHave(name, "\(name) would have been terminated: \(why)"))
+    countImagined(index, .terminated)
     return countShadowStep(index)
   }
 
-  private mutating func countShadowStep(_ index: Int) -> Bool {
+  private mutating func countShadowStep(_ index: Int, freed: ByteCount? = nil) -> Bool {
     guard policy.mode == .shadow else { return false }
-    climb.shadowFreed += workers[index].footprint
+    climb.shadowFreed += freed ?? workers[index].footprint
     climb.settleUntil = now + policy.terminate.settle
     return true
   }

@@ -16,11 +16,13 @@ extension Cause {
     case .graceOver: "its grace in the background was over"
     case .wakeNeeded(let why): "something waited for it: \(why)"
     case .suspendedFor(let time): "it had been suspended for \(time.spoken)"
+    case .heartbeat: "its heartbeat was due"
     case .pressure(let level): "the pressure on memory was \(level.name)"
     case .watchdog(let why): why
     case .exited(let status): status.sentence
     case .failed(let why): "the attempt failed: \(why)"
-    case .adopted: "an earlier daemon left it running"
+    case .adopted: "it was running already"
+    case .released: "it was released, and lives on by itself"
     case .succeeded: "it succeeded"
     }
   }
@@ -60,6 +62,33 @@ extension ShedRecord {
     let span = "(from \(before) to \(after))"
     return after < before
       ? "gave back \(before - after) \(span)\(silence)" : "gave nothing back \(span)\(silence)"
+  }
+}
+
+extension FalseIdle {
+  /// `put away too early twice, the last time 40 s ago: band +10`.
+  public func sentence(at now: Instant) -> String {
+    let often = count == 1 ? "once" : count == 2 ? "twice" : "\(count) times"
+    return "put away too early \(often), the last time \((now - last).spoken) ago: band +\(bonus)"
+  }
+}
+
+extension ShadowSummary {
+  /// `would have freed 412 MB, and cost 3 wakes of about 9 ms`.
+  public var sentence: String {
+    let count = wakes == 1 ? "1 wake" : "\(wakes) wakes"
+    let cost = wakes == 0 ? "no wake" : "\(count) of about \(timePerWake.spoken)"
+    return "would have freed \(freed), and cost \(cost)"
+  }
+}
+
+extension RegretTerms {
+  /// `2.1 ms/MB: 25% chance of use × 340 ms to come back / 40 MB`.
+  public var sentence: String {
+    let tenths = Int64((value * 10).rounded())
+    let guess = isCostKnown ? "" : " (a guess)"
+    return "\(tenths / 10).\(tenths % 10) ms/MB: \((chance * 100).spokenPercent) chance of use × "
+      + "\(cost.spoken)\(guess) to come back / \(bytes)"
   }
 }
 

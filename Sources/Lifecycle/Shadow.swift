@@ -4,7 +4,22 @@ import Policy
 
 extension Engine {
   func isShadow(_ index: Int) -> Bool {
-    policy.mode == .shadow || workers[index].policy.mode == .shadow
+    isShadow(workers[index])
+  }
+
+  func isShadow(_ worker: WorkerRecord) -> Bool {
+    if let mode = worker.modeByRequest { return mode == .shadow }
+    return policy.mode == .shadow || worker.policy.mode == .shadow
+  }
+
+  mutating func acceptMode(_ index: Int, _ request: Request) {
+    let mode: LifecyclePolicy.Mode = request.verb == .shadow ? .shadow : .enforce
+    workers[index].modeByRequest = mode
+    workers[index].notes = []
+    workers[index].shadow = ShadowRecord()
+    let how =
+      mode == .shadow ? "is only told what the policy would do" : "is subject to the policy"
+    emit(.answer(request.id, Answer(.done, "\(request.worker) \(how) from now on")))
   }
 
   /// Tells it once in this state; `move` forgets the notes.

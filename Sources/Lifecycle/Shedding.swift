@@ -2,13 +2,18 @@ import Policy
 
 // One shed request at a time: asked → (answer or deadline) → finishing → measured.
 
-struct ShedInFlight: Sendable {
+struct ShedInFlight: Sendable, Equatable {
   var kind: Directive.ShedKind
   var askedAt: Instant
-  var until: Instant
+  var deadline: ExtensibleDeadline
   var isAnswered = false
   /// `finishShed` is out.
   var isFinishing = false
+  var finishBy: Instant?
+
+  /// From `finishShed` to going on without its outcome: a measurement that fails mustn't keep a
+  /// worker awake for ever.
+  static let patience = Duration.seconds(10)
 }
 
 extension Engine {
@@ -16,7 +21,10 @@ extension Engine {
     let worker = workers[index]
     guard worker.state == .foreground || worker.state == .background else { return }
     if let shed = worker.run.shed {
-      if !shed.isFinishing, now >= shed.until { finishShed(index) }
+      if !shed.isFinishing, now >= shed.deadline.until { finishShed(index) }
+      if let finishBy = shed.finishBy, now >= finishBy {
+        recordShedFinished(index, worker.footprint, worker.footprint)
+      }
     } else if worker.run.owesBackgroundShed {
       workers[index].run.owesBackgroundShed = false
       ask(index, .didEnterBackground)
@@ -28,17 +36,22 @@ extension Engine {
 
   private mutating func ask(_ index: Int, _ kind: Directive.ShedKind) {
     let until = now + workers[index].policy.background.shedDeadline
-    workers[index].run.shed = ShedInFlight(kind: kind, askedAt: now, until: until)
+    workers[index].run.shed = ShedInFlight(
+      kind: kind, askedAt: now, deadline: ExtensibleDeadline(until))
+    startAnswerWatchdog(index, kind)
     emit(.shed(workers[index].id, kind, until: until))
   }
 
   private mutating func finishShed(_ index: Int) {
     workers[index].run.shed?.isFinishing = true
+    workers[index].run.shed?.finishBy = now + ShedInFlight.patience
     emit(.finishShed(workers[index].id))
   }
 
   /// An answer after the deadline belongs to a request that is being finished, and is no answer.
   mutating func recordShedAnswered(_ index: Int) {
+    // Late is better than never: the watchdog wanted a sign of life.
+    workers[index].run.unanswered = nil
     guard let shed = workers[index].run.shed, !shed.isFinishing else { return }
     workers[index].run.shed?.isAnswered = true
     finishShed(index)
@@ -48,6 +61,7 @@ extension Engine {
     recordFootprint(index, after)
     guard let shed = workers[index].run.shed, shed.isFinishing else { return }
     workers[index].run.shed = nil
+    decisions += 1
     workers[index].lastShed = ShedRecord(
       kind: shed.kind, at: now, before: before, after: after, answered: shed.isAnswered)
     guard shed.kind == .memoryWarning else { return }
@@ -63,7 +77,7 @@ extension WorkerRecord {
   var isShedding: Bool { run.shed != nil || run.owesBackgroundShed || run.owesWarning }
 
   var shedDeadline: Instant? {
-    guard let shed = run.shed, !shed.isFinishing else { return nil }
-    return shed.until
+    guard let shed = run.shed else { return nil }
+    return shed.isFinishing ? shed.finishBy : shed.deadline.until
   }
 }

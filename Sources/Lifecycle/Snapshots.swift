@@ -17,14 +17,16 @@ extension Engine {
   }
 
   private func snapshot(_ worker: WorkerRecord, at now: Instant) -> WorkerSnapshot {
-    let isShadow = policy.mode == .shadow || worker.policy.mode == .shadow
+    let isShadow = isShadow(worker)
     return WorkerSnapshot(
-      worker: worker.id, state: worker.state, band: worker.band, profile: worker.profile,
+      worker: worker.id, state: worker.state, band: worker.band(at: now), profile: worker.profile,
       footprint: worker.footprint, peakFootprint: worker.run.peakFootprint, since: worker.since,
       lastUsed: worker.state == .foreground ? now : worker.lastUsed, cause: worker.cause,
-      hibernationVerdict: worker.hibernationVerdict(at: now, isShadow: isShadow),
+      hibernationVerdict: hibernationVerdict(of: worker, at: now),
       imageSize: worker.state == .hibernated ? worker.run.hibernation.imageSize : nil,
       launchCost: worker.launchCost, resumeCost: worker.resumeCost, lastExit: worker.lastExit,
-      tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed)
+      tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed, lastMiss: worker.lastMiss,
+      falseIdle: worker.falseIdleTold(at: now), purgeable: worker.run.purgeable,
+      isShadow: isShadow, shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
   }
 }

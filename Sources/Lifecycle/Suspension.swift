@@ -4,6 +4,7 @@ import Policy
 
 extension Engine {
   mutating func advanceBackground(_ index: Int) {
+    if checkAnswer(index) { return }
     expireTasks(index)
     switch workers[index].goal?.destination {
     case .foreground?: enterForeground(index, workers[index].goal?.cause ?? .active)
@@ -18,14 +19,21 @@ extension Engine {
   /// finish anything afterwards.
   private mutating func considerSuspension(_ index: Int) {
     let worker = workers[index]
-    guard !worker.isShedding, worker.run.tasks.isEmpty else { return }
-    if let goal = worker.goal { return suspend(index, goal.cause) }
-    guard let graceOver = worker.graceOver, now >= graceOver else { return }
-    if isShadow(index) {
+    guard worker.suspensionObstacle(at: now) == nil else {
+      // What was seen of its locks will be long ago by then.
+      workers[index].run.lockWatch = nil
+      return
+    }
+    if worker.goal == nil, isShadow(index) {
+      guard worker.shadow.depth == nil else { return imagineHibernation(index) }
+      guard !worker.notes.contains(.suspension) else { return }
+      imagineSuspension(index)
       let time = (now - worker.since).spoken
       return note(index, .suspension, "would have been suspended: in the background for \(time)")
     }
-    suspend(index, .graceOver)
+    guard isAtSafePoint(index) else { return }
+    let byItself: Cause = worker.run.beatUntil == nil ? .graceOver : .heartbeat
+    suspend(index, worker.goal?.cause ?? byItself)
   }
 
   private mutating func suspend(_ index: Int, _ cause: Cause) {
@@ -36,6 +44,14 @@ extension Engine {
   mutating func recordSuspended(_ index: Int) {
     guard workers[index].state == .suspending else { return }
     workers[index].run.suspendedSince = now
+    if workers[index].run.beatUntil == nil {
+      workers[index].run.restingSince = now
+      workers[index].run.lastBeat = nil
+    } else {
+      workers[index].run.beatUntil = nil
+      workers[index].run.lastBeat = now
+    }
+    notePutAway(index, workers[index].cause)
     workers[index].run.isMeasuredAsleep = false
     workers[index].run.retrySuspensionAt = nil
     move(index, to: .suspended, workers[index].cause)
@@ -60,7 +76,14 @@ extension Engine {
 extension WorkerRecord {
   /// When the policy alone would suspend it; `nil`: never, or not in this state.
   var graceOver: Instant? {
-    guard state == .background, let grace = policy.background.suspendAfter else { return nil }
-    return max(since + grace, run.retrySuspensionAt ?? since)
+    guard state == .background, let grace = policy.background.suspendAfter ?? beatGrace else {
+      return nil
+    }
+    return max(run.beatUntil ?? since + grace, run.retrySuspensionAt ?? since)
+  }
+
+  /// A heartbeat ends whatever the policy says of the grace: it was asleep before.
+  private var beatGrace: Duration? {
+    run.beatUntil == nil ? nil : .zero
   }
 }

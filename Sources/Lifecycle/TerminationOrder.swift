@@ -3,41 +3,93 @@ import Policy
 extension Engine {
   /// Everybody alive, first to go first, by `terminate.order`. Ranking gives a list and not one
   /// name, because the first may not die.
-  public func terminationOrder() -> [WorkerID] {
-    ranked(workers.indices.filter { workers[$0].state.isAlive }).map { workers[$0].id }
+  public func terminationOrder() -> [WorkerID] { living().map { workers[$0].id } }
+
+  /// The indices of everybody alive, in that order.
+  func living() -> [Int] {
+    terminationKeys(workers.indices.filter { workers[$0].state.isAlive })
+      .sorted { $0.key < $1.key }.map(\.index)
   }
 
-  func ranked(_ indices: [Int]) -> [Int] {
-    indices.sorted { goesBefore(workers[$0], workers[$1]) }
+  /// Those first who go first, for whoever needs a few of them.
+  func victimsFirst(_ indices: [Int]) -> Selection<OrderKey> { Selection(terminationKeys(indices)) }
+
+  /// By `hibernate.order`, ties by name.
+  func sleepersFirst(_ indices: [Int]) -> Selection<OrderKey> {
+    Selection(keys(indices, policy.hibernate.order, hibernationRank))
   }
 
-  private func goesBefore(_ left: WorkerRecord, _ right: WorkerRecord) -> Bool {
-    for criterion in policy.terminate.order {
-      let order = compare(left, right, by: criterion)
-      if order != 0 { return order < 0 }
+  /// Ties go to the longest unused.
+  private func terminationKeys(_ indices: [Int]) -> [(key: OrderKey, index: Int)] {
+    keys(indices, policy.terminate.order + [.recency], rank)
+  }
+
+  private func keys(
+    _ indices: [Int], _ order: [TerminationRules.Criterion],
+    _ rank: (WorkerRecord, TerminationRules.Criterion) -> Int64
+  ) -> [(key: OrderKey, index: Int)] {
+    var criteria: [TerminationRules.Criterion] = []
+    for criterion in order where !criteria.contains(criterion) { criteria.append(criterion) }
+    return indices.map { index in
+      var key = OrderKey(name: index)
+      for (place, criterion) in criteria.enumerated() {
+        key.values[place] = rank(workers[index], criterion)
+      }
+      return (key, index)
     }
-    let order = compare(left, right, by: .recency)
-    return order == 0 ? left.id < right.id : order < 0
   }
 
-  /// Negative: the left one goes first.
-  func compare(
-    _ left: WorkerRecord, _ right: WorkerRecord, by criterion: TerminationRules.Criterion
-  ) -> Int {
+  /// By one criterion; the smaller number goes first.
+  func rank(of worker: WorkerRecord, by criterion: TerminationRules.Criterion) -> Int64 {
     switch criterion {
-    case .band: order(left.band, right.band)
-    case .footprint: order(right.footprint, left.footprint)
-    case .recency: order(lastUse(of: left), lastUse(of: right))
-    case .relaunchCost: order(left.launchCost ?? .zero, right.launchCost ?? .zero)
+    case .band: Int64(worker.band(at: now))
+    case .footprint: -worker.footprint.bytes
+    case .recency: lastUse(of: worker).nanoseconds
+    case .regret: Self.rank(regretTerms(of: worker))
+    case .relaunchCost: (worker.launchCost ?? .zero).wholeNanoseconds
     }
   }
 
-  private func order<Value: Comparable>(_ left: Value, _ right: Value) -> Int {
-    left == right ? 0 : (left < right ? -1 : 1)
+  /// The same for `hibernate.order`, where coming back is a resume.
+  func hibernationRank(
+    of worker: WorkerRecord, by criterion: TerminationRules.Criterion
+  ) -> Int64 {
+    switch criterion {
+    case .band, .footprint, .recency: rank(of: worker, by: criterion)
+    case .regret: Self.rank(resumeRegretTerms(of: worker))
+    case .relaunchCost: expectedResume(of: worker).wholeNanoseconds
+    }
+  }
+
+  /// The bits of numbers from zero on are in the order of the numbers.
+  private static func rank(_ terms: RegretTerms) -> Int64 {
+    Int64(bitPattern: max(0, terms.value).bitPattern)
   }
 
   /// Who is in front is in use.
   func lastUse(of worker: WorkerRecord) -> Instant {
     worker.state == .foreground ? now : worker.lastUsed
+  }
+}
+
+/// What an order says of a worker, as numbers: comparing them costs nothing beside looking
+/// two workers up.
+struct OrderKey: Comparable {
+  /// By criterion, the first that differs deciding; there is room for six of them.
+  var values = InlineArray<6, Int64>(repeating: 0)
+  /// Workers are sorted by name, so the index stands for it.
+  var name: Int
+
+  init(name: Int) { self.name = name }
+
+  static func < (left: OrderKey, right: OrderKey) -> Bool {
+    for place in left.values.indices where left.values[place] != right.values[place] {
+      return left.values[place] < right.values[place]
+    }
+    return left.name < right.name
+  }
+
+  static func == (left: OrderKey, right: OrderKey) -> Bool {
+    !(left < right) && !(right < left)
   }
 }

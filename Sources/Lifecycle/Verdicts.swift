@@ -2,40 +2,26 @@ import Policy
 
 // Why a worker isn't hibernated, with the numbers, and what would have to change.
 
-extension WorkerRecord {
-  func hibernationVerdict(at now: Instant, isShadow: Bool) -> String? {
-    switch state {
+extension Engine {
+  func hibernationVerdict(of worker: WorkerRecord, at now: Instant) -> String? {
+    switch worker.state {
     case .terminated, .terminating, .hibernating, .hibernated: nil
     case .launching, .foreground, .resuming:
-      "only a suspended worker is hibernated, and it is \(state.spoken)"
-    case .background: "it isn't suspended yet: \(suspensionVerdict(at: now, isShadow: isShadow))"
+      "only a suspended worker is hibernated, and it is \(worker.state.spoken)"
+    case .background: "it isn't suspended yet: \(suspensionVerdict(of: worker, at: now))"
     case .suspending: "it is just being suspended"
-    case .suspended: suspendedVerdict(at: now, isShadow: isShadow)
+    case .suspended: suspendedVerdict(of: worker, at: now)
     }
   }
 
-  private func suspensionVerdict(at now: Instant, isShadow: Bool) -> String {
-    if run.shed != nil || run.owesBackgroundShed || run.owesWarning {
-      return "it is still giving memory back"
-    }
-    if let task = run.tasks.first {
-      let left = max(.zero, end(of: task) - now).spoken
-      return "its background task \(task.name) may go on for \(left)"
-    }
-    if case .failed(let why) = cause { return "the last attempt failed: \(why)" }
-    guard let grace = policy.background.suspendAfter else {
-      return "background.suspend_after is never"
-    }
-    let time = "in the background for \((now - since).spoken)"
-    return now - since < grace || !isShadow
-      ? "\(time) of background.suspend_after \(grace.spoken)" : "the policy is in shadow mode"
+  private func suspensionVerdict(of worker: WorkerRecord, at now: Instant) -> String {
+    if let obstacle = worker.suspensionObstacle(at: now) { return obstacle.sentence }
+    return isShadow(worker) ? "the policy is in shadow mode" : "it is being looked for file locks"
   }
 
-  private func suspendedVerdict(at now: Instant, isShadow: Bool) -> String? {
-    if let obstacle = obstacle(to: .automatic, at: now) {
-      return obstacle.verdict
-    }
-    return isShadow ? "the policy is in shadow mode: it would have been hibernated" : nil
+  private func suspendedVerdict(of worker: WorkerRecord, at now: Instant) -> String? {
+    if let obstacle = obstacle(worker, to: .automatic, at: now) { return obstacle.verdict }
+    return isShadow(worker) ? "the policy is in shadow mode: it would have been hibernated" : nil
   }
 }
 
@@ -51,6 +37,14 @@ extension HibernationObstacle {
       "its footprint of \(footprint) is over hibernate.max_footprint, \(limit)"
     case .tooSmall(let footprint, let limit):
       "its footprint of \(footprint) is under hibernate.min_footprint, \(limit)"
+    case .overDiskBudget(let held, let adding, let limit):
+      "images hold \(held), and \(adding) more would be over hibernate.disk.budget, \(limit)"
+    case .overDailyWrites(let written, let adding, let limit):
+      "\(written) were written to images today, and \(adding) more would be over "
+        + "hibernate.disk.daily_writes, \(limit)"
+    case .diskNearlyFull(let free, let adding, let least):
+      "the disk has \(free) free, and \(adding) less would be under hibernate.disk.min_free, "
+        + "\(least)"
     case .slowerThanRelaunch(let resume, let relaunch):
       "resuming would take about \(resume.spoken), and a relaunch takes \(relaunch.spoken)"
     case .coolingDown(let time, let whole):

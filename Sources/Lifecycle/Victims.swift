@@ -9,15 +9,13 @@ extension Engine {
   mutating func terminateFirst(
     of victims: Ladder.Rung.Victims, _ level: PressureLevel
   ) -> Climb.Outcome {
-    let candidates = ranked(
-      workers.indices.filter {
-        workers[$0].belongs(to: victims) && workers[$0].footprint >= Self.leastYield
-      })
-    if victims == .foreground, !candidates.isEmpty, othersMayStillGive(at: level) {
+    if victims == .foreground, !workers.isEmpty(victims.group), othersMayStillGive(at: level) {
       return .waiting
     }
-    for (place, index) in candidates.enumerated() {
-      let why = reason(for: place, among: candidates, victims)
+    guard !workers.isEmpty(victims.openGroup) else { return .nothingLeft }
+    var candidates = victimsFirst(workers.indices(victims.group))
+    while let index = candidates.popFirst() {
+      let why = reason(for: index, before: candidates.first, victims)
       if isShadow(index) {
         if noteShadowTermination(index, why) { return .acted }
         continue
@@ -30,7 +28,7 @@ extension Engine {
     return .nothingLeft
   }
 
-  private mutating func terminateForMemory(_ index: Int, _ level: PressureLevel) {
+  mutating func terminateForMemory(_ index: Int, _ level: PressureLevel) {
     beginEnding(index, .pressure(level), gracefully: workers[index].state != .hibernated)
     let until = workers[index].run.ending?.giveUpAt ?? now + Climb.patience
     climb.step = .terminating(workers[index].id, until: until)
@@ -41,45 +39,45 @@ extension Engine {
     let hasCheaperRung = policy.ladder[level].contains {
       $0 == .hibernate || $0 == .terminate(.suspended) || $0 == .terminate(.background)
     }
-    return workers.contains { worker in
-      guard worker.footprint >= Self.leastYield else { return false }
-      if worker.isInTransit { return hasCheaperRung && now < worker.since + Climb.patience }
-      return worker.state == .terminating && worker.run.ending?.hasGivenUp == false
+    let isOnTheWay = workers.contains(.inTransit) { worker in
+      worker.footprint >= Self.leastYield && now < worker.since + Climb.patience
+    }
+    if hasCheaperRung && isOnTheWay { return true }
+    return workers.contains(.terminating) { worker in
+      worker.footprint >= Self.leastYield && worker.run.ending?.hasGivenUp == false
     }
   }
 
   private func reason(
-    for place: Int, among candidates: [Int], _ victims: Ladder.Rung.Victims
+    for index: Int, before next: Int?, _ victims: Ladder.Rung.Victims
   ) -> String {
-    let worker = workers[candidates[place]]
-    guard place + 1 < candidates.count else {
+    let worker = workers[index]
+    guard let next else {
       return "the only one left with memory to give (\(worker.footprint)) among \(victims.spoken)"
     }
-    let next = workers[candidates[place + 1]]
-    var grounds: [String] = []
-    for criterion in policy.terminate.order {
-      grounds.append(ground(worker, criterion))
-      if compare(worker, next, by: criterion) != 0 { break }
-    }
-    return "\(grounds.joined(separator: " and ")) among \(victims.spoken)"
+    return
+      "\(grounds(worker, before: workers[next], policy.terminate.order)) among \(victims.spoken)"
   }
 
-  private func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
+  /// What was compared until something differed.
+  func grounds(
+    _ worker: WorkerRecord, before next: WorkerRecord, _ order: [TerminationRules.Criterion]
+  ) -> String {
+    var grounds: [String] = []
+    for criterion in order {
+      grounds.append(ground(worker, criterion))
+      if rank(of: worker, by: criterion) != rank(of: next, by: criterion) { break }
+    }
+    return grounds.joined(separator: " and ")
+  }
+
+  func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {
     switch criterion {
-    case .band: "lowest band (\(worker.band))"
+    case .band: "lowest band (\(worker.band(at: now)))"
     case .footprint: "the biggest footprint (\(worker.footprint))"
     case .recency: "the longest unused (\((now - lastUse(of: worker)).spoken))"
     case .relaunchCost: "the cheapest relaunch (\((worker.launchCost ?? .zero).spoken))"
-    }
-  }
-}
-
-extension WorkerRecord {
-  fileprivate func belongs(to victims: Ladder.Rung.Victims) -> Bool {
-    switch victims {
-    case .suspended: state == .suspended || state == .hibernated
-    case .background: state == .background
-    case .foreground: state == .foreground || (state == .launching && run.isSpawned)
+    case .regret: "the least regret (\(regretTerms(of: worker).sentence))"
     }
   }
 }

@@ -23,6 +23,7 @@ extension Engine {
 
   mutating func advanceHibernated(_ index: Int) {
     adoptWake(index)
+    if workers[index].goal == nil { considerHeartbeat(index) }
     switch workers[index].goal?.destination {
     case .foreground?, .background?, .stopped?: resume(index)
     case .suspended?, .hibernated?: arrive(index)
@@ -36,14 +37,25 @@ extension Engine {
   mutating func resume(_ index: Int) {
     if let retryAt = workers[index].run.retryResumeAt, now < retryAt { return }
     workers[index].run.wakeNeeded = nil
-    move(index, to: .resuming, workers[index].goal?.cause ?? .active)
+    let cause = workers[index].goal?.cause ?? .active
+    if cause != .heartbeat { noteWanted(index) }
+    move(index, to: .resuming, cause)
     emit(.resume(workers[index].id))
   }
 
   mutating func recordResumed(_ index: Int, _ cost: Duration) {
     guard workers[index].state == .resuming else { return }
     if workers[index].origin == .hibernated { learnResume(index, cost) }
-    workers[index].lastUsed = now
+    if workers[index].cause == .heartbeat, workers[index].goal?.destination == .background {
+      beginBeat(index)
+    } else {
+      workers[index].lastUsed = now
+      workers[index].uses.began(at: now)
+    }
+    workers[index].run.runningSince = now
+    workers[index].run.hasWoken = true
+    imagineWake(index)
+    restartAnswerWatchdog(index)
     workers[index].run.retryResumeAt = nil
     workers[index].run.failedResumes = 0
     workers[index].run.lastActivity = nil
@@ -56,7 +68,9 @@ extension Engine {
   }
 
   private mutating func learnResume(_ index: Int, _ cost: Duration) {
-    workers[index].resumeCost = cost
+    if let image = workers[index].run.hibernation.imageSize { noteImageRemoved(image) }
+    let footprint = workers[index].run.hibernation.footprintBefore ?? .zero
+    learnResumeCost(index, cost, footprint)
     workers[index].run.hibernation.lastResume = now
     workers[index].run.hibernation.failures = 0
     workers[index].run.hibernation.retryAt = nil

@@ -33,16 +33,21 @@ public struct WorkerProfile: Hashable, Sendable {
   public var importance: Int
   /// It has a channel on which it can be asked to shed memory.
   public var canShed: Bool
+  /// Its channel carries answers, so that `watchdog.answer` holds for it.
+  public var canAnswer: Bool
   /// It says when it is ready; without that it counts as ready when it has been launched.
   public var announcesReadiness: Bool
+  /// It may be terminated for memory. False for what somebody else supervises. Default true.
+  public var mayBeTerminated = true
 
   public init(
     policy: LifecyclePolicy, importance: Int = 0, canShed: Bool = false,
-    announcesReadiness: Bool = false
+    canAnswer: Bool = false, announcesReadiness: Bool = false
   ) {
     self.policy = policy
     self.importance = importance
     self.canShed = canShed
+    self.canAnswer = canAnswer
     self.announcesReadiness = announcesReadiness
   }
 }

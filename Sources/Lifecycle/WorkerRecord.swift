@@ -1,7 +1,7 @@
 import Policy
 
 /// All that the engine knows of one worker.
-struct WorkerRecord: Sendable {
+struct WorkerRecord: Sendable, Equatable {
   let id: WorkerID
   var profile: WorkerProfile
   var state = WorkerState.terminated
@@ -25,9 +25,17 @@ struct WorkerRecord: Sendable {
   var resumeCost: Duration?
   var lastExit: ExitStatus?
   var lastShed: ShedRecord?
+  var lastMiss: Miss?
+  var uses = UseHistory()
+  var resumeRate = ResumeRate()
+  var falseIdle = FalseIdleRecord()
+  /// The verbs `shadow` and `enforce`; `nil`: as the policies say.
+  var modeByRequest: LifecyclePolicy.Mode?
+  var shadow = ShadowRecord()
 
-  /// The episode of pressure in which it was last warned, or would have been terminated.
-  var warnedIn: Int?
+  /// The episode of pressure (or the level of one) in which it was last warned, and that in which it
+  /// would have been terminated.
+  var warnedIn: PressureEpisode?
   var sparedIn: Int?
   /// `removed` came while it was alive.
   var forgetWhenGone = false
@@ -46,11 +54,13 @@ struct WorkerRecord: Sendable {
 }
 
 /// What belongs to one run of the program, and is forgotten when it exits.
-struct Run: Sendable {
+struct Run: Sendable, Equatable {
   var footprint: ByteCount?
   var peakFootprint = ByteCount.zero
 
   var launchAskedAt = Instant.zero
+  /// `watchdog.launch`, where readiness is announced.
+  var readyBy: ExtensibleDeadline?
   var isSpawned = false
   var missedReadiness = false
   var lastActivity: Instant?
@@ -59,10 +69,28 @@ struct Run: Sendable {
   /// It went to the background, and hasn't been told yet.
   var owesBackgroundShed = false
   var owesWarning = false
+  var unanswered: Unanswered?
   var tasks: [BackgroundTask] = []
+  /// Since when it asks not to be suspended.
+  var heldSince: Instant?
+  var lockWatch: LockWatch?
+  /// Locks that it didn't release in all of the policy's time; a database keeps some for good. They are
+  /// waited for once.
+  var lastingLocks = 0
+  /// Since its launch, or its last wake.
+  var runningSince = Instant.zero
+  var hasWoken = false
   var retrySuspensionAt: Instant?
 
   var suspendedSince = Instant.zero
+  /// The same, not counting heartbeats.
+  var restingSince = Instant.zero
+  var lastBeat: Instant?
+  /// A heartbeat is on, until then.
+  var beatUntil: Instant?
+  /// What it has offered, in bytes of its footprint.
+  var purgeable = ByteCount.zero
+  var isPurging = false
   /// Its footprint has been measured since it was suspended.
   var isMeasuredAsleep = false
   var hibernation = HibernationHistory()
@@ -76,7 +104,7 @@ struct Run: Sendable {
 }
 
 /// What a worker was asked to become, and who waits for the answer.
-struct Goal: Sendable {
+struct Goal: Sendable, Equatable {
   enum Destination: Hashable, Sendable {
     case foreground, background, suspended, hibernated
     /// Ended with a chance to save its work: a hibernated worker is resumed first.
@@ -98,4 +126,6 @@ struct ShadowNotes: OptionSet, Sendable {
   static let hibernation = ShadowNotes(rawValue: 2)
   static let shed = ShadowNotes(rawValue: 4)
   static let watchdog = ShadowNotes(rawValue: 8)
+  static let heartbeat = ShadowNotes(rawValue: 16)
+  static let purge = ShadowNotes(rawValue: 32)
 }

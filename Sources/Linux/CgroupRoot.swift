@@ -93,6 +93,10 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
   case noFreezer(path: String)
   /// Processes of somebody else are in it.
   case inUse(path: String)
+  /// There is no such group.
+  case notFound(String)
+  /// A unit's name that several groups have.
+  case ambiguous(String, [String])
   case timedOut(path: String, waitingFor: String)
   case failed(SystemCallError)
 
@@ -109,6 +113,9 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
       "the cgroup \(path) can't be frozen by us; Linux 5.2 or later and a delegated group are "
         + "needed"
     case .inUse(let path): "the cgroup \(path) has processes in it that aren't this worker's"
+    case .notFound(let name): "there is no cgroup (version 2) \(name), or nobody is in it"
+    case .ambiguous(let name, let paths):
+      "several cgroups are called \(name): give the path of one of \(paths.joined(separator: ", "))"
     case .timedOut(let path, let what): "the cgroup \(path) didn't become \(what) in time"
     case .failed(let error): "\(error)"
     }

@@ -13,6 +13,7 @@ public struct LifecyclePolicy: Hashable, Sendable {
   public var hibernate: HibernationRules
   public var watchdog: WatchdogRules
   public var terminate: TerminationRules
+  public var falseIdle: FalseIdleRules
   public var ladder: Ladder
 
   public init(
@@ -20,7 +21,8 @@ public struct LifecyclePolicy: Hashable, Sendable {
     pressure: PressureRules = PressureRules(), foreground: ForegroundRules = ForegroundRules(),
     background: BackgroundRules = BackgroundRules(),
     hibernate: HibernationRules = HibernationRules(), watchdog: WatchdogRules = WatchdogRules(),
-    terminate: TerminationRules = TerminationRules(), ladder: Ladder = Ladder()
+    terminate: TerminationRules = TerminationRules(),
+    falseIdle: FalseIdleRules = FalseIdleRules(), ladder: Ladder = Ladder()
   ) {
     self.name = name
     self.mode = mode
@@ -31,6 +33,7 @@ public struct LifecyclePolicy: Hashable, Sendable {
     self.hibernate = hibernate
     self.watchdog = watchdog
     self.terminate = terminate
+    self.falseIdle = falseIdle
     self.ladder = ladder
   }
 
@@ -76,14 +79,23 @@ public struct BackgroundRules: Hashable, Sendable {
   public var taskLimit: Duration
   /// Grace in the background before suspension. `nil` (`never`): this policy suspends nobody.
   public var suspendAfter: Duration?
+  public var safePoint: SafePointRules
+  /// `nil` (`never`): who sleeps, sleeps.
+  public var heartbeat: HeartbeatRules?
+  /// Timers and time-outs of its own for which a sleeping worker is woken: those at least this long.
+  /// `nil` (`never`): for none.
+  public var wakeForTimers: Duration?
 
   public init(
     shedDeadline: Duration = .seconds(5), taskLimit: Duration = .seconds(600),
-    suspendAfter: Duration? = .seconds(10)
+    suspendAfter: Duration? = .seconds(10), safePoint: SafePointRules = SafePointRules(),
+    heartbeat: HeartbeatRules? = nil
   ) {
     self.shedDeadline = shedDeadline
     self.taskLimit = taskLimit
     self.suspendAfter = suspendAfter
+    self.safePoint = safePoint
+    self.heartbeat = heartbeat
   }
 }
 
@@ -102,6 +114,12 @@ public struct HibernationRules: Hashable, Sendable {
   public var onlyIfFasterThanRelaunch: Bool
   /// After a resume, no hibernation for this long.
   public var cooldown: Duration
+  /// Hibernated for so long without a wake, it counts as suspended in the order of termination, and
+  /// gives its place on the disk to others under pressure. `nil` (`never`): it keeps both.
+  public var demoteAfter: Duration?
+  /// Who is hibernated first under pressure, the first criterion that differs winning. Costs are those
+  /// of resuming, not of relaunching.
+  public var order: [TerminationRules.Criterion]
   public var disk: DiskRules
   /// zstd level, −7…19.
   public var compressionLevel: Int
@@ -114,6 +132,7 @@ public struct HibernationRules: Hashable, Sendable {
     enabled: Bool = true, maxFootprint: ByteCount? = .megabytes(16),
     minFootprint: ByteCount = .megabytes(1), after: Duration? = .seconds(30),
     onlyIfFasterThanRelaunch: Bool = true, cooldown: Duration = .seconds(45),
+    demoteAfter: Duration? = .seconds(86400), order: [TerminationRules.Criterion] = [.footprint],
     disk: DiskRules = DiskRules(), compressionLevel: Int = 1, encrypt: Bool = false,
     dropFilePages: Bool = false
   ) {
@@ -123,6 +142,8 @@ public struct HibernationRules: Hashable, Sendable {
     self.after = after
     self.onlyIfFasterThanRelaunch = onlyIfFasterThanRelaunch
     self.cooldown = cooldown
+    self.demoteAfter = demoteAfter
+    self.order = order
     self.disk = disk
     self.compressionLevel = compressionLevel
     self.encrypt = encrypt
@@ -156,13 +177,17 @@ public struct WatchdogRules: Hashable, Sendable {
   public var launch: Duration
   /// From a request that must be answered to its answer, for workers that can answer.
   public var answer: Duration
+  /// The most that `EXTEND_TIMEOUT_USEC=` adds to one deadline, in all.
+  public var longestExtension: Duration
   public var onMiss: OnMiss
 
   public init(
-    launch: Duration = .seconds(20), answer: Duration = .seconds(10), onMiss: OnMiss = .terminate
+    launch: Duration = .seconds(20), answer: Duration = .seconds(10),
+    longestExtension: Duration = .seconds(60), onMiss: OnMiss = .terminate
   ) {
     self.launch = launch
     self.answer = answer
+    self.longestExtension = longestExtension
     self.onMiss = onMiss
   }
 }
@@ -170,10 +195,12 @@ public struct WatchdogRules: Hashable, Sendable {
 /// `terminate:`
 public struct TerminationRules: Hashable, Sendable {
   /// What decides between two victims, the first that differs winning: the lower band goes
-  /// first, the bigger footprint goes first, the longest unused goes first.
+  /// first, the bigger footprint, the longest unused, the cheapest to launch again, the one whose
+  /// loss is to be regretted the least (chance of use soon × cost of coming back / bytes given back).
   public enum Criterion: String, Hashable, Sendable, CaseIterable {
     case band, footprint, recency
     case relaunchCost = "relaunch_cost"
+    case regret
   }
   /// From SIGTERM to SIGKILL.
   public var grace: Duration

@@ -17,6 +17,11 @@ public struct PressureRules: Hashable, Sendable {
   public var sustainedFor: Duration
   /// All conditions of a level must have been gone this long before the level falls.
   public var clearAfter: Duration
+  /// How often one worker is warned.
+  public var warnOncePer: WarningScope
+
+  /// Until the level is normal again, or at each level anew (Android's trim levels).
+  public enum WarningScope: String, Hashable, Sendable, CaseIterable { case episode, level }
 
   public init(
     warning: PressureCondition? = PressureCondition(
@@ -24,13 +29,15 @@ public struct PressureRules: Hashable, Sendable {
     urgent: PressureCondition? = PressureCondition(availableBelow: .percent(10)),
     critical: PressureCondition? = PressureCondition(
       availableBelow: .percent(5), fullStall: Stall(percent: 10, window: .seconds(2))),
-    sustainedFor: Duration = .zero, clearAfter: Duration = .seconds(5)
+    sustainedFor: Duration = .zero, clearAfter: Duration = .seconds(5),
+    warnOncePer: WarningScope = .episode
   ) {
     self.warning = warning
     self.urgent = urgent
     self.critical = critical
     self.sustainedFor = sustainedFor
     self.clearAfter = clearAfter
+    self.warnOncePer = warnOncePer
   }
 
   public subscript(level: PressureLevel) -> PressureCondition? {
@@ -40,6 +47,14 @@ public struct PressureRules: Hashable, Sendable {
     case .urgent: urgent
     case .critical: critical
     }
+  }
+}
+
+extension PressureRules {
+  /// Over which stalls are averaged where one number has to serve all conditions; 2 s without any.
+  public var shortestWindow: Duration {
+    let stalls = [warning, urgent, critical].flatMap { [$0?.someStall, $0?.fullStall] }
+    return stalls.compactMap { $0?.window }.min() ?? .seconds(2)
   }
 }
 

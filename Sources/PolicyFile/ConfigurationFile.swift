@@ -1,9 +1,10 @@
 import Policy
 import Yams
 
-/// `dormouse.yaml`: YAML to `DaemonConfiguration`. docs/configuration.md lists the keys.
+/// `dormouse.yaml` and its `conf.d`: YAML to `DaemonConfiguration`. docs/configuration.md lists the
+/// keys.
 public enum ConfigurationFile {
-  /// Reads a configuration. Paths in it start from the directory of `file`.
+  /// Reads a configuration that is one text. Paths in it start from the directory of `file`.
   ///
   /// - Parameters:
   ///   - library: where policies are found by name.
@@ -14,123 +15,123 @@ public enum ConfigurationFile {
     text: String, file: String, library: PolicyLibrary, environment: [String: String],
     policy: String? = nil
   ) -> ParseResult<DaemonConfiguration> {
-    let sink = DiagnosticSink(source: SourceText(text: text, file: file))
-    guard let document = Document.compose(sink) else { return sink.result(nil) }
-    guard let mapping = sink.topMapping(document.root, of: "a configuration") else {
-      return sink.result(nil)
-    }
-    let reader = MappingReader(mapping, title: "", renamed: document.renamed, sink: sink)
-    let configuration = ConfigurationReader(
-      directory: FilePaths.directory(of: file), library: library, environment: environment,
-      replacement: policy)
-    return sink.result(configuration.read(reader))
+    parse(
+      [SourceText(text: text, file: file)], directory: FilePaths.directory(of: file),
+      library: library, environment: environment, policy: policy)
   }
 
-  /// Reads a configuration from a file, by its path.
+  /// Reads a configuration from a file, or from the directory that holds `dormouse.yaml`; with what is
+  /// in `conf.d` beside it.
   public static func load(
     path: String, library: PolicyLibrary, environment: [String: String], policy: String? = nil
   ) -> ParseResult<DaemonConfiguration> {
-    switch FileContents.read(path) {
-    case .success(let text):
-      parse(
-        text: text, file: path, library: library, environment: environment, policy: policy)
-    case .failure(let problem):
-      ParseResult(value: nil, diagnostics: [problem.diagnostic])
+    let files: ConfigurationFiles
+    switch ConfigurationFiles.find(path) {
+    case .success(let found): files = found
+    case .failure(let problem): return ParseResult(value: nil, diagnostics: [problem.diagnostic])
     }
-  }
-}
-
-/// Reads the top of a configuration.
-struct ConfigurationReader {
-  var directory: String
-  var library: PolicyLibrary
-  var environment: [String: String]
-  /// Instead of the file's own `policy:`.
-  var replacement: String?
-
-  func read(_ top: MappingReader) -> DaemonConfiguration {
-    var configuration = DaemonConfiguration()
-    configuration.policy = policy(top)
-    if let node = top.node("policy_overrides"),
-      let reader = top.reader(of: node, called: "policy_overrides", places: .init())
-    {
-      configuration.policy = PolicyReader(scope: .overrides)
-        .read(reader, over: configuration.policy)
-    }
-    configuration.stateDirectory = top.read("state_directory", as: path("a directory's path"))
-    configuration.socket = top.read("socket", as: path("a socket's path").checked(Self.socketFits))
-    if let node = top.node("workers"), let workers = top.reader(of: node, called: "workers") {
-      configuration.workers = self.workers(workers, policy: configuration.policy)
-    }
-    top.finish()
-    return configuration
-  }
-
-  private func path(_ expects: String) -> Converter<String> {
-    Converter.path(expects, from: directory)
-  }
-
-  /// `sun_path` has 108 bytes, the last one a NUL.
-  private static func socketFits(_ path: String) -> Problem? {
-    path.utf8.count <= 107
-      ? nil
-      : Problem(
-        message: "is \(path.utf8.count) bytes long; a socket's path has at most 107",
-        suggestion: "choose a shorter directory, such as one in `/run`")
-  }
-
-  private func policy(_ top: MappingReader) -> LifecyclePolicy {
-    let wanted = Converter.text("the name of a policy, or the path of a policy file")
-    let written = top.read("policy", as: wanted)
-    guard let name = replacement ?? written else { return LifecyclePolicy() }
-    let result: ParseResult<LifecyclePolicy>
-    if replacement != nil, PolicyLibrary.isPath(name) {
-      result = PolicyFile.load(path: name)
-    } else if PolicyLibrary.isPath(name) {
-      result = PolicyFile.load(path: FilePaths.resolve(name, from: directory))
-    } else if let path = library.path(of: name) {
-      result = PolicyFile.load(path: path)
-    } else {
-      let missing = PolicyLibrary.Missing(name: name, library: library)
-      top.sink.error(
-        at: top.places["policy"], missing.message, suggestion: missing.suggestion)
-      return LifecyclePolicy()
-    }
-    top.sink.add(result.diagnostics)
-    if result.value == nil {
-      top.sink.error(at: top.places["policy"], "the policy `\(shortened(name))` can't be used")
-    }
-    return result.value ?? LifecyclePolicy()
-  }
-
-  private func workers(
-    _ reader: MappingReader, policy: LifecyclePolicy
-  ) -> [WorkerConfiguration] {
-    reader.order.compactMap { name in
-      guard let node = reader.node(name) else { return nil }
-      if !isName(name) {
-        reader.sink.error(
-          at: reader.position(ofKey: name), "`\(shortened(name))` can't be a worker's name",
-          suggestion: "a name has \(nameRule)")
+    var texts: [SourceText] = []
+    var unreadable: [Diagnostic] = []
+    for file in files.paths {
+      switch FileContents.read(file) {
+      case .success(let text): texts.append(SourceText(text: text, file: file))
+      case .failure(let problem): unreadable.append(problem.diagnostic)
       }
-      guard let worker = reader.reader(of: node, called: name) else { return nil }
-      return WorkerReader(
-        name: name, reader: worker, directory: directory, environment: environment, policy: policy
-      ).read(at: reader.position(ofKey: name))
     }
+    var result = parse(
+      texts, directory: files.directory, library: library, environment: environment,
+      policy: policy)
+    result = ParseResult(value: result.value, diagnostics: unreadable + result.diagnostics)
+    return result
+  }
+
+  private static func parse(
+    _ texts: [SourceText], directory: String, library: PolicyLibrary,
+    environment: [String: String], policy: String?
+  ) -> ParseResult<DaemonConfiguration> {
+    let expander = Expander(variables: environment)
+    let sinks = texts.map(DiagnosticSink.init(source:))
+    let parts = sinks.compactMap { sink -> MappingReader? in
+      guard let document = Document.compose(sink),
+        let mapping = sink.topMapping(document.root, of: "a configuration")
+      else { return nil }
+      return MappingReader(
+        mapping, title: "", renamed: document.renamed, sink: sink, expander: expander)
+    }
+    let reader = ConfigurationReader(
+      directory: directory, library: library, environment: environment, replacement: policy,
+      isComplete: parts.count == texts.count)
+    let value = reader.read(parts)
+    let diagnostics = sinks.flatMap { sink in
+      let result: ParseResult<Int> = sink.result(nil)
+      return result.diagnostics
+    }
+    return ParseResult(value: value, diagnostics: diagnostics)
   }
 }
 
-extension Converter where Value == String {
-  /// A path, as seen from a directory.
-  static func path(_ expects: String, from directory: String) -> Converter {
-    Converter.text(expects).checked { path in
-      if path.isEmpty { return .wrongKind }
-      return path == "~" || path.hasPrefix("~/")
-        ? Problem(
-          message: "can't begin with `~`: only a shell expands it", suggestion: "write the path out"
-        )
-        : nil
-    }.map { FilePaths.resolve($0, from: directory) }
+/// The files that a configuration consists of.
+public struct ConfigurationFiles {
+  /// What paths in all of them start from.
+  var directory: String
+  /// The main file first, then those of `conf.d` by their names.
+  public var paths: [String]
+
+  static let mainNames = ["dormouse.yaml", "dormouse.yml"]
+
+  /// - Parameter path: a file, or a directory with a `dormouse.yaml`. A file of that name has a
+  ///   `conf.d` beside it; one of another name stands alone.
+  static func find(_ path: String) -> Result<ConfigurationFiles, Unreadable> {
+    if FileContents.isDirectory(path) {
+      let main = mainNames.map { FilePaths.resolve($0, from: path) }.first(
+        where: FileContents.exists)
+      return find(
+        main: main ?? FilePaths.resolve(mainNames[0], from: path), in: path)
+    }
+    let name = path.split(separator: "/").last.map(String.init) ?? path
+    guard mainNames.contains(name) else {
+      return .success(
+        ConfigurationFiles(directory: FilePaths.directory(of: path), paths: [path]))
+    }
+    return find(main: path, in: FilePaths.directory(of: path))
+  }
+
+  /// The configuration that a file belongs to: of one in a `conf.d`, the directory that holds it, where
+  /// there is a `dormouse.yaml`; of any other, the file itself.
+  public static func whole(of path: String) -> String {
+    let parent = FilePaths.directory(of: path)
+    guard parent == "conf.d" || parent.hasSuffix("/conf.d"), FileContents.exists(path) else {
+      return path
+    }
+    let main = FilePaths.directory(of: parent)
+    return mainNames.contains { FileContents.exists(FilePaths.resolve($0, from: main)) }
+      ? main : path
+  }
+
+  /// Whether a directory, or the one of a file, holds a configuration.
+  public static func isThere(_ path: String) -> Bool {
+    guard case .success(let files) = find(path) else { return true }
+    return files.paths.contains(where: FileContents.exists)
+  }
+
+  private static func find(
+    main: String, in directory: String
+  ) -> Result<ConfigurationFiles, Unreadable> {
+    let parts = FilePaths.resolve("conf.d", from: directory)
+    guard FileContents.exists(parts) else {
+      return .success(ConfigurationFiles(directory: directory, paths: [main]))
+    }
+    switch FileContents.listing(of: parts) {
+    case .failure(let problem): return .failure(problem)
+    case .success(let names):
+      let files = names.filter {
+        !$0.hasPrefix(".") && ($0.hasSuffix(".yaml") || $0.hasSuffix(".yml"))
+      }
+      .map { FilePaths.resolve($0, from: parts) }
+      // All may be in `conf.d`.
+      let hasMain = files.isEmpty || FileContents.exists(main)
+      return .success(
+        ConfigurationFiles(directory: directory, paths: (hasMain ? [main] : []) + files))
+    }
   }
 }

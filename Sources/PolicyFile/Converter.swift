@@ -4,6 +4,8 @@ import Yams
 struct Converter<Value> {
   /// Follows "must be": ``a duration such as `10s` ``.
   var expects: String
+  /// The same for programs: see `ValueShape`.
+  var shape: ValueShape = .any
   var convert: (Node) -> Result<Value, Problem>
 }
 
@@ -12,6 +14,8 @@ struct Problem: Error {
   /// Follows the key: "can't be negative". `nil`: "must be … , not …".
   var message: String?
   var suggestion: String?
+  /// Where in a scalar's text, in Unicode scalars, if not at its beginning.
+  var offset: Int? = nil
 
   static let wrongKind = Problem(message: nil, suggestion: nil)
   static func write(_ text: String) -> Problem {
@@ -22,9 +26,10 @@ struct Problem: Error {
 extension Converter {
   /// A converter for values that are one word or text.
   static func scalar(
-    _ expects: String, _ convert: @escaping (String) -> Result<Value, Problem>
+    _ expects: String, shape: ValueShape = .text,
+    _ convert: @escaping (String) -> Result<Value, Problem>
   ) -> Converter {
-    Converter(expects: expects) { node in
+    Converter(expects: expects, shape: shape) { node in
       guard let scalar = node.scalar, !node.isEmpty else { return .failure(.wrongKind) }
       return convert(scalar.string)
     }
@@ -32,7 +37,9 @@ extension Converter {
 
   /// The value, or a word that stands for another.
   func orWord(_ word: String, _ value: Value) -> Converter {
-    Converter(expects: "\(expects), or `\(word)`") { node in
+    Converter(
+      expects: "\(expects), or `\(word)`", shape: .either([shape, .words([word])])
+    ) { node in
       if node.scalar?.string == word { return .success(value) }
       return convert(node).mapError { problem in
         guard let text = node.scalar?.string, nearest(to: text, among: [word]) != nil else {
@@ -44,12 +51,12 @@ extension Converter {
   }
 
   func map<Other>(_ transform: @escaping (Value) -> Other) -> Converter<Other> {
-    Converter<Other>(expects: expects) { convert($0).map(transform) }
+    Converter<Other>(expects: expects, shape: shape) { convert($0).map(transform) }
   }
 
   /// The value, if it passes; otherwise the problem that `check` finds.
   func checked(_ check: @escaping (Value) -> Problem?) -> Converter {
-    Converter(expects: expects) { node in
+    Converter(expects: expects, shape: shape) { node in
       convert(node).flatMap { value in check(value).map { .failure($0) } ?? .success(value) }
     }
   }
@@ -59,7 +66,7 @@ extension Converter where Value: RawRepresentable & CaseIterable, Value.RawValue
   /// One of the enumeration's words.
   static var choice: Converter {
     let words = Value.allCases.map(\.rawValue)
-    return .scalar(listed(words)) { text in
+    return .scalar(listed(words), shape: .words(words)) { text in
       if let value = Value(rawValue: text) { return .success(value) }
       return .failure(Problem(message: nil, suggestion: didYouMean(text, among: words)))
     }
@@ -68,7 +75,7 @@ extension Converter where Value: RawRepresentable & CaseIterable, Value.RawValue
 
 extension Converter where Value == Bool {
   static var boolean: Converter {
-    .scalar("`true` or `false`") { text in
+    .scalar("`true` or `false`", shape: .truth) { text in
       switch text {
       case "true": .success(true)
       case "false": .success(false)
@@ -91,7 +98,7 @@ extension Converter where Value == Int {
       range.upperBound == .max
       ? "a whole number from \(range.lowerBound)"
       : "a whole number from \(range.lowerBound) to \(range.upperBound)"
-    return .scalar(expects) { text in
+    return .scalar(expects, shape: .whole(range)) { text in
       guard let value = Int(text), !text.hasPrefix("+"), range.contains(value) else {
         return .failure(.wrongKind)
       }
@@ -111,13 +118,16 @@ extension Converter where Value == String {
 
   /// 1–64 letters, digits, `-`, `_` and `.`, not starting with `.` or `-`.
   static func name(_ expects: String) -> Converter {
-    .scalar(expects) { text in
+    .scalar(expects, shape: .matching(namePattern, example: "my-policy")) { text in
       isName(text)
         ? .success(text)
         : .failure(Problem(message: nil, suggestion: "a name has \(nameRule)"))
     }
   }
 }
+
+/// The same rule as `isName`.
+let namePattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$"
 
 let nameRule = "1 to 64 of the letters a–z and A–Z, digits, `-`, `_` and `.`, no `.` or `-` first"
 

@@ -34,6 +34,9 @@ final class DiagnosticSink {
         suggestion: suggestion, excerpt: position.flatMap(source.excerpt(at:))))
   }
 
+  /// Nothing more will be told: what only serves a message can be saved.
+  var isFull: Bool { found.count >= Self.limit && hasErrors }
+
   var hasErrors: Bool { found.contains { $0.severity == .error } }
 
   func result<Value>(_ value: Value?) -> ParseResult<Value> {

@@ -55,6 +55,20 @@ enum FileContents {
     return line
   }
 
+  static func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// Names in a directory, sorted; where it can't be read, why.
+  static func listing(of directory: String) -> Result<[String], Unreadable> {
+    guard let stream = opendir(directory) else {
+      return .failure(.init(directory, "can't be listed", code: errno))
+    }
+    closedir(stream)
+    return .success(names(in: directory))
+  }
+
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
   /// Names in a directory, sorted; none where it can't be read.

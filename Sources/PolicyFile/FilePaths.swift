@@ -9,6 +9,11 @@ enum FilePaths {
     return name
   }
 
+  /// `policies/web.yaml` → `web.yaml`.
+  static func name(of path: String) -> String {
+    path.split(separator: "/").last.map(String.init) ?? path
+  }
+
   /// The directory that a file is in; `.` for a bare name.
   static func directory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }

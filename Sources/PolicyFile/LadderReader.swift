@@ -52,7 +52,7 @@ extension Ladder.Rung {
 extension Converter where Value == Ladder.Rung {
   fileprivate static var rung: Converter {
     let words = Ladder.Rung.allCases.map(\.text)
-    return Converter(expects: listed(words)) { node in
+    return Converter(expects: listed(words), shape: .words(words)) { node in
       if let text = node.scalar?.string {
         if let rung = Ladder.Rung.allCases.first(where: { $0.text == text }) {
           return .success(rung)

@@ -6,6 +6,10 @@ extension MappingReader {
   func list<Item>(
     _ key: String, of converter: Converter<Item>
   ) -> [(value: Item, node: Node)]? {
+    if let shape {
+      shape.note(key, .list(converter.shape))
+      return nil
+    }
     guard let node = node(key) else { return nil }
     guard case .sequence(let sequence) = node else {
       let inBrackets = node.scalar.flatMap { $0.string.isEmpty ? nil : "write `[\($0.string)]`" }
@@ -39,6 +43,6 @@ extension MappingReader {
 
   /// Marks a key as known, and says where it stands, if it does.
   func refused(_ key: String) -> Position? {
-    node(key) == nil ? nil : position(ofKey: key)
+    shape != nil || node(key) == nil ? nil : position(ofKey: key)
   }
 }

@@ -11,19 +11,19 @@ final class MappingReader {
   /// Where the mapping itself begins.
   let own: Position?
   let path: String
+  /// Variables for `${VAR}` in values; `nil`: a `$` is a `$`.
+  let expander: Expander?
+  /// There is no text: keys are noted here instead of being read. See `ValueShape`.
+  let shape: MappingShape?
   private let entries: [String: (key: Position?, value: Node)]
   private var asked: [String] = []
-
-  /// Positions by path, shared by the readers of one policy.
-  final class Places {
-    private(set) var known: [String: Position] = [:]
-    func note(_ path: String, _ position: Position?) { known[path] = position }
-    subscript(path: String) -> Position? { known[path] }
-  }
+  private let renamed: [String: String]
+  /// Keys in the order of the text.
+  private(set) var order: [String] = []
 
   init(
     _ mapping: Node.Mapping, title: String, path: String = "", renamed: [String: String],
-    sink: DiagnosticSink, places: Places = Places()
+    sink: DiagnosticSink, places: Places = Places(), expander: Expander? = nil
   ) {
     self.sink = sink
     self.own = mapping.mark.map { Position(line: $0.line, column: $0.column) }
@@ -31,6 +31,8 @@ final class MappingReader {
     self.path = path
     self.places = places
     self.renamed = renamed
+    self.expander = expander
+    self.shape = nil
     var entries: [String: (key: Position?, value: Node)] = [:]
     var firsts: [String: Position] = [:]
     for (key, value) in mapping {
@@ -57,18 +59,23 @@ final class MappingReader {
     self.entries = entries
   }
 
-  private let renamed: [String: String]
-  /// Keys in the order of the text.
-  private(set) var order: [String] = []
+  /// A reader without a text, which notes the keys that it is asked for.
+  init(exploring shape: MappingShape, path: String = "") {
+    self.shape = shape
+    self.path = path
+    sink = DiagnosticSink(source: SourceText(text: "", file: ""))
+    (places, title, own, expander, entries, renamed) = (Places(), path, nil, nil, [:], [:])
+  }
 
   func position(ofKey key: String) -> Position? { entries[key]?.key }
 
   /// The value of a known key, if it is there.
   func node(_ key: String) -> Node? {
     asked.append(key)
-    guard let value = entries[key]?.value, untagged(value, called: key) else { return nil }
-    places.note(path(of: key), value.position)
-    return value
+    shape?.note(key, .any)
+    guard let entry = entries[key], untagged(entry.value, called: key) else { return nil }
+    places.note(path(of: key), entry.value.position, key: entry.key)
+    return entry.value
   }
 
   /// A tag (`!include file`) that were ignored would deceive.
@@ -86,32 +93,80 @@ final class MappingReader {
   }
 
   func read<Value>(_ key: String, as converter: Converter<Value>) -> Value? {
+    if let shape {
+      shape.note(key, converter.shape)
+      return nil
+    }
     guard let node = node(key) else { return nil }
     return convert(node, called: key, as: converter)
   }
 
   /// For values under a key that has been asked for.
+  ///
   func convert<Value>(_ node: Node, called name: String, as converter: Converter<Value>) -> Value? {
+    convert(node, called: name, as: converter, by: expander)
+  }
+
+  /// - Parameter expander: instead of the reader's own; `nil`: nothing is expanded.
+  func convert<Value>(
+    _ node: Node, called name: String, as converter: Converter<Value>, by expander: Expander?
+  ) -> Value? {
     guard untagged(node, called: name) else { return nil }
+    guard let node = expanded(node, called: name, by: expander) else { return nil }
     switch converter.convert(node) {
     case .success(let value):
       return value
     case .failure(let problem):
-      let message =
-        problem.message.map { "`\(shortened(name))` \($0)" }
-        ?? "`\(shortened(name))` must be \(converter.expects), "
-        + (node.isEmpty ? "and is empty" : "not \(node.kind)")
-      sink.error(at: node.position, message, suggestion: problem.suggestion)
+      report(problem, with: node, called: name, expects: converter.expects)
       return nil
     }
+  }
+
+  private func report(
+    _ problem: Problem, with node: Node, called name: String, expects: String
+  ) {
+    let message =
+      problem.message.map { "`\(shortened(name))` \($0)" }
+      ?? "`\(shortened(name))` must be \(expects), "
+      + (node.isEmpty ? "and is empty" : "not \(node.kind)")
+    sink.error(
+      at: position(problem.offset, in: node), message, suggestion: problem.suggestion)
   }
 
   /// A mapping inside this one. An empty value is an empty mapping: all its keys may have been
   /// commented out.
   func section(_ key: String, _ body: (MappingReader) -> Void) {
+    if let explored = exploring(key) { return body(explored) }
     guard let node = node(key), let reader = reader(of: node, called: key) else { return }
+    places.noteSection(path(of: key))
     body(reader)
     reader.finish()
+  }
+
+  /// What stands where a mapping may be replaced by one word: `never`, say.
+  enum Choice {
+    case word
+    case mapping(MappingReader)
+  }
+
+  /// A mapping inside this one that is written whole, or a word instead of it; `nil` where the key is
+  /// missing or wrong. Whoever reads the mapping ends with its `finish()`.
+  func mapping(_ key: String, or word: String) -> Choice? {
+    if let explored = exploring(key, or: word) { return .mapping(explored) }
+    guard let node = node(key) else { return nil }
+    if node.scalar?.string == word { return .word }
+    return reader(of: node, called: key).map { .mapping($0) }
+  }
+
+  /// While exploring, a reader for a mapping under a key.
+  ///
+  /// - Parameter word: what may stand instead of the mapping.
+  func exploring(_ key: String, or word: String? = nil) -> MappingReader? {
+    guard let shape else { return nil }
+    let inner = MappingShape()
+    shape.note(
+      key, word.map { .either([.mapping(inner), .words([$0])]) } ?? .mapping(inner))
+    return MappingReader(exploring: inner, path: path(of: key))
   }
 
   /// A reader for a mapping under `key`; reports anything else.
@@ -129,7 +184,7 @@ final class MappingReader {
     return MappingReader(
       mapping, title: title.isEmpty ? key : "\(title).\(key)",
       path: places == nil ? path(of: key) : "", renamed: renamed, sink: sink,
-      places: places ?? self.places)
+      places: places ?? self.places, expander: expander)
   }
 
   /// Reports every key that was never asked for.

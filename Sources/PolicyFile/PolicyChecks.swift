@@ -4,9 +4,8 @@ import Policy
 /// one of the keys concerned: what a base policy got wrong is reported for the base.
 struct PolicyChecks {
   var policy: LifecyclePolicy
-  var reader: MappingReader
-  /// A policy of its own, not overrides.
-  var whole: Bool
+  /// Of the texts at hand; more than one where several files hold overrides.
+  var readers: [MappingReader]
 
   func run() {
     thresholds()
@@ -16,8 +15,28 @@ struct PolicyChecks {
     deadlines()
   }
 
-  private func place(_ paths: String...) -> Position? {
-    paths.lazy.compactMap { reader.places[$0] }.first
+  /// The first of some keys that a text at hand has set.
+  private func place(_ paths: String...) -> Place? {
+    for path in paths {
+      for reader in readers {
+        if let position = reader.places[path] {
+          return Place(sink: reader.sink, position: position)
+        }
+      }
+    }
+    return nil
+  }
+
+  private struct Place {
+    var sink: DiagnosticSink
+    var position: Position
+
+    func error(_ message: String, suggestion: String? = nil) {
+      sink.error(at: position, message, suggestion: suggestion)
+    }
+    func warning(_ message: String, suggestion: String? = nil) {
+      sink.warning(at: position, message, suggestion: suggestion)
+    }
   }
 
   /// A higher level is reached with less memory available.
@@ -43,11 +62,10 @@ struct PolicyChecks {
     _ other: PressureCondition.Amount
   ) {
     guard
-      let position = place(
+      let spot = place(
         "pressure.\(upper.name).available_below", "pressure.\(lower.name).available_below")
     else { return }
-    reader.sink.error(
-      at: position,
+    spot.error(
       "thresholds out of order: `\(upper.name)` begins at \(own.policyText) available, before"
         + " `\(lower.name)` at \(other.policyText)",
       suggestion: "warning, urgent and critical need ever smaller values")
@@ -60,9 +78,8 @@ struct PolicyChecks {
       let (below, above) = (policy.ladder[lower].reach, policy.ladder[upper].reach)
       // Without any `terminate` in `critical`, `end()` has the clearer words.
       guard let below, above.map({ $0 < below }) ?? (upper != .critical) else { continue }
-      guard let position = place("ladder.\(upper.name)", "ladder.\(lower.name)") else { continue }
-      reader.sink.error(
-        at: position,
+      guard let spot = place("ladder.\(upper.name)", "ladder.\(lower.name)") else { continue }
+      spot.error(
         "`\(upper.name)` can do less than `\(lower.name)`, which goes as far as"
           + " `\(below.text)`",
         suggestion: "end `\(upper.name)` with `\(below.text)`")
@@ -71,22 +88,21 @@ struct PolicyChecks {
 
   /// The ladder must end: whatever the workers hold can be had back.
   private func end() {
-    if policy.pressure.critical == nil, let position = place("pressure.critical") {
-      reader.sink.error(
-        at: position, "`critical` can't be `never`: the ladder would have no end",
+    if policy.pressure.critical == nil, let spot = place("pressure.critical") {
+      spot.error(
+        "`critical` can't be `never`: the ladder would have no end",
         suggestion: "give it the smallest threshold, such as `{ available_below: 5% }`")
     }
-    guard let position = place("ladder.critical") else { return }
+    guard let spot = place("ladder.critical") else { return }
     switch policy.ladder.critical.reach {
     case nil:
-      reader.sink.error(
-        at: position, "`critical` has no `terminate`: the ladder can't end",
+      spot.error(
+        "`critical` has no `terminate`: the ladder can't end",
         suggestion: "end it with `terminate background, terminate foreground`")
     case .terminate(.foreground):
       break
     case let last?:
-      reader.sink.warning(
-        at: position,
+      spot.warning(
         "`critical` ends with `\(last.text)`: a foreground worker alone can exhaust the memory",
         suggestion: "end it with `terminate foreground`")
     }
@@ -94,10 +110,9 @@ struct PolicyChecks {
 
   private func footprints() {
     guard let largest = policy.hibernate.maxFootprint, largest < policy.hibernate.minFootprint,
-      let position = place("hibernate.max_footprint", "hibernate.min_footprint")
+      let spot = place("hibernate.max_footprint", "hibernate.min_footprint")
     else { return }
-    reader.sink.error(
-      at: position,
+    spot.error(
       "`max_footprint` (\(largest.policyText)) is under `min_footprint`"
         + " (\(policy.hibernate.minFootprint.policyText)): nothing would ever be hibernated",
       suggestion: "write `enabled: false` if that is meant")
@@ -105,10 +120,9 @@ struct PolicyChecks {
 
   private func deadlines() {
     guard let after = policy.background.suspendAfter, policy.background.shedDeadline > after,
-      let position = place("background.shed_deadline", "background.suspend_after")
+      let spot = place("background.shed_deadline", "background.suspend_after")
     else { return }
-    reader.sink.warning(
-      at: position,
+    spot.warning(
       "`shed_deadline` (\(policy.background.shedDeadline.policyText)) is longer than"
         + " `suspend_after` (\(after.policyText)): a worker may be suspended before it has answered"
     )

@@ -6,6 +6,11 @@ public enum PolicyFile {
   /// Reads a whole policy. Keys that the text leaves out have the defaults, those of `ios-5`; the
   /// policy without a `name` is called after its file.
   public static func parse(text: String, file: String) -> ParseResult<LifecyclePolicy> {
+    parseWithOrigins(text: text, file: file).map(\.policy)
+  }
+
+  /// The same, with the line that each value comes from.
+  public static func parseWithOrigins(text: String, file: String) -> ParseResult<LoadedPolicy> {
     var base = LifecyclePolicy()
     let stem = FilePaths.stem(of: file)
     if isName(stem) { base.name = stem }
@@ -17,27 +22,50 @@ public enum PolicyFile {
   public static func parse(
     text: String, file: String, over base: LifecyclePolicy
   ) -> ParseResult<LifecyclePolicy> {
-    parse(text: text, file: file, over: base, scope: .overrides)
+    parse(text: text, file: file, over: base, scope: .overrides).map(\.policy)
   }
 
   /// Reads a policy from a file, by its path.
   public static func load(path: String) -> ParseResult<LifecyclePolicy> {
+    loadWithOrigins(path: path).map(\.policy)
+  }
+
+  /// The same, with the line that each value comes from.
+  public static func loadWithOrigins(path: String) -> ParseResult<LoadedPolicy> {
     switch FileContents.read(path) {
-    case .success(let text): parse(text: text, file: path)
+    case .success(let text): parseWithOrigins(text: text, file: path)
     case .failure(let problem): ParseResult(value: nil, diagnostics: [problem.diagnostic])
     }
   }
 
   private static func parse(
     text: String, file: String, over base: LifecyclePolicy, scope: PolicyReader.Scope
-  ) -> ParseResult<LifecyclePolicy> {
+  ) -> ParseResult<LoadedPolicy> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink) else { return sink.result(nil) }
     guard let mapping = sink.topMapping(document.root, of: "a policy") else {
       return sink.result(nil)
     }
     let reader = MappingReader(mapping, title: "", renamed: document.renamed, sink: sink)
-    return sink.result(PolicyReader(scope: scope).read(reader, over: base))
+    let policy = PolicyReader(scope: scope).read(reader, over: base)
+    var origins = Origins()
+    origins.machine = [
+      Origins.Source(
+        layer: scope == .policy ? .policy : .overrides, file: file, keys: reader.places.settings)
+    ]
+    return sink.result(LoadedPolicy(policy: policy, origins: origins))
+  }
+}
+
+/// A policy, and where each of its values comes from.
+public struct LoadedPolicy: Hashable, Sendable {
+  public var policy: LifecyclePolicy
+  public var origins: Origins
+}
+
+extension ParseResult {
+  func map<Other>(_ transform: (Value) -> Other) -> ParseResult<Other> {
+    ParseResult<Other>(value: value.map(transform), diagnostics: diagnostics)
   }
 }
 

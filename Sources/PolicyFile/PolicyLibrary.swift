@@ -24,7 +24,12 @@ public struct PolicyLibrary: Hashable, Sendable {
 
   /// Loads a policy by its name, or by its path: what holds a `/` or ends in `.yaml` or `.yml`.
   public func load(_ nameOrPath: String) -> ParseResult<LifecyclePolicy> {
-    if Self.isPath(nameOrPath) { return PolicyFile.load(path: nameOrPath) }
+    loadWithOrigins(nameOrPath).map(\.policy)
+  }
+
+  /// The same, with the line that each value comes from.
+  public func loadWithOrigins(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
+    if Self.isPath(nameOrPath) { return PolicyFile.loadWithOrigins(path: nameOrPath) }
     guard let path = path(of: nameOrPath) else {
       let missing = Missing(name: nameOrPath, library: self)
       let diagnostic = Diagnostic(
@@ -32,7 +37,7 @@ public struct PolicyLibrary: Hashable, Sendable {
         suggestion: missing.suggestion)
       return ParseResult(value: nil, diagnostics: [diagnostic])
     }
-    return PolicyFile.load(path: path)
+    return PolicyFile.loadWithOrigins(path: path)
   }
 
   static func isPath(_ text: String) -> Bool {

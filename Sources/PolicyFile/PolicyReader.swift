@@ -15,6 +15,13 @@ struct PolicyReader {
   var scope: Scope
 
   func read(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
+    let policy = keys(top, over: base)
+    PolicyChecks(policy: policy, readers: [top]).run()
+    return policy
+  }
+
+  /// The keys alone, for texts that are laid over each other before they are checked.
+  func keys(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     var policy = base
     if scope == .policy {
       top.read("name", into: &policy.name, as: .name("a name such as `my-policy`"))
@@ -33,11 +40,11 @@ struct PolicyReader {
     top.section("hibernate") { hibernate($0, &policy.hibernate) }
     top.section("watchdog") { watchdog($0, &policy.watchdog) }
     top.section("terminate") { terminate($0, &policy.terminate) }
+    top.section("false_idle") { falseIdle($0, &policy.falseIdle) }
     machineWide("ladder", of: top) { top, key in
       top.section(key) { LadderReader(reader: $0).read(&policy.ladder) }
     }
     top.finish()
-    PolicyChecks(policy: policy, reader: top, whole: scope == .policy).run()
     return policy
   }
 
@@ -58,6 +65,46 @@ struct PolicyReader {
     reader.read(
       "suspend_after", into: &rules.suspendAfter,
       as: Converter.duration.map(Optional.some).orWord("never", nil))
+    reader.read(
+      "wake_for_timers", into: &rules.wakeForTimers,
+      as: Converter.duration.notZero.map(Optional.some).orWord("never", nil))
+    reader.section("safe_point") { reader in
+      reader.read("file_locks", into: &rules.safePoint.fileLocks, as: .duration)
+      reader.read("hold", into: &rules.safePoint.hold, as: .duration)
+      reader.read("after_launch", into: &rules.safePoint.afterLaunch, as: .duration)
+      reader.read("after_wake", into: &rules.safePoint.afterWake, as: .duration)
+    }
+    heartbeat(reader, &rules.heartbeat)
+  }
+
+  /// Written whole, or `never`.
+  private func heartbeat(_ reader: MappingReader, _ rules: inout HeartbeatRules?) {
+    let inner: MappingReader
+    switch reader.mapping("heartbeat", or: "never") {
+    case nil: return
+    case .word:
+      rules = nil
+      return
+    case .mapping(let found): inner = found
+    }
+    let every = inner.read("every", as: .duration.notZero)
+    let lasting = inner.read("for", as: .duration.notZero)
+    var whileHibernated = false
+    inner.read("hibernated", into: &whileHibernated, as: .boolean)
+    for key in ["every", "for"] where inner.position(ofKey: key) == nil {
+      inner.sink.error(
+        at: inner.own ?? reader.places[inner.path], "`heartbeat` needs `\(key)`",
+        suggestion: "write `heartbeat: { every: 15m, for: 5s }`, or `heartbeat: never`")
+    }
+    inner.finish()
+    guard let every, let lasting else { return }
+    rules = HeartbeatRules(every: every, lasting: lasting, whileHibernated: whileHibernated)
+  }
+
+  private func falseIdle(_ reader: MappingReader, _ rules: inout FalseIdleRules) {
+    reader.read("within", into: &rules.within, as: .duration)
+    reader.read("bonus", into: &rules.bonus, as: .integer(0...29))
+    reader.read("halves_every", into: &rules.halvesEvery, as: .duration.notZero)
   }
 
   private func hibernate(_ reader: MappingReader, _ rules: inout HibernationRules) {
@@ -71,6 +118,10 @@ struct PolicyReader {
       as: Converter.duration.map(Optional.some).orWord("never", nil))
     reader.read("only_if_faster_than_relaunch", into: &rules.onlyIfFasterThanRelaunch, as: .boolean)
     reader.read("cooldown", into: &rules.cooldown, as: .duration)
+    reader.read(
+      "demote_after", into: &rules.demoteAfter,
+      as: Converter.duration.map(Optional.some).orWord("never", nil))
+    order(of: reader, &rules.order)
     machineWide("disk", of: reader) { reader, key in
       reader.section(key) { disk in
         disk.read("budget", into: &rules.disk.budget, as: .size)
@@ -88,15 +139,22 @@ struct PolicyReader {
   private func watchdog(_ reader: MappingReader, _ rules: inout WatchdogRules) {
     reader.read("launch", into: &rules.launch, as: .duration.notZero)
     reader.read("answer", into: &rules.answer, as: .duration.notZero)
+    reader.read("longest_extension", into: &rules.longestExtension, as: .duration)
     reader.read("on_miss", into: &rules.onMiss, as: .choice)
   }
 
   private func terminate(_ reader: MappingReader, _ rules: inout TerminationRules) {
     reader.read("grace", into: &rules.grace, as: .duration)
     machineWide("settle", of: reader) { $0.read($1, into: &rules.settle, as: .duration) }
+    order(of: reader, &rules.order)
+  }
+
+  private func order(of reader: MappingReader, _ order: inout [TerminationRules.Criterion]) {
     machineWide("order", of: reader) { reader, key in
-      guard let items = reader.list(key, of: .criterion) else { return }
-      rules.order = reader.unique(items.map { ($0.value, $0.value.rawValue, $0.node) })
+      guard let items = reader.list(key, of: Converter<TerminationRules.Criterion>.choice) else {
+        return
+      }
+      order = reader.unique(items.map { ($0.value, $0.value.rawValue, $0.node) })
     }
   }
 
@@ -121,17 +179,5 @@ struct PolicyReader {
 extension Converter where Value == LifecyclePolicy.MemoryBudget {
   static var budget: Converter {
     Converter<ByteCount>.size.notZero.map { .device($0) }.orWord("host", .host)
-  }
-}
-
-extension Converter where Value == TerminationRules.Criterion {
-  fileprivate static var criterion: Converter {
-    let known = Converter.choice
-    return Converter(expects: known.expects) { node in
-      guard node.scalar?.string != "regret" else {
-        return .failure(Problem(message: "can't be by `regret`: not in this version yet"))
-      }
-      return known.convert(node)
-    }
   }
 }

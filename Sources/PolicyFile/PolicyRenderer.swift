@@ -13,7 +13,7 @@ extension PolicyFile {
       ["name: \(policy.name)", "mode: \(policy.mode.rawValue)", "memory:", "  budget: \(budget)"]
       + pressure(policy.pressure) + foreground(policy.foreground) + background(policy.background)
       + hibernate(policy.hibernate) + watchdog(policy.watchdog) + terminate(policy.terminate)
-      + ladder(policy.ladder)
+      + falseIdle(policy.falseIdle) + ladder(policy.ladder)
     return lines.joined(separator: "\n") + "\n"
   }
 
@@ -25,6 +25,7 @@ extension PolicyFile {
       "  critical: \(condition(rules.critical))",
       "  sustained_for: \(rules.sustainedFor.policyText)",
       "  clear_after: \(rules.clearAfter.policyText)",
+      "  warn_once_per: \(rules.warnOncePer.rawValue)",
     ]
   }
 
@@ -59,6 +60,28 @@ extension PolicyFile {
       "  shed_deadline: \(rules.shedDeadline.policyText)",
       "  task_limit: \(rules.taskLimit.policyText)",
       "  suspend_after: \(rules.suspendAfter?.policyText ?? "never")",
+      "  wake_for_timers: \(rules.wakeForTimers?.policyText ?? "never")",
+      "  safe_point:",
+      "    file_locks: \(rules.safePoint.fileLocks.policyText)",
+      "    hold: \(rules.safePoint.hold.policyText)",
+      "    after_launch: \(rules.safePoint.afterLaunch.policyText)",
+      "    after_wake: \(rules.safePoint.afterWake.policyText)",
+      "  heartbeat: \(heartbeat(rules.heartbeat))",
+    ]
+  }
+
+  private static func heartbeat(_ rules: HeartbeatRules?) -> String {
+    guard let rules else { return "never" }
+    let times = "every: \(rules.every.policyText), for: \(rules.lasting.policyText)"
+    return "{ \(times), hibernated: \(rules.whileHibernated) }"
+  }
+
+  private static func falseIdle(_ rules: FalseIdleRules) -> [String] {
+    [
+      "false_idle:",
+      "  within: \(rules.within.policyText)",
+      "  bonus: \(rules.bonus)",
+      "  halves_every: \(rules.halvesEvery.policyText)",
     ]
   }
 
@@ -71,6 +94,8 @@ extension PolicyFile {
       "  after: \(rules.after?.policyText ?? "never")",
       "  only_if_faster_than_relaunch: \(rules.onlyIfFasterThanRelaunch)",
       "  cooldown: \(rules.cooldown.policyText)",
+      "  demote_after: \(rules.demoteAfter?.policyText ?? "never")",
+      "  order: [\(rules.order.map(\.rawValue).joined(separator: ", "))]",
       "  disk:",
       "    budget: \(rules.disk.budget.policyText)",
       "    min_free: \(percentText(rules.disk.minFreePercent))",
@@ -87,6 +112,7 @@ extension PolicyFile {
       "watchdog:",
       "  launch: \(rules.launch.policyText)",
       "  answer: \(rules.answer.policyText)",
+      "  longest_extension: \(rules.longestExtension.policyText)",
       "  on_miss: \(rules.onMiss.rawValue)",
     ]
   }

@@ -11,9 +11,14 @@ struct PressureReader {
     level("critical", &rules.critical)
     reader.read("sustained_for", into: &rules.sustainedFor, as: .duration)
     reader.read("clear_after", into: &rules.clearAfter, as: .duration)
+    reader.read("warn_once_per", into: &rules.warnOncePer, as: .choice)
   }
 
   private func level(_ key: String, _ target: inout PressureCondition?) {
+    if let explored = reader.exploring(key, or: "never") {
+      var condition = PressureCondition()
+      return conditions(explored, &condition, of: key, at: nil)
+    }
     guard let node = reader.node(key) else { return }
     if node.scalar?.string == "never" {
       target = nil
@@ -24,13 +29,20 @@ struct PressureReader {
       return
     }
     var condition = PressureCondition()
+    conditions(inner, &condition, of: key, at: node.position)
+    if inner.order.isEmpty { noCondition(key, node) }
+    target = condition
+  }
+
+  private func conditions(
+    _ inner: MappingReader, _ condition: inout PressureCondition, of key: String,
+    at position: Position?
+  ) {
     inner.read(
       "available_below", into: &condition.availableBelow,
       as: Converter<PressureCondition.Amount>.amount.map(Optional.some))
-    inner.section("stall") { stall($0, &condition, key: key, at: node.position) }
+    inner.section("stall") { stall($0, &condition, key: key, at: position) }
     inner.finish()
-    if inner.order.isEmpty { noCondition(key, node) }
-    target = condition
   }
 
   private func noCondition(_ key: String, _ node: Node) {

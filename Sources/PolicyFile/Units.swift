@@ -6,7 +6,9 @@ import Policy
 extension Converter where Value == ByteCount {
   /// A size: `16MB`, `1.5GB`; powers of 1024.
   static var size: Converter {
-    .scalar("a size such as `16MB`") { text in
+    .scalar(
+      "a size such as `16MB`", shape: .matching("\(number)(B|KB|MB|GB)$", example: "16MB")
+    ) { text in
       guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
       guard !quantity.negative else { return .failure(.negative) }
       guard let scale = sizeUnits.first(where: { $0.name == quantity.unit })?.bytes else {
@@ -39,13 +41,18 @@ extension Converter where Value == ByteCount {
   }
 }
 
+/// A number at the beginning of a text, as `Quantity` reads it.
+private let number = #"^[0-9]+(\.[0-9]+)?"#
+
 let sizeUnits: [(name: String, bytes: Int64)] =
   [("B", 1), ("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)]
 
 extension Converter where Value == Duration {
   /// A duration: `500ms`, `1.5s`, `10m`, `1h`.
   static var duration: Converter {
-    .scalar("a duration such as `10s`") { text in
+    .scalar(
+      "a duration such as `10s`", shape: .matching("\(number)(ms|s|m|h)$", example: "10s")
+    ) { text in
       guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
       guard !quantity.negative else { return .failure(.negative) }
       guard let scale = milliseconds(inUnit: quantity.unit) else {
@@ -115,7 +122,9 @@ extension Converter where Value == Duration {
 extension Converter where Value == Double {
   /// `0%`–`100%`, with at most three decimals.
   static var percent: Converter {
-    .scalar("a percentage such as `5%`") { text in
+    .scalar(
+      "a percentage such as `5%`", shape: .matching("\(number)%$", example: "5%")
+    ) { text in
       guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
       guard !quantity.negative else { return .failure(.negative) }
       guard quantity.unit == "%" else {
@@ -142,7 +151,10 @@ extension Converter where Value == Double {
 extension Converter where Value == PressureCondition.Amount {
   /// A share of the whole, or a size.
   static var amount: Converter {
-    Converter(expects: "a percentage such as `10%` or a size such as `512MB`") { node in
+    Converter(
+      expects: "a percentage such as `10%` or a size such as `512MB`",
+      shape: .matching("\(number)(%|B|KB|MB|GB)$", example: "10%")
+    ) { node in
       guard let text = node.scalar?.string, let quantity = Quantity(text) else {
         return .failure(.wrongKind)
       }

@@ -10,8 +10,22 @@ extension SimulatedMachine {
     guard let worker = news.event.worker else { return news.event }
     guard let state = workers[worker], state.life == news.life else { return nil }
     if state.body == .absent { return news.event.isExit || random.chance(50) ? nil : news.event }
+    if let echoOf = news.echoOf { return echoOf == state.directives ? news.event : nil }
     apply(news.event, to: worker)
+    if !news.event.isExit, random.chance(4) { echo(news) }
     return news.event
+  }
+
+  /// The same again a little later, unless by then something else was asked of the worker: outcomes
+  /// carry no number, and nobody could tell.
+  private mutating func echo(_ news: Pending) {
+    guard let worker = news.event.worker else { return }
+    scheduled += 1
+    var echo = news
+    echo.at = now + random.duration(upTo: .milliseconds(20))
+    echo.order = scheduled
+    echo.echoOf = workers[worker]?.directives
+    pending.append(echo)
   }
 
   private mutating func apply(_ event: Event, to worker: WorkerID) {
@@ -33,7 +47,13 @@ extension SimulatedMachine {
         workers[worker]?.footprint = footprint
       }
       workers[worker]?.body = .running
+    case .purged(_, let freed):
+      let footprint = workers[worker]?.footprint ?? .zero
+      workers[worker]?.footprint = max(.zero, footprint - freed)
+      workers[worker]?.purgeable = .zero
+    case .purgeFailed: workers[worker]?.purgeable = .zero
     case .launchFailed, .exited:
+      workers[worker]?.purgeable = .zero
       workers[worker]?.body = .absent
       workers[worker]?.footprint = .zero
       workers[worker]?.isShedding = false
@@ -53,7 +73,8 @@ extension Event {
       .suspendFailed(let worker, _), .hibernated(let worker, _),
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),
       .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
-      .taskEnded(let worker, _):
+      .taskEnded(let worker, _), .fileLocks(let worker, _), .purged(let worker, _),
+      .purgeFailed(let worker, _):
       worker
     default: nil
     }

@@ -7,32 +7,47 @@ struct Invariants {
   private var open: Set<Request.ID> = []
   private var level = PressureLevel.normal
   private var victims: [WorkerID] = []
-  private(set) var seen: Set<String> = []
+  var seen: Set<String> = []
+  private var accounting = Accounting()
+  /// The states before the event that is checked.
+  private var earlier: [WorkerID: WorkerState] = [:]
 
   /// A complaint, or `nil`.
   mutating func check(
-    _ event: Event, _ directives: [Directive], before: Engine, after: Engine, at now: Instant
+    _ event: Event, _ directives: [Directive], before: PressureLevel, after: Engine,
+    at now: Instant
   ) -> String? {
     if case .request(let request) = event { open.insert(request.id) }
-    level = before.pressure
+    level = before
+    earlier = states
+    accounting.record(event, states, at: now)
     for directive in directives {
-      if let complaint = check(directive, before: before, after: after) { return complaint }
+      let complaint = check(directive, after)
+      if let complaint { return complaint }
+      let error = accounting.check(directive, states)
+      if let error { return error }
     }
-    if let complaint = checkStates(after) { return complaint }
+    if let complaint = checkStates(after) ?? accounting.check(after, states) { return complaint }
     if let deadline = after.nextDeadline, deadline <= now {
       return "nextDeadline \(deadline) isn't after now, \(now)"
     }
-    var again = after
-    let more = again.handle(.deadline, at: now)
-    return more.isEmpty ? nil : "left undone: \(more)"
+    return nil
   }
 
-  private mutating func check(
-    _ directive: Directive, before: Engine, after: Engine
-  ) -> String? {
+  /// An engine that looks at everybody again decides nothing more, and waits for the same instant:
+  /// no rule forgot to say whom a change concerns.
+  func checkNothingLeft(_ engine: Engine, at now: Instant) -> String? {
+    var again = engine.reviewed()
+    let more = again.handle(.deadline, at: now)
+    if !more.isEmpty { return "left undone: \(more)" }
+    // A change of the rules outside of an event is still to be looked at.
+    return again == engine && again.nextDeadline == engine.nextDeadline
+      ? nil : "decides otherwise when it looks at everybody again"
+  }
+
+  private mutating func check(_ directive: Directive, _ after: Engine) -> String? {
     switch directive {
-    case .transition(let transition):
-      return check(transition, before: before, after: after)
+    case .transition(let transition): return check(transition, after)
     case .answer(let request, let answer):
       guard open.remove(request) != nil else { return "request \(request) was answered twice" }
       seen.insert("answer \(answer.code)")
@@ -44,6 +59,9 @@ struct Invariants {
       return why.isEmpty ? "a change of pressure without a reason" : nil
     case .report(let report): return check(report)
     case .wouldHave: seen.insert("would have")
+    case .watchdogMissed: seen.insert("watchdog told")
+    case .purge: seen.insert("purge")
+    case .checkSafePoint: seen.insert("look for locks")
     default: break
     }
     guard let worker = directive.worker else { return nil }
@@ -52,25 +70,43 @@ struct Invariants {
       ? "\(directive) concerns a terminated worker" : nil
   }
 
-  private mutating func check(
-    _ transition: Transition, before: Engine, after: Engine
-  ) -> String? {
+  private mutating func check(_ transition: Transition, _ after: Engine) -> String? {
     let known = states[transition.worker] ?? .terminated
     guard known == transition.from else { return "\(transition) starts elsewhere than in \(known)" }
     guard transition.from.mayBecome(transition.to) else { return "\(transition) is no step" }
     seen.insert("\(transition.from) → \(transition.to)")
+    if transition.cause == .heartbeat { seen.insert("heartbeat of \(transition.from)") }
+    if case .watchdog = transition.cause { seen.insert("watchdog ends \(transition.from)") }
     defer { states[transition.worker] = transition.to }
     guard transition.to == .terminating, case .pressure = transition.cause else { return nil }
     victims.append(transition.worker)
     seen.insert("jetsam of \(transition.from)")
     if level == .normal { return "\(transition.worker) was terminated without pressure" }
-    return checkForeground(transition, before, after)
+    if after.policy.terminate.order.first == .band { seen.insert("band checked") }
+    return checkForeground(transition, after) ?? checkBand(transition, after)
+  }
+
+  /// Of a rung, nobody in a higher band goes while one in a lower band could give as well.
+  private func checkBand(_ transition: Transition, _ after: Engine) -> String? {
+    let ladder = after.policy.ladder
+    let makesRoomOnDisk =
+      transition.from == .hibernated
+      && PressureLevel.allCases.contains { ladder[$0].contains(.hibernate) }
+    guard after.policy.terminate.order.first == .band, !makesRoomOnDisk,
+      let victim = after.snapshot(of: transition.worker)
+    else { return nil }
+    let spared = after.snapshots().first { other in
+      other.state.victims == transition.from.victims && other.band < victim.band
+        && other.footprint >= .kilobytes(256) && earlier[other.worker] == other.state
+        && !other.isShadow
+    }
+    return spared.map {
+      "\(transition.worker), band \(victim.band), went before \($0.worker), \($0.band)"
+    }
   }
 
   /// Nobody cheaper was left in a rung of every level at which the foreground may go.
-  private func checkForeground(
-    _ transition: Transition, _ before: Engine, _ after: Engine
-  ) -> String? {
+  private func checkForeground(_ transition: Transition, _ after: Engine) -> String? {
     guard transition.from == .foreground || transition.from == .launching else { return nil }
     let ladder = after.policy.ladder
     let levels = PressureLevel.allCases.filter {
@@ -84,8 +120,8 @@ struct Invariants {
         default: nil
         }
       guard let rung, other.footprint >= .kilobytes(256),
-        before.snapshot(of: other.worker)?.state == other.state,
-        other.profile.policy.mode == .enforce
+        earlier[other.worker] == other.state,
+        !other.isShadow
       else { return false }
       return levels.allSatisfy { ladder[$0].contains(rung) }
     }
@@ -127,11 +163,22 @@ struct Invariants {
     let stuck = engine.snapshots().filter {
       [.suspending, .hibernating, .resuming].contains($0.state) && now > $0.since + .seconds(5)
     }
+    if let lost = accounting.unanswered(at: now) { return lost }
     return stuck.isEmpty ? nil : "stuck: \(stuck.map { "\($0.worker) \($0.state)" })"
   }
 }
 
 extension WorkerState {
+  /// The rung that terminates it.
+  var victims: Ladder.Rung.Victims? {
+    switch self {
+    case .suspended, .hibernated: .suspended
+    case .background: .background
+    case .foreground, .launching: .foreground
+    default: nil
+    }
+  }
+
   /// The arrows of the life cycle.
   func mayBecome(_ next: WorkerState) -> Bool {
     if next == .terminated { return self != .terminated }
@@ -157,9 +204,10 @@ extension Directive {
     switch self {
     case .launch(let worker), .shed(let worker, _, _), .finishShed(let worker),
       .expireTask(let worker, _), .suspend(let worker), .hibernate(let worker),
-      .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker):
+      .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker),
+      .checkSafePoint(let worker), .purge(let worker):
       worker
-    case .answer, .transition, .pressureChanged, .report, .wouldHave: nil
+    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: nil
     }
   }
 }

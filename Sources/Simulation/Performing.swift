@@ -14,18 +14,33 @@ extension SimulatedMachine {
   }
 
   mutating func perform(_ directive: Directive) -> String? {
+    let complaint = obey(directive)
+    guard let worker = directive.worker else { return complaint }
+    workers[worker]?.directives += 1
+    // Before, during or after its outcome.
+    if random.chance(deadliness), body(worker) != .absent {
+      die(worker, .signaled(9), within: .milliseconds(400))
+    }
+    return complaint
+  }
+
+  private mutating func obey(_ directive: Directive) -> String? {
     switch directive {
     case .launch(let worker): launch(worker)
     case .shed(let worker, _, _): shed(worker)
     case .finishShed(let worker): finishShed(worker)
+    case .checkSafePoint(let worker): checkSafePoint(worker)
     case .suspend(let worker): suspend(worker)
     case .hibernate(let worker): hibernate(worker)
     case .resume(let worker): resume(worker)
     case .terminate(let worker): terminate(worker)
     case .kill(let worker): kill(worker)
+    case .purge(let worker): purge(worker)
     case .measure(let worker): measure(worker)
     case .expireTask(let worker, let task): expire(worker, task)
-    case .answer, .transition, .pressureChanged, .report, .wouldHave: nil
+    case .answer, .transition, .pressureChanged, .report, .wouldHave,
+      .watchdogMissed:
+      nil
     }
   }
 
@@ -55,9 +70,35 @@ extension SimulatedMachine {
 
   private mutating func finishShed(_ worker: WorkerID) -> String? {
     guard workers[worker]?.isShedding == true else { return "finishes no shed of \(worker)" }
+    if random.chance(2) {
+      // The measurement is lost.
+      workers[worker]?.isShedding = false
+      return nil
+    }
     let before = workers[worker]?.footprint ?? .zero
     let after = random.chance(60) ? ByteCount(before.bytes / 2) : before
     let event = Event.shedFinished(worker, before: before, after: after)
+    schedule(event, of: worker, upTo: .milliseconds(20))
+    return nil
+  }
+
+  private mutating func checkSafePoint(_ worker: WorkerID) -> String? {
+    guard body(worker) == .running else { return "looks for locks of \(worker), which doesn't run" }
+    // The answer is lost now and then, and must not be waited for without end.
+    if random.chance(97) {
+      let held = random.chance(80) ? 0 : 1
+      schedule(.fileLocks(worker, held: held), of: worker, upTo: .milliseconds(10))
+    }
+    return nil
+  }
+
+  private mutating func purge(_ worker: WorkerID) -> String? {
+    guard let offered = workers[worker]?.purgeable, offered > .zero, body(worker) != .absent else {
+      return "purges \(worker), which offers nothing"
+    }
+    let event: Event =
+      random.chance(10)
+      ? .purgeFailed(worker, "its memory can't be opened") : .purged(worker, freed: offered)
     schedule(event, of: worker, upTo: .milliseconds(20))
     return nil
   }

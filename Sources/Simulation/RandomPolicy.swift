@@ -14,6 +14,18 @@ extension LifecyclePolicy {
     policy.foreground.idleAfter = generator.pick([.seconds(5), .seconds(60)])
     policy.background.suspendAfter = generator.pick([.zero, .seconds(2), .seconds(10), nil])
     policy.background.taskLimit = generator.pick([.zero, .seconds(20)])
+    policy.background.safePoint.fileLocks = generator.pick([.zero, .seconds(3), .seconds(10)])
+    policy.background.safePoint.hold = generator.pick([.zero, .seconds(20)])
+    policy.background.safePoint.afterWake = generator.pick([.zero, .zero, .seconds(3)])
+    policy.background.heartbeat = generator.pick([
+      nil, nil, HeartbeatRules(every: .seconds(4), lasting: .seconds(1), whileHibernated: true),
+      HeartbeatRules(every: .seconds(2), lasting: .milliseconds(100)),
+    ])
+    policy.pressure.warnOncePer = generator.pick([.episode, .level])
+    policy.hibernate.demoteAfter = generator.pick([nil, .zero, .seconds(8)])
+    policy.hibernate.order = generator.pick([[.footprint], [.regret], [.band, .recency]])
+    policy.falseIdle.halvesEvery = generator.pick([.seconds(2), .seconds(600)])
+    policy.watchdog.answer = generator.pick([.seconds(3), .seconds(10)])
     policy.hibernate.enabled = generator.chance(90)
     policy.hibernate.after = generator.pick([.zero, .seconds(5), .seconds(30), nil])
     policy.hibernate.maxFootprint = generator.pick([.megabytes(16), .megabytes(64), nil])
@@ -23,7 +35,8 @@ extension LifecyclePolicy {
     policy.terminate.grace = generator.pick([.zero, .seconds(2)])
     policy.terminate.settle = generator.pick([.zero, .milliseconds(500)])
     policy.terminate.order = generator.pick([
-      [.band, .footprint], [.recency], [.band, .relaunchCost], [.footprint, .recency], [],
+      [.band, .footprint], [.recency], [.band, .relaunchCost], [.band, .regret],
+      [.footprint, .recency], [],
     ])
     policy.ladder = .random(using: &generator)
     return policy
@@ -49,6 +62,6 @@ extension WorkerProfile {
     own.memory = policy.memory
     return WorkerProfile(
       policy: own, importance: generator.pick([0, 0, 50, 100]), canShed: generator.chance(60),
-      announcesReadiness: generator.chance(50))
+      canAnswer: generator.chance(40), announcesReadiness: generator.chance(50))
   }
 }

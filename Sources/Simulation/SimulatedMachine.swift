@@ -9,6 +9,8 @@ public struct SimulatedMachine {
   var random: SplitMix64
   var engine: Engine
   var now = Instant.zero
+  /// What the engine has been told at most.
+  var clock = Instant.zero
   var workers: [WorkerID: SimulatedWorker] = [:]
   var names: [WorkerID] = []
   var pending: [Pending] = []
@@ -19,17 +21,22 @@ public struct SimulatedMachine {
   var checker: Invariants
   /// The last events; put into words only when something fails.
   private var history: [(at: Instant, event: Event, directives: [Directive])] = []
+  var recording: Recording
+  /// Workers die at any step, in this share of cases, 0–100 %.
+  let deadliness: Int
   public private(set) var events = 0
 
   /// Simulated time under load; then nothing new happens, and everything must come to rest.
-  static let load = Duration.seconds(45)
+  static let load = Duration.seconds(20)
   static let drainStep = Duration.seconds(30)
   static let hostMemory = ByteCount.megabytes(256)
 
   public init(seed: UInt64) {
     self.seed = seed
     random = SplitMix64(seed: seed)
+    deadliness = random.pick([0, 0, 0, 10])
     engine = Engine(policy: .random(using: &random))
+    recording = Recording(policy: engine.policy, using: &random)
     checker = Invariants()
   }
 
@@ -55,7 +62,8 @@ public struct SimulatedMachine {
       try deliver(.memory(reading))
       try advance(to: now + Self.drainStep)
     }
-    if let complaint = checker.atRest(engine, at: now) { throw failure(complaint) }
+    let complaint = checker.atRest(engine, at: now) ?? recording.check(engine)
+    if let complaint { throw failure(complaint) }
   }
 
   /// Lets time pass: outcomes and deadlines in their order.
@@ -77,6 +85,7 @@ public struct SimulatedMachine {
     }
     now = max(now, target)
     // Nothing was due, so nothing may be found to do.
+    guard random.chance(25) else { return }
     var probe = engine
     let missed = probe.handle(.deadline, at: now)
     if !missed.isEmpty { throw failure("no deadline told of \(missed)") }
@@ -84,11 +93,18 @@ public struct SimulatedMachine {
 
   private mutating func deliver(_ event: Event) throws(SimulationFailure) {
     events += 1
-    let before = engine
-    let directives = engine.handle(event, at: now)
-    history.append((now, event, directives))
+    // A clock that goes back is not believed: the engine stays where it was.
+    let told = random.chance(1) ? now + (.zero - random.duration(upTo: .seconds(9))) : now
+    let before = engine.pressure
+    let directives = engine.handle(event, at: told)
+    recording.add(.event(event, told), engine)
+    clock = max(clock, told)
+    history.append((told, event, directives))
     if history.count > 100 { history.removeFirst(50) }
-    var complaint = checker.check(event, directives, before: before, after: engine, at: now)
+    var complaint = checker.check(event, directives, before: before, after: engine, at: clock)
+    if complaint == nil, random.chance(10) {
+      complaint = checker.checkNothingLeft(engine, at: clock)
+    }
     for directive in directives where complaint == nil { complaint = perform(directive) }
     if let complaint { throw failure(complaint) }
   }

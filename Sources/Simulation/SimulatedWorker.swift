@@ -7,6 +7,8 @@ struct SimulatedWorker {
 
   var body = Body.absent
   var footprint = ByteCount.zero
+  /// Of its footprint, on offer.
+  var purgeable = ByteCount.zero
   var beforeEviction = ByteCount.zero
   /// Counts launches, so that news of an earlier life isn't told in a later one.
   var life = 0
@@ -14,6 +16,8 @@ struct SimulatedWorker {
   /// Stuck in the kernel: SIGKILL doesn't end it.
   var isUnkillable = false
   var isDoomed = false
+  /// Counts directives, so that an echo of an earlier one's outcome isn't taken for a later one's.
+  var directives = 0
 }
 
 /// Something that will be told to the engine.
@@ -23,4 +27,6 @@ struct Pending {
   var event: Event
   /// The life that it is news of; `nil`: of the machine.
   var life: Int?
+  /// Told before, and told again: nothing happens to the body.
+  var echoOf: Int?
 }

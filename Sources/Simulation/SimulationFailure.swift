@@ -9,7 +9,8 @@ public struct SimulationFailure: Error, CustomStringConvertible {
   public var description: String {
     """
     seed \(seed), event \(event): \(what)
-    replay: SimulatedMachine(seed: \(seed)).run()
+    replay: dormouse simulate --check --seed \(seed)
+    or: DORMOUSE_SEED=\(seed) swift test --filter SeedTests
     \(history.joined(separator: "\n"))
     """
   }

@@ -7,6 +7,11 @@ extension SimulatedMachine {
   mutating func nextStimulus() -> Event? {
     let worker = random.pick(names)
     let body = workers[worker]?.body ?? .absent
+    if random.chance(8) { return rarity(worker, body) }
+    // The machine slept, or somebody set the clock: it is suddenly later.
+    if random.chance(1) {
+      now = now + random.pick([.seconds(30), .seconds(3600), .seconds(86_400)])
+    }
     switch random.next() % 100 {
     case ..<35: return request(worker)
     case ..<50: return grow(worker)
@@ -23,9 +28,30 @@ extension SimulatedMachine {
       return nil
     case ..<98: return .profileChanged(worker, .random(from: engine.policy, using: &random))
     case ..<99:
-      engine.setPolicy(.random(using: &random))
+      let policy = LifecyclePolicy.random(using: &random)
+      engine.setPolicy(policy)
+      recording.add(.policy(policy), engine)
       return .deadline
     default: return body == .running ? .ready(worker) : nil
+    }
+  }
+
+  /// What workers say of themselves, and the disk.
+  private mutating func rarity(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
+    switch random.next() % 10 {
+    case ..<3: return body == .running ? .hold(worker, random.chance(50)) : nil
+    case ..<5:
+      return body == .running ? .extendTimeout(worker, random.pick([.zero, .seconds(9)])) : nil
+    case ..<8:
+      guard body == .running, let footprint = workers[worker]?.footprint else { return nil }
+      workers[worker]?.purgeable = ByteCount(footprint.bytes / random.pick([1, 2, 8]))
+      return workers[worker].map { .purgeableOffered(worker, $0.purgeable) }
+    default:
+      return .disk(
+        DiskReading(
+          total: .gigabytes(1), free: .megabytes(random.pick([10, 60, 900])),
+          images: .megabytes(random.pick([0, 100])),
+          writtenToday: .megabytes(random.pick([0, 100, 100_000]))))
     }
   }
 

@@ -31,6 +31,15 @@ public struct WorkerRecord: Hashable, Sendable {
   public var state: String
   /// What `run` gave it; a declared worker has its configuration's.
   public var importance = 0
+  /// When a timer of its own wakes it, while it sleeps: nanoseconds of CLOCK_MONOTONIC.
+  public var alarm: Int64?
+  /// Adopted from somebody else, who supervises it: it is never ended or cleared away after.
+  public var foreign: Foreign?
+
+  public enum Foreign: String, Hashable, Sendable {
+    case mayBeTerminated = "may-be-terminated"
+    case mayNot = "may-not"
+  }
 
   public init(
     name: String, process: ProcessIdentity, session: Int32, bootID: String,
@@ -88,6 +97,8 @@ extension WorkerRecord {
       ("image", imagePath),
     ]
     if importance != 0 { lines.append("importance=\(importance)") }
+    if let alarm { lines.append("alarm=\(alarm)") }
+    if let foreign { lines.append("foreign=\(foreign.rawValue)") }
     for (key, value) in optional {
       if let value { lines.append(line(key, value)) }
     }
@@ -126,6 +137,9 @@ extension WorkerRecord {
       notifySocket: fields["notify"]?.first, pressureWatch: fields["pressure"]?.first,
       imagePath: fields["image"]?.first, state: try text("state"))
     if fields["importance"] != nil { record.importance = try number("importance") }
+    if fields["alarm"] != nil { record.alarm = try number("alarm") }
+    // What can't be read protects.
+    record.foreign = fields["foreign"].map { Foreign(rawValue: $0.first ?? "") ?? .mayNot }
     return record
   }
 

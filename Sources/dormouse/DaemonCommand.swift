@@ -13,7 +13,9 @@ struct DaemonCommand: ParsableCommand {
       "The configuration.",
       discussion: """
         Default: $XDG_CONFIG_HOME/dormouse/dormouse.yaml, which is in ~/.config, or for root \
-        /etc/dormouse/dormouse.yaml. An empty file will do, for workers of `dormouse run` only.
+        /etc/dormouse/dormouse.yaml. An empty file will do, for workers of `dormouse run` only. \
+        A file called dormouse.yaml, or a directory that holds one, is read with the conf.d/*.yaml \
+        beside it.
         """, valueName: "file"))
   var config: String?
   @Option(
@@ -35,7 +37,9 @@ struct DaemonCommand: ParsableCommand {
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
-    if config == nil, access(paths.configuration, F_OK) != 0, errno == ENOENT {
+    if config == nil, access(paths.configuration, F_OK) != 0, errno == ENOENT,
+      !ConfigurationFiles.isThere(paths.configuration)
+    {
       throw CommandFailure(
         exit: .badConfiguration,
         text: "there is no configuration at \(escaped(paths.configuration)); write one there, or "

@@ -28,9 +28,10 @@ struct DaemonConnection: ~Copyable {
   /// The response, where it is `done`.
   mutating func ask(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, keepsLines: Bool = false
+    report: String? = nil, adoption: AdoptionSpecification? = nil, keepsLines: Bool = false
   ) throws -> ControlResponse {
-    let id = try client.send(verb, worker: worker, launch: launch, report: report)
+    let id = try client.send(
+      verb, worker: worker, launch: launch, report: report, adoption: adoption)
     let response = try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
     guard response.result == .done else { throw CommandFailure(response, keepsLines: keepsLines) }
     return response

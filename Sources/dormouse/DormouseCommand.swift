@@ -21,7 +21,8 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(
         name: "Daemon",
         subcommands: [
-          DaemonCommand.self, ReloadCommand.self, ShutdownCommand.self, DoctorCommand.self,
+          DaemonCommand.self, ReloadCommand.self, ShutdownCommand.self, RecoverCommand.self,
+          DoctorCommand.self,
         ]),
       CommandGroup(
         name: "Worker",
@@ -29,15 +30,17 @@ struct DormouseCommand: ParsableCommand {
           RunCommand.self, StartCommand.self, StopCommand.self, RestartCommand.self,
           ForegroundCommand.self, BackgroundCommand.self, SuspendCommand.self,
           HibernateCommand.self, WakeCommand.self,
-          WarnCommand.self, TerminateCommand.self,
+          WarnCommand.self, TerminateCommand.self, ShadowCommand.self, EnforceCommand.self,
+          AdoptCommand.self, ReleaseCommand.self,
         ]),
       CommandGroup(
         name: "Inspection",
         subcommands: [
-          ProcessesCommand.self, StatusCommand.self, LogsCommand.self, JetsamCommand.self,
+          ProcessesCommand.self, StatusCommand.self, ExplainCommand.self, LogsCommand.self,
+          JetsamCommand.self,
         ]),
-      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self]),
-      CommandGroup(name: "Measurement", subcommands: [BenchCommand.self]),
+      CommandGroup(name: "Policy", subcommands: [PolicyCommand.self, ImportCommand.self]),
+      CommandGroup(name: "Measurement", subcommands: [BenchCommand.self, SimulateCommand.self]),
     ])
 
   /// Every verb throws what went wrong; here it becomes a sentence and an exit code.

@@ -9,6 +9,14 @@ struct PolicyCheck {
   var library: PolicyLibrary
   /// What a configuration's `${VAR}` is expanded from.
   var environment: [String: String]
+  /// Over all that was told of.
+  private(set) var errors = 0
+  private(set) var warnings = 0
+
+  init(library: PolicyLibrary, environment: [String: String]) {
+    self.library = library
+    self.environment = environment
+  }
 
   static func ofThisProcess() -> PolicyCheck {
     PolicyCheck(
@@ -16,38 +24,73 @@ struct PolicyCheck {
       environment: ProcessEnvironment.current().variables)
   }
 
-  /// Diagnostics to standard error, and `NAME: ok` to standard output; false with errors.
-  func tell(_ nameOrPath: String) throws -> Bool {
+  /// Diagnostics to standard error, and `NAME: ok` to standard output.
+  mutating func tell(_ nameOrPath: String) throws {
+    if isDirectory(nameOrPath), !isConfiguration(nameOrPath) { return try tellAll(in: nameOrPath) }
     let (diagnostics, detail) = examine(nameOrPath)
     Self.complain(diagnostics)
-    guard let detail else { return false }
     let warnings = diagnostics.filter { $0.severity == .warning }.count
-    let noted = warnings == 0 ? "" : " (\(warnings) warning\(warnings == 1 ? "" : "s"))"
+    self.warnings += warnings
+    errors += diagnostics.count - warnings
+    guard let detail else { return }
+    let noted = warnings == 0 ? "" : " (\(counted(warnings, "warning")))"
     try Output.line("\(escaped(nameOrPath)): ok\(detail)\(noted)")
-    return true
+  }
+
+  /// A directory of policies.
+  private mutating func tellAll(in directory: String) throws {
+    let names = PolicyLibrary(directories: [directory]).names
+    guard !names.isEmpty else {
+      errors += 1
+      return Output.standardError(
+        "\(escaped(directory)): error: there is neither a dormouse.yaml nor a policy in it\n")
+    }
+    for name in names { try tell("\(directory)/\(name).yaml") }
+  }
+
+  /// How many there were, as compilers end, where there was an error.
+  func tellTotals() {
+    guard errors > 0 else { return }
+    let rest = warnings > 0 ? " and \(counted(warnings, "warning"))" : ""
+    Output.standardError("\(counted(errors, "error"))\(rest)\n")
   }
 
   /// Everything there is to say, and what to add to `ok`; nil with errors.
   private func examine(_ nameOrPath: String) -> ([Diagnostic], String?) {
-    guard ConfigurationText.isConfiguration(nameOrPath) else {
+    guard isConfiguration(nameOrPath) else {
       let result = policy(nameOrPath)
       return (result.diagnostics, result.value.map { _ in "" })
     }
-    let result = ConfigurationFile.load(
-      path: nameOrPath, library: library, environment: environment)
+    let result = configuration(nameOrPath)
     let detail = result.value.map { value in
-      let count = value.workers.count
-      return ": \(count) worker\(count == 1 ? "" : "s"), policy \(value.policy.name)"
+      ": \(counted(value.workers.count, "worker")), policy \(value.policy.name)"
     }
     return (result.diagnostics, detail)
   }
 
-  func policy(_ nameOrPath: String) -> ParseResult<LifecyclePolicy> {
+  func isConfiguration(_ nameOrPath: String) -> Bool {
+    isDirectory(nameOrPath)
+      ? ConfigurationFiles.isThere(nameOrPath) : ConfigurationText.isConfiguration(nameOrPath)
+  }
+
+  /// A file of a `conf.d` is no configuration of its own: the whole is read.
+  func configuration(_ path: String) -> ParseResult<DaemonConfiguration> {
+    ConfigurationFile.load(
+      path: ConfigurationFiles.whole(of: path), library: library, environment: environment)
+  }
+
+  func policy(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
     // A file without an ending, here: a person means that one, if no policy is called so.
     if library.path(of: nameOrPath) == nil, access(nameOrPath, F_OK) == 0 {
-      return PolicyFile.load(path: nameOrPath)
+      return PolicyFile.loadWithOrigins(path: nameOrPath)
     }
-    return library.load(nameOrPath)
+    return library.loadWithOrigins(nameOrPath)
+  }
+
+  private func isDirectory(_ path: String) -> Bool {
+    var status = stat()
+    return library.path(of: path) == nil && stat(path, &status) == 0
+      && status.st_mode & S_IFMT == S_IFDIR
   }
 
   /// The way compilers do it, on standard error.

@@ -4,40 +4,114 @@ import PolicyFile
 
 struct PolicyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "policy", abstract: "Check and show policies.",
-    subcommands: [Check.self, Show.self])
+    commandName: "policy", abstract: "Check, show and compare policies and configurations.",
+    subcommands: [Check.self, Show.self, PolicyDiffCommand.self, PolicySchemaCommand.self])
 
   struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Check policy and configuration files, and say where they are wrong.")
+      abstract: "Check policy and configuration files, and say where they are wrong.",
+      discussion: """
+        A configuration is checked together with the conf.d beside it. Ends with 65 where there is \
+        an error; warnings alone are no reason.
+        """)
 
     @Argument(
       help: ArgumentHelp(
-        "Policy files, names of policies, or configurations (dormouse.yaml).", valueName: "file"))
-    var policies: [String]
+        "Policies, configurations, or directories of either. Default: the daemon's configuration.",
+        valueName: "file"))
+    var policies: [String] = []
 
     func run() throws {
-      let check = PolicyCheck.ofThisProcess()
-      var passed = true
-      for policy in policies { passed = try check.tell(policy) && passed }
-      if !passed { throw ExitCode(CommandExit.badConfiguration.rawValue) }
+      var check = PolicyCheck.ofThisProcess()
+      let subjects =
+        policies.isEmpty ? [try PolicySubject.defaultConfiguration()] : policies
+      for subject in subjects { try check.tell(subject) }
+      check.tellTotals()
+      if check.errors > 0 { throw ExitCode(CommandExit.badConfiguration.rawValue) }
     }
   }
 
   struct Show: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Show a policy with all of its defaults.")
+      abstract: "Show a policy with all of its values.",
+      discussion: """
+        Without --effective or --json the output is a policy file. Of a configuration, the policy is \
+        the one in force: overrides applied, the worker's too.
+        """)
 
-    @Argument(help: ArgumentHelp("A policy's name, or a file.", valueName: "name"))
-    var policy: String
+    @Flag(help: "Each value with the file and line, or the default, that it comes from.")
+    var effective = false
+    @Option(
+      help: ArgumentHelp("As it holds for this worker of a configuration.", valueName: "name"))
+    var worker: String?
+    @Flag(help: "As JSON, with the origins.") var json = false
+    @Argument(
+      help: ArgumentHelp(
+        "A policy's name, a file, or a configuration. Default: the daemon's configuration.",
+        valueName: "name"))
+    var policy: String?
 
     func run() throws {
-      let result = PolicyCheck.ofThisProcess().policy(policy)
-      PolicyCheck.complain(result.diagnostics)
-      guard let value = result.value else {
-        throw ExitCode(CommandExit.badConfiguration.rawValue)
+      let subject = try PolicySubject.load(policy ?? PolicySubject.defaultConfiguration())
+      let values = try subject.values(of: worker)
+      if json { return try Output.json(values.map(PolicyValueReport.init)) }
+      if effective {
+        return try Output.write(
+          renderPolicyValues(values.map(PolicyValueReport.init), color: Terminal.showsColor))
       }
-      try Output.write(PolicyFile.render(value))
+      try Output.write(PolicyFile.render(subject.policy(of: worker)))
     }
+  }
+}
+
+struct PolicyDiffCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "diff", abstract: "Show the values in which two policies differ.",
+    discussion: "As diff(1), ends with 0 where there is no difference, and with 1 where there is.")
+
+  @Flag(help: "As JSON.") var json = false
+  @Argument(help: ArgumentHelp("A policy's name, a file, or a configuration.", valueName: "left"))
+  var left: String
+  @Argument(help: ArgumentHelp("What to compare it with.", valueName: "right"))
+  var right: String
+
+  func run() throws {
+    let (old, new) = (try PolicySubject.load(left), try PolicySubject.load(right))
+    let differences = try PolicyFile.differences(
+      from: old.policy(of: nil), to: new.policy(of: nil))
+    let reports = differences.map {
+      PolicyDifferenceReport(
+        key: $0.path, left: $0.left ?? "", right: $0.right ?? "", meaning: $0.meaning)
+    }
+    if json {
+      try Output.json(reports)
+    } else if !reports.isEmpty {
+      try Output.write(
+        renderPolicyDifferences(reports, left: left, right: right, color: Terminal.showsColor))
+    }
+    if !reports.isEmpty { throw ExitCode(CommandExit.notDone.rawValue) }
+  }
+}
+
+struct PolicySchemaCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "schema", abstract: "Print the JSON Schema of a policy or a configuration.",
+    discussion: """
+      For editors: `dormouse policy schema --kind configuration > dormouse.schema.json`, and as the \
+      first line of dormouse.yaml: `# yaml-language-server: $schema=dormouse.schema.json`.
+      """)
+
+  @Option(help: "Of which file: policy or configuration.") var kind = JSONSchema.Kind.policy
+
+  func run() throws { try Output.write(JSONSchema.text(kind)) }
+}
+
+extension JSONSchema.Kind: ExpressibleByArgument {}
+
+extension PolicyValueReport {
+  fileprivate init(_ value: EffectiveValue) {
+    self.init(
+      key: value.path, value: value.text, from: value.origin.layer.rawValue,
+      file: value.origin.file, line: value.origin.position?.line)
   }
 }

@@ -63,7 +63,8 @@ import Testing
       try Command(arguments: [Surroundings.executable, "policy", "check"] + policies)
         .run(in: scratch)
     }
-    let shipped = try check("ios-5", "iphone-os-3", "server", Surroundings.policy("ios-5"))
+    let shipped = try check(
+      "android", "developer", "ios-5", "iphone-os-3", "server", Surroundings.policy("ios-5"))
     #expect(shipped.code == 0, "\(shipped)")
     #expect(shipped.error.isEmpty)
     let typo = try scratch.write("typo.yaml", "name: typo\nhibernate:\n  aftr: 3s\n")

@@ -1,4 +1,5 @@
 import Control
+import Glibc
 import Linux
 import Testing
 
@@ -32,6 +33,41 @@ import Testing
     let stays = try daemon.worker("stays")
     #expect(stays.pid == pid && stays.importance == 7)
     #expect(try eventually { try daemon.verb("status", "goes").code == 3 })
+  }
+
+  @Test("takes conf.d in, and tells what changed for which worker")
+  func severalFiles() throws {
+    let daemon = try TestDaemon(Self.before)
+    try daemon.wait("stays", toBe: "background")
+    mkdir("\(daemon.scratch.path)/conf.d", 0o755)
+    _ = try daemon.scratch.write("conf.d/a.yaml", "workers: { comes: { command: sleep 100005 } }\n")
+    _ = try daemon.scratch.write(
+      "dormouse.yaml",
+      """
+      policy_overrides: { hibernate: { after: 77s } }
+      workers:
+        stays: { command: sleep 100001, importance: 3, policy: { terminate: { grace: 9s } } }
+        goes: { command: sleep 100002 }
+
+      """)
+    #expect(
+      try daemon.done("reload")
+        == "policy ios-5: hibernate.after 30s → 77s; "
+        + "stays: terminate.grace 2s → 9s, importance 0 → 3; comes added\n")
+    try daemon.wait("comes", toBe: "foreground")
+    _ = try daemon.scratch.write("conf.d/b.yaml", "workers: { comes: { command: sleep 100006 } }\n")
+    let outcome = try daemon.verb("reload")
+    #expect(outcome.code == 1)
+    #expect(outcome.error.contains("the worker `comes` is declared twice"), "\(outcome)")
+    #expect(outcome.error.contains("conf.d/a.yaml:1:12"), "\(outcome)")
+  }
+
+  @Test("says of keys without effect that they have none, with their place")
+  func keysWithoutEffect() throws {
+    let daemon = try TestDaemon("workers:\n  web: { command: sleep 100007, wake_at: '@daily' }\n")
+    try daemon.wait("web", toBe: "foreground")
+    let isListed = daemon.words.contains("dormouse.yaml:2:33: warning: `wake_at` has no effect yet")
+    #expect(isListed || !daemon.words.contains("wake_at"), "\(daemon.words)")
   }
 
   @Test("changes nothing when it has an error, and says where")

@@ -28,7 +28,9 @@ import Testing
 
     try daemon.crash()
     try daemon.start()
-    for name in ["front", "back"] { try daemon.wait(name, toBe: "background") }
+    try daemon.wait("front", toBe: "background")
+    // Frozen, it sleeps on until it is called.
+    try daemon.wait("back", toBe: setting == .frozen ? "suspended" : "background")
     #expect(try ["front", "back"].map { try daemon.worker($0).pid } == pids)
     #expect(try connections.map { try $0.get("/count") } == ["2", "2"])
     #expect(try connections.map { try $0.get("/digest") } == digests)

@@ -103,7 +103,12 @@ private let suspending: [Row] = [
   ) { $0.background.suspendAfter = nil },
   Row(
     "nobody is suspended while shedding", .foreground,
-    [.ask(.background), .event(.shedAnswered(web)), .pass(.seconds(60))], [], canShed: true),
+    [.ask(.background), .event(.shedAnswered(web)), .pass(.seconds(9))], [], canShed: true
+  ) { $0.background.suspendAfter = .seconds(1) },
+  Row(
+    "a measurement that is lost keeps nobody awake for ever", .foreground,
+    [.ask(.background), .event(.shedAnswered(web)), .pass(.seconds(10))],
+    ["web: background → suspending", "suspend web"], canShed: true),
   Row(
     "an open task keeps it awake", .background,
     [.event(.taskBegan(web, task: "save", limit: nil)), .pass(.seconds(599))], []),

@@ -17,7 +17,10 @@ struct ShadowTests {
     world.bring(web, to: .background)
     let all = world.pass(.seconds(3600))
     #expect(
-      all == [.wouldHave(web, "web would have been suspended: in the background for 10 s")])
+      all == [
+        .wouldHave(web, "web would have been suspended: in the background for 10 s"),
+        .wouldHave(web, "web would have been hibernated: suspended for 30 s"),
+      ])
   }
 
   @Test("does what people ask for")

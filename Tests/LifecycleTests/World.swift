@@ -9,6 +9,7 @@ struct World {
   var requests: Request.ID = 0
   /// What each worker's next measurement says.
   var sizes: [WorkerID: ByteCount] = [:]
+  var locks: [WorkerID: Int] = [:]
   var answers: [Request.ID: [Answer]] = [:]
 
   init(_ policy: LifecyclePolicy = LifecyclePolicy()) { engine = Engine(policy: policy) }
@@ -16,7 +17,8 @@ struct World {
   @discardableResult
   mutating func add(
     _ worker: WorkerID, size: ByteCount = .megabytes(8), policy: LifecyclePolicy? = nil,
-    importance: Int = 0, canShed: Bool = false, announcesReadiness: Bool = false
+    importance: Int = 0, canShed: Bool = false, canAnswer: Bool = false,
+    announcesReadiness: Bool = false
   ) -> [Directive] {
     sizes[worker] = size
     return send(
@@ -24,7 +26,7 @@ struct World {
         worker,
         WorkerProfile(
           policy: policy ?? engine.policy, importance: importance, canShed: canShed,
-          announcesReadiness: announcesReadiness)))
+          canAnswer: canAnswer, announcesReadiness: announcesReadiness)))
   }
 
   @discardableResult
@@ -33,7 +35,16 @@ struct World {
     for case .answer(let request, let answer) in directives {
       answers[request, default: []].append(answer)
     }
-    return directives
+    // Whoever tells a story of something else is spared the look for file locks.
+    var told: [Directive] = []
+    for directive in directives {
+      if case .checkSafePoint(let worker) = directive {
+        told += send(.fileLocks(worker, held: locks[worker] ?? 0))
+      } else {
+        told.append(directive)
+      }
+    }
+    return told
   }
 
   @discardableResult
@@ -50,6 +61,19 @@ struct World {
     while let next = engine.nextDeadline, next <= end {
       now = next
       all += send(.deadline)
+    }
+    now = end
+    return all
+  }
+
+  /// Lets time pass with a shell that performs everything at once.
+  @discardableResult
+  mutating func live(_ time: Duration) -> [Directive] {
+    let end = now + time
+    var all: [Directive] = []
+    while let next = engine.nextDeadline, next <= end {
+      now = next
+      all += obey(send(.deadline))
     }
     now = end
     return all
@@ -73,15 +97,17 @@ struct World {
     case .shed(let worker, _, _): [.shedAnswered(worker)]
     case .finishShed(let worker):
       [.shedFinished(worker, before: size(worker), after: size(worker))]
+    case .checkSafePoint(let worker): [.fileLocks(worker, held: locks[worker] ?? 0)]
     case .suspend(let worker): [.suspended(worker)]
     case .hibernate(let worker): [.hibernated(worker, hibernation(worker))]
     case .resume(let worker): [.resumed(worker, .milliseconds(20))]
     case .terminate(let worker): [.exited(worker, .exited(0))]
     case .kill(let worker): [.exited(worker, .signaled(9))]
+    case .purge(let worker): [.purged(worker, freed: .megabytes(1))]
     case .measure(let worker):
       state(worker) == .hibernated ? [] : [.footprint(worker, size(worker))]
     case .expireTask(let worker, let task): [.taskEnded(worker, task: task)]
-    case .answer, .transition, .pressureChanged, .report, .wouldHave: []
+    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: []
     }
   }
 
@@ -147,6 +173,8 @@ extension Directive {
     case .shed(let worker, let kind, _): "shed \(worker) \(kind.rawValue)"
     case .finishShed(let worker): "finishShed \(worker)"
     case .expireTask(let worker, let task): "expire \(worker) \(task)"
+    case .checkSafePoint(let worker): "check \(worker)"
+    case .purge(let worker): "purge \(worker)"
     case .suspend(let worker): "suspend \(worker)"
     case .hibernate(let worker): "hibernate \(worker)"
     case .resume(let worker): "resume \(worker)"
@@ -156,6 +184,7 @@ extension Directive {
     case .answer(_, let answer): "\(answer.code)"
     case .transition(let step): "\(step.worker): \(step.from) → \(step.to)"
     case .pressureChanged(let from, let to, _): "pressure \(from) → \(to)"
+    case .watchdogMissed(let worker, _): "missed \(worker)"
     case .report: "report"
     case .wouldHave(let worker, _): "wouldHave \(worker)"
     }
@@ -168,7 +197,7 @@ extension [Directive] {
   var deeds: [String] {
     filter { directive in
       switch directive {
-      case .transition, .measure, .pressureChanged, .report, .wouldHave: false
+      case .transition, .measure, .pressureChanged, .report, .wouldHave, .watchdogMissed: false
       default: true
       }
     }.map(\.brief)

@@ -74,6 +74,11 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "foreground: { by: activty }", "`by` must be `manual` or `activity`, not `activty`",
       "did you mean `activity`?"),
     BadText(
+      "background: { heartbeat: { every: 15m } }", "`heartbeat` needs `for`",
+      "write `heartbeat: { every: 15m, for: 5s }`, or `heartbeat: never`"),
+    BadText(
+      "false_idle: { bonus: 30 }", "`bonus` must be a whole number from 0 to 29, not `30`"),
+    BadText(
       "terminate: { order: band }", "`order` must be a list in `[ ]`, not `band`",
       "write `[band]`"),
     BadText("terminate: { order: [band, band] }", "`band` stands twice in this list"),
@@ -164,21 +169,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
     #expect(result.diagnostics.first?.suggestion == bad.suggestion)
   }
 
-  /// Every key with a value, and those of a kind that none of them takes.
-  static let keys: [String] = [
-    "name", "mode", "memory", "memory.budget", "pressure", "pressure.warning", "pressure.urgent",
-    "pressure.critical", "pressure.warning.available_below", "pressure.warning.stall",
-    "pressure.warning.stall.some", "pressure.warning.stall.full", "pressure.warning.stall.window",
-    "pressure.sustained_for", "pressure.clear_after", "foreground", "foreground.by",
-    "foreground.max", "foreground.idle_after", "foreground.cpu_below", "background",
-    "background.shed_deadline", "background.task_limit", "background.suspend_after", "hibernate",
-    "hibernate.enabled", "hibernate.max_footprint", "hibernate.min_footprint", "hibernate.after",
-    "hibernate.only_if_faster_than_relaunch", "hibernate.cooldown", "hibernate.disk",
-    "hibernate.disk.budget", "hibernate.disk.min_free", "hibernate.disk.daily_writes",
-    "hibernate.compression", "hibernate.compression.level", "watchdog", "watchdog.launch",
-    "watchdog.answer", "watchdog.on_miss", "terminate", "terminate.grace", "terminate.settle",
-    "terminate.order", "ladder", "ladder.warning", "ladder.urgent", "ladder.critical",
-  ]
+  /// Every key that the reader asks for.
+  static let keys = KeyExplorer.policy(.policy).paths()
 
   @Test(arguments: keys, ["'?!'", "[[]]", "{ '': 1 }"])
   func `of the wrong kind are errors for every key`(key: String, value: String) {

@@ -101,13 +101,13 @@ import Testing
       foreground: { max: 0 }
       background: { suspend_after: 10 sec }
       hibernate: { compression: { level: 20 } }
-      terminate: { order: [regret] }
+      terminate: { order: [regrets] }
       ladder: { warning: [hibernat] }
       """)
     #expect(result.value == nil)
     #expect(result.errors.compactMap(\.position?.line) == [1, 2, 3, 4, 5, 6, 7])
     #expect(result.errors[3].suggestion == "write `10s`")
-    #expect(result.errors[5].message == "`order` can't be by `regret`: not in this version yet")
+    #expect(result.errors[5].suggestion == "did you mean `regret`?")
   }
 
   @Test func `a caret finds its spot behind tabs and in long lines`() {

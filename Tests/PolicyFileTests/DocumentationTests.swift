@@ -3,7 +3,7 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `The documentation` {
-  private static func document(_ name: String) throws -> String {
+  fileprivate static func document(_ name: String) throws -> String {
     let path = FilePaths.resolve("../docs/\(name)", from: shippedDirectory)
     return try FileContents.read(path).get()
   }
@@ -14,7 +14,7 @@ import Testing
     let leaf = parts.last ?? key
     // Keys of small sections stand with them: `disk.budget`.
     let spellings = [leaf, parts.suffix(2).joined(separator: ".")].map { "`\($0)`" }
-    let isSection = ["disk", "compression", "stall"].contains(leaf)
+    let isSection = ["disk", "compression", "stall", "safe_point"].contains(leaf)
     #expect(spellings.contains { text.contains($0) } || isSection && text.contains("`\(leaf)."))
   }
 
@@ -25,5 +25,31 @@ import Testing
     let result = configuration(String(text[start..<end]))
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
     #expect(result.value?.workers.map(\.name) == ["web", "cache"])
+  }
+}
+
+extension `The documentation` {
+  @Test(
+    arguments: KeyExplorer.worker().paths().filter {
+      !$0.hasPrefix("policy.") && !$0.hasPrefix("liveness.")
+    })
+  func `lists every key of a worker`(key: String) throws {
+    let text = try Self.document("configuration.md")
+    let leaf = key.split(separator: ".").last.map(String.init) ?? key
+    #expect(text.contains("`\(leaf)`") || text.contains("`\(leaf):") || text.contains("\(leaf): "))
+  }
+
+  @Test(arguments: WorkerConfiguration.notYetEffective)
+  func `marks every key without effect`(key: String) throws {
+    let text = try Self.document("configuration.md")
+    let parts = key.split(separator: ".")
+    if parts.count == 1 {
+      // `user` and `group` share a line.
+      #expect(text.contains("`\(key)` ¹") || text.contains("`\(key)`, `group` ¹"))
+    } else {
+      let note = text.split(separator: "\n\n").first { $0.hasPrefix("¹") }
+      let family = ["Seconds", "Threshold"].first { key.hasSuffix($0) }.map { "`…\($0)`" }
+      #expect(note?.contains(family ?? "`\(parts[1])`") == true)
+    }
   }
 }

@@ -50,7 +50,7 @@ import Testing
     #expect(
       result.rendered == """
         ios5: error: there is no policy named `ios5`
-        help: did you mean `ios-5`? Available: ios-5, iphone-os-3, server
+        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server
         """)
     #expect(library.load("../Policies/nothing").value == nil)
     #expect(PolicyLibrary(directories: ["/nonexistent"]).names.isEmpty)

@@ -16,5 +16,6 @@
 #include "clinux_spawn.h"
 #include "clinux_system.h"
 #include "clinux_userfault.h"
+#include "clinux_waiting.h"
 
 #endif

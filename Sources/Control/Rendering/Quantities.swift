@@ -34,4 +34,6 @@ func decimal(_ value: Double) -> String {
 }
 
 /// `1 worker`, `2 workers`.
-func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+public func counted(_ count: Int, _ noun: String) -> String {
+  "\(count) \(noun)\(count == 1 ? "" : "s")"
+}

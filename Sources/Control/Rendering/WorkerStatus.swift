@@ -22,6 +22,10 @@ public func renderWorkerStatus(
   block.add("hibernation", worker.hibernation.map(escaped))
   block.add("cost", costText(worker))
   block.add("last shed", worker.lastShed.map(escaped))
+  block.add("missed", worker.lastMiss.map(escaped))
+  block.add("false idle", worker.falseIdle.map(escaped))
+  block.add("purgeable", worker.purgeable.map { "\(sizeText($0)) on offer" })
+  block.add("shadow mode", worker.shadow.map(escaped))
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
   block.add("processes", processesText(worker))
   block.add("last exit", worker.lastExit.map(escaped))
@@ -45,6 +49,7 @@ public func renderDaemonStatus(
   block.add("budget", daemon.budgetIsHost ? "this machine" : "a device that the workers play")
   block.add("suspends by", escaped(daemon.freezer))
   block.add("state in", escaped(daemon.stateDirectory))
+  block.add("shadow mode", daemon.shadow.map(escaped))
   block.add("workers", workers.map(totalsLine))
   return block.text(width: width)
 }

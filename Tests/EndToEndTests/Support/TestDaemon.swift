@@ -210,7 +210,7 @@ final class TestDaemon {
     return outcome.output
   }
 
-  private func enter(_ words: [String]) throws -> Outcome {
+  func enter(_ words: [String]) throws -> Outcome {
     var command = Command(arguments: [Surroundings.executable] + words)
     // Right behind the verb: after `--` it would be the worker's.
     command.arguments.insert(contentsOf: ["--socket", socket], at: 2)

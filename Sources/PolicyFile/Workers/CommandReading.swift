@@ -1,30 +1,49 @@
 import Yams
 
-extension MappingReader {
-  /// A program and its arguments, as a list or as one text; `nil` where it is missing or wrong.
-  func command(_ key: String) -> [String]? {
-    guard let node = node(key) else { return nil }
-    let expects = "a list of words such as `[python3, server.py]`"
-    if case .sequence(let sequence) = node {
-      let words = sequence.map { convert($0, called: key, as: .word) }
-      return nonEmpty(words.compactMap(\.self), complete: !words.contains(nil), node, key)
+/// Reads programs and their arguments. `${VAR}` is replaced from the worker's own environment, after
+/// the text has been split: a value with blanks stays one word.
+struct CommandReader {
+  var expander: Expander
+
+  /// - Parameter variables: what the worker will have.
+  init(variables: [String: String]) {
+    expander = Expander(variables: variables, owner: "the worker", leavesDollars: true)
+  }
+
+  /// A list, or one text; `nil` where it is missing or wrong.
+  func read(_ key: String, in reader: MappingReader) -> [String]? {
+    if let shape = reader.shape {
+      shape.note(key, .either([.text, .list(.text)]))
+      return nil
     }
+    guard let node = reader.node(key) else { return nil }
+    if case .sequence(let sequence) = node {
+      let words = sequence.map { reader.convert($0, called: key, as: .word, by: expander) }
+      return nonEmpty(words, node, key, reader)
+    }
+    let expects = "a list of words such as `[python3, server.py]`"
     let split = Converter<CommandWords>.scalar(expects) { CommandWords.split($0) }
-    guard let command = convert(node, called: key, as: split) else { return nil }
+    guard let command = reader.convert(node, called: key, as: split, by: nil) else { return nil }
     if let sign = command.shellSign, node.scalar?.style != .literal {
-      sink.warning(
+      reader.sink.warning(
         at: node.position, "`\(sign)` reaches the program as a word: no shell runs this command",
         suggestion: "write `[sh, -c, '…']` if a shell is meant")
     }
-    return nonEmpty(command.words, complete: true, node, key)
+    let words = command.words.map { word -> String? in
+      guard case .scalar(let whole) = node else { return nil }
+      let node = Node.scalar(.init(word, whole.tag, .doubleQuoted, whole.mark))
+      return reader.convert(node, called: key, as: .word, by: expander)
+    }
+    return nonEmpty(words, node, key, reader)
   }
 
   private func nonEmpty(
-    _ words: [String], complete: Bool, _ node: Node, _ key: String
+    _ words: [String?], _ node: Node, _ key: String, _ reader: MappingReader
   ) -> [String]? {
-    guard complete else { return nil }
+    guard !words.contains(nil) else { return nil }
+    let words = words.compactMap(\.self)
     guard let program = words.first, !program.isEmpty else {
-      sink.error(at: node.position, "`\(key)` names no program")
+      reader.sink.error(at: node.position, "`\(key)` names no program")
       return nil
     }
     return words

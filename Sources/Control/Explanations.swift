@@ -1,0 +1,165 @@
+// What `explain` answers. Sizes in bytes, times in seconds.
+
+/// `explain WORKER`: why it is where it is, what is in the way of the next step, what would move it.
+public struct ExplanationReport: Codable, Hashable, Sendable {
+  public var worker: String
+  public var state: String
+  public var secondsInState: Double
+  /// Why it is in this state: a clause.
+  public var because: String
+  /// The policy's key that brought it here.
+  public var key: String?
+  /// The step that the policy alone would take next.
+  public var next: String?
+  /// All that is in the way of it. Empty where it is on its way.
+  public var obstacles: [Obstacle]
+  public var moves: [Move]
+  public var isShadow: Bool
+  /// That it was put away too early, how often, and what that has earned it.
+  public var falseIdle: String?
+
+  public init(
+    worker: String, state: String, secondsInState: Double, because: String, key: String? = nil,
+    next: String? = nil, obstacles: [Obstacle] = [], moves: [Move] = [], isShadow: Bool = false,
+    falseIdle: String? = nil
+  ) {
+    self.worker = worker
+    self.state = state
+    self.secondsInState = secondsInState
+    self.because = because
+    self.key = key
+    self.next = next
+    self.obstacles = obstacles
+    self.moves = moves
+    self.isShadow = isShadow
+    self.falseIdle = falseIdle
+  }
+
+  public struct Obstacle: Codable, Hashable, Sendable {
+    public var text: String
+    /// The policy's key that decides.
+    public var key: String?
+    /// Time alone takes it away, after so long.
+    public var clearsInSeconds: Double?
+    public var measured: Int64?
+    public var limit: Int64?
+
+    public init(
+      text: String, key: String? = nil, clearsInSeconds: Double? = nil, measured: Int64? = nil,
+      limit: Int64? = nil
+    ) {
+      self.text = text
+      self.key = key
+      self.clearsInSeconds = clearsInSeconds
+      self.measured = measured
+      self.limit = limit
+    }
+  }
+
+  public struct Move: Codable, Hashable, Sendable {
+    public var to: String
+    public var text: String
+    /// By time alone, after so long.
+    public var afterSeconds: Double?
+    public var key: String?
+
+    public init(to: String, text: String, afterSeconds: Double? = nil, key: String? = nil) {
+      self.to = to
+      self.text = text
+      self.afterSeconds = afterSeconds
+      self.key = key
+    }
+  }
+}
+
+/// `explain --next`: who is terminated and who is hibernated first, with the numbers behind it.
+public struct RankingReport: Codable, Hashable, Sendable {
+  public var pressure: String
+  /// `terminate.order` and `hibernate.order`, as they stand in the policy.
+  public var terminationOrder: [String]
+  public var termination: [Place]
+  public var hibernationOrder: [String]
+  public var hibernation: [Place]
+
+  public init(
+    pressure: String, terminationOrder: [String], termination: [Place],
+    hibernationOrder: [String], hibernation: [Place]
+  ) {
+    self.pressure = pressure
+    self.terminationOrder = terminationOrder
+    self.termination = termination
+    self.hibernationOrder = hibernationOrder
+    self.hibernation = hibernation
+  }
+
+  public struct Place: Codable, Hashable, Sendable {
+    public var worker: String
+    public var state: String
+    /// The sum of the next three.
+    public var band: Int
+    public var bandOfState: Int
+    public var bandOfImportance: Int
+    /// For having been put away too early.
+    public var bandBonus: Int
+    /// Hibernated, and not woken for so long that it counts as suspended.
+    public var isDemoted: Bool
+    public var footprint: Int64
+    public var secondsSinceUse: Double
+    public var launchSeconds: Double?
+    public var regret: Regret
+    /// What decided that it stands before the next one.
+    public var before: String?
+    /// The pressure from which on it may go.
+    public var fromPressure: String?
+    /// When time alone changes its band or its regret.
+    public var changesInSeconds: Double?
+    public var obstacles: [ExplanationReport.Obstacle]
+
+    public init(
+      worker: String, state: String, band: Int, bandOfState: Int, bandOfImportance: Int,
+      bandBonus: Int, isDemoted: Bool, footprint: Int64, secondsSinceUse: Double,
+      launchSeconds: Double? = nil, regret: Regret, before: String? = nil,
+      fromPressure: String? = nil, changesInSeconds: Double? = nil,
+      obstacles: [ExplanationReport.Obstacle] = []
+    ) {
+      self.worker = worker
+      self.state = state
+      self.band = band
+      self.bandOfState = bandOfState
+      self.bandOfImportance = bandOfImportance
+      self.bandBonus = bandBonus
+      self.isDemoted = isDemoted
+      self.footprint = footprint
+      self.secondsSinceUse = secondsSinceUse
+      self.launchSeconds = launchSeconds
+      self.regret = regret
+      self.before = before
+      self.fromPressure = fromPressure
+      self.changesInSeconds = changesInSeconds
+      self.obstacles = obstacles
+    }
+  }
+
+  /// Chance of use soon × cost of coming back / bytes given back.
+  public struct Regret: Codable, Hashable, Sendable {
+    public var millisecondsPerMegabyte: Double
+    /// Of use within ten minutes, 0–1.
+    public var chance: Double
+    /// Learned, between two uses.
+    public var meanIntervalSeconds: Double?
+    public var costSeconds: Double
+    /// Measured, and no guess.
+    public var isCostKnown: Bool
+
+    public init(
+      millisecondsPerMegabyte: Double, chance: Double, meanIntervalSeconds: Double? = nil,
+      costSeconds: Double, isCostKnown: Bool
+    ) {
+      self.millisecondsPerMegabyte = millisecondsPerMegabyte
+      self.chance = chance
+      self.meanIntervalSeconds = meanIntervalSeconds
+      self.costSeconds = costSeconds
+      self.isCostKnown = isCostKnown
+    }
+  }
+}

@@ -1,0 +1,112 @@
+/// `dormouse explain NAME`, in plain sentences.
+public func renderExplanation(
+  _ report: ExplanationReport, width: Int? = nil, color: Bool = false
+) -> String {
+  let state = escaped(report.state)
+  let shown = color ? Color.ofState(report.state).paint(state) : state
+  let time = durationText(report.secondsInState)
+  var lines = [
+    "\(escaped(report.worker)): \(shown) for \(time), because \(told(report.because, report.key))"
+  ]
+  if let next = report.next {
+    if report.obstacles.isEmpty {
+      lines.append("On its way to \(escaped(next)): nothing is in the way")
+    } else {
+      lines.append("Not \(escaped(next)) yet:")
+      lines += report.obstacles.flatMap { item(obstacleText($0), width) }
+    }
+  } else if !report.obstacles.isEmpty {
+    lines += report.obstacles.flatMap { item(obstacleText($0), width) }
+  }
+  if let falseIdle = report.falseIdle {
+    lines += wrapped("It was \(escaped(falseIdle))", to: width)
+  }
+  if !report.moves.isEmpty {
+    lines.append("What would move it:")
+    lines += report.moves.flatMap { item(moveText($0), width) }
+  }
+  return lines.joined(separator: "\n") + "\n"
+}
+
+/// `dormouse explain --next`: both orders, a line and its reasons for each worker.
+public func renderRanking(
+  _ report: RankingReport, width: Int? = nil, color: Bool = false
+) -> String {
+  let pressure = escaped(report.pressure)
+  let level = color ? Color.ofPressure(report.pressure).paint(pressure) : pressure
+  return
+    (["pressure \(level)"]
+    + order("terminated", report.termination, by: report.terminationOrder, "terminate.order", width)
+    + order("hibernated", report.hibernation, by: report.hibernationOrder, "hibernate.order", width))
+    .joined(separator: "\n") + "\n"
+}
+
+private func order(
+  _ what: String, _ places: [RankingReport.Place], by criteria: [String], _ key: String,
+  _ width: Int?
+) -> [String] {
+  if places.isEmpty { return ["Nobody can be \(what)"] }
+  let by = criteria.map(escaped).joined(separator: ", ")
+  return ["First to be \(what), by \(by) (\(key)):"]
+    + places.enumerated().flatMap { place in
+      numbered(place.offset + 1, placeText(place.element), width)
+        + place.element.obstacles.flatMap { item("not now: \(obstacleText($0))", width, by: 6) }
+    }
+}
+
+private func placeText(_ place: RankingReport.Place) -> String {
+  var parts = [bandText(place), sizeText(place.footprint)]
+  parts.append("used \(durationText(place.secondsSinceUse)) ago")
+  if let launch = place.launchSeconds { parts.append("relaunch \(durationText(launch))") }
+  parts.append(regretText(place.regret))
+  if let level = place.fromPressure { parts.append("from pressure \(escaped(level)) on") }
+  let decided = place.before.map { "; before the next: \(escaped($0))" } ?? ""
+  return
+    "\(escaped(place.worker)), \(escaped(place.state)): \(parts.joined(separator: ", "))\(decided)"
+}
+
+/// `band 38 (30 + importance 5 + bonus 3)`.
+private func bandText(_ place: RankingReport.Place) -> String {
+  var terms = ["\(place.bandOfState)"]
+  if place.bandOfImportance > 0 { terms.append("importance \(place.bandOfImportance)") }
+  if place.bandBonus > 0 { terms.append("bonus \(place.bandBonus)") }
+  let sum = terms.count > 1 ? " (\(terms.joined(separator: " + ")))" : ""
+  return "band \(place.band)\(sum)\(place.isDemoted ? ", demoted" : "")"
+}
+
+private func regretText(_ regret: RankingReport.Regret) -> String {
+  let guess = regret.isCostKnown ? "" : " (a guess)"
+  let chance = Int((regret.chance * 100).rounded())
+  return "regret \(decimal(regret.millisecondsPerMegabyte)) ms/MB (\(chance) % × "
+    + "\(durationText(regret.costSeconds))\(guess))"
+}
+
+private func obstacleText(_ obstacle: ExplanationReport.Obstacle) -> String {
+  told(obstacle.text, obstacle.key)
+}
+
+private func moveText(_ move: ExplanationReport.Move) -> String {
+  let time = move.afterSeconds.map { " in \(durationText($0)):" } ?? ":"
+  return "\(escaped(move.to))\(time) \(told(move.text, move.key))"
+}
+
+/// The key in brackets, where the sentence doesn't name it already: `mode` may be any word of it.
+private func told(_ text: String, _ key: String?) -> String {
+  guard let key, !key.contains(".") || !text.contains(key) else { return escaped(text) }
+  return "\(escaped(text)) [\(escaped(key))]"
+}
+
+private func item(_ text: String, _ width: Int?, by indent: Int = 2) -> [String] {
+  let lead = String(repeating: " ", count: indent)
+  return wrapped(text, to: width.map { max(20, $0 - indent - 2) }).enumerated().map {
+    "\(lead)\($0.offset == 0 ? "- " : "  ")\($0.element)"
+  }
+}
+
+private func numbered(_ number: Int, _ text: String, _ width: Int?) -> [String] {
+  let lead = "  \(number). "
+  let rest = String(repeating: " ", count: lead.count)
+  return wrapped(text, to: width.map { max(20, $0 - lead.count) }).enumerated().map {
+    ($0.offset == 0 ? lead : rest) + $0.element
+  }
+}

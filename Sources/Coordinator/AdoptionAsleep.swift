@@ -1,0 +1,86 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+// Workers that slept when their daemon went, and may go on: waking a hundred of them at once because
+// a daemon has been replaced would need the very memory that they were put to sleep for.
+
+extension Daemon {
+  /// Leaves a sleeping worker asleep and watches its inputs, if it rests just as its record says.
+  /// False: it must be recovered, which wakes it.
+  func adoptAsleep(
+    _ record: WorkerRecord, _ runtime: WorkerRuntime, _ target: HibernationTarget
+  ) -> Bool {
+    let path = state.image(of: record.name)
+    let asleep: WorkerState
+    switch record.state {
+    case WorkerState.hibernated.rawValue:
+      guard Hibernator.isAtRest(target, on: path) else { return false }
+      asleep = .hibernated
+    case WorkerState.suspended.rawValue:
+      // A hibernation may have begun and not come to its record.
+      let partial = path + ".partial"
+      guard access(path, F_OK) != 0, access(partial, F_OK) != 0,
+        Hibernator.isAtRest(target, on: nil)
+      else { return false }
+      asleep = .suspended
+    default: return false
+    }
+    runtime.imagePath = asleep == .hibernated ? path : nil
+    // What brings it back is what a new daemon does: it proves before it writes.
+    runtime.needsRecovery = true
+    runtime.isBusy = true
+    adopting[runtime.id] = []
+    let alarm = record.alarm.map { Instant(nanoseconds: $0) }
+    watchSleeper(runtime, target, asleep, alarm: alarm)
+    return true
+  }
+
+  private func watchSleeper(
+    _ runtime: WorkerRuntime, _ target: HibernationTarget, _ asleep: WorkerState,
+    alarm: Instant?
+  ) {
+    let id = runtime.id
+    let ownChannels = runtime.ownChannels
+    mechanics.submit { [mailbox] in
+      let sources: Result<WakeSources, SystemCallError>
+      do throws(SystemCallError) {
+        let tree = try ProcessTree.discover(
+          root: target.root, session: target.session, cgroup: target.cgroup)
+        sources = .success(try WakeSources(of: tree, ownChannels: ownChannels))
+      } catch { sources = .failure(error) }
+      mailbox.post { daemon in
+        daemon.isDone(runtime: id) {
+          daemon.sleepsOn(id, asleep, sources, alarm: alarm)
+          for request in daemon.adopting.removeValue(forKey: id) ?? [] { request() }
+        }
+      }
+    }
+  }
+
+  private func sleepsOn(
+    _ id: WorkerID, _ asleep: WorkerState, _ sources: Result<WakeSources, SystemCallError>,
+    alarm: Instant?
+  ) {
+    guard let runtime = workers[id], let process = runtime.process else { return }
+    listen(for: runtime, at: sources)
+    if let alarm { setAlarm(for: runtime, at: alarm, "a time of its own, set before") }
+    log(.notice, "\(id): adopted, \(asleep.rawValue) as it was, pid \(process.identity.pid)")
+    feed(.adopted(id, runtime.profile, asleep))
+    saveRecord(runtime, state: asleep)
+    if let why = unheard(runtime, sources) { feed(.wakeNeeded(id, why)) }
+    wakeForWhatWaits(runtime)
+  }
+
+  /// Why it can't sleep on: nothing but its inputs would wake it, and they can't be watched.
+  private func unheard(
+    _ runtime: WorkerRuntime, _ sources: Result<WakeSources, SystemCallError>
+  ) -> String? {
+    guard runtime.configuration.policy.foreground.by == .activity, let refusal = sources.refusal
+    else { return nil }
+    return "its sockets can't be watched while it sleeps (\(refusal))"
+  }
+}

@@ -1,0 +1,90 @@
+import Control
+import Lifecycle
+import Policy
+
+// `explain`: the engine's reasons on the wire.
+
+extension Daemon {
+  /// With a worker: why it is where it is; without: who goes next.
+  func explain(_ request: ControlRequest) -> ControlResponse {
+    let now = EventLoop.now
+    guard let name = request.worker else {
+      var response = ControlResponse(
+        id: request.id, result: .done, text: "who is terminated and hibernated first")
+      response.ranking = RankingReport(engine.ranking(at: now))
+      return response
+    }
+    guard let explanation = engine.explanation(of: WorkerID(name), at: now) else {
+      return ControlResponse(
+        id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
+    }
+    let report = ExplanationReport(explanation, at: now)
+    var response = ControlResponse(
+      id: request.id, result: .done,
+      text: "\(name) is \(explanation.state.spoken), because \(report.because)")
+    response.explanation = report
+    return response
+  }
+}
+
+extension ExplanationReport {
+  init(_ explanation: Explanation, at now: Instant) {
+    self.init(
+      worker: explanation.worker.name, state: explanation.state.rawValue,
+      secondsInState: explanation.since.seconds, because: explanation.cause.sentence,
+      key: explanation.causeKey?.path, next: explanation.next?.rawValue,
+      obstacles: explanation.obstacles.map(Obstacle.init), moves: explanation.moves.map(Move.init),
+      isShadow: explanation.isShadow,
+      falseIdle: explanation.falseIdle?.sentence(at: now))
+  }
+}
+
+extension ExplanationReport.Obstacle {
+  init(_ obstacle: Lifecycle.Obstacle) {
+    self.init(
+      text: obstacle.sentence, key: obstacle.key?.path,
+      clearsInSeconds: obstacle.clearsIn?.seconds, measured: obstacle.measured?.bytes,
+      limit: obstacle.limit?.bytes)
+  }
+}
+
+extension ExplanationReport.Move {
+  init(_ move: Lifecycle.Move) {
+    self.init(
+      to: move.to.rawValue, text: move.sentence, afterSeconds: move.after?.seconds,
+      key: move.key?.path)
+  }
+}
+
+extension RankingReport {
+  init(_ ranking: Ranking) {
+    self.init(
+      pressure: ranking.level.name, terminationOrder: ranking.terminationOrder.map(\.rawValue),
+      termination: ranking.termination.map(Place.init),
+      hibernationOrder: ranking.hibernationOrder.map(\.rawValue),
+      hibernation: ranking.hibernation.map(Place.init))
+  }
+}
+
+extension RankingReport.Place {
+  init(_ place: Ranking.Place) {
+    self.init(
+      worker: place.worker.name, state: place.state.rawValue, band: place.band.total,
+      bandOfState: place.band.base, bandOfImportance: place.band.importance,
+      bandBonus: place.band.bonus, isDemoted: place.band.isDemoted,
+      footprint: place.footprint.bytes, secondsSinceUse: place.sinceUse.seconds,
+      launchSeconds: place.launchCost?.seconds, regret: RankingReport.Regret(place.regret),
+      before: place.before, fromPressure: place.level?.name,
+      changesInSeconds: place.changesIn?.seconds,
+      obstacles: place.obstacles.map(ExplanationReport.Obstacle.init))
+  }
+}
+
+extension RankingReport.Regret {
+  init(_ terms: RegretTerms) {
+    self.init(
+      millisecondsPerMegabyte: terms.value, chance: terms.chance,
+      meanIntervalSeconds: terms.meanInterval?.seconds, costSeconds: terms.cost.seconds,
+      isCostKnown: terms.isCostKnown)
+  }
+}

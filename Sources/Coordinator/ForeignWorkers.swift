@@ -1,0 +1,166 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+// `adopt` and `release`: workers that somebody else has started and goes on to supervise. They are
+// suspended, hibernated, woken and reported on. Nothing here starts them, stops them, kills what they
+// leave behind, or removes their cgroup.
+
+/// What makes a worker somebody else's.
+struct ForeignWorker: Hashable, Sendable {
+  /// As a person allowed it: when memory runs out.
+  var mayBeTerminated = false
+}
+
+extension Daemon {
+  func adopt(_ request: ControlRequest) -> ControlResponse {
+    do throws(AdoptionRefusal) {
+      guard let name = request.worker, let specification = request.adoption else {
+        throw .malformed("`adopt` needs a name, and a pid or a cgroup")
+      }
+      if isEnding || isLeaving { throw .refused("the daemon is ending") }
+      if let problem = WorkerName.problem(with: name) {
+        throw .malformed("`\(name)` can't be a worker's name: \(problem)")
+      }
+      let id = WorkerID(name)
+      if isAlive(id) { throw .refused("\(name) is running already") }
+      if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
+      let found = try examine(specification)
+      let runtime = try take(found, as: name, specification)
+      return ControlResponse(id: request.id, result: .done, text: welcome(runtime, found))
+    } catch {
+      return ControlResponse(
+        id: request.id, result: error.isMalformed ? .badRequest : .refused, text: error.text)
+    }
+  }
+
+  private func welcome(_ runtime: WorkerRuntime, _ found: Foreigner) -> String {
+    let processes =
+      found.tree.processes.count == 1 ? "" : ", \(found.tree.processes.count) processes"
+    let rest = found.cgroup == nil ? "stopped by signal" : "frozen in its own cgroup"
+    return "\(runtime.id) is looked after (pid \(found.root.pid)\(processes)); asleep it is \(rest)"
+  }
+
+  private func take(
+    _ found: Foreigner, as name: String, _ specification: AdoptionSpecification
+  ) throws(AdoptionRefusal) -> WorkerRuntime {
+    let importance = specification.importance ?? 0
+    guard (0...100).contains(importance) else {
+      throw .malformed("importance \(importance) is not between 0 and 100")
+    }
+    let command = try? ProcessCommand.read(found.root.pid)
+    let runtime = WorkerRuntime(
+      configuration: WorkerConfiguration(
+        name: name, command: command?.arguments ?? [found.root.name],
+        directory: command?.directory ?? "/", importance: importance, policy: engine.policy),
+      environment: [:], isDeclared: false)
+    runtime.foreign = ForeignWorker(mayBeTerminated: specification.mayBeTerminated ?? false)
+    let plan = LaunchPlan(
+      name: name, command: runtime.configuration.command,
+      directory: runtime.configuration.directory, environment: [:], cgroup: found.cgroup,
+      logPath: state.log(of: name))
+    do {
+      let process = try WorkerProcess.adopt(found.root.identity, plan: plan)
+      try process.refreshMemory()
+      try attach(process, to: runtime)
+    } catch { throw .refused("\(name) can't be adopted: \(error)") }
+    workers[runtime.id] = runtime
+    log(.notice, "\(runtime.id): adopted pid \(found.root.pid), which somebody else has started")
+    feed(.adopted(runtime.id, runtime.profile, .background))
+    saveRecord(runtime, state: .background)
+    return runtime
+  }
+
+  /// Gives it back as it was: running, with all its memory, and unknown to us.
+  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    func answer(_ result: ControlResponse.Result, _ text: String) {
+      respond(ControlResponse(id: request.id, result: result, text: text))
+    }
+    guard let name = request.worker else {
+      return answer(.badRequest, "`release` needs a worker")
+    }
+    let id = WorkerID(name)
+    guard let runtime = workers[id] else {
+      return answer(.unknownWorker, "there is no worker named \(name)")
+    }
+    guard runtime.foreign != nil else {
+      return answer(.refused, "\(name) is Dormouse's own, and was not adopted; `stop` ends it")
+    }
+    release(id) { failure in
+      if let failure { return answer(.failed, failure) }
+      answer(.done, "\(name) is on its own again")
+    }
+  }
+
+  /// Its beginning and its end aren't ours; `nil`: the verb is.
+  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
+    guard workers[id]?.foreign != nil, isAlive(id) else { return nil }
+    switch verb {
+    case .start, .stop, .terminate:
+      return "\(id) was adopted: start and end it where it is supervised, or "
+        + "`dormouse release \(id)` first"
+    default: return nil
+    }
+  }
+
+  /// - Parameter done: with a sentence if it couldn't be woken; then it stays ours.
+  func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
+    guard let runtime = workers[id], isAlive(id) else { return done(nil) }
+    if !runtime.isBusy, engine.state(of: id)?.runs == true {
+      letGo(runtime)
+      return done(nil)
+    }
+    request(.wake, id) { [unowned self] answer in
+      guard answer.code == .done else { return done(answer.text) }
+      letGo(runtime)
+      done(nil)
+    }
+  }
+
+  private func letGo(_ runtime: WorkerRuntime) {
+    log(.notice, "\(runtime.id): released")
+    forgetForeign(runtime)
+    feed(.released(runtime.id))
+    workers[runtime.id] = nil
+  }
+
+  /// Nothing is held of it any more.
+  func forgetForeign(_ runtime: WorkerRuntime) {
+    hibernation.forget(runtime.id.name)
+    clearAway(runtime)
+    records.remove(runtime.id.name)
+  }
+
+  /// Whom it leaves behind is no business of ours.
+  func foreignRootHasEnded(_ runtime: WorkerRuntime) {
+    if !runtime.isKilled, followSuccessor(runtime) { return }
+    let id = runtime.id
+    forgetForeign(runtime)
+    feed(.exited(id, .unknown))
+    feed(.removed(id))
+    workers[id] = nil
+  }
+
+  /// The process by which a cgroup was known has ended, and others of it live on (a server that has
+  /// replaced itself): the eldest stands for it now. False: nobody is left.
+  private func followSuccessor(_ runtime: WorkerRuntime) -> Bool {
+    guard let old = runtime.process, let cgroup = old.cgroup,
+      let eldest = (try? old.tree())?.processes.min(by: { $0.startTime < $1.startTime })
+    else { return false }
+    let plan = old.plan
+    do {
+      let process = try WorkerProcess.adopt(eldest.identity, plan: plan)
+      try process.refreshMemory()
+      let asleep = runtime.imagePath
+      try attach(process, to: runtime)
+      runtime.imagePath = asleep
+      if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
+      log(.info, "\(runtime.id): pid \(eldest.pid) stands for \(cgroup.path) now")
+      return true
+    } catch { return false }
+  }
+}

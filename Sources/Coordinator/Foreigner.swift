@@ -1,0 +1,98 @@
+import Control
+import Glibc
+import Linux
+
+/// Why something that runs can't be adopted.
+struct AdoptionRefusal: Error {
+  var text: String
+  /// The request itself makes no sense.
+  var isMalformed = false
+
+  static func refused(_ text: String) -> AdoptionRefusal { AdoptionRefusal(text: text) }
+  static func malformed(_ text: String) -> AdoptionRefusal {
+    AdoptionRefusal(text: text, isMalformed: true)
+  }
+}
+
+/// What was found where somebody pointed.
+struct Foreigner {
+  var root: ProcessStat
+  var tree: ProcessTree
+  var cgroup: WorkerCgroup?
+}
+
+extension Daemon {
+  /// Looks at what is to be adopted, and refuses what must not sleep: ourselves and whoever we live
+  /// in, other workers, the system's first process, kernel threads, what others have stopped or trace.
+  func examine(_ wanted: AdoptionSpecification) throws(AdoptionRefusal) -> Foreigner {
+    let found: Foreigner
+    switch (wanted.pid, wanted.cgroup) {
+    case (let pid?, nil): found = try examine(pid: pid)
+    case (nil, let name?): found = try examine(cgroup: name)
+    default: throw .malformed("`adopt` needs either a pid or a cgroup")
+    }
+    for process in found.tree.processes { try check(process) }
+    return found
+  }
+
+  private func examine(pid: Int32) throws(AdoptionRefusal) -> Foreigner {
+    guard pid > 1 else { throw .refused("pid \(pid) can't be adopted") }
+    do throws(SystemCallError) {
+      let root = try ProcessStat.read(pid)
+      if root.isEnded { throw SystemCallError("read", on: "/proc/\(pid)", code: ESRCH) }
+      let tree = try ProcessTree.discover(root: root.identity)
+      return Foreigner(root: root, tree: tree, cgroup: nil)
+    } catch {
+      throw .refused(
+        error.meansVanished ? "there is no process \(pid)" : "process \(pid): \(error)")
+    }
+  }
+
+  private func examine(cgroup name: String) throws(AdoptionRefusal) -> Foreigner {
+    do {
+      let group = try WorkerCgroup.find(name)
+      if try group.isFrozen { throw AdoptionRefusal.refused("\(group.path) is frozen already") }
+      let pids = try group.processes()
+      var processes: [ProcessStat] = []
+      for pid in pids {
+        if let stat = try? ProcessStat.read(pid), !stat.isEnded { processes.append(stat) }
+      }
+      guard let root = processes.min(by: { $0.startTime < $1.startTime }) else {
+        throw AdoptionRefusal.refused("nobody is in the cgroup \(group.path)")
+      }
+      return Foreigner(root: root, tree: ProcessTree(processes: processes), cgroup: group)
+    } catch let refusal as AdoptionRefusal { throw refusal } catch { throw .refused("\(error)") }
+  }
+
+  private func check(_ process: ProcessStat) throws(AdoptionRefusal) {
+    let pid = process.pid
+    if pid == 1 || pid == getpid() || ancestors().contains(pid) {
+      throw .refused("process \(pid) (\(process.name)) is the daemon, or what it depends on")
+    }
+    if let owner = workers.values.first(where: { $0.process?.owns(pid) == true }) {
+      throw .refused("process \(pid) (\(process.name)) belongs to the worker \(owner.id)")
+    }
+    if Glibc.kill(pid, 0) != 0, errno == EPERM {
+      throw .refused("process \(pid) (\(process.name)) is another user's")
+    }
+    if process.state == .stopped {
+      throw .refused("process \(pid) (\(process.name)) is stopped; let it run first (SIGCONT)")
+    }
+    if let tracer = (try? ProcessStatus.read(pid))?.tracer, tracer != 0 {
+      throw .refused("process \(pid) (\(process.name)) is traced by process \(tracer)")
+    }
+    if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true {
+      throw .refused("process \(pid) (\(process.name)) is a thread of the kernel")
+    }
+  }
+
+  private func ancestors() -> Set<Int32> {
+    var result: Set<Int32> = []
+    var pid = getppid()
+    while pid > 0, result.insert(pid).inserted {
+      guard let stat = try? ProcessStat.read(pid) else { break }
+      pid = stat.parent
+    }
+    return result
+  }
+}

@@ -1,0 +1,104 @@
+import Glibc
+import Hibernation
+import Linux
+import Supervision
+
+/// `dormouse recover`: wakes the workers of a daemon that has gone and that no other one follows.
+///
+/// They run on, with nobody who looks after them, and their records stay: a daemon that starts later
+/// finds them. Nothing else is left behind: no image, nobody stopped, nobody frozen.
+public struct Rescue {
+  private let state: StateDirectory
+  private let records: WorkerRecordStore
+  private let bootID: String
+  private let hibernator = Hibernator()
+
+  /// What became of one worker.
+  public struct Outcome: Sendable {
+    /// One sentence.
+    public var text: String
+    public var isFailure: Bool
+  }
+
+  /// Takes the state directory's lock, which a running daemon holds.
+  ///
+  /// - Throws: `StartError.inUse` where there is one: its workers are looked after.
+  public init(stateDirectory: String) throws(StartError) {
+    state = try StateDirectory(path: stateDirectory)
+    do throws(WorkerRecordError) {
+      records = try WorkerRecordStore(directory: state.workers)
+    } catch { throw .socket(path: state.workers, error.description) }
+    do throws(SystemCallError) { bootID = try WorkerRecord.currentBootID() } catch {
+      throw .system(error)
+    }
+  }
+
+  /// One after the other, in the order of their names.
+  public func run(_ tell: (Outcome) -> Void) {
+    do throws(WorkerRecordError) {
+      let found = try records.loadAll()
+      for record in found.records where record.isAlive(bootID: bootID) { tell(recover(record)) }
+      for failure in found.failures { tell(Outcome(text: "\(failure)", isFailure: true)) }
+    } catch { tell(Outcome(text: "workers can't be looked for: \(error)", isFailure: true)) }
+  }
+
+  private func recover(_ record: WorkerRecord) -> Outcome {
+    let name = record.name
+    let path = state.image(of: name)
+    do {
+      let target = HibernationTarget(
+        name: name, root: record.process, session: record.session,
+        cgroup: try record.cgroupPath.map { try WorkerCgroup(path: $0) })
+      let isGone = access(path, F_OK) != 0 && errno == ENOENT
+      if record.state == Self.hibernated, isGone {
+        return end(record, target, "its image \(path) is gone, and its memory with it")
+      }
+      do throws(HibernationError) {
+        let summary = try hibernator.recover(target, from: path)
+        return ran(record, restored: summary.restored)
+      } catch {
+        switch error.aftermath {
+        case .vanished: return Outcome(text: "\(name): had ended", isFailure: false)
+        case .unprovable: return end(record, target, "\(error)")
+        case .intact, .ineligible:
+          return Outcome(text: "\(name): can't be woken, and sleeps on: \(error)", isFailure: true)
+        }
+      }
+    } catch { return Outcome(text: "\(name): can't be reached: \(error)", isFailure: true) }
+  }
+
+  /// As the engine calls these states in a record.
+  private static let hibernated = "hibernated"
+  private static let running = "background"
+
+  private func ran(_ record: WorkerRecord, restored: UInt64) -> Outcome {
+    var text = "\(record.name): runs as pid \(record.process.pid)"
+    if restored > 0 { text += ", \(restored >> 10) KB of its memory brought back" }
+    var awake = record
+    awake.state = Self.running
+    awake.imagePath = nil
+    do throws(WorkerRecordError) { try records.save(awake) } catch {
+      return Outcome(
+        text: "\(text); but a later daemon won't find it: \(error)", isFailure: true)
+    }
+    return Outcome(text: text, isFailure: false)
+  }
+
+  /// Its memory can't be proven: it never runs again.
+  private func end(
+    _ record: WorkerRecord, _ target: HibernationTarget, _ why: String
+  ) -> Outcome {
+    let text = "\(record.name): can't be brought back and is ended: \(why)"
+    do {
+      if let cgroup = target.cgroup {
+        try cgroup.kill()
+        if record.foreign == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
+      } else {
+        try ProcessTree.killAll(root: record.process, session: record.session)
+      }
+    } catch { return Outcome(text: "\(text); but that failed: \(error)", isFailure: true) }
+    unlink(state.image(of: record.name))
+    records.remove(record.name)
+    return Outcome(text: text, isFailure: true)
+  }
+}

@@ -1,0 +1,24 @@
+import Glibc
+import Linux
+
+extension Hibernator {
+  /// Whether a worker whose daemon has gone still sleeps just as that one left it, so that the next
+  /// one can leave it so: all of it frozen, traced by nobody, and with its memory in the complete
+  /// image at `path`, or (`nil`) in place. Changes nothing.
+  ///
+  /// False where anything is in doubt: then `recover` is what proves and repairs.
+  public static func isAtRest(_ target: HibernationTarget, on path: String?) -> Bool {
+    guard target.cgroup != nil, (try? target.isFrozen()) == true,
+      let tree = try? target.discover(), !tree.isEmpty
+    else { return false }
+    for process in tree.processes {
+      guard let status = try? ProcessStatus.read(process.pid), status.tracer == 0 else {
+        return false
+      }
+    }
+    guard let path else { return true }
+    guard let image = try? ImageReader(path: path), image.progress == .atRest else { return false }
+    let known = Set(image.processes.map(\.identity))
+    return tree.processes.allSatisfy { known.contains($0.identity) }
+  }
+}

@@ -1,0 +1,52 @@
+import Policy
+
+// `watchdog.answer`: from a request that must be answered to its answer, for workers that can answer.
+// It runs on when the request is finished for want of an answer (`background.shed_deadline`); it
+// stands still while the worker is frozen, and starts a full interval when it is thawed.
+
+struct Unanswered: Sendable, Equatable {
+  var kind: Directive.ShedKind
+  var until: ExtensibleDeadline
+}
+
+extension Engine {
+  mutating func startAnswerWatchdog(_ index: Int, _ kind: Directive.ShedKind) {
+    guard workers[index].profile.canAnswer else { return }
+    let until = now + workers[index].policy.watchdog.answer
+    workers[index].run.unanswered = Unanswered(kind: kind, until: ExtensibleDeadline(until))
+  }
+
+  mutating func restartAnswerWatchdog(_ index: Int) {
+    guard let unanswered = workers[index].run.unanswered else { return }
+    startAnswerWatchdog(index, unanswered.kind)
+  }
+
+  /// Returns whether the worker's end has begun.
+  mutating func checkAnswer(_ index: Int) -> Bool {
+    guard let missed = workers[index].run.unanswered, now >= missed.until.until else {
+      return false
+    }
+    workers[index].run.unanswered = nil
+    let name = workers[index].id
+    let rules = workers[index].policy.watchdog
+    let what = "it did not answer \(missed.kind.rawValue) within watchdog.answer, "
+    let text = what + rules.answer.spoken
+    workers[index].lastMiss = Miss(at: now, text: text)
+    guard rules.onMiss == .terminate else {
+      emit(.watchdogMissed(name, text))
+      return false
+    }
+    if isShadow(index) {
+      emit(.wouldHave(name, "\(name) would have been terminated: \(text)"))
+      return false
+    }
+    beginEnding(index, .watchdog(text), gracefully: true)
+    return true
+  }
+}
+
+extension WorkerRecord {
+  var answerDeadline: Instant? {
+    state == .foreground || state == .background ? run.unanswered?.until.until : nil
+  }
+}

@@ -1,0 +1,57 @@
+import Policy
+
+// What coming back costs, learned: launches to readiness, resumes by the memory that they bring back.
+
+/// How long a resume takes: a fixed part, and a learned rate for each byte. By footprint and not by
+/// image size, because it is asked before there is an image.
+struct ResumeRate: Sendable, Equatable {
+  private var nanosecondsPerByte = Self.guess
+  private(set) var isKnown = false
+
+  /// To stop, map and start again, whatever the size.
+  static let fixed = Duration.milliseconds(5)
+  /// 1 ms a MB, which is about what an eager resume of a Python worker takes.
+  private static let guess = 1_000_000.0 / 1_048_576
+  /// Under this the fixed part is all that is measured.
+  private static let leastBytes = Int64(262_144)
+
+  func expected(_ footprint: ByteCount) -> Duration {
+    Self.fixed + .nanoseconds(Int64(Double(footprint.bytes) * nanosecondsPerByte))
+  }
+
+  /// By more than a tenth: less isn't worth looking at all who wait again.
+  func differs(from other: ResumeRate) -> Bool {
+    isKnown != other.isKnown
+      || (nanosecondsPerByte - other.nanosecondsPerByte).magnitude > other.nanosecondsPerByte / 10
+  }
+
+  /// A quarter of each new measurement.
+  mutating func learn(_ cost: Duration, _ footprint: ByteCount) {
+    guard footprint.bytes >= Self.leastBytes else { return }
+    let spent = Double(max(.zero, cost - Self.fixed).wholeNanoseconds)
+    let rate = spent / Double(footprint.bytes)
+    nanosecondsPerByte = isKnown ? nanosecondsPerByte + (rate - nanosecondsPerByte) / 4 : rate
+    isKnown = true
+  }
+}
+
+extension Engine {
+  /// Its own rate, or else what all the others have taught.
+  func expectedResume(of worker: WorkerRecord) -> Duration {
+    (worker.resumeRate.isKnown ? worker.resumeRate : resumeRate).expected(worker.footprint)
+  }
+
+  mutating func learnResumeCost(_ index: Int, _ cost: Duration, _ footprint: ByteCount) {
+    workers[index].resumeCost = cost
+    workers[index].resumeRate.learn(cost, footprint)
+    latestResumeRate.learn(cost, footprint)
+    guard latestResumeRate.differs(from: resumeRate) else { return }
+    resumeRate = latestResumeRate
+    workers.markPending(.held)
+  }
+
+  /// Half of each new measurement: launches differ, and one bad one shouldn't count for ever.
+  mutating func learnLaunchCost(_ index: Int, _ cost: Duration) {
+    workers[index].launchCost = workers[index].launchCost.map { ($0 + cost) / 2 } ?? cost
+  }
+}

@@ -1,0 +1,132 @@
+import Policy
+
+/// Why a worker is where it is, why it isn't a step further, and what would move it: the answer to
+/// `explain WORKER`, as data. Sentences are for people, the rest for programs.
+public struct Explanation: Hashable, Sendable {
+  public var worker: WorkerID
+  public var state: WorkerState
+  public var since: Duration
+  public var cause: Cause
+  /// The key of the policy that brought it here; `nil`: a person, the worker itself, or chance.
+  public var causeKey: PolicyKey?
+  /// The step that the policy alone would take next; `nil`: none.
+  public var next: WorkerState?
+  /// All that is in the way of that step, in the order in which it is looked at. Empty: it is on its way.
+  public var obstacles: [Obstacle]
+  /// What would move it from this state, wherever to.
+  public var moves: [Move]
+  /// It is only told what the policy would do.
+  public var isShadow: Bool
+  /// It was put away too early, and stands higher for a while.
+  public var falseIdle: FalseIdle?
+}
+
+/// Where in a policy file something is decided: `hibernate.max_footprint`. Whoever knows the files finds
+/// the line.
+public struct PolicyKey: Hashable, Sendable, CustomStringConvertible {
+  public var path: String
+  public init(_ path: String) { self.path = path }
+  public var description: String { path }
+}
+
+/// One thing that is in the way.
+public struct Obstacle: Hashable, Sendable {
+  /// A clause with the numbers: `its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB`.
+  public var sentence: String
+  public var key: PolicyKey?
+  /// Time alone takes it away, then; `nil`: it takes more than that.
+  public var clearsIn: Duration?
+  /// Where it is a matter of sizes: what there is, and what the policy wants.
+  public var measured: ByteCount?
+  public var limit: ByteCount?
+
+  init(
+    _ sentence: String, _ key: String?, clearsIn: Duration? = nil, measured: ByteCount? = nil,
+    limit: ByteCount? = nil
+  ) {
+    self.sentence = sentence
+    self.key = key.map { PolicyKey($0) }
+    self.clearsIn = clearsIn
+    self.measured = measured
+    self.limit = limit
+  }
+}
+
+/// Something that would move a worker.
+public struct Move: Hashable, Sendable {
+  public var to: WorkerState
+  /// What it takes: `a connection or data at one of its sockets`.
+  public var sentence: String
+  /// By time alone, then.
+  public var after: Duration?
+  public var key: PolicyKey?
+
+  init(_ to: WorkerState, _ sentence: String, after: Duration? = nil, _ key: String? = nil) {
+    self.to = to
+    self.sentence = sentence
+    self.after = after
+    self.key = key.map { PolicyKey($0) }
+  }
+}
+
+extension Engine {
+  /// `now`: when the question is asked. `nil`: there is no such worker.
+  public func explanation(of worker: WorkerID, at now: Instant? = nil) -> Explanation? {
+    guard let index = index(of: worker) else { return nil }
+    let now = max(self.now, now ?? self.now)
+    let record = workers[index]
+    return Explanation(
+      worker: worker, state: record.state, since: now - record.since, cause: record.cause,
+      causeKey: record.cause.key.map { PolicyKey($0) }, next: record.nextByItself,
+      obstacles: obstaclesToNext(record, at: now), moves: moves(of: record, at: now),
+      isShadow: isShadow(record), falseIdle: record.falseIdleTold(at: now))
+  }
+
+  private func obstaclesToNext(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {
+    var obstacles =
+      switch worker.state {
+      case .launching: worker.launchObstacles(at: now)
+      case .foreground: worker.frontObstacles(at: now)
+      case .background: worker.suspensionObstacles(at: now).map(\.told)
+      case .suspended: self.obstacles(worker, to: .automatic, at: now).map(\.told)
+      default: [Obstacle]()
+      }
+    if isShadow(worker), worker.nextByItself != nil, worker.state != .launching {
+      let key = worker.modeByRequest == nil ? "mode" : nil
+      obstacles.append(Obstacle("it is in shadow mode: this is only told, and not done", key))
+    }
+    return obstacles
+  }
+}
+
+extension WorkerRecord {
+  fileprivate var nextByItself: WorkerState? {
+    switch state {
+    case .launching: .foreground
+    case .foreground: .background
+    case .background, .suspending: .suspended
+    case .suspended, .hibernating: .hibernated
+    case .resuming: goal?.destination == .foreground ? .foreground : .background
+    case .terminating: .terminated
+    case .hibernated, .terminated: nil
+    }
+  }
+
+  fileprivate func launchObstacles(at now: Instant) -> [Obstacle] {
+    if !run.isSpawned { return [Obstacle("its process isn't started yet", nil)] }
+    guard profile.announcesReadiness else { return [] }
+    return [Obstacle("it hasn't announced readiness yet", nil)]
+  }
+
+  fileprivate func frontObstacles(at now: Instant) -> [Obstacle] {
+    guard policy.foreground.by == .activity else {
+      let text = "foreground.by is manual: people and programs say who is in front"
+      return [Obstacle(text, "foreground.by")]
+    }
+    guard let idleAt, now < idleAt else { return [] }
+    let whole = policy.foreground.idleAfter
+    let text =
+      "idle for \((whole - (idleAt - now)).spoken) of foreground.idle_after \(whole.spoken)"
+    return [Obstacle(text, "foreground.idle_after", clearsIn: idleAt - now)]
+  }
+}

@@ -1,0 +1,46 @@
+import Policy
+
+// EXTEND_TIMEOUT_USEC (sd_notify(3)): a worker that is at work asks for more time. It gets it, up to
+// `watchdog.longest_extension` in all; not where it ends because memory is needed.
+
+/// A deadline that may be put off.
+struct ExtensibleDeadline: Hashable, Sendable {
+  /// What the policy gave.
+  let original: Instant
+  private(set) var until: Instant
+
+  init(_ original: Instant) { (self.original, until) = (original, original) }
+
+  /// Never shortens it, and never goes beyond the policy's limit.
+  mutating func extend(to wanted: Instant, atMostBy limit: Duration) {
+    until = max(until, min(wanted, original + limit))
+  }
+}
+
+extension Engine {
+  mutating func recordExtension(_ index: Int, _ time: Duration) {
+    let limit = workers[index].policy.watchdog.longestExtension
+    let wanted = now + time
+    switch workers[index].state {
+    case .launching:
+      workers[index].run.readyBy?.extend(to: wanted, atMostBy: limit)
+    case .foreground, .background:
+      workers[index].run.unanswered?.until.extend(to: wanted, atMostBy: limit)
+      guard workers[index].run.shed?.isFinishing == false else { return }
+      workers[index].run.shed?.deadline.extend(to: wanted, atMostBy: limit)
+    case .terminating:
+      if case .pressure? = workers[index].run.ending?.cause { return }
+      workers[index].run.ending?.extend(to: wanted, atMostBy: limit)
+    default: break
+    }
+  }
+}
+
+extension Ending {
+  mutating func extend(to wanted: Instant, atMostBy limit: Duration) {
+    guard var deadline = killBy else { return }
+    deadline.extend(to: wanted, atMostBy: limit)
+    killBy = deadline
+    giveUpAt = deadline.until + Ending.patience
+  }
+}

@@ -1,0 +1,42 @@
+import Policy
+
+// `background.heartbeat`: a sleeper runs for a moment now and then. It isn't a use: neither recency nor
+// what is learned of uses knows of it.
+
+extension Engine {
+  /// Of a sleeping worker that nothing waits for and nobody wants elsewhere.
+  mutating func considerHeartbeat(_ index: Int) {
+    guard let due = workers[index].heartbeatAt, now >= due else { return }
+    workers[index].run.lastBeat = now
+    decisions += 1
+    // Left out while memory is short: it would cost some, and nobody waits for it.
+    guard gauge.level == .normal else { return }
+    if isShadow(index) {
+      return note(
+        index, .heartbeat, "would have been woken for a moment: \(Cause.heartbeat.sentence)")
+    }
+    workers[index].goal = Goal(destination: .background, cause: .heartbeat, requests: [])
+  }
+
+  mutating func endBeat(_ index: Int) {
+    guard workers[index].run.beatUntil != nil else { return }
+    workers[index].run.beatUntil = nil
+    workers[index].lastUsed = now
+    workers[index].uses.began(at: now)
+  }
+
+  mutating func beginBeat(_ index: Int) {
+    guard let rules = workers[index].policy.background.heartbeat else { return }
+    workers[index].run.beatUntil = now + rules.lasting
+  }
+}
+
+extension WorkerRecord {
+  /// When the next heartbeat is due; `nil`: none in this state.
+  var heartbeatAt: Instant? {
+    guard let rules = policy.background.heartbeat,
+      state == .suspended || state == .hibernated && rules.whileHibernated
+    else { return nil }
+    return max(run.lastBeat ?? run.suspendedSince, run.suspendedSince) + rules.every
+  }
+}

@@ -1,0 +1,122 @@
+import Policy
+
+// What would move a worker from where it is.
+
+extension Engine {
+  func moves(of worker: WorkerRecord, at now: Instant) -> [Move] {
+    let name = worker.id
+    switch worker.state {
+    case .terminated: return [Move(.launching, "`dormouse start \(name)`")]
+    case .launching: return launchMoves(worker, at: now) + pressureMoves(worker)
+    case .foreground: return frontMoves(worker, at: now) + pressureMoves(worker)
+    case .background: return backgroundMoves(worker, at: now) + pressureMoves(worker)
+    case .suspended:
+      return wakeMoves(worker) + beatMoves(worker, at: now)
+        + hibernationMoves(worker, at: now) + pressureMoves(worker)
+    case .hibernated:
+      return wakeMoves(worker) + beatMoves(worker, at: now) + pressureMoves(worker)
+    case .suspending: return [Move(.suspended, "the outcome of suspending it")]
+    case .hibernating: return [Move(.hibernated, "the outcome of hibernating it")]
+    case .resuming:
+      let toFront = worker.goal?.destination == .foreground
+      return [Move(toFront ? .foreground : .background, "the outcome of resuming it")]
+    case .terminating: return endMoves(worker, at: now)
+    }
+  }
+
+  private func launchMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+    var moves = [Move(.foreground, "its readiness")]
+    if let deadline = worker.readinessDeadline, worker.policy.watchdog.onMiss == .terminate {
+      let text = "no readiness within watchdog.launch"
+      moves.append(Move(.terminating, text, after: max(.zero, deadline - now), "watchdog.launch"))
+    }
+    return moves
+  }
+
+  private func frontMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+    var moves = [Move(.background, "`dormouse background \(worker.id)`")]
+    if let idleAt = worker.idleAt {
+      let after = max(.zero, idleAt - now)
+      moves.append(
+        Move(.background, "no activity until then", after: after, "foreground.idle_after"))
+    }
+    if let most = policy.foreground.max {
+      let room = most == 1 ? "another worker that comes" : "more than \(most) workers that come"
+      moves.append(Move(.background, "\(room) to the front", "foreground.max"))
+    }
+    return moves
+  }
+
+  private func backgroundMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+    var moves: [Move] = []
+    let times = worker.suspensionObstacles(at: now).map(\.told.clearsIn)
+    let wait = times.compactMap { $0 }.max() ?? .zero
+    if times.allSatisfy({ $0 != nil }), !isShadow(worker) {
+      moves.append(
+        Move(.suspended, "nothing new until then", after: wait, "background.suspend_after"))
+    }
+    moves.append(Move(.foreground, "`dormouse foreground \(worker.id)`"))
+    if worker.policy.foreground.by == .activity {
+      moves.append(Move(.foreground, "traffic, or processor time", "foreground.by"))
+    }
+    return moves
+  }
+
+  private func wakeMoves(_ worker: WorkerRecord) -> [Move] {
+    let toFront = worker.policy.foreground.by == .activity
+    return [
+      Move(.background, "`dormouse wake \(worker.id)`"),
+      Move(.foreground, "`dormouse foreground \(worker.id)`"),
+      Move(
+        toFront ? .foreground : .background, "a connection or data at one of its sockets or pipes"),
+    ]
+  }
+
+  private func beatMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+    guard let due = worker.heartbeatAt else { return [] }
+    let after = max(.zero, due - now)
+    return [Move(.background, "its heartbeat", after: after, "background.heartbeat.every")]
+  }
+
+  private func hibernationMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+    guard !isShadow(worker) else { return [] }
+    var moves: [Move] = []
+    let times = obstacles(worker, to: .automatic, at: now).map(\.told.clearsIn)
+    if times.allSatisfy({ $0 != nil }) {
+      let wait = times.compactMap { $0 }.max() ?? .zero
+      moves.append(Move(.hibernated, "nothing that wakes it", after: wait, "hibernate.after"))
+    }
+    let levels = PressureLevel.allCases.filter { policy.ladder[$0].contains(.hibernate) }
+    if let level = levels.first, obstacle(worker, to: .pressure, at: now) == nil {
+      moves.append(Move(.hibernated, "pressure \(level.name)", "ladder.\(level.name)"))
+    }
+    return moves
+  }
+
+  /// From which level on it may be terminated for memory.
+  private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
+    guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
+    let text = "pressure \(level.name), when its turn comes (`dormouse explain --next`)"
+    return [Move(.terminating, text, "ladder.\(level.name)")]
+  }
+
+  func levelOfTermination(_ worker: WorkerRecord) -> PressureLevel? {
+    let victims: Ladder.Rung.Victims
+    switch worker.state {
+    case .suspended, .hibernated: victims = .suspended
+    case .background: victims = .background
+    case .foreground, .launching: victims = .foreground
+    default: return nil
+    }
+    return PressureLevel.allCases.first { policy.ladder[$0].contains(.terminate(victims)) }
+  }
+
+  private func endMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+    var moves = [Move(.terminated, "its end")]
+    if let killBy = worker.run.ending?.killBy {
+      let after = max(.zero, killBy.until - now)
+      moves.append(Move(.terminated, "SIGKILL", after: after, "terminate.grace"))
+    }
+    return moves
+  }
+}

@@ -1,0 +1,69 @@
+import Policy
+
+// Obstacles with the key that decides, and when time alone takes them away.
+
+extension SuspensionObstacle {
+  var told: Obstacle {
+    switch self {
+    case .shedding: Obstacle(sentence, "background.shed_deadline")
+    case .task(_, let left): Obstacle(sentence, "background.task_limit", clearsIn: left)
+    case .held(let left): Obstacle(sentence, "background.safe_point.hold", clearsIn: left)
+    case .failedLately(_, let wait): Obstacle(sentence, nil, clearsIn: wait)
+    case .never: Obstacle(sentence, "background.suspend_after")
+    case .grace(let spent, let whole):
+      Obstacle(sentence, "background.suspend_after", clearsIn: whole - spent)
+    case .heartbeat(let left): Obstacle(sentence, "background.heartbeat.for", clearsIn: left)
+    case .launchedLately(let spent, let least):
+      Obstacle(sentence, "background.safe_point.after_launch", clearsIn: least - spent)
+    case .wokenLately(let spent, let least):
+      Obstacle(sentence, "background.safe_point.after_wake", clearsIn: least - spent)
+    case .fileLocks(_, let left):
+      Obstacle(sentence, "background.safe_point.file_locks", clearsIn: left)
+    }
+  }
+}
+
+extension HibernationObstacle {
+  var told: Obstacle {
+    switch self {
+    case .disabled: Obstacle(sentence, "hibernate.enabled")
+    case .refusedForGood, .measuring, .unmeasured: Obstacle(sentence, nil)
+    case .tooBig(let size, let limit):
+      Obstacle(sentence, "hibernate.max_footprint", measured: size, limit: limit)
+    case .tooSmall(let size, let limit):
+      Obstacle(sentence, "hibernate.min_footprint", measured: size, limit: limit)
+    case .overDiskBudget(let held, let adding, let limit):
+      Obstacle(sentence, "hibernate.disk.budget", measured: held + adding, limit: limit)
+    case .overDailyWrites(let written, let adding, let limit):
+      Obstacle(sentence, "hibernate.disk.daily_writes", measured: written + adding, limit: limit)
+    case .diskNearlyFull(let free, let adding, let least):
+      Obstacle(sentence, "hibernate.disk.min_free", measured: free - adding, limit: least)
+    case .slowerThanRelaunch: Obstacle(sentence, "hibernate.only_if_faster_than_relaunch")
+    case .coolingDown(let spent, let whole):
+      Obstacle(sentence, "hibernate.cooldown", clearsIn: whole - spent)
+    case .failedLately(_, let wait): Obstacle(sentence, nil, clearsIn: wait)
+    case .onlyUnderPressure: Obstacle(sentence, "hibernate.after")
+    case .tooEarly(let spent, let whole):
+      Obstacle(sentence, "hibernate.after", clearsIn: whole - spent)
+    }
+  }
+}
+
+extension Cause {
+  /// The key that decided, where one did.
+  var key: String? {
+    switch self {
+    case .displaced: "foreground.max"
+    case .idle: "foreground.idle_after"
+    case .active: "foreground.by"
+    case .graceOver: "background.suspend_after"
+    case .suspendedFor: "hibernate.after"
+    case .heartbeat: "background.heartbeat"
+    case .pressure(let level): "ladder.\(level.name)"
+    case .watchdog: "watchdog"
+    case .added, .requested, .launched, .becameReady, .wakeNeeded, .exited, .failed, .adopted,
+      .released, .succeeded:
+      nil
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import Policy
+
+// The rung `purge`: takes memory that workers have said they can do without, asleep or awake. Nobody
+// loses anything that it can't make again.
+
+extension Engine {
+  mutating func recordOffer(_ index: Int, _ bytes: ByteCount) {
+    guard workers[index].state.isAlive else { return }
+    workers[index].run.purgeable = max(.zero, bytes)
+  }
+
+  mutating func recordPurged(_ index: Int, _ freed: ByteCount) {
+    guard workers[index].run.isPurging else { return }
+    workers[index].run.isPurging = false
+    workers[index].run.purgeable = .zero
+    workers[index].run.footprint = max(.zero, workers[index].footprint - freed)
+    // The offer may have counted what was no longer there.
+    emit(.measure(workers[index].id))
+  }
+
+  /// Not asked again before it makes a new offer.
+  mutating func recordPurgeFailed(_ index: Int, _ why: String) {
+    guard workers[index].run.isPurging else { return }
+    workers[index].run.isPurging = false
+    workers[index].run.purgeable = .zero
+  }
+
+  /// The biggest offer first; of equal ones that of the lower band.
+  mutating func purgeBiggest(_ level: PressureLevel) -> Climb.Outcome {
+    let offers = workers.indices(.offering)
+    for index in offers.sorted(by: offersMore) {
+      let name = workers[index].id
+      if isShadow(index) {
+        if noteShadowPurge(index, level) { return .acted }
+        continue
+      }
+      workers[index].run.isPurging = true
+      emit(.purge(name))
+      climb.step = .purging(name, until: now + Climb.patience)
+      return .acted
+    }
+    return .nothingLeft
+  }
+
+  private func offersMore(_ left: Int, _ right: Int) -> Bool {
+    let (left, right) = (workers[left], workers[right])
+    if left.run.purgeable != right.run.purgeable {
+      return left.run.purgeable > right.run.purgeable
+    }
+    let (lower, upper) = (left.band(at: now), right.band(at: now))
+    return lower == upper ? left.id < right.id : lower < upper
+  }
+}
+
+extension WorkerRecord {
+  /// Less than a page isn't worth a call.
+  static let leastOffer = ByteCount.kilobytes(4)
+
+  var offersMemory: Bool {
+    switch state {
+    case .foreground, .background, .suspended, .hibernated:
+      run.purgeable >= Self.leastOffer && !run.isPurging
+    default: false
+    }
+  }
+}

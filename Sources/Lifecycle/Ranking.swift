@@ -1,0 +1,108 @@
+import Policy
+
+/// Who goes next, with the numbers behind each place: the answer to `explain --next`.
+public struct Ranking: Hashable, Sendable {
+  public var level: PressureLevel
+  public var terminationOrder: [TerminationRules.Criterion]
+  /// Everybody alive, first to go first.
+  public var termination: [Place]
+  public var hibernationOrder: [TerminationRules.Criterion]
+  /// The suspended, first to be hibernated first.
+  public var hibernation: [Place]
+
+  /// One worker's place, and the numbers behind it.
+  public struct Place: Hashable, Sendable {
+    public var worker: WorkerID
+    public var state: WorkerState
+    public var band: BandParts
+    public var footprint: ByteCount
+    public var sinceUse: Duration
+    /// Learned; `nil`: not known.
+    public var launchCost: Duration?
+    /// In the termination order that of a relaunch, in the hibernation order that of a resume.
+    public var regret: RegretTerms
+    /// What decided that it stands before the next one; `nil`: it is the last.
+    public var before: String?
+    /// The pressure from which on it may go; `nil`: the ladder doesn't reach it.
+    public var level: PressureLevel?
+    /// When time alone changes its band or its regret; `nil`: not by itself.
+    public var changesIn: Duration?
+    /// What keeps it from going now.
+    public var obstacles: [Obstacle]
+  }
+}
+
+extension Engine {
+  public func ranking(at now: Instant? = nil) -> Ranking {
+    var engine = self
+    // Ages and bonuses are those of when the question is asked.
+    engine.now = max(self.now, now ?? self.now)
+    return engine.ranking()
+  }
+
+  private func ranking() -> Ranking {
+    let alive = living()
+    var sleepers = sleepersFirst(workers.indices.filter { workers[$0].state == .suspended })
+    var asleep: [Int] = []
+    while let index = sleepers.popFirst() { asleep.append(index) }
+    return Ranking(
+      level: gauge.level, terminationOrder: policy.terminate.order,
+      termination: alive.indices.map { place(alive, $0) },
+      hibernationOrder: policy.hibernate.order,
+      hibernation: asleep.indices.map { sleeperPlace(asleep, $0) })
+  }
+
+  private func place(_ order: [Int], _ place: Int) -> Ranking.Place {
+    let worker = workers[order[place]]
+    var obstacles: [Obstacle] = []
+    if worker.footprint < Self.leastYield {
+      obstacles.append(
+        Obstacle(
+          "its footprint of \(worker.footprint) is under \(Self.leastYield), and not worth its life",
+          nil, measured: worker.footprint, limit: Self.leastYield))
+    }
+    if worker.isInTransit || worker.state == .terminating {
+      obstacles.append(Obstacle("it is \(worker.state.spoken)", nil))
+    }
+    let level = levelOfTermination(worker)
+    if level == nil, obstacles.isEmpty {
+      obstacles.append(Obstacle("the ladder has no rung for it", "ladder"))
+    }
+    if isShadow(worker) { obstacles.append(Obstacle("it is in shadow mode", "mode")) }
+    return Ranking.Place(
+      worker: worker.id, state: worker.state, band: worker.bandParts(at: now),
+      footprint: worker.footprint, sinceUse: now - lastUse(of: worker),
+      launchCost: worker.launchCost, regret: regretTerms(of: worker),
+      before: place + 1 < order.count
+        ? grounds(worker, before: workers[order[place + 1]], policy.terminate.order) : nil,
+      level: level,
+      changesIn: [worker.bandChangesAt(now), worker.regretChangesAt(now)].compactMap { $0 }.min()
+        .map { $0 - now },
+      obstacles: obstacles)
+  }
+
+  private func sleeperPlace(_ order: [Int], _ place: Int) -> Ranking.Place {
+    let worker = workers[order[place]]
+    let levels = PressureLevel.allCases.filter { policy.ladder[$0].contains(.hibernate) }
+    var result = self.place(order, place)
+    result.regret = resumeRegretTerms(of: worker)
+    result.level = levels.first
+    result.obstacles = obstacles(worker, to: .pressure, at: now).map(\.told)
+    if place + 1 < order.count {
+      result.before = hibernationGrounds(worker, before: workers[order[place + 1]])
+    }
+    return result
+  }
+
+  private func hibernationGrounds(_ worker: WorkerRecord, before next: WorkerRecord) -> String {
+    for criterion in policy.hibernate.order
+    where hibernationRank(of: worker, by: criterion) != hibernationRank(of: next, by: criterion) {
+      switch criterion {
+      case .relaunchCost: return "the quickest resume (\(expectedResume(of: worker).spoken))"
+      case .regret: return "the least regret (\(resumeRegretTerms(of: worker).sentence))"
+      default: return ground(worker, criterion)
+      }
+    }
+    return "its name"
+  }
+}

@@ -1,0 +1,96 @@
+import Policy
+
+// Regret: what it is expected to cost that a worker has to come back, for each byte that it gives.
+//
+//     chance of use soon × cost of coming back / bytes given back
+//
+// The chance comes from the intervals between uses, learned as an exponentially weighted mean (a
+// quarter of each new one). Of uses at random with a rate that isn't known better than by one mean m,
+// the chance that the next falls within a horizon h is h / (h + m): the predictive distribution of
+// an exponential with a gamma prior (Lomax). Used once only, a worker counts as one with m = h. One
+// that is unused for longer than its mean is taken to have become rarer: its age counts as the mean
+// then, in powers of two of a second, so that an order by regret changes seldom and at known instants
+// (`regretChangesAt`).
+
+/// What is known of when a worker is used.
+struct UseHistory: Sendable, Equatable {
+  private(set) var lastStart: Instant?
+  private(set) var meanInterval: Duration?
+
+  mutating func began(at now: Instant) {
+    if let lastStart, now > lastStart {
+      let interval = now - lastStart
+      meanInterval = meanInterval.map { $0 + (interval - $0) / 4 } ?? interval
+    }
+    lastStart = now
+  }
+}
+
+/// The numbers behind one worker's regret.
+public struct RegretTerms: Hashable, Sendable {
+  /// Of use within `horizon`, 0–1.
+  public var chance: Double
+  /// Learned; `nil`: it has been used once at most.
+  public var meanInterval: Duration?
+  public var sinceUse: Duration
+  /// Of coming back: a relaunch or a resume.
+  public var cost: Duration
+  /// The cost was measured, and isn't a guess.
+  public var isCostKnown: Bool
+  public var bytes: ByteCount
+
+  /// "Soon".
+  public static let horizon = Duration.seconds(600)
+  /// A launch that nobody has timed.
+  public static let unknownLaunch = Duration.seconds(1)
+
+  /// Milliseconds per megabyte.
+  public var value: Double {
+    chance * cost.milliseconds / max(Double(bytes.bytes) / 1_048_576, 1.0 / 256)
+  }
+}
+
+extension Engine {
+  func regretTerms(of worker: WorkerRecord) -> RegretTerms {
+    worker.regretTerms(
+      at: now, cost: worker.launchCost ?? RegretTerms.unknownLaunch,
+      isCostKnown: worker.launchCost != nil)
+  }
+
+  /// Of hibernating it: it comes back by a resume.
+  func resumeRegretTerms(of worker: WorkerRecord) -> RegretTerms {
+    worker.regretTerms(
+      at: now, cost: expectedResume(of: worker), isCostKnown: worker.resumeRate.isKnown)
+  }
+
+  func regret(of worker: WorkerRecord) -> Double { regretTerms(of: worker).value }
+}
+
+extension WorkerRecord {
+  func regretTerms(at now: Instant, cost: Duration, isCostKnown: Bool) -> RegretTerms {
+    let age = state == .foreground ? Duration.zero : now - lastUsed
+    let interval = max(expectedInterval, Self.ageClass(age))
+    let horizon = Double(RegretTerms.horizon.wholeNanoseconds)
+    return RegretTerms(
+      chance: horizon / (horizon + Double(interval.wholeNanoseconds)),
+      meanInterval: uses.meanInterval, sinceUse: age, cost: cost, isCostKnown: isCostKnown,
+      bytes: footprint)
+  }
+
+  private var expectedInterval: Duration { uses.meanInterval ?? RegretTerms.horizon }
+
+  /// The next instant at which time alone changes its regret.
+  func regretChangesAt(_ now: Instant) -> Instant? {
+    guard state != .foreground else { return nil }
+    var age = max(Self.ageClass(now - lastUsed) * 2, .seconds(1))
+    while age <= expectedInterval { age *= 2 }
+    return lastUsed + age
+  }
+
+  /// The largest power of two of a second that isn't over it; zero under a second.
+  static func ageClass(_ age: Duration) -> Duration {
+    let seconds = age.components.seconds
+    guard seconds > 0 else { return .zero }
+    return .seconds(Int64(1) << (63 - seconds.leadingZeroBitCount))
+  }
+}

@@ -1,0 +1,79 @@
+import Policy
+
+// What must be over before a worker is frozen: nobody can finish anything afterwards.
+
+/// The look for file locks before a suspension.
+struct LockWatch: Sendable, Equatable {
+  var began: Instant
+  var askedAt: Instant
+  var answeredAt: Instant?
+  var held = 0
+
+  /// Between two looks; and how long an answer that there are none is believed.
+  static let interval = Duration.seconds(1)
+  /// Longest that an answer is waited for: a look that fails mustn't keep anybody awake.
+  static let patience = Duration.seconds(5)
+}
+
+extension Engine {
+  mutating func recordHold(_ index: Int, _ holds: Bool) {
+    guard workers[index].state.isAlive else { return }
+    workers[index].run.heldSince = holds ? workers[index].run.heldSince ?? now : nil
+  }
+
+  mutating func recordFileLocks(_ index: Int, _ held: Int) {
+    guard workers[index].run.lockWatch != nil else { return }
+    workers[index].run.lockWatch?.answeredAt = now
+    workers[index].run.lockWatch?.held = held
+  }
+
+  /// The last obstacle, which has to be looked for: asks, and looks again every second while there
+  /// are locks, up to the policy's limit.
+  mutating func isAtSafePoint(_ index: Int) -> Bool {
+    let limit = workers[index].policy.background.safePoint.fileLocks
+    guard limit > .zero else { return true }
+    guard let watch = workers[index].run.lockWatch else {
+      workers[index].run.lockWatch = LockWatch(began: now, askedAt: now)
+      emit(.checkSafePoint(workers[index].id))
+      return false
+    }
+    if now >= watch.began + limit {
+      workers[index].run.lastingLocks = max(workers[index].run.lastingLocks, watch.held)
+      return true
+    }
+    guard let answeredAt = watch.answeredAt else {
+      return now >= watch.askedAt + LockWatch.patience
+    }
+    if now >= answeredAt + LockWatch.interval {
+      workers[index].run.lockWatch?.askedAt = now
+      workers[index].run.lockWatch?.answeredAt = nil
+      emit(.checkSafePoint(workers[index].id))
+      return false
+    }
+    return watch.held <= workers[index].run.lastingLocks
+  }
+}
+
+extension WorkerRecord {
+  /// Until when its own word may keep it awake; `nil`: it doesn't ask.
+  var heldUntil: Instant? {
+    run.heldSince.map { max($0, since) + policy.background.safePoint.hold }
+  }
+
+  /// When it has been up for long enough to be suspended by the policy alone.
+  var uptimeOver: Instant {
+    let rules = policy.background.safePoint
+    return run.runningSince + (run.hasWoken ? rules.afterWake : rules.afterLaunch)
+  }
+
+  var safePointDeadlines: [Instant] {
+    guard state == .background else { return [] }
+    var times = [heldUntil, uptimeOver].compactMap { $0 }
+    if let watch = run.lockWatch {
+      times.append(watch.began + policy.background.safePoint.fileLocks)
+      times.append(watch.askedAt + LockWatch.patience)
+      if let answeredAt = watch.answeredAt { times.append(answeredAt + LockWatch.interval) }
+    }
+    return times
+  }
+}

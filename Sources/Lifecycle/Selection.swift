@@ -1,0 +1,37 @@
+/// Hands out indices in their order, first things first: nobody sorts ten thousand workers to find
+/// two. Building it costs a pass over all, each one taken a logarithm.
+struct Selection<Key: Comparable> {
+  private var heap: [(key: Key, index: Int)]
+
+  init(_ members: [(key: Key, index: Int)]) {
+    heap = members
+    for place in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(from: place) }
+  }
+
+  var isEmpty: Bool { heap.isEmpty }
+  /// Who comes next.
+  var first: Int? { heap.first?.index }
+
+  mutating func popFirst() -> Int? {
+    guard let first = heap.first?.index else { return nil }
+    let last = heap.removeLast()
+    if !heap.isEmpty {
+      heap[0] = last
+      sink(from: 0)
+    }
+    return first
+  }
+
+  private mutating func sink(from start: Int) {
+    var place = start
+    while true {
+      let left = 2 * place + 1
+      guard left < heap.count else { return }
+      let right = left + 1
+      let child = right < heap.count && heap[right].key < heap[left].key ? right : left
+      guard heap[child].key < heap[place].key else { return }
+      heap.swapAt(place, child)
+      place = child
+    }
+  }
+}

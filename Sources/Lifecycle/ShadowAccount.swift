@@ -1,0 +1,100 @@
+import Policy
+
+// What shadow mode would have done, added up: memory freed against wakes paid. The worker runs on,
+// so its sleep is imagined: when it would have been suspended and hibernated, and what would have
+// woken it.
+
+/// "Would have freed 412 MB, and cost 3 wakes of about 9 ms."
+public struct ShadowSummary: Hashable, Sendable {
+  public var suspensions = 0
+  public var hibernations = 0
+  public var terminations = 0
+  /// By hibernations, purges and terminations, each time anew.
+  public var freed = ByteCount.zero
+  /// How often it would have been waited for, and how long in all.
+  public var wakes = 0
+  public var wakeTime = Duration.zero
+
+  public var isEmpty: Bool { self == ShadowSummary() }
+  public var timePerWake: Duration { wakes == 0 ? .zero : wakeTime / wakes }
+
+  static func + (left: ShadowSummary, right: ShadowSummary) -> ShadowSummary {
+    ShadowSummary(
+      suspensions: left.suspensions + right.suspensions,
+      hibernations: left.hibernations + right.hibernations,
+      terminations: left.terminations + right.terminations, freed: left.freed + right.freed,
+      wakes: left.wakes + right.wakes, wakeTime: left.wakeTime + right.wakeTime)
+  }
+}
+
+struct ShadowRecord: Sendable, Equatable {
+  enum Depth: Sendable { case suspended, hibernated, terminated }
+
+  var summary = ShadowSummary()
+  /// How deep it would be asleep now, and since when; `nil`: it would be awake.
+  var depth: Depth?
+  var asleepSince = Instant.zero
+
+  /// To thaw what has all its memory: a millisecond, measured in fractions.
+  static let thaw = Duration.milliseconds(1)
+}
+
+extension Engine {
+  /// All workers together.
+  public var shadowSummary: ShadowSummary {
+    workers.reduce(ShadowSummary()) { $0 + $1.shadow.summary }
+  }
+
+  mutating func imagineSuspension(_ index: Int) {
+    workers[index].shadow.depth = .suspended
+    workers[index].shadow.asleepSince = now
+    workers[index].shadow.summary.suspensions += 1
+  }
+
+  /// Of a worker in the background that would be asleep: would it be hibernated by now?
+  mutating func imagineHibernation(_ index: Int) {
+    guard let sleeper = workers[index].imagined else { return }
+    if let obstacle = obstacle(sleeper, to: .automatic) {
+      if obstacle.isOfDisk { workers.lacksDisk = true }
+      return
+    }
+    let slept = now - sleeper.run.restingSince
+    note(index, .hibernation, "would have been hibernated: suspended for \(slept.spoken)")
+    countImagined(index, .hibernated)
+  }
+
+  mutating func countImagined(_ index: Int, _ depth: ShadowRecord.Depth) {
+    if workers[index].shadow.depth == nil { workers[index].shadow.asleepSince = now }
+    workers[index].shadow.depth = depth
+    workers[index].shadow.summary.freed += workers[index].footprint
+    if depth == .hibernated { workers[index].shadow.summary.hibernations += 1 }
+    if depth == .terminated { workers[index].shadow.summary.terminations += 1 }
+  }
+
+  /// It is used: it would have been waited for.
+  mutating func imagineWake(_ index: Int) {
+    guard let depth = workers[index].shadow.depth else { return }
+    workers[index].shadow.depth = nil
+    let cost =
+      switch depth {
+      case .suspended: ShadowRecord.thaw
+      case .hibernated: expectedResume(of: workers[index])
+      case .terminated: workers[index].launchCost ?? RegretTerms.unknownLaunch
+      }
+    workers[index].shadow.summary.wakes += 1
+    workers[index].shadow.summary.wakeTime += cost
+  }
+}
+
+extension WorkerRecord {
+  /// As it would be if it had been suspended; `nil`: it wouldn't be.
+  var imagined: WorkerRecord? {
+    guard state == .background, shadow.depth == .suspended else { return nil }
+    var sleeper = self
+    sleeper.state = .suspended
+    sleeper.run.suspendedSince = shadow.asleepSince
+    sleeper.run.restingSince = shadow.asleepSince
+    sleeper.run.isMeasuredAsleep = true
+    return sleeper
+  }
+}

@@ -1,0 +1,28 @@
+/// A set of small numbers that is changed and counted at no cost: members lie densely in an array,
+/// and each number knows its place there. In no order that means anything.
+struct SlotSet: Sendable {
+  private(set) var members: [Int32] = []
+  /// By number: its place in `members`, or −1.
+  private var places: [Int32] = []
+
+  var isEmpty: Bool { members.isEmpty }
+  var count: Int { members.count }
+
+  mutating func insert(_ slot: Int) {
+    while places.count <= slot { places.append(-1) }
+    guard places[slot] < 0 else { return }
+    places[slot] = Int32(members.count)
+    members.append(Int32(slot))
+  }
+
+  mutating func remove(_ slot: Int) {
+    guard slot < places.count, places[slot] >= 0 else { return }
+    let place = Int(places[slot])
+    let last = members.removeLast()
+    if place < members.count {
+      members[place] = last
+      places[Int(last)] = Int32(place)
+    }
+    places[slot] = -1
+  }
+}

@@ -1,0 +1,103 @@
+import Policy
+
+/// Why a worker in the background isn't suspended now.
+enum SuspensionObstacle: Hashable, Sendable {
+  case shedding
+  case task(String, left: Duration)
+  case held(left: Duration)
+  case failedLately(String, retryIn: Duration)
+  /// `background.suspend_after: never`
+  case never
+  case grace(Duration, of: Duration)
+  case heartbeat(left: Duration)
+  case launchedLately(Duration, of: Duration)
+  case wokenLately(Duration, of: Duration)
+  case fileLocks(Int, left: Duration)
+}
+
+extension WorkerRecord {
+  /// The first, which is the one that decides. What it is to be suspended for decides which rules count:
+  /// a request skips the grace, but neither the shedding nor what is unfinished.
+  func suspensionObstacle(at now: Instant) -> SuspensionObstacle? {
+    for check in Self.unfinished { if let found = check(self, now) { return found } }
+    if goal != nil { return nil }
+    for check in Self.grace { if let found = check(self, now) { return found } }
+    return nil
+  }
+
+  /// All of them, those included that are only looked for once nothing else is in the way.
+  func suspensionObstacles(at now: Instant) -> [SuspensionObstacle] {
+    (Self.unfinished + (goal == nil ? Self.grace : [])).compactMap { $0(self, now) }
+      + [lockObstacle(at: now)].compactMap { $0 }
+  }
+
+  private typealias Check = @Sendable (WorkerRecord, Instant) -> SuspensionObstacle?
+
+  private static let unfinished: [Check] = [
+    { worker, _ in worker.isShedding ? .shedding : nil },
+    { worker, now in
+      worker.run.tasks.first.map { .task($0.name, left: max(.zero, worker.end(of: $0) - now)) }
+    },
+    { worker, now in
+      guard let until = worker.heldUntil, now < until else { return nil }
+      return .held(left: until - now)
+    },
+  ]
+
+  private static let grace: [Check] = [
+    { worker, now in
+      guard let retryAt = worker.run.retrySuspensionAt, now < retryAt,
+        case .failed(let why) = worker.cause
+      else { return nil }
+      return .failedLately(why, retryIn: retryAt - now)
+    },
+    { worker, now in
+      guard let until = worker.run.beatUntil else { return graceObstacle(worker, now) }
+      return now < until ? .heartbeat(left: until - now) : nil
+    },
+    { worker, now in
+      guard worker.run.beatUntil == nil, now < worker.uptimeOver else { return nil }
+      let rules = worker.policy.background.safePoint
+      let up = now - worker.run.runningSince
+      return worker.run.hasWoken
+        ? .wokenLately(up, of: rules.afterWake) : .launchedLately(up, of: rules.afterLaunch)
+    },
+  ]
+
+  private static func graceObstacle(_ worker: WorkerRecord, _ now: Instant) -> SuspensionObstacle? {
+    guard let grace = worker.policy.background.suspendAfter else { return .never }
+    let spent = now - worker.since
+    return spent < grace ? .grace(spent, of: grace) : nil
+  }
+
+  private func lockObstacle(at now: Instant) -> SuspensionObstacle? {
+    guard let watch = run.lockWatch, watch.held > 0 else { return nil }
+    let until = watch.began + policy.background.safePoint.fileLocks
+    return now < until ? .fileLocks(watch.held, left: until - now) : nil
+  }
+}
+
+extension SuspensionObstacle {
+  /// To follow "because" or a colon.
+  var sentence: String {
+    switch self {
+    case .shedding: "it is still giving memory back"
+    case .task(let name, let left): "its background task \(name) may go on for \(left.spoken)"
+    case .held(let left):
+      "it asks not to be suspended (X_DORMOUSE_HOLD=1), for \(left.spoken) at most"
+    case .failedLately(let why, let wait):
+      "the last attempt failed: \(why); it is tried again in \(wait.spoken)"
+    case .never: "background.suspend_after is never"
+    case .grace(let spent, let grace):
+      "in the background for \(spent.spoken) of background.suspend_after \(grace.spoken)"
+    case .heartbeat(let left): "its heartbeat goes on for \(left.spoken)"
+    case .launchedLately(let time, let least):
+      "launched \(time.spoken) ago, within background.safe_point.after_launch, \(least.spoken)"
+    case .wokenLately(let time, let least):
+      "woken \(time.spoken) ago, within background.safe_point.after_wake, \(least.spoken)"
+    case .fileLocks(let count, let left):
+      "it holds \(count == 1 ? "a file lock" : "\(count) file locks"), "
+        + "which is waited for \(left.spoken) longer"
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import Policy
+
+/// Whom the ladder and the foreground look for, kept as sets, so that an event costs nothing for
+/// the workers that it doesn't concern.
+struct WorkerGroups: OptionSet, Hashable, Sendable {
+  let rawValue: UInt16
+
+  static let inFront = WorkerGroups(rawValue: 1 << 0)
+  static let inTransit = WorkerGroups(rawValue: 1 << 1)
+  static let terminating = WorkerGroups(rawValue: 1 << 2)
+  /// Runs, and has a shed request under way or coming.
+  static let shedding = WorkerGroups(rawValue: 1 << 3)
+  /// Can be warned, and wasn't in this episode of pressure.
+  static let warnable = WorkerGroups(rawValue: 1 << 4)
+  /// Under pressure it would be hibernated, or its measurement is waited for.
+  static let hibernatable = WorkerGroups(rawValue: 1 << 5)
+  /// With memory to give, by rung of the ladder; told of in shadow mode or not.
+  static let suspendedVictims = WorkerGroups(rawValue: 1 << 6)
+  static let backgroundVictims = WorkerGroups(rawValue: 1 << 7)
+  static let foregroundVictims = WorkerGroups(rawValue: 1 << 8)
+  /// Of those, the ones of which something is still to be done or told.
+  static let openSuspended = WorkerGroups(rawValue: 1 << 9)
+  static let openBackground = WorkerGroups(rawValue: 1 << 10)
+  static let openForeground = WorkerGroups(rawValue: 1 << 11)
+  /// Warned, or spared by shadow mode, in this episode.
+  static let noted = WorkerGroups(rawValue: 1 << 12)
+
+  /// Offers memory that may be purged.
+  static let offering = WorkerGroups(rawValue: 1 << 13)
+  /// Hibernated, and may be demoted in its time.
+  static let demotable = WorkerGroups(rawValue: 1 << 14)
+  /// Would be hibernated by now, but for what isn't its own: the disk, or what others have taught of
+  /// resuming.
+  static let held = WorkerGroups(rawValue: 1 << 15)
+
+  static let count = 16
+
+  /// Of a single group: its number.
+  var place: Int { rawValue.trailingZeroBitCount }
+
+  /// The single groups in it.
+  var each: some Sequence<WorkerGroups> {
+    sequence(state: rawValue) { rest -> WorkerGroups? in
+      guard rest != 0 else { return nil }
+      defer { rest &= rest - 1 }
+      return WorkerGroups(rawValue: rest & ~(rest - 1))
+    }
+  }
+}
+
+/// What groups depend on beside the worker itself. Of the time only as far as the worker has a
+/// deadline for it; of the rest, whoever changes it marks all whom it concerns.
+struct WorkerView {
+  var now: Instant
+  var mode: LifecyclePolicy.Mode
+  /// `PressureGauge.episode`.
+  var episode: Int
+  var warnOncePer: PressureRules.WarningScope
+}
+
+extension WorkerGroups {
+  init(of worker: WorkerRecord, _ view: WorkerView) {
+    self = []
+    switch worker.state {
+    case .foreground: insert(.inFront)
+    case .suspending, .hibernating, .resuming: insert(.inTransit)
+    case .terminating: insert(.terminating)
+    default: break
+    }
+    let isNoted = worker.warnedIn?.episode == view.episode || worker.sparedIn == view.episode
+    if isNoted { insert(.noted) }
+    if worker.state.runs, worker.isShedding { insert(.shedding) }
+    if worker.canBeWarned(view) { insert(.warnable) }
+    let isShadow = worker.isShadow(view)
+    if worker.isHibernatable(view, isShadow) {
+      insert(.hibernatable)
+      if worker.isHeld(view) { insert(.held) }
+    }
+    if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { insert(.offering) }
+    if worker.state == .hibernated, worker.goal == nil { insert(.demotable) }
+    guard worker.footprint >= Engine.leastYield else { return }
+    let isOpen = !isShadow || worker.sparedIn != view.episode
+    for victims in Ladder.Rung.Victims.allCases where worker.belongs(to: victims) {
+      insert(victims.group)
+      if isOpen { insert(victims.openGroup) }
+    }
+  }
+}
+
+extension WorkerRecord {
+  fileprivate func isShadow(_ view: WorkerView) -> Bool {
+    (modeByRequest ?? (policy.mode == .shadow ? .shadow : view.mode)) == .shadow
+  }
+
+  /// At some level; at which, the ladder asks.
+  fileprivate func canBeWarned(_ view: WorkerView) -> Bool {
+    guard state == .foreground || state == .background, profile.canShed else { return false }
+    guard let warned = warnedIn, warned.episode == view.episode else { return true }
+    return view.warnOncePer != .episode && warned.level < .critical
+  }
+
+  /// As far as it depends on the worker: whether the disk has room and what a resume costs is asked
+  /// when somebody is to be hibernated.
+  fileprivate func isHibernatable(_ view: WorkerView, _ isShadow: Bool) -> Bool {
+    guard goal == nil, !isShadow || !notes.contains(.hibernation) else { return false }
+    guard state == .suspended || isShadow, let sleeper = state == .suspended ? self : imagined
+    else { return false }
+    let (rules, history) = (policy.hibernate, run.hibernation)
+    guard rules.enabled, history.permanentRefusal == nil else { return false }
+    guard sleeper.run.isMeasuredAsleep || view.now >= sleeper.measuredBy else { return true }
+    guard run.footprint != nil, footprint >= rules.minFootprint else { return false }
+    if let limit = rules.maxFootprint, footprint > limit { return false }
+    return view.now >= cooldownOver ?? .zero && view.now >= history.retryAt ?? .zero
+  }
+
+  fileprivate func isHeld(_ view: WorkerView) -> Bool {
+    let rests = (imagined ?? self).run.restingSince
+    return policy.hibernate.after.map { view.now >= rests + $0 } ?? false
+  }
+
+  func belongs(to victims: Ladder.Rung.Victims) -> Bool {
+    guard profile.mayBeTerminated else { return false }
+    return switch victims {
+    case .suspended: state == .suspended || state == .hibernated
+    case .background: state == .background
+    case .foreground: state == .foreground || (state == .launching && run.isSpawned)
+    }
+  }
+}
+
+extension Ladder.Rung.Victims {
+  /// All who could go.
+  var group: WorkerGroups {
+    switch self {
+    case .suspended: .suspendedVictims
+    case .background: .backgroundVictims
+    case .foreground: .foregroundVictims
+    }
+  }
+
+  var openGroup: WorkerGroups {
+    switch self {
+    case .suspended: .openSuspended
+    case .background: .openBackground
+    case .foreground: .openForeground
+    }
+  }
+}

@@ -1,0 +1,213 @@
+import Policy
+
+/// All workers, sorted by name, with what is needed to decide without looking at all of them.
+///
+/// Whoever changes a worker through the subscript marks it: as *pending*, to be advanced in this
+/// event, and as *stale*, because its groups and its next deadline may have changed. So no rule can
+/// forget to say what it touched. An index is a place in the order of names and holds until a
+/// worker is added or removed; inside, a worker keeps its *slot* for life.
+struct WorkerTable: Sendable, RandomAccessCollection {
+  private var records: [WorkerRecord] = []
+  private var freeSlots: [Int] = []
+  /// By index: the slot. By slot: the index.
+  private var slots: [Int32] = []
+  private var places: [Int32] = []
+  private var slotByName: [WorkerID: Int] = [:]
+
+  private var pending = IndexBits()
+  private var stale: [Int32] = []
+  private var isStale: [Bool] = []
+  private var groups: [WorkerGroups] = []
+  private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
+  private var deadlines = DeadlineHeap()
+  private var hasGone = false
+  /// Somebody was found to lack room on the disk since the last time that there was more of it.
+  var lacksDisk = false
+
+  /// The footprints of all who live, up to date at any time.
+  private(set) var footprint = ByteCount.zero
+
+  var startIndex: Int { 0 }
+  var endIndex: Int { slots.count }
+
+  subscript(index: Int) -> WorkerRecord {
+    _read { yield records[Int(slots[index])] }
+    _modify {
+      let slot = Int(slots[index])
+      let before = records[slot].livingFootprint
+      pending.insert(index)
+      markStale(slot)
+      defer { footprint += records[slot].livingFootprint - before }
+      yield &records[slot]
+    }
+  }
+
+  func index(of worker: WorkerID) -> Int? { slotByName[worker].map { Int(places[$0]) } }
+
+  private mutating func markStale(_ slot: Int) {
+    guard !isStale[slot] else { return }
+    isStale[slot] = true
+    stale.append(Int32(slot))
+  }
+}
+
+// MARK: coming and going
+
+extension WorkerTable {
+  /// Its index. There must be no worker of that name.
+  @discardableResult
+  mutating func add(_ record: WorkerRecord) -> Int {
+    let slot = freeSlots.popLast() ?? records.count
+    if slot == records.count {
+      records.append(record)
+      isStale.append(false)
+      groups.append([])
+      places.append(0)
+    } else {
+      records[slot] = record
+    }
+    slotByName[record.id] = slot
+    let index = insertionPoint(of: record.id)
+    renumber { $0.insert(Int32(slot), at: index) }
+    pending.insert(index)
+    markStale(slot)
+    return index
+  }
+
+  /// Those that were to be forgotten when gone, and are. Only what `refresh` has seen counts.
+  mutating func removeGone() {
+    guard hasGone else { return }
+    hasGone = false
+    for index in indices.reversed() where self[index].isForgettable { remove(at: index) }
+  }
+
+  private mutating func remove(at index: Int) {
+    let slot = Int(slots[index])
+    slotByName[records[slot].id] = nil
+    regroup(slot, [])
+    deadlines.set(slot, nil)
+    pending.remove(index)
+    renumber { $0.remove(at: index) }
+    freeSlots.append(slot)
+  }
+
+  /// Indices move when a worker comes or goes, those of the pending ones too.
+  private mutating func renumber(_ change: (inout [Int32]) -> Void) {
+    var waiting: [Int] = []
+    while let index = pending.first(from: 0) {
+      waiting.append(Int(slots[index]))
+      pending.remove(index)
+    }
+    change(&slots)
+    for index in slots.indices { places[Int(slots[index])] = Int32(index) }
+    for slot in waiting { pending.insert(Int(places[slot])) }
+  }
+
+  /// Binary search: the first index whose name isn't smaller.
+  private func insertionPoint(of worker: WorkerID) -> Int {
+    var low = 0
+    var high = count
+    while low < high {
+      let middle = (low + high) / 2
+      if self[middle].id < worker { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}
+
+// MARK: who is to be looked at
+
+extension WorkerTable {
+  /// The first from `start` on that has changed or is due, which counts as looked at with that.
+  mutating func takePending(from start: Int) -> Int? {
+    guard let index = pending.first(from: start) else { return nil }
+    pending.remove(index)
+    return index
+  }
+
+  mutating func markPending(_ index: Int) { pending.insert(index) }
+
+  /// Those whose next deadline has come.
+  mutating func markDue(at now: Instant) {
+    while let (at, slot) = deadlines.first, at <= now {
+      deadlines.set(slot, nil)
+      pending.insert(Int(places[slot]))
+      markStale(slot)
+    }
+  }
+
+  /// For a rule of the machine that has changed, and may have changed anything.
+  mutating func markAll() {
+    for index in slots.indices {
+      pending.insert(index)
+      markStale(Int(slots[index]))
+    }
+  }
+
+  /// For a fact that lets those of a group do something.
+  mutating func markPending(_ group: WorkerGroups) {
+    for slot in members[group.place].members { pending.insert(Int(places[Int(slot)])) }
+  }
+
+  /// For a fact that only decides who belongs to a group.
+  mutating func markStale(_ group: WorkerGroups) {
+    for slot in members[group.place].members { markStale(Int(slot)) }
+  }
+}
+
+// MARK: what is derived
+
+extension WorkerTable {
+  /// Brings groups and deadlines up to date; costs nothing where nothing was touched.
+  mutating func refresh(_ view: WorkerView) {
+    for slot in stale.map(Int.init) {
+      isStale[slot] = false
+      regroup(slot, WorkerGroups(of: records[slot], view))
+      deadlines.set(slot, records[slot].nextDeadline(after: view.now))
+      if records[slot].isForgettable { hasGone = true }
+    }
+    stale.removeAll(keepingCapacity: true)
+  }
+
+  private mutating func regroup(_ slot: Int, _ new: WorkerGroups) {
+    let changed = groups[slot].symmetricDifference(new)
+    guard !changed.isEmpty else { return }
+    groups[slot] = new
+    for group in changed.each {
+      if new.contains(group) {
+        members[group.place].insert(slot)
+      } else {
+        members[group.place].remove(slot)
+      }
+    }
+  }
+
+  /// Of all workers.
+  var nextDeadline: Instant? { deadlines.first?.at }
+
+  func isEmpty(_ group: WorkerGroups) -> Bool { members[group.place].isEmpty }
+
+  /// In no order: whoever needs one has to rank them.
+  func indices(_ group: WorkerGroups) -> [Int] {
+    members[group.place].members.map { Int(places[Int($0)]) }
+  }
+
+  func contains(_ group: WorkerGroups, where matches: (WorkerRecord) -> Bool) -> Bool {
+    members[group.place].members.contains { matches(records[Int($0)]) }
+  }
+}
+
+extension WorkerTable: Equatable {
+  /// What is derived follows from the records.
+  static func == (left: WorkerTable, right: WorkerTable) -> Bool { left.elementsEqual(right) }
+}
+
+extension WorkerRecord {
+  /// What it counts for in the memory of a device.
+  fileprivate var livingFootprint: ByteCount { state.isAlive ? footprint : .zero }
+  fileprivate var isForgettable: Bool { forgetWhenGone && state == .terminated }
+
+  fileprivate func nextDeadline(after now: Instant) -> Instant? {
+    deadlines.filter { $0 > now }.min()
+  }
+}

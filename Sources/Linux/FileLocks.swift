@@ -1,0 +1,60 @@
+import CLinux
+import Glibc
+
+/// File locks that a worker's processes hold: flock(2), fcntl(2)'s of both kinds. Not leases: those
+/// can be broken.
+public enum FileLocks {
+  /// How many. Where there are locks on the machine at all, the descriptors of each process are looked
+  /// at (proc_pid_fdinfo(5)): a lock may have been taken by a process that is gone, or belong to
+  /// nobody in particular (OFD). What can't be looked at counts by its process (proc_locks(5)).
+  public static func held(by pids: [Int32]) -> Int {
+    guard let all = try? readText("/proc/locks"), !all.isEmpty else { return 0 }
+    var held: Set<String> = []
+    for pid in pids {
+      guard let found = ofDescriptors(of: pid) else {
+        held.formUnion(ofProcess(pid, in: all))
+        continue
+      }
+      held.formUnion(found)
+    }
+    return held.count
+  }
+
+  private static func ofDescriptors(of pid: Int32) -> Set<String>? {
+    guard let descriptors = try? listDirectory("/proc/\(pid)/fdinfo") else { return nil }
+    var found: Set<String> = []
+    for descriptor in descriptors {
+      guard let info = try? readText("/proc/\(pid)/fdinfo/\(descriptor)") else { continue }
+      for line in info.split(separator: "\n") where line.hasPrefix("lock:") {
+        if let lock = Lock(line.dropFirst("lock:".count)) { found.insert(lock.identity) }
+      }
+    }
+    return found
+  }
+
+  static func ofProcess(_ pid: Int32, in locks: String) -> Set<String> {
+    var found: Set<String> = []
+    for line in locks.split(separator: "\n") {
+      if let lock = Lock(line), lock.pid == pid { found.insert(lock.identity) }
+    }
+    return found
+  }
+
+  /// A line such as `1: FLOCK  ADVISORY  WRITE 359 00:13:11691 0 EOF`; with `->` after the number it
+  /// is of somebody who waits.
+  struct Lock {
+    var pid: Int32
+    /// Kind, mode, file and range: the same in every process that shares it.
+    var identity: String
+
+    init?(_ line: Substring) {
+      let words = line.split { $0 == " " || $0 == "\t" }
+      guard words.count >= 8, words[1] != "->",
+        words[1] == "FLOCK" || words[1] == "POSIX" || words[1] == "OFDLCK",
+        let pid = Int32(words[4])
+      else { return nil }
+      self.pid = pid
+      identity = ([words[1], words[3]] + words[5...7]).joined(separator: " ")
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import Glibc
+
+/// Cgroups that somebody else has made: a service manager's units, containers.
+extension WorkerCgroup {
+  /// The group of that name or path, as people give it: an absolute directory, or the name of a unit
+  /// (`redis.service`, or `redis`), which is looked for below our cgroup2 trees.
+  ///
+  /// - Throws: a sentence in `CgroupError`, also where the name fits more than one group.
+  public static func find(_ name: String) throws(CgroupError) -> WorkerCgroup {
+    if name.hasPrefix("/") { return try open(name) }
+    let wanted = name.contains(".") ? [name] : [name + ".service", name + ".scope", name]
+    var found: [String] = []
+    do throws(SystemCallError) {
+      for mount in try Mount.all() where mount.type == "cgroup2" {
+        for name in wanted where found.isEmpty { found += search(mount.point, name, depth: 8) }
+      }
+    } catch { throw .failed(error) }
+    guard let first = found.first else { throw .notFound(name) }
+    if found.count > 1 { throw .ambiguous(name, found.sorted()) }
+    return try open(first)
+  }
+
+  private static func open(_ path: String) throws(CgroupError) -> WorkerCgroup {
+    if access("\(path)/cgroup.procs", F_OK) != 0 { throw .notFound(path) }
+    guard access("\(path)/cgroup.freeze", W_OK) == 0 else { throw .noFreezer(path: path) }
+    return try WorkerCgroup(path: path)
+  }
+
+  private static func search(_ directory: String, _ name: String, depth: Int) -> [String] {
+    guard depth > 0, let children = try? listDirectory(directory, onlyDirectories: true) else {
+      return []
+    }
+    return children.flatMap { child in
+      let path = "\(directory)/\(child)"
+      return child == name ? [path] : search(path, name, depth: depth - 1)
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import Glibc
+
+/// What a process was started with, as far as we may know.
+public struct ProcessCommand: Sendable {
+  /// Its arguments, as it shows them now (programs may overwrite them). Empty for kernel threads.
+  public var arguments: [String]
+  /// Its working directory; nil where we may not look.
+  public var directory: String?
+
+  public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessCommand {
+    let bytes = try readNamedFile("/proc/\(pid)/cmdline")
+    var parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
+    if parts.last?.isEmpty == true { parts.removeLast() }
+    var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let length = readlink("/proc/\(pid)/cwd", &target, target.count)
+    let directory =
+      length > 0
+      ? String(decoding: target[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
+    return ProcessCommand(
+      arguments: parts.map { String(decoding: $0, as: UTF8.self) }, directory: directory)
+  }
+}

@@ -1,0 +1,173 @@
+/// Why a text is no schedule.
+public struct ScheduleError: Error, Hashable, Sendable {
+  /// Where in the text, in Unicode scalars from its start.
+  public var offset: Int
+  /// Follows a key's name: "has 4 fields, not 5".
+  public var message: String
+  public var suggestion: String?
+}
+
+extension CalendarSchedule {
+  /// Reads `MINUTE HOUR DAY MONTH WEEKDAY` or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`.
+  ///
+  /// A field is `*`, a number, a name (`jan`, `mon`), a range `1-5`, any of them with a step (`*/10`),
+  /// or several of these with commas between them. Sunday is 0 or 7.
+  public init(parsing text: String) throws(ScheduleError) {
+    let trimmed = text.split(separator: " ").joined(separator: " ")
+    var words = Self.words(of: text)
+    if trimmed.hasPrefix("@") {
+      guard let line = Self.named[trimmed.lowercased()] else { throw Self.unknownName(trimmed) }
+      words = Self.words(of: line)
+    }
+    guard words.count == Field.all.count else {
+      throw ScheduleError(
+        offset: 0,
+        message: "has \(words.count) field\(words.count == 1 ? "" : "s"), not 5: minute, hour, day"
+          + " of the month, month, day of the week",
+        suggestion: words.count == 6
+          ? "leave the field of seconds out" : "write `0 3 * * *` for every day at 3:00")
+    }
+    var sets: [UInt64] = []
+    for (field, word) in zip(Field.all, words) { sets.append(try field.set(of: word)) }
+    // Sunday by its other number.
+    let weekdays = (sets[4] | (sets[4] >> 7)) & 0x7F
+    self.init(
+      text: text, minutes: sets[0], hours: sets[1], days: sets[2], months: sets[3],
+      weekdays: weekdays,
+      eitherDay: !words[2].text.hasPrefix("*") && !words[4].text.hasPrefix("*"))
+    guard next(after: 0) != nil else {
+      throw ScheduleError(
+        offset: words[2].offset, message: "never comes: no such month has that day",
+        suggestion: "the last days of months are 28 to 31")
+    }
+  }
+
+  private static let named = [
+    "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+  ]
+
+  private static func unknownName(_ text: String) -> ScheduleError {
+    ScheduleError(
+      offset: 0,
+      message: text.lowercased() == "@reboot"
+        ? "can't be `@reboot`: that is no time" : "can't be `\(text.prefix(20))`",
+      suggestion: text.lowercased() == "@reboot"
+        ? "`autostart: true` starts a worker with the daemon"
+        : "known: @hourly, @daily, @weekly, @monthly, @yearly")
+  }
+
+  /// A part of the text, and where it begins.
+  struct Word {
+    var text: String
+    var offset: Int
+  }
+
+  private static func words(of text: String) -> [Word] {
+    var result: [Word] = []
+    var current = ""
+    for (offset, scalar) in text.unicodeScalars.enumerated() {
+      if scalar == " " || scalar == "\t" {
+        if !current.isEmpty { result.append(Word(text: current, offset: offset - current.count)) }
+        current = ""
+      } else {
+        current.unicodeScalars.append(scalar)
+      }
+    }
+    let length = text.unicodeScalars.count
+    if !current.isEmpty { result.append(Word(text: current, offset: length - current.count)) }
+    return result
+  }
+}
+
+extension CalendarSchedule {
+  /// One of the five.
+  struct Field {
+    var name: String
+    var range: ClosedRange<Int>
+    /// From the lowest value on.
+    var names: [String] = []
+
+    static let all = [
+      Field(name: "minute", range: 0...59), Field(name: "hour", range: 0...23),
+      Field(name: "day of the month", range: 1...31),
+      Field(
+        name: "month", range: 1...12,
+        names: [
+          "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+        ]),
+      Field(
+        name: "day of the week", range: 0...7,
+        names: ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
+    ]
+
+    func set(of word: Word) throws(ScheduleError) -> UInt64 {
+      var set: UInt64 = 0
+      var offset = word.offset
+      for part in word.text.split(separator: ",", omittingEmptySubsequences: false) {
+        set |= try values(Word(text: String(part), offset: offset))
+        offset += part.unicodeScalars.count + 1
+      }
+      return set
+    }
+
+    /// `*`, `5`, `mon-fri`, `*/10`, `0-30/5`.
+    private func values(_ word: Word) throws(ScheduleError) -> UInt64 {
+      let halves = word.text.split(separator: "/", omittingEmptySubsequences: false)
+      guard halves.count <= 2 else { throw wrong(word) }
+      var step = 1
+      if halves.count == 2 {
+        guard let number = number(halves[1]), (1...range.upperBound).contains(number) else {
+          throw wrong(word, "has a step that isn't from 1 to \(range.upperBound)")
+        }
+        step = number
+      }
+      let span = try self.span(halves.first ?? "", in: word, stepped: halves.count == 2)
+      return stride(from: span.lowerBound, through: span.upperBound, by: step)
+        .reduce(0) { $0 | (1 << UInt64($1)) }
+    }
+
+    private func span(
+      _ text: Substring, in word: Word, stepped: Bool
+    ) throws(ScheduleError) -> ClosedRange<Int> {
+      // Sunday would come twice.
+      let whole = range.lowerBound...(range.upperBound == 7 ? 6 : range.upperBound)
+      if text == "*" { return whole }
+      let ends = text.split(separator: "-", omittingEmptySubsequences: false)
+      guard ends.count <= 2, let first = ends.first, let low = value(first) else {
+        throw wrong(word)
+      }
+      guard ends.count == 2 else { return stepped ? low...max(low, whole.upperBound) : low...low }
+      guard let high = value(ends[1]) else { throw wrong(word) }
+      guard low <= high else {
+        throw wrong(
+          word, "goes backwards", "write `\(low)-\(whole.upperBound),\(whole.lowerBound)-\(high)`")
+      }
+      return low...high
+    }
+
+    private func value(_ text: Substring) -> Int? {
+      if let index = names.firstIndex(of: text.lowercased()) { return range.lowerBound + index }
+      guard let number = number(text), range.contains(number) else { return nil }
+      return number
+    }
+
+    private func number(_ text: Substring) -> Int? {
+      text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        ? Int(text) : nil
+    }
+
+    private func wrong(
+      _ word: Word, _ why: String? = nil, _ suggestion: String? = nil
+    ) -> ScheduleError {
+      let why = why ?? "must be from \(range.lowerBound) to \(range.upperBound)"
+      let named =
+        names.isEmpty ? nil : "or a name such as `\(names[1])`; `*` stands for all of them"
+      return ScheduleError(
+        offset: word.offset,
+        message: "has a wrong \(name): `\(word.text.prefix(20))` \(why)",
+        suggestion: suggestion ?? named)
+    }
+  }
+}

@@ -1,0 +1,127 @@
+/// One entry of `depends_on:`: which worker must have come how far before another is started.
+public struct Dependency: Hashable, Sendable {
+  public enum Condition: String, Hashable, Sendable, CaseIterable {
+    /// It has been launched.
+    case started
+    /// It is ready, in whatever way it says so; one that says nothing is once launched.
+    case ready
+    /// It has ended with exit code 0.
+    case exitedOK = "exited_ok"
+    /// It has ended, in whatever way.
+    case exited
+  }
+  public var worker: String
+  public var condition: Condition
+
+  public init(_ worker: String, _ condition: Condition = .ready) {
+    self.worker = worker
+    self.condition = condition
+  }
+
+  /// How far a worker has come since it was last asked to start.
+  public enum Progress: Hashable, Sendable {
+    case notStarted
+    case launched
+    case ready
+    /// `succeeded`: with exit code 0.
+    case ended(succeeded: Bool)
+  }
+
+  public enum Verdict: Hashable, Sendable { case met, waiting, impossible }
+
+  /// Whether the other worker has come far enough. `impossible`: it ended, and won't without a restart.
+  public func verdict(_ progress: Progress) -> Verdict {
+    switch (condition, progress) {
+    case (_, .notStarted): .waiting
+    case (.started, _): .met
+    case (.ready, .ready): .met
+    case (.ready, .launched): .waiting
+    // One that has done its work was ready.
+    case (.ready, .ended(let succeeded)): succeeded ? .met : .impossible
+    case (.exitedOK, .ended(let succeeded)): succeeded ? .met : .impossible
+    case (.exited, .ended): .met
+    case (.exitedOK, _), (.exited, _): .waiting
+    }
+  }
+}
+
+/// In which order workers start and stop.
+public enum DependencyOrder {
+  /// Every worker with the names of those that it depends on, in the order of declaration. Names that
+  /// aren't among the workers are left out of account.
+  public typealias Needs = [(name: String, needs: [String])]
+
+  /// Workers of one step need nothing of each other, and may start at the same time. Within a step they
+  /// stand as they were declared.
+  ///
+  /// - Returns: `nil` where there is a cycle; `cycle(in:)` names it.
+  public static func starting(_ needs: Needs) -> [[String]]? {
+    let steps = Self.steps(needs)
+    return steps.contains(nil) ? nil : grouped(needs, steps.compactMap(\.self))
+  }
+
+  /// The reverse of `starting`: who is depended on stops last.
+  public static func stopping(_ needs: Needs) -> [[String]]? {
+    starting(needs).map { steps in steps.reversed().map { $0.reversed() } }
+  }
+
+  /// Workers that wait for each other in a circle, beginning with the one that was declared first: `[a,
+  /// b]` means that a needs b, and b needs a. `nil` where there is none.
+  public static func cycle(in needs: Needs) -> [String]? {
+    let steps = Self.steps(needs)
+    // Whoever never gets a step needs somebody else who doesn't, so that this walk comes back.
+    let stuck = zip(needs, steps).filter { $1 == nil }.map(\.0)
+    let next = Dictionary(stuck.map { ($0.name, $0.needs) }) { first, _ in first }
+    guard let first = stuck.first?.name else { return nil }
+    var way: [String] = []
+    var places: [String: Int] = [:]
+    var name = first
+    while places[name] == nil {
+      places[name] = way.count
+      way.append(name)
+      guard let other = next[name]?.first(where: { next[$0] != nil }) else { return nil }
+      name = other
+    }
+    let circle = Array(way[(places[name] ?? 0)...])
+    let members = Set(circle)
+    let start = stuck.first { members.contains($0.name) }.flatMap { circle.firstIndex(of: $0.name) }
+    return Array(circle[(start ?? 0)...] + circle[..<(start ?? 0)])
+  }
+
+  /// The step in which each worker starts, from 0; `nil` for those that wait for a circle. In linear
+  /// time (Kahn): hostile configurations hold thousands.
+  private static func steps(_ needs: Needs) -> [Int?] {
+    let places = Dictionary(needs.enumerated().map { ($1.name, $0) }) { first, _ in first }
+    var dependents: [[Int]] = Array(repeating: [], count: needs.count)
+    var missing = Array(repeating: 0, count: needs.count)
+    for (index, worker) in needs.enumerated() {
+      for need in Set(worker.needs) {
+        guard let place = places[need] else { continue }
+        dependents[place].append(index)
+        missing[index] += 1
+      }
+    }
+    var steps: [Int?] = Array(repeating: nil, count: needs.count)
+    var current = missing.indices.filter { missing[$0] == 0 }
+    var step = 0
+    while !current.isEmpty {
+      var following: [Int] = []
+      for index in current {
+        steps[index] = step
+        for dependent in dependents[index] {
+          missing[dependent] -= 1
+          if missing[dependent] == 0 { following.append(dependent) }
+        }
+      }
+      current = following
+      step += 1
+    }
+    return steps
+  }
+
+  private static func grouped(_ needs: Needs, _ steps: [Int]) -> [[String]] {
+    var result: [[String]] = Array(repeating: [], count: (steps.max() ?? -1) + 1)
+    for (worker, step) in zip(needs, steps) { result[step].append(worker.name) }
+    return result
+  }
+}

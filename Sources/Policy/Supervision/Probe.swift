@@ -1,0 +1,111 @@
+/// A question that the daemon asks a worker over and over; fields and defaults are those of
+/// Kubernetes' probes.
+public struct Probe: Hashable, Sendable {
+  public enum Action: Hashable, Sendable {
+    /// Exit code 0 within the time-out.
+    case exec([String])
+    /// A status from 200 to 399.
+    case http(HTTPRequest)
+    /// A connection.
+    case tcp(host: String, port: UInt16)
+  }
+
+  /// A GET over plain HTTP.
+  public struct HTTPRequest: Hashable, Sendable {
+    public var host: String
+    public var port: UInt16
+    public var path: String
+    public var headers: [Header]
+
+    public struct Header: Hashable, Sendable {
+      public var name: String
+      public var value: String
+      public init(name: String, value: String) {
+        self.name = name
+        self.value = value
+      }
+    }
+
+    public init(
+      host: String = "127.0.0.1", port: UInt16, path: String = "/", headers: [Header] = []
+    ) {
+      self.host = host
+      self.port = port
+      self.path = path
+      self.headers = headers
+    }
+
+    /// Statuses that count as success, as the kubelet has it.
+    public static let successes = 200...399
+  }
+
+  public var action: Action
+  /// From launch to the first question.
+  public var initialDelay: Duration
+  public var period: Duration
+  public var timeout: Duration
+  /// In a row, after a failure. 1 for liveness.
+  public var successThreshold: Int
+  /// In a row.
+  public var failureThreshold: Int
+
+  public init(
+    _ action: Action, initialDelay: Duration = .zero, period: Duration = .seconds(10),
+    timeout: Duration = .seconds(1), successThreshold: Int = 1, failureThreshold: Int = 3
+  ) {
+    self.action = action
+    self.initialDelay = initialDelay
+    self.period = period
+    self.timeout = timeout
+    self.successThreshold = successThreshold
+    self.failureThreshold = failureThreshold
+  }
+}
+
+/// What the answers to a probe add up to. Pure: results in, verdict out.
+///
+/// A probe of readiness begins as failing, one of liveness as passing, as in Kubernetes. A worker that
+/// sleeps isn't asked, and what it missed before doesn't count against it afterwards.
+public struct ProbeState: Hashable, Sendable {
+  public enum Purpose: Hashable, Sendable { case readiness, liveness }
+  public enum Verdict: Hashable, Sendable { case passing, failing }
+
+  public let probe: Probe
+  public private(set) var verdict: Verdict
+  /// Answers of the same kind in a row, towards the other verdict.
+  public private(set) var streak = 0
+
+  public init(_ probe: Probe, for purpose: Purpose) {
+    self.probe = probe
+    verdict = purpose == .readiness ? .failing : .passing
+  }
+
+  /// One answer, or the lack of one within the time-out. The new verdict, where it has changed.
+  public mutating func take(success: Bool) -> Verdict? {
+    guard success != (verdict == .passing) else {
+      streak = 0
+      return nil
+    }
+    streak += 1
+    let threshold = success ? probe.successThreshold : probe.failureThreshold
+    guard streak >= max(1, threshold) else { return nil }
+    streak = 0
+    verdict = success ? .passing : .failing
+    return verdict
+  }
+
+  /// It was asleep: half a verdict from before is forgotten.
+  public mutating func resumed() { streak = 0 }
+
+  /// When to ask first, after a launch or a resume.
+  public func firstQuestion(after start: Instant) -> Instant { start + probe.initialDelay }
+
+  /// When to ask next. Questions don't overlap: one that takes longer than the period puts the next
+  /// off to the following multiple of it.
+  public func nextQuestion(after last: Instant, answeredAt now: Instant) -> Instant {
+    let period = max(probe.period.wholeNanoseconds, 1_000_000)
+    let passed = max((now - last).wholeNanoseconds, 0)
+    let periods = (passed + period - 1) / period
+    return last + .nanoseconds(max(periods, 1) * period)
+  }
+}

@@ -1,0 +1,37 @@
+/// `limits:`. What a worker may use at most.
+public struct ResourceLimits: Hashable, Sendable {
+  /// setrlimit(2), by resource; what isn't named is inherited.
+  public var resources: [Resource: Limit]
+  /// Of the whole process tree, by its cgroup (`memory.max`). `nil`: no limit.
+  public var memory: ByteCount?
+
+  public init(resources: [Resource: Limit] = [:], memory: ByteCount? = nil) {
+    self.resources = resources
+    self.memory = memory
+  }
+
+  /// In setrlimit's own units: bytes, seconds of processor time, or a count. `nil`: unlimited.
+  public struct Limit: Hashable, Sendable {
+    public var soft: UInt64?
+    public var hard: UInt64?
+
+    public init(soft: UInt64?, hard: UInt64?) {
+      self.soft = soft
+      self.hard = hard
+    }
+  }
+
+  public enum Resource: String, Hashable, Sendable, CaseIterable {
+    case nofile, nproc, core, memlock, stack, data, fsize, cpu, sigpending, msgqueue
+    case addressSpace = "as"
+
+    public enum Unit: Hashable, Sendable { case count, bytes, seconds }
+    public var unit: Unit {
+      switch self {
+      case .nofile, .nproc, .sigpending: .count
+      case .core, .memlock, .stack, .data, .fsize, .addressSpace, .msgqueue: .bytes
+      case .cpu: .seconds
+      }
+    }
+  }
+}

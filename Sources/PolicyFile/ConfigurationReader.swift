@@ -1,0 +1,211 @@
+import Policy
+import Yams
+
+/// Reads the tops of the files of a configuration, as if they were one.
+struct ConfigurationReader {
+  var directory: String
+  var library: PolicyLibrary
+  var environment: [String: String]
+  /// Instead of the files' own `policy:`.
+  var replacement: String?
+  /// All files could be read: a name that none of them declares is a mistake.
+  var isComplete = true
+
+  func read(_ parts: [MappingReader]) -> DaemonConfiguration {
+    var configuration = DaemonConfiguration()
+    configuration.policy = policy(parts, &configuration.origins)
+    overrides(parts, &configuration)
+    configuration.stateDirectory = once("state_directory", in: parts) {
+      $0.read($1, as: path("a directory's path"))
+    }
+    configuration.socket = once("socket", in: parts) {
+      $0.read($1, as: path("a socket's path").checked(Self.socketFits))
+    }
+    workers(parts, &configuration)
+    for part in parts { part.finish() }
+    return configuration
+  }
+
+  private func path(_ expects: String) -> Converter<String> {
+    Converter.path(expects, from: directory)
+  }
+
+  /// `sun_path` has 108 bytes, the last one a NUL.
+  private static func socketFits(_ path: String) -> Problem? {
+    path.utf8.count <= 107
+      ? nil
+      : Problem(
+        message: "is \(path.utf8.count) bytes long; a socket's path has at most 107",
+        suggestion: "choose a shorter directory, such as one in `/run`")
+  }
+
+  /// Reads a key from the one file that may hold it.
+  private func once<Value>(
+    _ key: String, in parts: [MappingReader], _ body: (MappingReader, String) -> Value?
+  ) -> Value? {
+    var first: (place: String, value: Value?)?
+    for part in parts {
+      let value = body(part, key)
+      guard part.position(ofKey: key) != nil else { continue }
+      if let first {
+        part.sink.error(
+          at: part.position(ofKey: key), "`\(key)` stands twice; the first is \(first.place)",
+          suggestion: "leave one of them out")
+      } else {
+        first = (part.place(ofKey: key), value)
+      }
+    }
+    return first?.value
+  }
+
+  // MARK: the policy
+
+  private func policy(_ parts: [MappingReader], _ origins: inout Origins) -> LifecyclePolicy {
+    let wanted = Converter.text("the name of a policy, or the path of a policy file")
+    let written = once("policy", in: parts) { part, key in
+      part.read(key, as: wanted).map { (name: $0, part: part) }
+    }
+    guard let name = replacement ?? written?.name else { return LifecyclePolicy() }
+    let sink = written?.part.sink ?? parts.first?.sink
+    let position = written?.part.places["policy"]
+    let result: ParseResult<LoadedPolicy>
+    if PolicyLibrary.isPath(name) {
+      let file = replacement == nil ? FilePaths.resolve(name, from: directory) : name
+      result = PolicyFile.loadWithOrigins(path: file)
+    } else if let path = library.path(of: name) {
+      result = PolicyFile.loadWithOrigins(path: path)
+    } else {
+      let missing = PolicyLibrary.Missing(name: name, library: library)
+      sink?.error(at: position, missing.message, suggestion: missing.suggestion)
+      return LifecyclePolicy()
+    }
+    sink?.add(result.diagnostics)
+    if result.value == nil {
+      sink?.error(at: position, "the policy `\(shortened(name))` can't be used")
+    }
+    origins = result.value?.origins ?? origins
+    return result.value?.policy ?? LifecyclePolicy()
+  }
+
+  /// All files' overrides, laid over the policy in their order, and then checked as one.
+  private func overrides(_ parts: [MappingReader], _ configuration: inout DaemonConfiguration) {
+    let key = "policy_overrides"
+    var readers: [MappingReader] = []
+    var places: [String: String] = [:]
+    for part in parts {
+      guard let reader = part.overrides(key) else { continue }
+      configuration.policy = PolicyReader(scope: .overrides)
+        .keys(reader, over: configuration.policy)
+      readers.append(reader)
+      let settings = reader.places.settings
+      for (path, position) in settings.sorted(by: { $0.value < $1.value }) {
+        if let first = places[path] {
+          reader.sink.error(
+            at: position, "`\(path)` is overridden twice; the first is \(first)",
+            suggestion: "leave one of them out")
+        }
+        places[path] = reader.sink.place(position)
+      }
+      configuration.origins.machine.append(
+        Origins.Source(layer: .overrides, file: reader.sink.source.file, keys: settings))
+    }
+    PolicyChecks(policy: configuration.policy, readers: readers).run()
+  }
+
+  // MARK: workers
+
+  private func workers(_ parts: [MappingReader], _ configuration: inout DaemonConfiguration) {
+    var declared: [String: (place: String, reader: MappingReader)] = [:]
+    for part in parts {
+      if let shape = part.shape {
+        shape.note("workers", .named(.mapping(KeyExplorer.worker()), names: namePattern))
+        continue
+      }
+      guard let node = part.node("workers"), let reader = part.reader(of: node, called: "workers")
+      else { continue }
+      for name in reader.order {
+        guard let entry = entry(name, reader) else { continue }
+        if let first = declared[name] {
+          reader.sink.error(
+            at: reader.position(ofKey: name),
+            "the worker `\(shortened(name))` is declared twice; the first is \(first.place)",
+            suggestion: "give one of them another name, or leave it out")
+          // For the errors that are in it.
+          var unused = configuration
+          worker(name, entry, at: reader.position(ofKey: name), &unused)
+          continue
+        }
+        declared[name] = (reader.place(ofKey: name), entry)
+        worker(name, entry, at: reader.position(ofKey: name), &configuration)
+      }
+    }
+    WorkerChecks(
+      workers: configuration.workers, readers: declared.mapValues(\.reader),
+      isComplete: isComplete
+    ).run()
+  }
+
+  private func entry(_ name: String, _ reader: MappingReader) -> MappingReader? {
+    guard let node = reader.node(name) else { return nil }
+    if !isName(name) {
+      reader.sink.error(
+        at: reader.position(ofKey: name), "`\(shortened(name))` can't be a worker's name",
+        suggestion: "a name has \(nameRule)")
+    }
+    // Places of its own: a name may hold dots, as a path does.
+    return reader.reader(of: node, called: name, places: Places())
+  }
+
+  private func worker(
+    _ name: String, _ entry: MappingReader, at position: Position?,
+    _ configuration: inout DaemonConfiguration
+  ) {
+    let reader = WorkerReader(
+      name: name, reader: entry, directory: directory, environment: environment,
+      policy: configuration.policy)
+    let read = reader.read(at: position)
+    if let worker = read.worker { configuration.workers.append(worker) }
+    let file = entry.sink.source.file
+    var keys = entry.places.keys
+    keys[""] = position
+    configuration.origins.declarations[name] =
+      Origins.Source(layer: .worker, file: file, keys: keys)
+    configuration.origins.overrides[name] =
+      Origins.Source(layer: .worker, file: file, keys: read.overridden)
+  }
+}
+
+extension MappingReader {
+  /// For messages: `etc/dormouse.yaml:3:5`.
+  func place(ofKey key: String) -> String { sink.place(position(ofKey: key)) }
+
+  /// A reader for keys of a policy under a key, with places of their own.
+  func overrides(_ key: String, scope: PolicyReader.Scope = .overrides) -> MappingReader? {
+    if let shape {
+      shape.note(key, .mapping(KeyExplorer.policy(scope)))
+      return nil
+    }
+    guard let node = node(key) else { return nil }
+    return reader(of: node, called: key, places: Places())
+  }
+}
+
+extension DiagnosticSink {
+  func place(_ position: Position?) -> String {
+    position.map { "\(source.file):\($0.line):\($0.column)" } ?? source.file
+  }
+}
+
+extension Converter where Value == String {
+  /// A path, as seen from a directory.
+  static func path(_ expects: String, from directory: String) -> Converter {
+    Converter.text(expects).checked { path in
+      if path.isEmpty { return .wrongKind }
+      return path == "~" || path.hasPrefix("~/")
+        ? Problem(
+          message: "can't begin with `~`: only a shell expands it",
+          suggestion: "write the path out, or `${HOME}`")
+        : nil
+    }.map { FilePaths.resolve($0, from: directory) }
+  }
+}

@@ -1,0 +1,94 @@
+import Policy
+
+/// Something that another configuration says otherwise of a worker.
+public struct WorkerChange: Hashable, Sendable {
+  /// A worker's key, or a policy's with its path.
+  public var key: String
+  /// The values, where both are short.
+  public var old: String?
+  public var new: String?
+  /// It counts when the worker is started next; otherwise at once.
+  public var atLaunch: Bool
+
+  init(_ key: String, _ values: (old: String, new: String)? = nil, atLaunch: Bool = false) {
+    self.key = key
+    self.atLaunch = atLaunch
+    (old, new) = (values?.old, values?.new)
+  }
+
+  /// `importance 0 → 7`
+  public var text: String {
+    guard let old, let new else { return key }
+    return "\(key) \(old) → \(new)"
+  }
+}
+
+extension WorkerConfiguration {
+  /// What is different from an older configuration of the same worker.
+  ///
+  /// - Parameter machine: the policy for all, before and after: what changed there in the same way
+  ///   needn't be told of each worker.
+  public func changes(
+    from old: WorkerConfiguration, machine: (old: LifecyclePolicy, new: LifecyclePolicy)? = nil
+  ) -> [WorkerChange] {
+    policyChanges(from: old, machine) + changesAtOnce(from: old) + changesAtLaunch(from: old)
+  }
+
+  private func policyChanges(
+    from old: WorkerConfiguration, _ machine: (old: LifecyclePolicy, new: LifecyclePolicy)?
+  ) -> [WorkerChange] {
+    let everywhere = Set(
+      machine.map { PolicyFile.differences(from: $0.old, to: $0.new) } ?? [])
+    return PolicyFile.differences(from: old.policy, to: policy)
+      .filter { !everywhere.contains($0) }
+      .map { WorkerChange($0.path, ($0.left ?? "none", $0.right ?? "none")) }
+  }
+
+  private func changesAtOnce(from old: WorkerConfiguration) -> [WorkerChange] {
+    var result: [WorkerChange] = []
+    if old.importance != importance {
+      result.append(WorkerChange("importance", ("\(old.importance)", "\(importance)")))
+    }
+    if old.shed != shed { result.append(WorkerChange("shed")) }
+    if old.stopSignal != stopSignal { result.append(WorkerChange("stop_signal")) }
+    if old.autostart != autostart {
+      result.append(WorkerChange("autostart", ("\(old.autostart)", "\(autostart)")))
+    }
+    if old.liveness != liveness { result.append(WorkerChange("liveness")) }
+    if old.restart != restart { result.append(WorkerChange("restart")) }
+    if old.wakeAt != wakeAt { result.append(WorkerChange("wake_at")) }
+    if old.answerAsleep != answerAsleep { result.append(WorkerChange("answer_asleep")) }
+    return result
+  }
+
+  private func changesAtLaunch(from old: WorkerConfiguration) -> [WorkerChange] {
+    var keys: [String] = []
+    if old.command != command { keys.append("command") }
+    if old.directory != directory { keys.append("directory") }
+    if old.environment != environment { keys.append("environment") }
+    if old.user != user { keys.append("user") }
+    if old.group != group { keys.append("group") }
+    if old.limits != limits { keys.append("limits") }
+    if old.dependsOn != dependsOn { keys.append("depends_on") }
+    if old.readiness != readiness { keys.append("readiness") }
+    if old.output != output { keys.append("output") }
+    if old.listen != listen { keys.append("listen") }
+    return keys.map { WorkerChange($0, atLaunch: true) }
+  }
+}
+
+extension PolicyFile {
+  /// One line on the step from one policy to another; `nil` where there is no difference.
+  public static func summary(from old: LifecyclePolicy, to new: LifecyclePolicy) -> String? {
+    let changed = differences(from: old, to: new)
+    guard old != new else { return nil }
+    if old.name != new.name {
+      return "policy \(old.name) → \(new.name) (\(changed.count) values)"
+    }
+    let shown = changed.prefix(6).map {
+      "\($0.path) \($0.left ?? "none") → \($0.right ?? "none")"
+    }
+    let more = changed.count > shown.count ? " and \(changed.count - shown.count) more" : ""
+    return "policy \(new.name): \(shown.joined(separator: ", "))\(more)"
+  }
+}

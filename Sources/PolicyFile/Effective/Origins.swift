@@ -1,0 +1,77 @@
+/// Where a value comes from.
+public struct Origin: Hashable, Sendable {
+  public enum Layer: String, Hashable, Sendable, CaseIterable {
+    /// No file says anything.
+    case defaults = "default"
+    /// The policy file.
+    case policy
+    /// `policy_overrides` of the configuration.
+    case overrides
+    /// A worker's own entry in the configuration.
+    case worker
+  }
+  public var layer: Layer
+  /// As the daemon, or whoever read it, was given it; `nil`: by default.
+  public var file: String?
+  /// Of the key. `nil`: by default.
+  public var position: Position?
+
+  public static let byDefault = Origin(layer: .defaults)
+
+  /// `default`, or `etc/dormouse.yaml:12`.
+  public var text: String {
+    guard let file else { return "default" }
+    return position.map { "\(file):\($0.line)" } ?? file
+  }
+
+  /// Somebody laid it over the policy.
+  public var isOverride: Bool { layer == .overrides || layer == .worker }
+}
+
+/// Which line of which file every value of a configuration comes from.
+public struct Origins: Hashable, Sendable {
+  /// What one file set.
+  struct Source: Hashable, Sendable {
+    var layer: Origin.Layer
+    var file: String
+    /// By path: `hibernate.disk.budget`.
+    var keys: [String: Position]
+  }
+
+  /// From the policy file up: the last one that names a key decides.
+  var machine: [Source] = []
+  /// Overrides by worker; their paths are those of policies, too.
+  var overrides: [String: Source] = [:]
+  /// A worker's own keys: `command`, `readiness.tcp`.
+  var declarations: [String: Source] = [:]
+
+  public init() {}
+
+  /// Where a value of the policy comes from: of a worker's, or of the machine's.
+  ///
+  /// - Parameter path: as in docs/policy-files.md, with dots: `hibernate.max_footprint`. One inside a
+  ///   value, such as `pressure.warning.available_below`, has its value's origin.
+  public func origin(of path: String, worker: String? = nil) -> Origin {
+    let own = worker.flatMap { overrides[$0] }.map { [$0] } ?? []
+    let candidates = [path] + Places.ancestors(of: path)
+    for source in own + machine.reversed() {
+      for candidate in candidates {
+        if let position = source.keys[candidate] {
+          return Origin(layer: source.layer, file: source.file, position: position)
+        }
+      }
+    }
+    return .byDefault
+  }
+
+  /// Where a worker's own key comes from, such as `command`; the whole entry's place for `nil`.
+  public func origin(ofWorker name: String, key: String? = nil) -> Origin {
+    guard let source = declarations[name] else { return .byDefault }
+    guard let position = source.keys[key ?? ""] else { return .byDefault }
+    return Origin(layer: source.layer, file: source.file, position: position)
+  }
+}
+
+extension Origin {
+  init(layer: Layer) { self.init(layer: layer, file: nil, position: nil) }
+}

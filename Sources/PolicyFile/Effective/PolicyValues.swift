@@ -1,0 +1,61 @@
+import Policy
+
+extension PolicyFile {
+  /// One value of a policy, as a file writes it.
+  public struct Value: Hashable, Sendable {
+    /// With dots: `hibernate.disk.budget`.
+    public var path: String
+    /// `2GB`, `[band, footprint]`, `{ available_below: 10% }`.
+    public var text: String
+  }
+
+  /// Every value of a policy, in the order of the documentation. A pressure level, a ladder level and
+  /// any other list is one value: it is replaced as a whole.
+  ///
+  /// Taken from the canonical YAML, so that no key can be in one and not in the other.
+  public static func values(of policy: LifecyclePolicy) -> [Value] {
+    var result: [Value] = []
+    var sections: [Substring] = []
+    for line in render(policy).split(separator: "\n") {
+      let rest = line.drop { $0 == " " }
+      let depth = (line.count - rest.count) / 2
+      guard let colon = rest.firstIndex(of: ":") else { continue }
+      sections = Array(sections.prefix(depth)) + [rest[..<colon]]
+      let text = rest[colon...].dropFirst().drop { $0 == " " }
+      if !text.isEmpty {
+        result.append(Value(path: sections.joined(separator: "."), text: String(text)))
+      }
+    }
+    return result
+  }
+}
+
+/// One value of a policy in force, and where it comes from.
+public struct EffectiveValue: Hashable, Sendable {
+  public var path: String
+  public var text: String
+  public var origin: Origin
+}
+
+extension LoadedPolicy {
+  /// Every value with its origin.
+  public func effective() -> [EffectiveValue] {
+    PolicyFile.values(of: policy).map {
+      EffectiveValue(path: $0.path, text: $0.text, origin: origins.origin(of: $0.path))
+    }
+  }
+}
+
+extension DaemonConfiguration {
+  /// Every value of the policy in force for a worker, or for the machine, with its origin.
+  ///
+  /// - Returns: `nil` where there is no such worker.
+  public func effective(worker name: String? = nil) -> [EffectiveValue]? {
+    guard let name else { return LoadedPolicy(policy: policy, origins: origins).effective() }
+    guard let worker = workers.first(where: { $0.name == name }) else { return nil }
+    return PolicyFile.values(of: worker.policy).map {
+      let origin = origins.origin(of: $0.path, worker: name)
+      return EffectiveValue(path: $0.path, text: $0.text, origin: origin)
+    }
+  }
+}

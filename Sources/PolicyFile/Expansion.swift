@@ -1,0 +1,107 @@
+import Yams
+
+/// `${VAR}` and `${VAR:-default}` in values. `$$` stands for one `$`; any other `$` for itself.
+struct Expander {
+  var variables: [String: String]
+  /// For messages: "which the daemon doesn't have".
+  var owner = "the daemon"
+  /// For commands, where `$$` is a shell's: only `$${` stands for `${`.
+  var leavesDollars = false
+
+  func expand(_ text: String) -> Result<String, Problem> {
+    var result = ""
+    var rest = Substring(text)
+    while let dollar = rest.firstIndex(of: "$") {
+      result += rest[..<dollar]
+      rest = rest[dollar...].dropFirst()
+      if rest.hasPrefix("$"), !leavesDollars || rest.dropFirst().hasPrefix("{") {
+        result += "$"
+        rest = rest.dropFirst()
+        // `$${` is `${` and no variable.
+        if rest.hasPrefix("{") {
+          result += "{"
+          rest = rest.dropFirst()
+        }
+      } else if rest.hasPrefix("{") {
+        let offset = text[..<dollar].unicodeScalars.count
+        guard let end = rest.firstIndex(of: "}") else {
+          return .failure(
+            Problem(
+              message: "has `${` without its `}`", suggestion: "write `\(escape)` for a `\(sign)`",
+              offset: offset))
+        }
+        switch value(of: rest[..<end].dropFirst()) {
+        case .success(let value): result += value
+        case .failure(var problem):
+          problem.offset = offset
+          return .failure(problem)
+        }
+        rest = rest[end...].dropFirst()
+      } else {
+        result += "$"
+      }
+    }
+    return .success(result + rest)
+  }
+
+  private var sign: String { leavesDollars ? "${" : "$" }
+  private var escape: String { leavesDollars ? "$${" : "$$" }
+
+  private func value(of reference: Substring) -> Result<String, Problem> {
+    let name = reference.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+    let rest = reference.dropFirst(name.count)
+    guard let first = name.first, !first.isNumber, rest.isEmpty || rest.hasPrefix(":-") else {
+      let shells = leavesDollars ? "; a shell's own are written `$${…}`" : ""
+      return .failure(
+        Problem(
+          message: "can't make sense of `${\(shortened(String(reference)))}`",
+          suggestion: "write `${VAR}` or `${VAR:-default}`\(shells)"))
+    }
+    let value = variables[String(name)]
+    if rest.isEmpty {
+      if let value { return .success(value) }
+      return .failure(
+        Problem(
+          message: "needs the variable `\(shortened(String(name)))`, which \(owner) doesn't have",
+          suggestion: "set it, or write `${\(shortened(String(name))):-default}`"))
+    }
+    // As in a shell, the default stands for an empty value, too.
+    if let value, !value.isEmpty { return .success(value) }
+    return .success(String(rest.dropFirst(2)))
+  }
+}
+
+extension MappingReader {
+  /// The node with its variables replaced; `nil` where that can't be done, which is reported.
+  func expanded(_ node: Node, called name: String, by expander: Expander?) -> Node? {
+    guard let expander, case .scalar(let scalar) = node, scalar.string.contains("$") else {
+      return node
+    }
+    switch expander.expand(scalar.string) {
+    case .success(let text):
+      // In quotes: an empty value that comes from a variable is an empty text, and not nothing.
+      return .scalar(.init(text, scalar.tag, .doubleQuoted, scalar.mark))
+    case .failure(let problem):
+      sink.error(
+        at: position(problem.offset, in: node),
+        "`\(shortened(name))` \(problem.message ?? "can't be expanded")",
+        suggestion: problem.suggestion)
+      return nil
+    }
+  }
+
+  /// Where in the file something stands that is `offset` scalars inside a scalar's text: its beginning,
+  /// where escapes or line ends make that uncertain.
+  func position(_ offset: Int?, in node: Node) -> Position? {
+    guard let start = node.position, let offset, offset > 0, let text = node.scalar?.string else {
+      return node.position
+    }
+    let quote: Unicode.Scalar? = sink.source.scalar(at: start)
+    let shift = quote == "\"" || quote == "'" ? 1 : 0
+    for (index, scalar) in text.unicodeScalars.prefix(offset).enumerated() {
+      let place = Position(line: start.line, column: start.column + shift + index)
+      guard sink.source.scalar(at: place) == scalar else { return start }
+    }
+    return Position(line: start.line, column: start.column + shift + offset)
+  }
+}

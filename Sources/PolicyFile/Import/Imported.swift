@@ -1,0 +1,94 @@
+/// Another supervisor's file as a `dormouse.yaml`.
+public struct Imported: Hashable, Sendable {
+  /// With comments on what couldn't be taken over.
+  public var text: String
+  public var workers: Int
+  /// What couldn't be taken over, or only nearly, and what to know about it.
+  public var notes: Int
+}
+
+/// The `dormouse.yaml` that grows out of another file.
+struct ImportedFile {
+  var source: String
+  var workers: [ImportedWorker] = []
+  /// On the file as a whole.
+  var notes: [String] = []
+
+  func rendered() -> Imported {
+    var lines = ImportedWorker.comment(
+      "From \(source), by `dormouse import`. Paths start from the directory of this file: put it"
+        + " beside \(source). `dormouse policy check` tells whether all is well.", indent: "")
+    lines += notes.flatMap { ImportedWorker.comment($0, indent: "") }
+    // With one worker in front at a time, as in `ios-5`, services would put each other to sleep.
+    lines += ["", "policy: server", "", workers.isEmpty ? "workers: {}" : "workers:"]
+    for worker in workers { lines += worker.lines() }
+    let count = notes.count + workers.reduce(0) { $0 + $1.notes.count }
+    return Imported(
+      text: lines.joined(separator: "\n") + "\n", workers: workers.count, notes: count)
+  }
+}
+
+struct ImportedWorker {
+  var name: String
+  /// What the other file says of it.
+  var description: String?
+  var notes: [String] = []
+  var keys: [(String, YAMLText)] = []
+
+  fileprivate func lines() -> [String] {
+    var lines: [String] = []
+    if let description { lines += Self.comment(description, indent: "  ") }
+    lines.append("  \(YAMLText.scalar(name)):")
+    lines += notes.flatMap { Self.comment($0, indent: "    ") }
+    return lines + keys.flatMap { YAMLText.lines($0, $1, indent: "    ") }
+  }
+
+  /// Broken at 88 columns. Nothing in it may end the comment.
+  fileprivate static func comment(_ text: String, indent: String) -> [String] {
+    var lines: [String] = []
+    var line = "\(indent)#"
+    for word in text.unicodeScalars.map({ printable($0) }).split(separator: " ") {
+      let word = String(String.UnicodeScalarView(word))
+      if line.count + word.count > 87, line.count > indent.count + 1 {
+        lines.append(line)
+        line = "\(indent)#"
+      }
+      line += " \(word)"
+    }
+    return lines + [line]
+  }
+
+  private static func printable(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+    switch scalar.properties.generalCategory {
+    case .control, .lineSeparator, .paragraphSeparator, .format, .surrogate, .privateUse: " "
+    default: scalar
+    }
+  }
+}
+
+/// A line for a shell, as a command of ours.
+enum ShellLine {
+  /// Its words where a shell would do nothing else with it, and otherwise the shell that does.
+  static func command(_ line: String, shell: [String]) -> YAMLText {
+    let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+    if isSimple(line), let first = words.first, !first.contains("="), !builtins.contains(first) {
+      return WorkerRenderer.command(words)
+    }
+    return WorkerRenderer.command(shell + [line])
+  }
+
+  private static func isSimple(_ line: String) -> Bool {
+    line.unicodeScalars.allSatisfy { scalar in
+      switch scalar {
+      case "a"..."z", "A"..."Z", "0"..."9", " ", "\t": true
+      default: "_./:=,@%+-".unicodeScalars.contains(scalar)
+      }
+    }
+  }
+
+  private static let builtins: Set<String> = [
+    ".", ":", "alias", "cd", "command", "eval", "exec", "exit", "export", "if", "for", "read",
+    "return", "set", "shift", "source", "test", "time", "times", "trap", "type", "ulimit", "umask",
+    "unset", "until", "wait", "while",
+  ]
+}

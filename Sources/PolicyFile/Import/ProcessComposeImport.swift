@@ -1,0 +1,119 @@
+import Yams
+
+/// The common part of a process-compose file (F1bonacc1/process-compose, version 0.5).
+public enum ProcessComposeImport {
+  public static func convert(text: String, file: String) -> ParseResult<Imported> {
+    let sink = DiagnosticSink(source: SourceText(text: text, file: file))
+    guard let document = Document.compose(sink),
+      let mapping = sink.topMapping(document.root, of: "a process-compose file")
+    else { return sink.result(nil) }
+    var top = ForeignMapping(mapping)
+    var result = ImportedFile(source: FilePaths.name(of: file))
+    top.skip("version", "is_strict", "log_level", "log_length", "processes")
+    let shared = ProcessImport.Shared(
+      shell: shell(&top), environment: top.variables("environment"))
+    guard let processes = mapping["processes"], case .mapping(let entries) = processes else {
+      sink.error(at: nil, "there are no `processes`: this is no process-compose file")
+      return sink.result(nil)
+    }
+    let names = Set(entries.compactMap { $0.key.scalar?.string })
+    for (key, node) in entries {
+      guard let name = key.scalar?.string, isName(name) else {
+        sink.error(
+          at: key.position, "`\(shortened(key.scalar?.string ?? ""))` can't be a worker's name",
+          suggestion: "a name has \(nameRule)")
+        continue
+      }
+      guard case .mapping(let process) = node else {
+        sink.error(at: node.position, "`\(name)` must be a mapping of keys to values")
+        continue
+      }
+      var one = ProcessImport(name: name, process, shared, names)
+      guard let worker = one.worker() else {
+        sink.error(
+          at: key.position, "`\(name)` has no `command`", suggestion: "leave it out, or give it one"
+        )
+        continue
+      }
+      result.workers.append(worker)
+    }
+    result.notes += top.leftovers.map { "Not taken over: `\($0)`." }
+    if text.contains("{{") {
+      result.notes.append("Templates (`{{…}}`) aren't known here: write their values out.")
+    }
+    return sink.result(result.rendered())
+  }
+
+  private static func shell(_ top: inout ForeignMapping) -> [String] {
+    guard var shell = top.mapping("shell") else { return ["bash", "-c"] }
+    return [shell.text("shell_command") ?? "bash", shell.text("shell_argument") ?? "-c"]
+  }
+}
+
+/// A mapping of somebody else's, read key by key, and what is left at the end.
+struct ForeignMapping {
+  private let mapping: Node.Mapping
+  private var taken: Set<String> = []
+
+  init(_ mapping: Node.Mapping) { self.mapping = mapping }
+
+  /// Keys that nobody asked for, in their order.
+  var leftovers: [String] {
+    mapping.compactMap { $0.key.scalar?.string }.filter { !taken.contains($0) }.map(shortened)
+  }
+
+  mutating func skip(_ keys: String...) { taken.formUnion(keys) }
+
+  mutating func node(_ key: String) -> Node? {
+    taken.insert(key)
+    return mapping[key]
+  }
+
+  /// What stands there, not empty.
+  mutating func text(_ key: String) -> String? {
+    node(key)?.scalar.flatMap { $0.string.isEmpty ? nil : $0.string }
+  }
+
+  mutating func number(_ key: String, _ range: ClosedRange<Int>) -> Int? {
+    text(key).flatMap { Int($0) }.flatMap { range.contains($0) ? $0 : nil }
+  }
+
+  mutating func truth(_ key: String) -> Bool {
+    text(key).map { ["true", "yes", "on"].contains($0.lowercased()) } ?? false
+  }
+
+  mutating func mapping(_ key: String) -> ForeignMapping? {
+    guard case .mapping(let inner) = node(key) else { return nil }
+    return ForeignMapping(inner)
+  }
+
+  /// `[KEY=value]`, or `{KEY: value}`.
+  mutating func variables(_ key: String) -> [(String, String)] {
+    switch node(key) {
+    case .sequence(let items):
+      return items.compactMap { item in
+        guard let text = item.scalar?.string, let equals = text.firstIndex(of: "=") else {
+          return nil
+        }
+        return (String(text[..<equals]), String(text[equals...].dropFirst()))
+      }
+    case .mapping(let pairs):
+      return pairs.compactMap { pair in
+        pair.key.scalar.map { ($0.string, pair.value.scalar?.string ?? "") }
+      }
+    default: return []
+    }
+  }
+
+  mutating func texts(_ key: String) -> [String] {
+    switch node(key) {
+    case .sequence(let items): items.compactMap { $0.scalar?.string }
+    case .scalar(let scalar): scalar.string.isEmpty ? [] : [scalar.string]
+    default: []
+    }
+  }
+
+  var pairs: [(String, Node)] {
+    mapping.compactMap { pair in pair.key.scalar.map { ($0.string, pair.value) } }
+  }
+}

@@ -1,0 +1,275 @@
+import Policy
+import Yams
+
+/// One entry of `processes:`.
+struct ProcessImport {
+  /// What holds for all of them.
+  struct Shared {
+    var shell: [String]
+    var environment: [(String, String)]
+  }
+
+  private var process: ForeignMapping
+  private var imported: ImportedWorker
+  private let shared: Shared
+  private let names: Set<String>
+
+  init(name: String, _ mapping: Node.Mapping, _ shared: Shared, _ names: Set<String>) {
+    process = ForeignMapping(mapping)
+    imported = ImportedWorker(name: name)
+    (self.shared, self.names) = (shared, names)
+  }
+
+  /// `nil` without a command.
+  mutating func worker() -> ImportedWorker? {
+    imported.description = process.text("description")
+    guard command() else { return nil }
+    surroundings()
+    dependencies()
+    health()
+    availability()
+    shutdown()
+    output()
+    if process.truth("disabled") { add("autostart", .plain("false")) }
+    if process.text("namespace") != nil {
+      note("Its `namespace` is left out: there are none here.")
+    }
+    if let replicas = process.number("replicas", 2...10_000) {
+      note("`replicas: \(replicas)` isn't taken over: declare so many workers.")
+    }
+    if process.truth("is_daemon") {
+      note("`is_daemon`: a program that goes to the background by itself should be told not to.")
+    }
+    for key in process.leftovers { note("Not taken over: `\(key)`.") }
+    return imported
+  }
+
+  private mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
+  private mutating func note(_ text: String) { imported.notes.append(text) }
+
+  private mutating func command() -> Bool {
+    let words = process.texts("entrypoint")
+    if let line = process.text("command") {
+      add("command", self.line(line))
+      if !words.isEmpty { note("Not taken over: `entrypoint`, beside a `command`.") }
+      return true
+    }
+    guard !words.isEmpty else { return false }
+    add("command", WorkerRenderer.command(words.map(Self.unescaped)))
+    return true
+  }
+
+  /// Variables are left to the shell, which has all that process-compose would have put in.
+  private func line(_ text: String) -> YAMLText {
+    var text = Self.unescaped(text)
+    while text.last?.isNewline == true { text.removeLast() }
+    return ShellLine.command(text, shell: shared.shell)
+  }
+
+  /// `$$` is process-compose's `$`.
+  private static func unescaped(_ text: String) -> String { text.replacing("$$", with: "$") }
+
+  /// A value in which `$VAR` and `${VAR}` are expanded there, missing ones to nothing.
+  private static func value(_ text: String) -> YAMLText {
+    var result = ""
+    var rest = Substring(text)
+    while let dollar = rest.firstIndex(of: "$") {
+      result += rest[..<dollar]
+      rest = rest[dollar...].dropFirst()
+      if rest.hasPrefix("$") {
+        result += "$$"
+        rest = rest.dropFirst()
+        continue
+      }
+      let braces = rest.hasPrefix("{")
+      let name = (braces ? rest.dropFirst() : rest)
+        .prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+      if braces, let end = rest.firstIndex(of: "}"), !name.isEmpty {
+        let fallback = rest[name.endIndex..<end]
+        result += "${\(name)\(fallback.hasPrefix(":-") ? String(fallback) : ":-")}"
+        rest = rest[end...].dropFirst()
+      } else if let first = name.first, !first.isNumber, !braces {
+        result += "${\(name):-}"
+        rest = rest[name.endIndex...]
+      } else {
+        result += "$$"
+      }
+    }
+    return .text(result + rest)
+  }
+
+  private mutating func surroundings() {
+    if let directory = process.text("working_dir") { add("directory", Self.value(directory)) }
+    let files = process.texts("env_file") + process.texts("dotenv")
+    if !files.isEmpty { add("env_file", .list(files.map(Self.value))) }
+    var variables = shared.environment
+    for (name, value) in process.variables("environment") {
+      variables.removeAll { $0.0 == name }
+      variables.append((name, value))
+    }
+    variables = variables.filter { EnvironmentReader.problem(withName: $0.0) == nil }
+    if !variables.isEmpty {
+      add("environment", .mapping(variables.map { ($0, Self.value($1)) }))
+    }
+  }
+
+  private mutating func dependencies() {
+    guard let needs = process.mapping("depends_on") else { return }
+    var pairs: [(String, YAMLText)] = []
+    for (name, node) in needs.pairs {
+      guard names.contains(name) else {
+        note("It depends on `\(shortened(name))`, which isn't in the file: left out.")
+        continue
+      }
+      var condition: String?
+      if case .mapping(let details) = node {
+        condition = details["condition"]?.scalar?.string
+      } else {
+        condition = node.scalar?.string
+      }
+      let known: Dependency.Condition
+      switch condition {
+      case "process_completed": known = .exited
+      case "process_completed_successfully": known = .exitedOK
+      case "process_healthy", "process_log_ready": known = .ready
+      case "process_started", nil, "": known = .started
+      case let other?:
+        note("The condition `\(shortened(other))` on `\(name)` isn't known; `started` instead.")
+        known = .started
+      }
+      pairs.append((name, .mapping([("condition", .plain(known.rawValue))])))
+    }
+    if !pairs.isEmpty { add("depends_on", .mapping(pairs)) }
+  }
+
+  private mutating func health() {
+    if let line = process.text("ready_log_line") {
+      // Without any sign of a regular expression it is looked for as it is.
+      let isText = !line.contains { #".^$*+?()[]{}|\"#.contains($0) }
+      if line.contains("\\") {
+        note("`ready_log_line` is an extended regular expression of POSIX here: check its `\\`.")
+      }
+      add(
+        "readiness",
+        .mapping([(isText ? "log_line" : "log_pattern", WorkerRenderer.escaped(line))]))
+    }
+    if let probe = probe("readiness_probe", most: 1_000) {
+      if imported.keys.contains(where: { $0.0 == "readiness" }) {
+        note("Not taken over: `readiness_probe`, beside `ready_log_line`.")
+      } else {
+        add("readiness", .mapping(probe))
+      }
+    }
+    if let probe = probe("liveness_probe", most: 1) { add("liveness", .mapping(probe)) }
+  }
+
+  private mutating func probe(_ key: String, most: Int) -> [(String, YAMLText)]? {
+    guard var probe = process.mapping(key) else { return nil }
+    var pairs: [(String, YAMLText)] = []
+    if var exec = probe.mapping("exec"), let command = exec.text("command") {
+      pairs.append(("exec", .mapping([("command", line(command))])))
+      for other in exec.leftovers { note("Not taken over: `\(key).exec.\(other)`.") }
+    } else if var request = probe.mapping("http_get") {
+      guard let http = http(&request, key) else { return nil }
+      pairs.append(("httpGet", .mapping(http)))
+    } else {
+      note("Not taken over: `\(key)`, which asks nothing that is known here.")
+      return nil
+    }
+    let fields = [
+      ("initial_delay_seconds", "initialDelaySeconds", 0...86_400),
+      ("period_seconds", "periodSeconds", 1...86_400),
+      ("timeout_seconds", "timeoutSeconds", 1...86_400),
+      ("success_threshold", "successThreshold", 1...most),
+      ("failure_threshold", "failureThreshold", 1...1_000),
+    ]
+    for (theirs, ours, range) in fields {
+      if let value = probe.number(theirs, range) { pairs.append((ours, .plain("\(value)"))) }
+    }
+    for other in probe.leftovers { note("Not taken over: `\(key).\(other)`.") }
+    return pairs
+  }
+
+  private mutating func http(
+    _ request: inout ForeignMapping, _ key: String
+  ) -> [(String, YAMLText)]? {
+    guard let port = request.number("port", 1...65_535) else {
+      note("Not taken over: `\(key)`, whose port isn't a number.")
+      return nil
+    }
+    if let scheme = request.text("scheme"), scheme.lowercased() != "http" {
+      note("Not taken over: `\(key)` by \(shortened(scheme)): there is no TLS in the daemon.")
+      return nil
+    }
+    var pairs: [(String, YAMLText)] = [("port", .plain("\(port)"))]
+    if let path = request.text("path"), path != "/" {
+      pairs.append(("path", Self.value(path.hasPrefix("/") ? path : "/" + path)))
+    }
+    if let host = request.text("host"), host != "127.0.0.1", host != "localhost" {
+      pairs.append(("host", Self.value(host)))
+    }
+    for other in request.leftovers { note("Not taken over: `\(key).http_get.\(other)`.") }
+    return pairs
+  }
+
+  private mutating func availability() {
+    guard var rules = process.mapping("availability") else { return }
+    var result = RestartRules()
+    switch rules.text("restart") {
+    case "always": result.condition = .always
+    case "on_failure": result.condition = .onFailure
+    case "exit_on_failure":
+      note("`exit_on_failure`: nothing ends the other workers here when this one fails.")
+    default: break
+    }
+    if result.condition != .never {
+      let seconds = rules.number("backoff_seconds", 0...86_400) ?? 1
+      let wait = Duration.seconds(max(seconds, 1))
+      result.backoff = Backoff(initial: wait, max: wait, factor: 1)
+      let most = rules.number("max_restarts", 1...1_000)
+      result.giveUp = most.map { RestartRules.GiveUp(restarts: $0, window: .seconds(86_400)) }
+      if most != nil { note("`max_restarts` are counted within a day here.") }
+      add("restart", WorkerRenderer.restart(result))
+    }
+    rules.skip("backoff_seconds", "max_restarts")
+    for other in rules.leftovers { note("Not taken over: `availability.\(other)`.") }
+  }
+
+  private mutating func shutdown() {
+    guard var rules = process.mapping("shutdown") else { return }
+    if let number = rules.number("signal", 1...31), number != 15 {
+      if let name = Signals.named.first(where: { $0.number == Int32(number) })?.name,
+        !["STOP", "CONT", "TSTP", "CHLD"].contains(name)
+      {
+        add("stop_signal", .plain(name))
+      } else {
+        note("Not taken over: `shutdown.signal: \(number)`, which ends no process.")
+      }
+    }
+    if let seconds = rules.number("timeout_seconds", 0...86_400) {
+      add("stop_grace", .plain("\(seconds)s"))
+    }
+    for other in rules.leftovers { note("Not taken over: `shutdown.\(other)`.") }
+  }
+
+  private mutating func output() {
+    var pairs: [(String, YAMLText)] = []
+    if let file = process.text("log_location") { pairs.append(("file", Self.value(file))) }
+    if var logs = process.mapping("log_configuration") {
+      if var rotation = logs.mapping("rotation") {
+        if let size = rotation.number("max_size_mb", 1...1_000_000) {
+          pairs.append(("max_size", .plain("\(size)MB")))
+          if let keep = rotation.number("max_backups", 0...1_000) {
+            pairs.append(("keep", .plain("\(keep)")))
+          }
+        }
+        rotation.skip("max_backups")
+        for other in rotation.leftovers {
+          note("Not taken over: `log_configuration.rotation.\(other)`.")
+        }
+      }
+      for other in logs.leftovers { note("Not taken over: `log_configuration.\(other)`.") }
+    }
+    if !pairs.isEmpty { add("output", .mapping(pairs)) }
+  }
+}

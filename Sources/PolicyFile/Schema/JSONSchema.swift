@@ -1,0 +1,141 @@
+import Policy
+
+/// JSON Schemas (2020-12) of the files, from what their readers accept, for editors that complete and
+/// check YAML by them. What concerns more than one key only `policy check` finds.
+public enum JSONSchema {
+  public enum Kind: String, Hashable, Sendable, CaseIterable { case policy, configuration }
+
+  public static func text(_ kind: Kind) -> String {
+    let shape: MappingShape
+    switch kind {
+    case .policy: shape = KeyExplorer.policy(.policy)
+    case .configuration: shape = KeyExplorer.configuration()
+    }
+    return SchemaWriter(kind: kind).document(shape).rendered() + "\n"
+  }
+}
+
+private struct SchemaWriter {
+  var kind: JSONSchema.Kind
+
+  func document(_ shape: MappingShape) -> JSONText {
+    let title = kind == .policy ? "A policy of Dormouse" : "dormouse.yaml"
+    var pairs: [(String, JSONText)] = [
+      ("$schema", .string("https://json-schema.org/draft/2020-12/schema")),
+      ("$id", .string("urn:dormouse:schema:\(kind.rawValue)")),
+      ("title", .string(title)),
+    ]
+    if kind == .configuration {
+      // Any value of a configuration may come from the environment.
+      let variable: JSONText = .object([
+        ("description", .string("${VAR} or ${VAR:-default}")), ("type", .string("string")),
+        ("pattern", .string(#"\$\{"#)),
+      ])
+      pairs.append(("$defs", .object([("variable", variable)])))
+    }
+    return .object(pairs + mapping(shape, at: ""))
+  }
+
+  private func mapping(_ shape: MappingShape, at path: String) -> [(String, JSONText)] {
+    let properties = shape.keys.map { name, value in
+      (name, JSONText.object(described(value, at: path.isEmpty ? name : "\(path).\(name)")))
+    }
+    var pairs: [(String, JSONText)] = [
+      // A section whose keys have all been commented out is null.
+      (
+        "type",
+        shape.required.isEmpty ? .array([.string("object"), .string("null")]) : .string("object")
+      ),
+      ("properties", .object(properties)),
+      ("additionalProperties", .truth(false)),
+    ]
+    if !shape.required.isEmpty {
+      pairs.append(("required", .array(shape.required.map { .string($0) })))
+    }
+    return pairs
+  }
+
+  private func described(_ shape: ValueShape, at path: String) -> [(String, JSONText)] {
+    var pairs = self.shape(shape, at: path)
+    if let text = description(of: path) { pairs.insert(("description", .string(text)), at: 0) }
+    if kind == .policy, let value = Self.defaults[path] { pairs.append(("default", value)) }
+    return pairs
+  }
+
+  private func description(of path: String) -> String? {
+    guard kind == .configuration else { return KeyDescriptions.policy[path] }
+    for prefix in ["policy_overrides.", "workers.*.policy."] where path.hasPrefix(prefix) {
+      return KeyDescriptions.policy[String(path.dropFirst(prefix.count))]
+    }
+    return KeyDescriptions.configuration[path]
+  }
+
+  private func shape(_ shape: ValueShape, at path: String) -> [(String, JSONText)] {
+    switch shape {
+    case .any: []
+    case .nothing: [("type", .string("null"))]
+    case .text: [("type", .array(["string", "number", "boolean"].map { .string($0) }))]
+    case .list(let item):
+      [("type", .string("array")), ("items", .object(self.shape(item, at: path)))]
+    case .mapping(let keys): mapping(keys, at: path)
+    case .named(let value, let names): named(value, names, at: path)
+    case .either(let shapes):
+      [("anyOf", .array(shapes.map { .object(self.shape($0, at: path)) }))]
+    default: expandable(scalar(shape))
+    }
+  }
+
+  private func named(
+    _ value: ValueShape, _ names: String, at path: String
+  ) -> [(String, JSONText)] {
+    [
+      ("type", .array([.string("object"), .string("null")])),
+      ("propertyNames", .object([("pattern", .string(names))])),
+      ("additionalProperties", .object(shape(value, at: "\(path).*"))),
+    ]
+  }
+
+  private func scalar(_ shape: ValueShape) -> [(String, JSONText)] {
+    switch shape {
+    case .matching(let pattern, let example):
+      return [
+        ("type", .string("string")), ("pattern", .string(pattern)),
+        ("examples", .array([.string(example)])),
+      ]
+    case .words(let words): return [("enum", .array(words.map { .string($0) }))]
+    case .truth: return [("type", .string("boolean"))]
+    case .number(let range):
+      return [
+        ("type", .string("number")), ("minimum", .number(range.lowerBound)),
+        ("maximum", .number(range.upperBound)),
+      ]
+    case .whole(let range):
+      let least: [(String, JSONText)] = [
+        ("type", .string("integer")), ("minimum", .whole(range.lowerBound)),
+      ]
+      return range.upperBound == .max ? least : least + [("maximum", .whole(range.upperBound))]
+    default: return []
+    }
+  }
+
+  private func expandable(_ scalar: [(String, JSONText)]) -> [(String, JSONText)] {
+    guard kind == .configuration else { return scalar }
+    let variable: JSONText = .object([("$ref", .string("#/$defs/variable"))])
+    return [("anyOf", .array([.object(scalar), variable]))]
+  }
+
+  /// Scalars only: editors offer them as they are.
+  private static let defaults: [String: JSONText] = {
+    let values = PolicyFile.values(of: LifecyclePolicy()).filter {
+      $0.path != "name" && !$0.text.hasPrefix("[") && !$0.text.hasPrefix("{")
+    }
+    return Dictionary(
+      uniqueKeysWithValues: values.map { value in
+        let text = value.text
+        let json: JSONText =
+          text == "true" || text == "false"
+          ? .truth(text == "true") : Int(text).map { .whole($0) } ?? .string(text)
+        return (value.path, json)
+      })
+  }()
+}

@@ -1,0 +1,111 @@
+// What the readers accept, as a value: the JSON Schema, the lists of keys in tests, and completions
+// come from it. It is never written down twice. A reader that is *explored* gets no text; it notes
+// each key that it is asked for together with what the key's converter takes.
+
+/// What a value may look like.
+indirect enum ValueShape {
+  case any
+  /// A key without a value.
+  case nothing
+  /// Any scalar, as it is written.
+  case text
+  /// A scalar of a form, as a regular expression of ECMA 262, with an example of it.
+  case matching(String, example: String)
+  case words([String])
+  case truth
+  case whole(ClosedRange<Int>)
+  /// With decimals, within bounds that a form can't tell.
+  case number(ClosedRange<Double>)
+  case list(ValueShape)
+  case mapping(MappingShape)
+  /// A mapping from names that people choose.
+  case named(ValueShape, names: String)
+  case either([ValueShape])
+}
+
+/// The keys of a mapping, in the order in which they are asked for.
+final class MappingShape {
+  private(set) var keys: [(name: String, shape: ValueShape)] = []
+  var required: [String] = []
+
+  /// What a key takes. Asked for twice, it takes either.
+  func note(_ key: String, _ shape: ValueShape) {
+    guard let index = keys.firstIndex(where: { $0.name == key }) else {
+      return keys.append((key, shape))
+    }
+    switch (keys[index].shape, shape) {
+    case (_, .any): break
+    case (.any, _): keys[index].shape = shape
+    case (.either(let shapes), _): keys[index].shape = .either(shapes + [shape])
+    case (let other, _): keys[index].shape = .either([other, shape])
+    }
+  }
+
+  /// Every key by its path: `hibernate`, `hibernate.disk`, `hibernate.disk.budget`.
+  func paths(under prefix: String = "") -> [String] {
+    keys.flatMap { key, shape in
+      let path = prefix.isEmpty ? key : "\(prefix).\(key)"
+      return [path] + (shape.inner?.paths(under: path) ?? [])
+    }
+  }
+
+  /// The keys that have a value, by path: no sections, and nothing inside a value that is replaced as a
+  /// whole, which is what a mapping is that a word may stand for.
+  func values(under prefix: String = "") -> [String] {
+    keys.flatMap { key, shape in
+      let path = prefix.isEmpty ? key : "\(prefix).\(key)"
+      if case .mapping(let inner) = shape { return inner.values(under: path) }
+      return [path]
+    }
+  }
+
+  subscript(path: String) -> ValueShape? {
+    var shape: ValueShape = .mapping(self)
+    for part in path.split(separator: ".") {
+      guard let found = shape.inner?.keys.first(where: { $0.name == part }) else { return nil }
+      shape = found.shape
+    }
+    return shape
+  }
+}
+
+extension ValueShape {
+  /// The mapping that this is, or may be.
+  var inner: MappingShape? {
+    switch self {
+    case .mapping(let shape): shape
+    case .either(let shapes): shapes.lazy.compactMap(\.inner).first
+    default: nil
+    }
+  }
+}
+
+/// The shapes of the files that there are.
+enum KeyExplorer {
+  /// A policy file, its overrides for the machine, or those of one worker.
+  static func policy(_ scope: PolicyReader.Scope) -> MappingShape {
+    let shape = MappingShape()
+    _ = PolicyReader(scope: scope).read(MappingReader(exploring: shape), over: .init())
+    return shape
+  }
+
+  /// `dormouse.yaml`.
+  static func configuration() -> MappingShape {
+    let shape = MappingShape()
+    let reader = ConfigurationReader(
+      directory: ".", library: .init(directories: []), environment: [:])
+    _ = reader.read([MappingReader(exploring: shape)])
+    return shape
+  }
+
+  /// One entry of `workers:`.
+  static func worker() -> MappingShape {
+    let shape = MappingShape()
+    _ = WorkerReader(
+      name: "w", reader: MappingReader(exploring: shape), directory: ".", environment: [:],
+      policy: .init()
+    ).read(at: nil)
+    shape.required = ["command"]
+    return shape
+  }
+}

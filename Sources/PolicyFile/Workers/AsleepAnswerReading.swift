@@ -1,0 +1,51 @@
+import Policy
+import Yams
+
+extension AsleepAnswer {
+  var text: String { path.map { "\(port)\($0)" } ?? "\(port)" }
+}
+
+extension Converter where Value == AsleepAnswer {
+  /// `8080`, or `{ port: 8080, path: /healthz }`.
+  static var asleepAnswer: Converter {
+    let port = Converter<Int>.port
+    let keys = MappingShape()
+    keys.note("port", port.shape)
+    keys.note("path", .text)
+    keys.required = ["port"]
+    let expects = "a port, or `{ port: 8080, path: /healthz }`"
+    return Converter(expects: expects, shape: .either([port.shape, .mapping(keys)])) { node in
+      guard case .mapping(let mapping) = node else {
+        return port.convert(node).map { AsleepAnswer(port: UInt16($0)) }
+      }
+      var answer = AsleepAnswer(port: 0)
+      for (key, value) in mapping {
+        switch key.scalar?.string {
+        case "port":
+          switch port.convert(value) {
+          case .success(let number): answer.port = UInt16(number)
+          case .failure: return .failure(Problem(message: "needs a `port` from 1 to 65535"))
+          }
+        case "path":
+          guard let path = value.scalar?.string, path.hasPrefix("/"), !path.contains(" ") else {
+            return .failure(Problem(message: "needs a `path` that begins with `/`"))
+          }
+          answer.path = path
+        case let other:
+          let name = other ?? ""
+          return .failure(
+            Problem(
+              message: "has no key `\(shortened(name))`",
+              suggestion: didYouMean(name, among: ["port", "path"]) ?? "known: port, path"))
+        }
+      }
+      return answer.port == 0
+        ? .failure(Problem(message: "needs a `port`", suggestion: "write `\(8080)` or such"))
+        : .success(answer)
+    }
+  }
+}
+
+extension Converter where Value == Int {
+  static var port: Converter { integer(1...65_535) }
+}

@@ -1,0 +1,85 @@
+import Glibc
+import Policy
+import Yams
+
+/// Reads `listen:`: an address, a list of them, or a mapping from names to them.
+struct ListenReader {
+  var worker: String
+  var directory: String
+  var reader: MappingReader
+
+  func read(_ key: String) -> [ListenSocket] {
+    let converter = Converter<ListenSocket.Address>.address(from: directory)
+    if let shape = reader.shape {
+      let one = converter.shape
+      shape.note(key, .either([one, .list(one), .named(one, names: namePattern)]))
+      return []
+    }
+    guard let node = reader.node(key) else { return [] }
+    guard case .mapping = node, let named = reader.reader(of: node, called: key) else {
+      // Which `LISTEN_FDNAMES` a program gets that expects none is of no account.
+      return reader.oneOrMore(key, of: converter)
+        .map { ListenSocket(name: worker, address: $0.value) }
+    }
+    return named.order.compactMap { name in
+      if !isName(name) {
+        named.sink.error(
+          at: named.position(ofKey: name), "`\(shortened(name))` can't be a socket's name",
+          suggestion: "a name has \(nameRule)")
+      }
+      return named.read(name, as: converter).map { ListenSocket(name: name, address: $0) }
+    }
+  }
+}
+
+extension Converter where Value == ListenSocket.Address {
+  /// `8080`, `0.0.0.0:8080`, `[::1]:80`, `*:80`, `/run/web.sock`, `@name`, `udp:127.0.0.1:53`.
+  fileprivate static func address(from directory: String) -> Converter {
+    .scalar("an address such as `8080`, `0.0.0.0:8080` or `/run/web.sock`") { text in
+      if text.hasPrefix("@") || text.hasPrefix("/") || text.hasPrefix("./") {
+        return unix(text, from: directory)
+      }
+      if text.hasPrefix("unix:") { return unix(String(text.dropFirst(5)), from: directory) }
+      let isUDP = text.hasPrefix("udp:")
+      let place = isUDP || text.hasPrefix("tcp:") ? String(text.dropFirst(4)) : text
+      return hostAndPort(place).map { host, port in
+        isUDP ? .udp(host: host, port: port) : .tcp(host: host, port: port)
+      }
+    }
+  }
+
+  private static func unix(_ path: String, from directory: String) -> Result<Value, Problem> {
+    let path = path.hasPrefix("@") ? path : FilePaths.resolve(path, from: directory)
+    guard path.utf8.count > 1, !path.contains("\0") else { return .failure(.wrongKind) }
+    return path.utf8.count <= 107
+      ? .success(.unix(path))
+      : .failure(
+        Problem(message: "is \(path.utf8.count) bytes long; a socket's path has at most 107"))
+  }
+
+  private static func hostAndPort(_ text: String) -> Result<(String, UInt16), Problem> {
+    var host = "127.0.0.1"
+    var port = Substring(text)
+    if let colon = text.lastIndex(of: ":") {
+      host = String(text[..<colon])
+      port = text[colon...].dropFirst()
+    }
+    guard let number = UInt16(port), number > 0, port.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
+    else { return .failure(.wrongKind) }
+    if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+    if host == "*" { host = "0.0.0.0" }
+    if host == "localhost" { host = "127.0.0.1" }
+    guard isNumeric(host) else {
+      return .failure(
+        Problem(
+          message: "can't be at `\(shortened(host))`: a socket is bound to a numeric address",
+          suggestion: "write `127.0.0.1:\(number)`, or `*:\(number)` for all addresses"))
+    }
+    return .success((host, number))
+  }
+
+  private static func isNumeric(_ host: String) -> Bool {
+    var address = in6_addr()
+    return inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1
+  }
+}

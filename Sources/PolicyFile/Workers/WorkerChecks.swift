@@ -1,0 +1,82 @@
+import Policy
+
+/// What must hold between workers.
+struct WorkerChecks {
+  var workers: [WorkerConfiguration]
+  /// Of their entries, by name.
+  var readers: [String: MappingReader]
+  /// All files could be read.
+  var isComplete: Bool
+
+  func run() {
+    let restarts = Dictionary(workers.map { ($0.name, $0.restart.condition) }) { first, _ in first }
+    for worker in workers { dependencies(of: worker, restarts) }
+    circles()
+    sockets()
+  }
+
+  private func dependencies(
+    of worker: WorkerConfiguration, _ restarts: [String: RestartRules.Condition]
+  ) {
+    guard let reader = readers[worker.name], isComplete else { return }
+    for dependency in worker.dependsOn {
+      let name = dependency.worker
+      let position = place(of: dependency, in: reader)
+      if readers[name] == nil {
+        reader.sink.error(
+          at: position,
+          "`\(shortened(worker.name))` depends on `\(shortened(name))`, and there is"
+            + " no such worker",
+          suggestion: reader.sink.isFull ? nil : didYouMean(name, among: workers.map(\.name)))
+      } else if dependency.condition == .exited || dependency.condition == .exitedOK,
+        restarts[name] == .always || restarts[name] == .unlessStopped
+      {
+        reader.sink.warning(
+          at: position,
+          "`\(shortened(name))` is restarted whenever it ends: waiting for its end makes little sense",
+          suggestion: "write `ready` here, or `restart: on-failure` there")
+      }
+    }
+  }
+
+  private func place(of dependency: Dependency, in reader: MappingReader) -> Position? {
+    reader.places.keys["depends_on.\(dependency.worker)"] ?? reader.places["depends_on"]
+  }
+
+  private func circles() {
+    let needs = workers.map { ($0.name, $0.dependsOn.map(\.worker)) }
+    guard let circle = DependencyOrder.cycle(in: needs), let first = circle.first,
+      let reader = readers[first]
+    else { return }
+    let next = circle.count > 1 ? circle[1] : first
+    let position = place(of: Dependency(next), in: reader)
+    guard circle.count > 1 else {
+      return reader.sink.error(at: position, "`\(shortened(first))` depends on itself")
+    }
+    let shown = circle.count > 8 ? Array(circle.prefix(7)) + ["…"] : circle
+    let way = (shown + [first]).map { "`\(shortened($0))`" }.joined(separator: " → ")
+    reader.sink.error(
+      at: position, "these workers depend on each other in a circle: \(way)",
+      suggestion: "none of them could ever start; leave one of the dependencies out")
+  }
+
+  private func sockets() {
+    // By what must be the same for a conflict, so that this doesn't take forever.
+    var seen: [String: [(socket: ListenSocket, place: String, worker: String)]] = [:]
+    for worker in workers {
+      guard let reader = readers[worker.name] else { continue }
+      let position = reader.places["listen"]
+      for socket in worker.listen {
+        let key = socket.address.text.split(separator: ":").last.map(String.init) ?? ""
+        if let other = seen[key]?.first(where: { $0.socket.conflicts(with: socket) }) {
+          let whose = other.worker == worker.name ? "already" : "by `\(shortened(other.worker))`"
+          reader.sink.error(
+            at: reader.places.keys["listen.\(socket.name)"] ?? position,
+            "`\(shortened(socket.address.text))` is taken \(whose), at \(other.place)",
+            suggestion: "choose another port, path or address")
+        }
+        seen[key, default: []].append((socket, reader.sink.place(position), worker.name))
+      }
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import Policy
+
+/// One entry of `workers:`.
+public struct WorkerConfiguration: Hashable, Sendable {
+  /// 1–64 letters, digits, `-`, `_` and `.`.
+  public var name: String
+  /// Program and arguments; never empty. The program isn't looked up yet.
+  public var command: [String]
+  public var directory: String
+  /// What is added to the daemon's own environment: `env_file` with `environment` laid over it,
+  /// variables expanded.
+  public var environment: [String: String]
+  /// Name or number; `nil`: the daemon's own.
+  public var user: String?
+  /// Name or number; `nil`: the user's, or the daemon's own.
+  public var group: String?
+  public var limits: ResourceLimits
+  /// 0–100; raises the worker within the band of its state.
+  public var importance: Int
+  /// Launched when the daemon starts.
+  public var autostart: Bool
+  /// In the order of the file; no name twice, no circles.
+  public var dependsOn: [Dependency]
+  /// How the worker is asked to give memory back; `nil`: only by what it announces itself.
+  public var shed: Shed?
+  /// How the worker says that it is ready; `nil`: it counts as ready once launched.
+  public var readiness: Readiness?
+  /// Restarted when it fails; `nil`: nobody asks.
+  public var liveness: Probe?
+  public var restart: RestartRules
+  /// Asks it to end. How long it may take is `policy.terminate.grace`.
+  public var stopSignal: Int32
+  public var output: WorkerOutput
+  /// Sockets that the daemon opens for it; none that conflict.
+  public var listen: [ListenSocket]
+  /// When it is woken, in local time.
+  public var wakeAt: [CalendarSchedule]
+  public var answerAsleep: [AsleepAnswer]
+  /// The machine's policy with this worker's overrides.
+  public var policy: LifecyclePolicy
+
+  public init(
+    name: String, command: [String], directory: String = ".",
+    environment: [String: String] = [:], importance: Int = 0, autostart: Bool = true,
+    shed: Shed? = nil, readiness: Readiness? = nil, stopSignal: Int32 = 15,
+    policy: LifecyclePolicy = LifecyclePolicy()
+  ) {
+    self.name = name
+    self.command = command
+    self.directory = directory
+    self.environment = environment
+    self.limits = ResourceLimits()
+    self.importance = importance
+    self.autostart = autostart
+    self.dependsOn = []
+    self.shed = shed
+    self.readiness = readiness
+    self.restart = RestartRules()
+    self.stopSignal = stopSignal
+    self.output = WorkerOutput()
+    self.listen = []
+    self.wakeAt = []
+    self.answerAsleep = []
+    self.policy = policy
+  }
+
+  /// `shed:`
+  public enum Shed: Hashable, Sendable {
+    /// A signal's number; only sent to a worker that catches it.
+    case signal(Int32)
+    case command([String])
+    /// `MEMORY_PRESSURE_WATCH` only.
+    case notify
+  }
+
+  /// `readiness:`
+  public enum Readiness: Hashable, Sendable {
+    /// `READY=1` at `NOTIFY_SOCKET`.
+    case notify
+    /// A line at this descriptor of the worker's, as s6 has it.
+    case notificationDescriptor(Int32)
+    /// A connection to this port of the loopback interface succeeds.
+    case tcp(UInt16)
+    /// A line of its output holds this text.
+    case logLine(String)
+    /// A line of its output matches this extended regular expression of POSIX, which compiles.
+    case logPattern(String)
+    case probe(Probe)
+  }
+}
+
+extension WorkerConfiguration {
+  /// Keys of a worker that are read and checked, and that the daemon doesn't act on yet; each that
+  /// stands in a file gives a warning. With dots inside of sections.
+  ///
+  /// Whoever makes one of them work takes it out of this list, and out of docs/configuration.md.
+  public static let notYetEffective: Set<String> = [
+    "user", "group", "limits", "depends_on", "liveness", "restart", "output", "listen", "wake_at",
+    "answer_asleep", "readiness.notification_fd", "readiness.log_pattern", "readiness.exec",
+    "readiness.httpGet", "readiness.tcpSocket", "readiness.initialDelaySeconds",
+    "readiness.periodSeconds", "readiness.timeoutSeconds", "readiness.successThreshold",
+    "readiness.failureThreshold",
+  ]
+}

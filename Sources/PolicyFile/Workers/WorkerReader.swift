@@ -1,0 +1,211 @@
+import Policy
+import Yams
+
+/// Reads one entry of `workers:`.
+struct WorkerReader {
+  var name: String
+  var reader: MappingReader
+  /// The configuration's directory.
+  var directory: String
+  /// The daemon's.
+  var environment: [String: String]
+  var policy: LifecyclePolicy
+
+  struct Result {
+    /// `nil` where there is no command to run, which is reported.
+    var worker: WorkerConfiguration?
+    /// Where the policy's values that are this worker's own stand.
+    var overridden: [String: Position]
+  }
+
+  func read(at position: Position?) -> Result {
+    var worker = WorkerConfiguration(name: name, command: [], directory: directory, policy: policy)
+    worker.environment = variables()
+    let commands = CommandReader(variables: environment.merging(worker.environment) { $1 })
+    worker.command = commands.read("command", in: reader) ?? []
+    if reader.position(ofKey: "command") == nil {
+      reader.sink.error(
+        at: position, "`\(shortened(name))` has no `command`",
+        suggestion: "write `command: [program, argument]`")
+    }
+    reader.read(
+      "directory", into: &worker.directory,
+      as: Converter.path("a directory's path", from: directory))
+    worker.user = reader.read("user", as: .account("a user's name or number"))
+    worker.group = reader.read("group", as: .account("a group's name or number"))
+    reader.section("limits") { worker.limits = LimitsReader(reader: $0).read() }
+    reader.read("importance", into: &worker.importance, as: .integer(0...100))
+    reader.read("autostart", into: &worker.autostart, as: .boolean)
+    worker.dependsOn = DependencyReader(worker: name, reader: reader).read("depends_on")
+    reader.section("shed") { worker.shed = shed($0, commands) }
+    let health = HealthReader(commands: commands)
+    reader.section("readiness") { worker.readiness = health.readiness($0, places: reader.places) }
+    reader.section("liveness") { worker.liveness = health.liveness($0, places: reader.places) }
+    reader.read("stop_signal", into: &worker.stopSignal, as: .stopSignal)
+    RestartReader(reader: reader).read("restart", into: &worker.restart)
+    output(&worker.output)
+    worker.listen = ListenReader(worker: name, directory: directory, reader: reader).read("listen")
+    worker.wakeAt = reader.oneOrMore("wake_at", of: .schedule).map(\.value)
+    worker.answerAsleep = answers()
+    let overridden = lifecycle(&worker.policy)
+    reader.finish()
+    warnOfIdleKeys()
+    return Result(
+      worker: worker.command.isEmpty ? nil : worker, overridden: overridden)
+  }
+
+  /// `env_file`, and `environment` laid over it.
+  private func variables() -> [String: String] {
+    var result: [String: String] = [:]
+    for (path, node) in reader.oneOrMore("env_file", of: .path("a file's path", from: directory)) {
+      switch FileContents.read(path) {
+      case .success(let text):
+        let sink = DiagnosticSink(source: SourceText(text: text, file: path))
+        for (name, value) in EnvironmentFile.parse(text, sink) { result[name] = value }
+        let found: ParseResult<Int> = sink.result(nil)
+        reader.sink.add(found.diagnostics)
+      case .failure(let problem):
+        reader.sink.error(
+          at: node.position, "`env_file`: \(shortened(path)): \(problem.diagnostic.message)")
+      }
+    }
+    if let shape = reader.shape {
+      shape.note("environment", .named(.either([.text, .nothing]), names: "^[^=]+$"))
+    }
+    if let node = reader.node("environment"),
+      let inner = reader.reader(of: node, called: "environment")
+    {
+      result.merge(EnvironmentReader(reader: inner).read()) { $1 }
+    }
+    return result
+  }
+
+  private func shed(
+    _ reader: MappingReader, _ commands: CommandReader
+  ) -> WorkerConfiguration.Shed? {
+    let signal = reader.read("signal", as: .shedSignal)
+    let command = commands.read("command", in: reader)
+    let notify = reader.read("notify", as: .boolean)
+    if let position = reader.refused("http") {
+      reader.sink.error(at: position, "`http` isn't in this version yet")
+    }
+    reader.one(of: ["signal", "command", "notify"], example: "signal: USR1", self.reader.places)
+    if let signal { return .signal(signal) }
+    if let command { return .command(command) }
+    return notify == true ? .notify : nil
+  }
+
+  private func output(_ output: inout WorkerOutput) {
+    reader.section("output") { section in
+      output.file = section.read("file", as: .path("a file's path", from: directory))
+      output.maxSize = section.read("max_size", as: .size.notZero)
+      section.read("keep", into: &output.keep, as: .integer(0...1_000))
+      if output.maxSize == nil, let position = section.position(ofKey: "keep") {
+        section.sink.error(
+          at: position, "`keep` needs `max_size`: without it no file is ever put aside",
+          suggestion: "write `max_size: 10MB`")
+      }
+    }
+  }
+
+  private func answers() -> [AsleepAnswer] {
+    let found = reader.oneOrMore("answer_asleep", of: .asleepAnswer)
+    _ = reader.unique(found.map { ($0.value, $0.value.text, $0.node) })
+    return found.map(\.value)
+  }
+
+  /// `policy`, and `stop_grace`, which is another name for one of its keys.
+  private func lifecycle(_ policy: inout LifecyclePolicy) -> [String: Position] {
+    var overridden: [String: Position] = [:]
+    if let overrides = reader.overrides("policy", scope: .worker) {
+      policy = PolicyReader(scope: .worker).read(overrides, over: policy)
+      overridden = overrides.places.settings
+    }
+    let key = "terminate.grace"
+    if let grace = reader.read("stop_grace", as: .duration) {
+      policy.terminate.grace = grace
+      if let other = overridden[key] {
+        reader.sink.error(
+          at: reader.position(ofKey: "stop_grace"),
+          "`stop_grace` is `policy.\(key)`, which is in line \(other.line)",
+          suggestion: "leave one of them out")
+      }
+      overridden[key] = reader.position(ofKey: "stop_grace")
+    }
+    return overridden
+  }
+
+  private func warnOfIdleKeys() {
+    let idle = reader.places.keys.filter { WorkerConfiguration.notYetEffective.contains($0.key) }
+    // A probe is told of once, not with each of its numbers.
+    let hasProbe = idle.keys.contains {
+      ["exec", "httpGet", "tcpSocket"].contains($0.dropFirst(10))
+    }
+    for (path, position) in idle.sorted(by: { $0.value < $1.value }) {
+      if hasProbe, path.hasSuffix("Seconds") || path.hasSuffix("Threshold") { continue }
+      reader.sink.warning(
+        at: position, "`\(path)` has no effect yet: this version of the daemon doesn't act on it")
+    }
+  }
+}
+
+extension MappingReader {
+  /// Two ways for one purpose would leave open which of them counts.
+  ///
+  /// - Parameter outer: where this section itself stands.
+  func one(of keys: [String], example: String, _ outer: Places) {
+    let there = keys.filter { position(ofKey: $0) != nil }
+    if there.count > 1, let last = there.compactMap({ position(ofKey: $0) }).max() {
+      sink.error(at: last, "only one of \(listed(keys)) can be chosen")
+    }
+    if order.isEmpty {
+      sink.error(
+        at: own ?? outer[path], "this needs one of \(listed(keys))",
+        suggestion: "write `{ \(example) }`")
+    }
+  }
+
+  /// A value, or a list of such values.
+  func oneOrMore<Item>(
+    _ key: String, of converter: Converter<Item>
+  ) -> [(value: Item, node: Node)] {
+    if let shape {
+      shape.note(key, .either([converter.shape, .list(converter.shape)]))
+      return []
+    }
+    guard let node = node(key) else { return [] }
+    guard case .sequence(let items) = node else {
+      return convert(node, called: key, as: converter).map { [($0, node)] } ?? []
+    }
+    return items.compactMap { item in
+      convert(item, called: key, as: converter).map { ($0, item) }
+    }
+  }
+}
+
+extension Converter where Value == String {
+  /// A user or group, as /etc/passwd allows them, or a number. Whether there is one isn't looked up:
+  /// a configuration is checked on other machines, too.
+  fileprivate static func account(_ expects: String) -> Converter {
+    .scalar(expects) { text in
+      let isName = text.utf8.allSatisfy {
+        $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "/")
+      }
+      return !text.isEmpty && text.utf8.count <= 256 && isName && !text.hasPrefix("-")
+        ? .success(text) : .failure(.wrongKind)
+    }
+  }
+}
+
+extension Converter where Value == CalendarSchedule {
+  fileprivate static var schedule: Converter {
+    .scalar("a line of cron such as `0 3 * * *`") { text in
+      do throws(ScheduleError) {
+        return .success(try CalendarSchedule(parsing: text))
+      } catch {
+        return .failure(
+          Problem(message: error.message, suggestion: error.suggestion, offset: error.offset))
+      }
+    }
+  }
+}

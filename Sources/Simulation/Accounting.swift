@@ -1,0 +1,121 @@
+import Lifecycle
+import Policy
+
+/// The books that are kept beside the engine's: what was asked and not yet answered, who was asked to
+/// end, and how much memory was told of.
+struct Accounting {
+  private var open: [Asked: Instant] = [:]
+  private var footprints: [WorkerID: ByteCount] = [:]
+  private var beforeHibernation: [WorkerID: ByteCount] = [:]
+  private var now = Instant.zero
+  /// A person wanted it to end.
+  private var unwanted: Set<WorkerID> = []
+  private var unproven: Set<WorkerID> = []
+
+  /// A directive whose outcome is outstanding.
+  private struct Asked: Hashable {
+    enum What { case launch, suspend, hibernate, resume, purge }
+    var what: What
+    var worker: WorkerID
+  }
+
+  /// At rest nothing may be, but what has only just been asked (a heartbeat, say).
+  func unanswered(at now: Instant) -> String? {
+    open.first { now > $0.value + .seconds(5) }
+      .map { "\($0.key.what) of \($0.key.worker) never had an outcome" }
+  }
+
+  mutating func record(_ event: Event, _ states: [WorkerID: WorkerState], at now: Instant) {
+    self.now = now
+    switch event {
+    case .request(let request) where request.verb == .stop || request.verb == .terminate:
+      unwanted.insert(request.worker)
+    case .launched(let worker): take(Asked(what: .launch, worker: worker))
+    case .suspended(let worker), .suspendFailed(let worker, _):
+      take(Asked(what: .suspend, worker: worker))
+    case .hibernateFailed(let worker, _, _): take(Asked(what: .hibernate, worker: worker))
+    case .resumeFailed(let worker, _, let intact):
+      if !intact { unproven.insert(worker) }
+      take(Asked(what: .resume, worker: worker))
+    case .launchFailed(let worker, _), .exited(let worker, _): forget(worker)
+    default: recordMemory(event, states)
+    }
+  }
+
+  /// False: it was taken before, so this is an echo.
+  @discardableResult
+  private mutating func take(_ asked: Asked) -> Bool { open.removeValue(forKey: asked) != nil }
+
+  private mutating func recordMemory(_ event: Event, _ states: [WorkerID: WorkerState]) {
+    switch event {
+    case .footprint(let worker, let size), .shedFinished(let worker, _, let size):
+      if states[worker]?.isAlive == true { footprints[worker] = size }
+    case .hibernated(let worker, let result):
+      // An echo is no second hibernation.
+      guard take(Asked(what: .hibernate, worker: worker)) else { return }
+      footprints[worker] = result.footprintAfter
+      beforeHibernation[worker] = result.footprintBefore
+    case .resumed(let worker, _):
+      guard take(Asked(what: .resume, worker: worker)) else { return }
+      if let before = beforeHibernation.removeValue(forKey: worker) { footprints[worker] = before }
+    case .purged(let worker, let freed):
+      guard take(Asked(what: .purge, worker: worker)) else { return }
+      footprints[worker] = max(.zero, (footprints[worker] ?? .zero) - freed)
+    case .purgeFailed(let worker, _): take(Asked(what: .purge, worker: worker))
+    default: break
+    }
+  }
+
+  private mutating func forget(_ worker: WorkerID) {
+    open = open.filter { $0.key.worker != worker }
+    footprints[worker] = nil
+    beforeHibernation[worker] = nil
+    unproven.remove(worker)
+  }
+
+  mutating func check(_ directive: Directive, _ states: [WorkerID: WorkerState]) -> String? {
+    switch directive {
+    case .launch(let worker): return ask(.launch, worker)
+    case .suspend(let worker): return ask(.suspend, worker)
+    case .hibernate(let worker): return ask(.hibernate, worker)
+    case .resume(let worker): return ask(.resume, worker)
+    case .purge(let worker): return ask(.purge, worker)
+    case .terminate(let worker), .kill(let worker):
+      return states[worker] == .terminating ? nil : "\(directive) of one that isn't to end"
+    case .transition(let transition):
+      if transition.to == .launching, transition.from == .terminated {
+        unwanted.remove(transition.worker)
+      }
+      return transition.to == .terminating ? checkEnd(transition) : nil
+    default: return nil
+    }
+  }
+
+  private mutating func ask(_ what: Asked.What, _ worker: WorkerID) -> String? {
+    open.updateValue(now, forKey: Asked(what: what, worker: worker)) == nil
+      ? nil : "\(what) of \(worker) is asked for while it is under way"
+  }
+
+  /// Nobody is ended without pressure (checked elsewhere), a watchdog, a person, or lost memory.
+  private func checkEnd(_ transition: Transition) -> String? {
+    switch transition.cause {
+    case .pressure, .watchdog: return nil
+    case .requested(.stop), .requested(.terminate):
+      return unwanted.contains(transition.worker)
+        ? nil : "\(transition.worker) was ended, and nobody had asked for it"
+    case .failed where unproven.contains(transition.worker): return nil
+    default: return "\(transition.worker) was ended for no good reason: \(transition.cause)"
+    }
+  }
+
+  /// A device's memory is its size less what was told of all who live.
+  func check(_ engine: Engine, _ states: [WorkerID: WorkerState]) -> String? {
+    guard case .device(let size) = engine.policy.memory else { return nil }
+    let sum = states.reduce(ByteCount.zero) { sum, one in
+      one.value.isAlive ? sum + (footprints[one.key] ?? .zero) : sum
+    }
+    let available = max(.zero, size - sum)
+    return available == engine.available
+      ? nil : "\(engine.available) are available, and by the books it is \(available)"
+  }
+}

@@ -1,0 +1,137 @@
+import Lifecycle
+import Policy
+
+// What the machine makes of a directive, and when.
+
+extension FleetSimulation {
+  mutating func perform(_ directive: Directive) {
+    switch directive {
+    case .transition(let transition): note(transition)
+    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed: break
+    default:
+      guard let id = directive.worker, let number = numbers[id] else { return }
+      perform(directive, on: Int(number))
+    }
+  }
+
+  private mutating func perform(_ directive: Directive, on worker: Int) {
+    let id = workers[worker].id
+    switch directive {
+    case .launch: launch(worker)
+    case .suspend: tell(.suspended(id), of: worker, in: machine.suspend)
+    case .hibernate: hibernate(worker)
+    case .resume: resume(worker)
+    case .shed: tell(.shedAnswered(id), of: worker, in: .milliseconds(20))
+    case .finishShed: finishShed(worker)
+    case .terminate: tell(.exited(id, .exited(0)), of: worker, in: machine.exit)
+    case .kill: tell(.exited(id, .signaled(9)), of: worker, in: .milliseconds(5))
+    case .measure:
+      tell(.footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
+    case .checkSafePoint: tell(.fileLocks(id, held: 0), of: worker, in: .milliseconds(1))
+    // Nobody offers any here.
+    case .purge: tell(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
+    case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
+      .watchdogMissed:
+      break
+    }
+  }
+
+  private mutating func tell(_ event: Event, of worker: Int, in time: Duration) {
+    news.add(now + time.wholeNanoseconds, Int32(worker), workers[worker].life, .event(event))
+  }
+
+  private mutating func launch(_ worker: Int) {
+    report.launches += 1
+    workers[worker].life += 1
+    workers[worker].body = .starting
+    workers[worker].runsSince = now
+    workers[worker].uses = 0
+    setResident(worker, Int64(Double(workers[worker].footprint) * machine.launchedShare))
+    // The kernel may have taken it at once.
+    guard workers[worker].body == .starting else { return }
+    let id = workers[worker].id
+    tell(.launched(id), of: worker, in: .milliseconds(5))
+    let ready = max(workers[worker].launch, .milliseconds(6)) + .nanoseconds(stallTime())
+    tell(.ready(id), of: worker, in: ready)
+  }
+
+  /// One after the other.
+  private mutating func onMechanism(_ cost: Duration) -> Duration {
+    report.mechanismSeconds += Double(cost.wholeNanoseconds) / 1e9
+    mechanismFreeAt = max(now, mechanismFreeAt) + cost.wholeNanoseconds
+    return .nanoseconds(mechanismFreeAt - now)
+  }
+
+  private mutating func hibernate(_ worker: Int) {
+    let footprint = workers[worker].resident
+    let image = Int64(Double(footprint) * machine.imageShare)
+    let disk = policy.hibernate.disk
+    let id = workers[worker].id
+    guard imageBytes + image <= disk.budget.bytes,
+      writtenToday + image <= disk.dailyWrites.bytes
+    else {
+      report.hibernationsRefused += 1
+      let why = "hibernate.disk allows no more images now"
+      return tell(.hibernateFailed(id, why, permanent: false), of: worker, in: .milliseconds(1))
+    }
+    report.hibernations += 1
+    imageBytes += image
+    writtenToday += image
+    workers[worker].image = image
+    report.writtenGigabytes += Double(image) / 1_073_741_824
+    let cost = machine.hibernate(footprint)
+    let result = HibernationResult(
+      footprintBefore: ByteCount(footprint), footprintAfter: machine.hibernatedRest,
+      imageSize: ByteCount(image), duration: cost)
+    tell(.hibernated(id, result), of: worker, in: onMechanism(cost))
+  }
+
+  private mutating func resume(_ worker: Int) {
+    let stall = Duration.nanoseconds(stallTime())
+    let isEvicted = workers[worker].body == .evicted
+    let cost = isEvicted ? machine.resume(workers[worker].evicted) : machine.suspendedWake
+    let time = (isEvicted ? onMechanism(cost) : cost) + stall
+    tell(.resumed(workers[worker].id, time), of: worker, in: time)
+  }
+
+  private mutating func finishShed(_ worker: Int) {
+    let before = workers[worker].resident
+    let isRunning = workers[worker].body == .running
+    let after = isRunning ? Int64(Double(before) * (1 - machine.shedShare)) : before
+    workers[worker].uses = min(workers[worker].uses, machine.warmUp / 2)
+    setResident(worker, after)
+    let event = Event.shedFinished(
+      workers[worker].id, before: ByteCount(before), after: ByteCount(after))
+    tell(event, of: worker, in: .milliseconds(5))
+  }
+
+  private mutating func note(_ transition: Transition) {
+    if transition.to == .suspended, transition.from == .suspending { report.suspensions += 1 }
+    guard transition.to == .terminating else { return }
+    switch transition.cause {
+    case .pressure: report.terminated[transition.from.rawValue, default: 0] += 1
+    case .watchdog: report.watchdog += 1
+    default: break
+    }
+  }
+
+  /// An outcome changes the body when it happens.
+  mutating func apply(_ event: Event, to worker: Int) {
+    switch event {
+    case .ready: workers[worker].body = .running
+    case .suspended: workers[worker].body = .frozen
+    case .hibernated(_, let result):
+      workers[worker].body = .evicted
+      workers[worker].evicted = result.footprintBefore.bytes
+      setResident(worker, result.footprintAfter.bytes)
+    case .resumed:
+      let wasEvicted = workers[worker].body == .evicted
+      workers[worker].body = .running
+      imageBytes -= workers[worker].image
+      workers[worker].image = 0
+      if wasEvicted { setResident(worker, workers[worker].evicted) }
+    case .exited: die(worker)
+    default: break
+    }
+  }
+}

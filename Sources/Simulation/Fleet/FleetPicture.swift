@@ -1,0 +1,138 @@
+extension FleetComparison {
+  /// As SVG, in three parts: what uses found; what waiting costs against what memory costs; and
+  /// the tail of the waiting times. Has a background of its own, dark where the viewer prefers it.
+  public var picture: String { FleetPicture(self).text }
+}
+
+struct FleetPicture {
+  let comparison: FleetComparison
+  var reports: [FleetReport] { comparison.reports }
+
+  static let width = 960.0
+  static let left = 230.0
+  static let right = 930.0
+  static let row = 30.0
+  /// Told apart by people who don't see all colours, too (Okabe, Ito 2008).
+  static let colors = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a400",
+    "#5d3a9b", "#8c564b",
+  ]
+
+  init(_ comparison: FleetComparison) { self.comparison = comparison }
+
+  var barsTop: Double { 96 }
+  var tradeTop: Double { barsTop + Double(reports.count) * Self.row + 92 }
+  var tradeBottom: Double { tradeTop + 240 }
+  var tailTop: Double { tradeBottom + 104 }
+  var tailBottom: Double { tailTop + 260 }
+  var height: Double { tailBottom + 64 }
+
+  var text: String {
+    ([head] + bars + trade + tail + ["</svg>", ""]).joined(separator: "\n")
+  }
+
+  func color(_ place: Int) -> String { Self.colors[place % Self.colors.count] }
+
+  private var head: String {
+    let about = """
+      \(comparison.workers) workers, \(fixed(comparison.hours, 1)) h, \(comparison.uses) uses; \
+      together they would hold \(fixed(comparison.footprintGigabytes, 1)) GB, the machine has \
+      \(fixed(comparison.memoryGigabytes, 1)) GB
+      """
+    return """
+      <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(fixed(Self.width, 0)) \
+      \(fixed(height, 0))" width="\(fixed(Self.width, 0))" height="\(fixed(height, 0))" role="img" \
+      font-family="system-ui, Helvetica, Arial, sans-serif">
+      <title>Policies compared by simulation</title>
+      <style>
+      .back { fill: #ffffff } .ink { fill: #1f2328 } .dim { fill: #59636e } .line { stroke: #d1d9e0 }
+      .halo { fill: #1f2328; stroke: #ffffff; stroke-width: 4px; paint-order: stroke }
+      .hot { fill: #c9d1d9 } .suspended { fill: #7fb8da } .hibernated { fill: #0072b2 }
+      .cold { fill: #d55e00 } .onhibernated { fill: #ffffff }
+      @media (prefers-color-scheme: dark) {
+      .back { fill: #0d1117 } .ink { fill: #e6edf3 } .dim { fill: #9198a1 } .line { stroke: #3d444d }
+      .halo { fill: #e6edf3; stroke: #0d1117 } .hot { fill: #3d444d }
+      }
+      </style>
+      <rect class="back" width="100%" height="100%" rx="6"/>
+      \(label(24, 34, "Policies compared: \(comparison.trace)", size: 18, weight: "bold"))
+      \(label(24, 54, about, size: 12, kind: "dim"))
+      """
+  }
+
+  // MARK: what uses found
+
+  /// Most uses find their worker running, and those would fill the bar: only the others are drawn.
+  private var bars: [String] {
+    let shares = reports.map { 1 - $0.share(.hot) }
+    let most = max(shares.max() ?? 0, 1e-6) * 1.02
+    var lines = [
+      label(
+        24, barsTop - 12, "What a use found when its worker wasn't running", size: 13,
+        weight: "bold"),
+      legend,
+    ]
+    for (place, report) in reports.enumerated() {
+      let y = barsTop + Double(place) * Self.row
+      var x = Self.left
+      lines.append(dot(30, y + 11, color(place)))
+      lines.append(label(42, y + 15, comparison.title(report), size: 12))
+      for found in [FleetReport.Found.suspended, .hibernated, .cold] {
+        let width = report.share(found) / most * (Self.right - Self.left - 130)
+        lines.append(
+          "<rect class=\"\(found.rawValue)\" x=\"\(fixed(x, 1))\" y=\"\(fixed(y, 1))\" "
+            + "width=\"\(fixed(width, 1))\" height=\"22\"/>")
+        x += width
+      }
+      let cold =
+        "\(fixed(report.share(.cold) * 100, 2)) % cold, \(fixed(report.share(.hot) * 100, 1)) % hot"
+      lines.append(label(x + 8, y + 15, cold, size: 11, kind: "dim"))
+    }
+    return lines
+  }
+
+  private var legend: String {
+    var x = 420.0
+    return [
+      (FleetReport.Found.suspended, "suspended (about 1 ms)"),
+      (.hibernated, "hibernated (tens of ms)"), (.cold, "cold: launched"),
+    ].map { found, text in
+      defer { x += 175 }
+      return
+        "<rect class=\"\(found.rawValue)\" x=\"\(x)\" y=\"\(barsTop - 22)\" width=\"11\" height=\"11\"/>"
+        + label(x + 16, barsTop - 12, text, size: 11, kind: "dim")
+    }.joined(separator: "\n")
+  }
+
+  // MARK: parts
+
+  func label(
+    _ x: Double, _ y: Double, _ text: String, size: Int, kind: String = "ink",
+    weight: String = "normal", anchor: String = "start"
+  ) -> String {
+    """
+    <text class="\(kind)" x="\(fixed(x, 1))" y="\(fixed(y, 1))" font-size="\(size)" \
+    font-weight="\(weight)" text-anchor="\(anchor)">\(Self.escaped(text))</text>
+    """
+  }
+
+  func dot(_ x: Double, _ y: Double, _ color: String, radius: Double = 5) -> String {
+    "<circle cx=\"\(fixed(x, 1))\" cy=\"\(fixed(y, 1))\" r=\"\(fixed(radius, 1))\" fill=\"\(color)\"/>"
+  }
+
+  func line(_ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double) -> String {
+    "<line class=\"line\" x1=\"\(fixed(x1, 1))\" y1=\"\(fixed(y1, 1))\" x2=\"\(fixed(x2, 1))\" "
+      + "y2=\"\(fixed(y2, 1))\"/>"
+  }
+
+  private static func escaped(_ text: String) -> String {
+    text.map { character in
+      switch character {
+      case "&": "&amp;"
+      case "<": "&lt;"
+      case ">": "&gt;"
+      default: String(character)
+      }
+    }.joined()
+  }
+}

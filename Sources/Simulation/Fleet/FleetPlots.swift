@@ -1,0 +1,171 @@
+import Glibc
+
+// The two plots of `FleetPicture`.
+
+extension FleetPicture {
+  // MARK: waiting against memory
+
+  /// Left and low is better: less memory, less waiting.
+  var trade: [String] {
+    let hours = max(comparison.hours, 0.01)
+    let points = reports.map { ($0.memoryGigabyteHours / hours, $0.all.mean) }
+    let most = points.map(\.0).max() ?? 1
+    let x = Scale(from: 0, to: max(most, 0.001) * 1.15, at: 70, until: Self.right - 90)
+    let waits = points.map(\.1).filter { $0 > 0 }
+    let y = LogScale(
+      from: (waits.min() ?? 0.1) / 1.5, to: (waits.max() ?? 10) * 1.5, at: tradeBottom,
+      until: tradeTop)
+    var lines = [
+      label(
+        24, tradeTop - 24, "What waiting costs, and what memory costs", size: 13, weight: "bold"),
+      label(
+        320, tradeTop - 24,
+        "mean wait of all uses (ms, log) over memory held on average (GB): left and low is better",
+        size: 11, kind: "dim"),
+    ]
+    for tick in y.ticks {
+      lines.append(line(70, y(tick), Self.right, y(tick)))
+      lines.append(label(62, y(tick) + 4, short(tick), size: 11, kind: "dim", anchor: "end"))
+    }
+    for tick in x.ticks {
+      lines.append(
+        label(
+          x(tick), tradeBottom + 18, "\(short(tick)) GB", size: 11, kind: "dim", anchor: "middle"))
+    }
+    var labels: [(x: Double, y: Double)] = []
+    for (place, report) in reports.enumerated() {
+      let (px, py) = (x(points[place].0), y(max(points[place].1, y.low)))
+      lines.append(dot(px, py, color(place), radius: 7))
+      var at = py + 4
+      while labels.contains(where: { ($0.x - px).magnitude < 150 && ($0.y - at).magnitude < 14 }) {
+        at += 14
+      }
+      labels.append((px, at))
+      let anchor = px > 620 ? "end" : "start"
+      let name = "\(comparison.title(report)): \(short(points[place].1)) ms"
+      lines.append(
+        label(px + (px > 620 ? -12 : 12), at, name, size: 11, kind: "halo", anchor: anchor))
+    }
+    return lines
+  }
+
+  // MARK: the tail
+
+  /// How many of a million uses waited longer than so long.
+  var tail: [String] {
+    let x = LogScale(from: 0.5, to: longest, at: 70, until: Self.right)
+    let y = LogScale(from: 1, to: most * 1.3, at: tailBottom, until: tailTop)
+    var lines = [
+      label(24, tailTop - 24, "How long the unlucky ones wait", size: 13, weight: "bold"),
+      label(
+        320, tailTop - 24,
+        "of a million uses, so many waited longer than … (both axes log): a lower line is better",
+        size: 11, kind: "dim"),
+    ]
+    for tick in y.ticks {
+      lines.append(line(70, y(tick), Self.right, y(tick)))
+      lines.append(label(62, y(tick) + 4, short(tick), size: 11, kind: "dim", anchor: "end"))
+    }
+    for tick in x.ticks {
+      lines.append(line(x(tick), tailTop, x(tick), tailBottom))
+      let text = tick < 1000 ? "\(short(tick)) ms" : "\(short(tick / 1000)) s"
+      lines.append(label(x(tick), tailBottom + 18, text, size: 11, kind: "dim", anchor: "middle"))
+    }
+    for (place, report) in reports.enumerated() {
+      let path = report.tail.compactMap { point -> String? in
+        let rate = perMillion(point.uses, report)
+        guard rate >= 1, point.milliseconds <= longest else { return nil }
+        return "\(fixed(x(point.milliseconds), 1)),\(fixed(y(rate), 1))"
+      }
+      lines.append(
+        "<polyline fill=\"none\" stroke=\"\(color(place))\" stroke-width=\"2.2\" "
+          + "\(place >= Self.colors.count / 2 ? "stroke-dasharray=\"6 3\" " : "")"
+          + "points=\"\(path.joined(separator: " "))\"/>")
+    }
+    return lines + key
+  }
+
+  private var key: [String] {
+    reports.enumerated().flatMap { place, report in
+      let y = tailTop + 16 + Double(place) * 16
+      return [
+        dot(Self.right - 200, y - 4, color(place)),
+        label(Self.right - 190, y, comparison.title(report), size: 11, kind: "halo"),
+      ]
+    }
+  }
+
+  private var longest: Double {
+    let ends = reports.compactMap { report in
+      report.tail.last { perMillion($0.uses, report) >= 1 }?.milliseconds
+    }
+    return max(10, (ends.max() ?? 1000) * 1.2)
+  }
+
+  private var most: Double {
+    max(10, reports.map { perMillion($0.tail.first?.uses ?? 0, $0) }.max() ?? 10)
+  }
+
+  private func perMillion(_ uses: Int, _ report: FleetReport) -> Double {
+    Double(uses) * 1e6 / Double(max(1, report.uses))
+  }
+
+  private func short(_ value: Double) -> String {
+    if value >= 1_000_000 { return "\(fixed(value / 1_000_000, 0)) M" }
+    if value >= 10_000 { return "\(fixed(value / 1000, 0)) k" }
+    return value >= 100 || value == value.rounded()
+      ? fixed(value, 0) : fixed(value, value >= 10 ? 1 : value >= 1 ? 2 : 3)
+  }
+}
+
+/// A linear axis.
+struct Scale {
+  var from: Double
+  var to: Double
+  var at: Double
+  var until: Double
+
+  func callAsFunction(_ value: Double) -> Double {
+    at + (value - from) / max(to - from, 1e-9) * (until - at)
+  }
+
+  /// Five or so, at round numbers.
+  var ticks: [Double] {
+    let raw = (to - from) / 5
+    let unit = pow(10, log10(max(raw, 1e-9)).rounded(.down))
+    let step = [1, 2, 5, 10].map { $0 * unit }.first { $0 >= raw } ?? raw
+    return stride(from: from, through: to, by: step).map { $0 }
+  }
+}
+
+/// A logarithmic axis.
+struct LogScale {
+  var low: Double
+  var high: Double
+  var at: Double
+  var until: Double
+
+  init(from: Double, to: Double, at: Double, until: Double) {
+    low = max(from, 1e-6)
+    high = max(to, low * 10)
+    self.at = at
+    self.until = until
+  }
+
+  func callAsFunction(_ value: Double) -> Double {
+    at + log10(min(max(value, low), high) / low) / log10(high / low) * (until - at)
+  }
+
+  /// The powers of ten, and 2 and 5 of each where there are few.
+  var ticks: [Double] {
+    let powers =
+      Int(
+        log10(low).rounded(.up))...max(
+        Int(log10(low).rounded(.up)), Int(log10(high).rounded(.down)))
+    let tens = powers.map { pow(10, Double($0)) }.filter { $0 >= low && $0 <= high }
+    guard tens.count < 3 else { return tens }
+    return (powers.lowerBound - 1...powers.upperBound).flatMap { power in
+      [1, 2, 5].map { $0 * pow(10, Double(power)) }
+    }.filter { $0 >= low && $0 <= high }
+  }
+}

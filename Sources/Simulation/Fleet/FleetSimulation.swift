@@ -1,0 +1,191 @@
+import Lifecycle
+import Policy
+
+/// Thousands of workers on a simulated machine, driven by a trace and ruled by the engine that the
+/// daemon has. Only who performs the directives differs; and this machine makes no mistakes: the
+/// one that does is `SimulatedMachine`.
+public struct FleetSimulation {
+  let trace: Trace
+  let machine: MachineModel
+  let policy: LifecyclePolicy
+  var engine: Engine
+  /// Nanoseconds since the start.
+  var now: Int64 = 0
+  var workers: [FleetWorker]
+  var numbers: [WorkerID: Int32] = [:]
+  var news = NewsQueue()
+  var report: FleetReport
+  var waits = WaitingTimes()
+  var waited: [FleetReport.Found: Int64] = [:]
+
+  var resident: Int64 = 0
+  var usedByOthers: Int64 = 0
+  /// Byte-nanoseconds until `countedUntil`.
+  var memoryTime = 0.0
+  var countedUntil: Int64 = 0
+  var peak: Int64 = 0
+  var told: MemoryReading?
+  /// The daemon has one thread for hibernating and resuming; when it will be free.
+  var mechanismFreeAt: Int64 = 0
+  var imageBytes: Int64 = 0
+  var writtenToday: Int64 = 0
+  var day: Int64 = 0
+  var nextRequest: Request.ID = 1
+
+  public init(trace: Trace, machine: MachineModel, policy: LifecyclePolicy) {
+    self.trace = trace
+    self.machine = machine
+    self.policy = policy
+    engine = Engine(policy: policy)
+    report = FleetReport(
+      policy: policy.name, order: policy.terminate.order.map(\.rawValue))
+    var random = SplitMix64(seed: 7)
+    workers = trace.workers.map { worker in
+      FleetWorker(
+        id: WorkerID(worker.name), footprint: worker.footprint.bytes, leak: worker.leak.bytes,
+        launch: worker.launch, canShed: random.unit() < machine.cooperating)
+    }
+  }
+
+  /// - Parameter progress: is told now and then how much is done, 0–1.
+  public mutating func run(progress: (Double) -> Void = { _ in }) -> FleetReport {
+    begin()
+    var (use, change) = (0, 0)
+    let end = trace.length * 1_000_000
+    while true {
+      let useAt = use < trace.uses.count ? trace.uses[use].at * 1_000_000 : .max
+      let changeAt = change < trace.others.count ? trace.others[change].at * 1_000_000 : .max
+      let newsAt = news.first ?? .max
+      let deadline = engine.nextDeadline?.nanoseconds ?? .max
+      let next = min(useAt, changeAt, newsAt, deadline)
+      guard next < end else { break }
+      now = max(now, next)
+      if next == newsAt, let item = news.popFirst() {
+        happen(item)
+      } else if next == changeAt {
+        usedByOthers = Int64(trace.others[change].share * Double(machine.memory.bytes))
+        change += 1
+        relieve()
+      } else if next == useAt {
+        arrive(trace.uses[use])
+        use += 1
+        if use & 0xffff == 0 { progress(Double(next) / Double(end)) }
+      } else {
+        deliver(.deadline)
+      }
+    }
+    now = end
+    return finished()
+  }
+
+  private mutating func begin() {
+    for (number, worker) in workers.enumerated() {
+      numbers[worker.id] = Int32(number)
+      let profile = WorkerProfile(
+        policy: policy, importance: trace.workers[number].importance, canShed: worker.canShed,
+        announcesReadiness: true)
+      deliver(.added(worker.id, profile))
+    }
+    news.add(0, -1, 0, .sample)
+  }
+
+  mutating func deliver(_ event: Event) {
+    report.events += 1
+    for directive in engine.handle(event, at: Instant(nanoseconds: now)) { perform(directive) }
+  }
+
+  private mutating func happen(_ item: FleetNews) {
+    switch item.what {
+    case .sample: sample()
+    case .useEnds: endUse(item.worker, item.life)
+    case .event(let event):
+      let worker = Int(item.worker)
+      guard workers[worker].life == item.life, workers[worker].body != .absent else { return }
+      apply(event, to: worker)
+      deliver(event)
+      follow(event, worker)
+    }
+  }
+
+  private mutating func follow(_ event: Event, _ worker: Int) {
+    switch event {
+    case .resumed, .ready: if workers[worker].body == .running { serve(worker) }
+    case .exited: restartIfWanted(worker)
+    default: break
+    }
+  }
+
+  /// Once a second, as the daemon does, unless there is nothing new.
+  private mutating func sample() {
+    news.add(now + 1_000_000_000, -1, 0, .sample)
+    if now / 86_400_000_000_000 > day {
+      day = now / 86_400_000_000_000
+      writtenToday = 0
+    }
+    let stalls = isStalling ? 25.0 : 0
+    let reading = MemoryReading(
+      total: machine.memory, available: ByteCount(max(0, available)), someStall: stalls,
+      fullStall: stalls / 2)
+    guard reading != told || engine.pressure != .normal else { return }
+    told = reading
+    deliver(.memory(reading))
+  }
+
+  private mutating func finished() -> FleetReport {
+    count()
+    let sorted = waits.all.sorted()
+    report.wake = waits.latencies(zeros: 0, sorted: sorted)
+    report.all = waits.latencies(zeros: report.found[.hot] ?? 0, sorted: sorted)
+    report.tail = WaitingTimes.tail(sorted)
+    for (found, time) in waited {
+      report.meanWait[found] = Double(time) / 1e6 / Double(max(1, report.found[found] ?? 0))
+    }
+    report.memoryGigabyteHours = memoryTime / 3.6e12 / 1_073_741_824
+    report.peakGigabytes = Double(peak) / 1_073_741_824
+    return report
+  }
+}
+
+// MARK: memory
+
+extension FleetSimulation {
+  var available: Int64 { machine.memory.bytes - usedByOthers - resident }
+  var isStalling: Bool { Double(available) < machine.reserve * Double(machine.memory.bytes) }
+
+  private mutating func count() {
+    memoryTime += Double(resident) * Double(now - countedUntil)
+    countedUntil = now
+  }
+
+  mutating func setResident(_ worker: Int, _ bytes: Int64) {
+    guard bytes != workers[worker].resident else { return }
+    count()
+    resident += bytes - workers[worker].resident
+    workers[worker].resident = bytes
+    peak = max(peak, resident)
+    if available < 0 { relieve() }
+  }
+
+  /// The kernel's way out: the biggest goes, whoever it is.
+  mutating func relieve() {
+    while available < 0 {
+      let biggest = workers.indices.max { workers[$0].resident < workers[$1].resident }
+      guard let biggest, workers[biggest].resident > 0 else { return }
+      report.outOfMemory += 1
+      die(biggest)
+      deliver(.exited(workers[biggest].id, .signaled(9)))
+      restartIfWanted(biggest)
+    }
+  }
+
+  mutating func die(_ worker: Int) {
+    if workers[worker].busyUntil > now { report.lostUses += 1 }
+    workers[worker].body = .absent
+    workers[worker].busyUntil = 0
+    workers[worker].longUses = 0
+    imageBytes -= workers[worker].image
+    workers[worker].image = 0
+    workers[worker].uses = 0
+    setResident(worker, 0)
+  }
+}

@@ -1,0 +1,98 @@
+import Policy
+
+/// Reports of several policies over one trace, side by side.
+public struct FleetComparison: Codable, Sendable {
+  public var trace: String
+  public var workers: Int
+  public var uses: Int
+  public var hours: Double
+  /// What all workers together would hold, and what the machine has.
+  public var footprintGigabytes: Double
+  public var memoryGigabytes: Double
+  public var reports: [FleetReport]
+
+  public init(trace: Trace, machine: MachineModel, reports: [FleetReport]) {
+    self.trace = trace.name
+    workers = trace.workers.count
+    uses = trace.useCount
+    hours = Double(trace.length) / 3_600_000
+    footprintGigabytes = Double(trace.footprint.bytes) / 1_073_741_824
+    memoryGigabytes = Double(machine.memory.bytes) / 1_073_741_824
+    self.reports = reports
+  }
+
+  /// The order is only told where it differs within a policy.
+  public func title(_ report: FleetReport) -> String {
+    let namesakes = reports.filter { $0.policy == report.policy }
+    guard Set(namesakes.map(\.order)).count > 1 else { return report.policy }
+    return "\(report.policy) [\(report.order.joined(separator: ", "))]"
+  }
+
+  /// For a terminal, or as it is for Markdown.
+  public func rendered(asMarkdown: Bool = false) -> String {
+    let about = """
+      \(trace): \(workers) workers, \(fixed(hours, 1)) h, \(uses) uses; they would hold \
+      \(fixed(footprintGigabytes, 1)) GB, the machine has \(fixed(memoryGigabytes, 1)) GB
+
+      """
+    let rows = [Self.heads] + reports.map(cells)
+    return about + "\n" + (asMarkdown ? markdown(rows) : plain(rows)) + Self.legend
+  }
+
+  private static let heads = [
+    "policy", "hot %", "suspended %", "hibernated %", "cold %", "wake p50", "p95", "p99 ms",
+    "mean wait", "terminated s/h/b/f", "OOM", "lost", "stalled", "GB·h", "written GB",
+  ]
+  private static let legend = """
+
+    hot … cold: what uses found. wake: of those that weren't hot, until the worker ran; mean wait:
+    over all uses, ms. terminated for memory: suspended/hibernated/background/foreground workers.
+    OOM: killed by the kernel because all memory was gone. lost: uses under way when their worker
+    went. stalled: uses that came while the kernel had to reclaim.
+
+    """
+
+  private func cells(_ report: FleetReport) -> [String] {
+    func share(_ found: FleetReport.Found) -> String { fixed(report.share(found) * 100, 2) }
+    let states = ["suspended", "hibernated", "background", "foreground"]
+    let launching = report.terminated["launching"] ?? 0
+    let terminated = states.map { state in
+      String((report.terminated[state] ?? 0) + (state == "foreground" ? launching : 0))
+    }
+    return [
+      title(report), share(.hot), share(.suspended), share(.hibernated), share(.cold),
+      fixed(report.wake.p50, 1), fixed(report.wake.p95, 1), fixed(report.wake.p99, 1),
+      fixed(report.all.mean, 2), terminated.joined(separator: "/"), String(report.outOfMemory),
+      String(report.lostUses), String(report.stalledUses),
+      fixed(report.memoryGigabyteHours, 1), fixed(report.writtenGigabytes, 2),
+    ]
+  }
+
+  private func plain(_ rows: [[String]]) -> String {
+    let widths = Self.heads.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+    return rows.map { row in
+      row.enumerated().map { column, cell in
+        let room = String(repeating: " ", count: widths[column] - cell.count)
+        return column == 0 ? cell + room : room + cell
+      }.joined(separator: "  ") + "\n"
+    }.joined()
+  }
+
+  private func markdown(_ rows: [[String]]) -> String {
+    let lines = rows.map { "| " + $0.joined(separator: " | ") + " |\n" }
+    let rule = "|---|" + String(repeating: "---:|", count: Self.heads.count - 1) + "\n"
+    return lines[0] + rule + lines.dropFirst().joined()
+  }
+}
+
+/// With so many places after the point.
+func fixed(_ value: Double, _ places: Int) -> String {
+  guard value.isFinite, value.magnitude < 1e15 else { return "–" }
+  let scale = [1.0, 10, 100, 1000][min(places, 3)]
+  let scaled = Int((value.magnitude * scale).rounded())
+  let sign = value < 0 && scaled > 0 ? "-" : ""
+  guard places > 0 else { return sign + String(scaled) }
+  let rest = String(scaled % Int(scale))
+  let zeros = String(repeating: "0", count: places - rest.count)
+  return "\(sign)\(scaled / Int(scale)).\(zeros)\(rest)"
+}

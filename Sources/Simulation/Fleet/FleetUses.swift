@@ -1,0 +1,142 @@
+import Lifecycle
+import Policy
+
+// How the world uses the workers.
+
+extension FleetSimulation {
+  /// Signs of life are looked for once a second, as the daemon does.
+  private static let signInterval: Int64 = 1_000_000_000
+  /// Longer uses are declared as background tasks: nobody is suspended in the middle.
+  private static let longUse: Int64 = 2_000_000_000
+
+  mutating func arrive(_ use: Trace.Use) {
+    let worker = Int(use.worker)
+    if use.count > 1 { report.found[.hot, default: 0] += Int(use.count) - 1 }
+    let state = engine.state(of: workers[worker].id) ?? .terminated
+    let found = self.found(worker, state)
+    if found == .hot {
+      report.found[.hot, default: 0] += 1
+      if isStalling { noteStall(use.count) }
+      return begin(worker, use.duration)
+    }
+    let isFirst = workers[worker].waiting.isEmpty
+    workers[worker].waiting.append(
+      FleetWorker.Waiting(at: now, found: found, duration: use.duration))
+    if isFirst || state == .terminated { want(worker, state) }
+  }
+
+  private func found(_ worker: Int, _ state: WorkerState) -> FleetReport.Found {
+    switch state {
+    case .foreground, .background: .hot
+    case .suspending, .suspended: .suspended
+    case .hibernating, .hibernated: .hibernated
+    case .resuming: workers[worker].body == .evicted ? .hibernated : .suspended
+    case .launching, .terminating, .terminated: .cold
+    }
+  }
+
+  /// With `foreground: {by: manual}` a use is a person who brings the worker to the front; with
+  /// `activity` it is a connection.
+  private mutating func want(_ worker: Int, _ state: WorkerState) {
+    switch state {
+    case .terminated, .terminating: ask(.start, worker)
+    case .launching: break
+    default:
+      if policy.foreground.by == .manual {
+        ask(.foreground, worker)
+      } else {
+        deliver(.wakeNeeded(workers[worker].id, "a connection"))
+      }
+    }
+  }
+
+  /// It went while somebody waited for it, who tries again.
+  mutating func restartIfWanted(_ worker: Int) {
+    guard !workers[worker].waiting.isEmpty,
+      engine.state(of: workers[worker].id) == .terminated
+    else { return }
+    ask(.start, worker)
+  }
+
+  private mutating func ask(_ verb: Request.Verb, _ worker: Int) {
+    nextRequest += 1
+    deliver(.request(Request(id: nextRequest, verb: verb, worker: workers[worker].id)))
+  }
+
+  /// It runs: whoever waited is served.
+  mutating func serve(_ worker: Int) {
+    let waiting = workers[worker].waiting
+    workers[worker].waiting = []
+    for one in waiting {
+      report.found[one.found, default: 0] += 1
+      waits.add(now - one.at)
+      waited[one.found, default: 0] += now - one.at
+    }
+    for one in waiting { begin(worker, one.duration) }
+  }
+
+  private mutating func noteStall(_ count: Int32) {
+    report.stalledUses += Int(count)
+    report.stalledSeconds += Double(machine.stall.wholeNanoseconds) / 1e9 * Double(count)
+  }
+
+  private mutating func begin(_ worker: Int, _ duration: Int32) {
+    let time = Int64(duration) * 1_000_000
+    workers[worker].busyUntil = max(workers[worker].busyUntil, now + time)
+    workers[worker].uses += 1
+    showSign(worker)
+    grow(worker)
+    guard time > Self.longUse, workers[worker].body == .running else { return }
+    workers[worker].longUses += 1
+    if workers[worker].longUses == 1 {
+      deliver(.taskBegan(workers[worker].id, task: "use", limit: nil))
+    }
+    news.add(now + time, Int32(worker), workers[worker].life, .useEnds)
+  }
+
+  mutating func endUse(_ number: Int32, _ life: Int32) {
+    let worker = Int(number)
+    guard workers[worker].life == life, workers[worker].longUses > 0 else { return }
+    workers[worker].longUses -= 1
+    guard workers[worker].longUses == 0 else { return }
+    deliver(.taskEnded(workers[worker].id, task: "use"))
+    if policy.foreground.by == .activity { showSign(worker) }
+  }
+
+  private mutating func showSign(_ worker: Int) {
+    let isManual = policy.foreground.by == .manual
+    let isInFront = engine.state(of: workers[worker].id) == .foreground
+    guard now - workers[worker].lastSign >= Self.signInterval || (isManual && !isInFront) else {
+      return
+    }
+    workers[worker].lastSign = now
+    if isManual {
+      if !isInFront { ask(.foreground, worker) }
+    } else {
+      deliver(.activity(workers[worker].id))
+    }
+  }
+
+  /// Warm after a number of uses; what leaks, leaks on.
+  private mutating func grow(_ worker: Int) {
+    guard workers[worker].body == .running else { return }
+    let one = workers[worker]
+    let warmth = min(1, Double(one.uses) / Double(max(1, machine.warmUp)))
+    let share = machine.launchedShare + (1 - machine.launchedShare) * warmth
+    let hours = Double(now - one.runsSince) / 3.6e12
+    let bytes = Int64(Double(one.footprint) * share + Double(one.leak) * hours)
+    guard bytes > one.resident else { return }
+    let isWorthTelling = bytes - one.resident > one.resident / 20
+    setResident(worker, bytes)
+    if isWorthTelling, workers[worker].body == .running {
+      deliver(.footprint(one.id, ByteCount(bytes)))
+    }
+  }
+
+  /// While the kernel reclaims, whoever starts waits for that, too.
+  mutating func stallTime() -> Int64 {
+    guard isStalling else { return 0 }
+    noteStall(1)
+    return machine.stall.wholeNanoseconds
+  }
+}

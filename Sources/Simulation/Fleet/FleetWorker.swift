@@ -1,0 +1,90 @@
+import Lifecycle
+
+/// The processes behind a worker of a fleet.
+struct FleetWorker {
+  enum Body { case absent, starting, running, frozen, evicted }
+
+  let id: WorkerID
+  /// Warm, in bytes.
+  let footprint: Int64
+  let leak: Int64
+  let launch: Duration
+  let canShed: Bool
+
+  var body = Body.absent
+  /// Bytes that it holds now, and that it held before it was hibernated.
+  var resident: Int64 = 0
+  var evicted: Int64 = 0
+  var image: Int64 = 0
+  var uses = 0
+  var runsSince: Int64 = 0
+  /// Counts launches, so that news of an earlier life isn't told in a later one.
+  var life: Int32 = 0
+  /// Arrivals that wait until it runs, and what they found.
+  var waiting: [Waiting] = []
+  var lastSign: Int64 = .min / 2
+  var busyUntil: Int64 = 0
+  /// Uses under way that are long enough to be declared as a task.
+  var longUses = 0
+
+  struct Waiting {
+    var at: Int64
+    var found: FleetReport.Found
+    var duration: Int32
+  }
+}
+
+/// What the simulation waits for.
+struct FleetNews {
+  enum What {
+    case event(Event)
+    /// A long use ends.
+    case useEnds
+    /// The memory is looked at.
+    case sample
+  }
+  var at: Int64
+  var order: UInt32
+  /// −1: of the machine.
+  var worker: Int32
+  var life: Int32
+  var what: What
+}
+
+/// News, the earliest first, and at the same time the first that came about.
+struct NewsQueue {
+  private var heap: [FleetNews] = []
+  private var count: UInt32 = 0
+
+  var first: Int64? { heap.first?.at }
+
+  mutating func add(_ at: Int64, _ worker: Int32, _ life: Int32, _ what: FleetNews.What) {
+    count &+= 1
+    heap.append(FleetNews(at: at, order: count, worker: worker, life: life, what: what))
+    var place = heap.count - 1
+    while place > 0, isBefore(place, (place - 1) / 2) {
+      heap.swapAt(place, (place - 1) / 2)
+      place = (place - 1) / 2
+    }
+  }
+
+  mutating func popFirst() -> FleetNews? {
+    guard !heap.isEmpty else { return nil }
+    heap.swapAt(0, heap.count - 1)
+    let first = heap.removeLast()
+    var place = 0
+    while true {
+      let left = 2 * place + 1
+      guard left < heap.count else { return first }
+      let right = left + 1
+      let child = right < heap.count && isBefore(right, left) ? right : left
+      guard isBefore(child, place) else { return first }
+      heap.swapAt(child, place)
+      place = child
+    }
+  }
+
+  private func isBefore(_ one: Int, _ other: Int) -> Bool {
+    (heap[one].at, heap[one].order) < (heap[other].at, heap[other].order)
+  }
+}

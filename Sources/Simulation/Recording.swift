@@ -1,0 +1,46 @@
+import Lifecycle
+import Policy
+
+/// All that the engine was told, to tell it to another one: from any prefix (of each seed one is
+/// taken) the other comes to the same state, or the engine remembers something that it wasn't told.
+struct Recording {
+  enum Step {
+    case event(Event, Instant)
+    case policy(LifecyclePolicy)
+  }
+
+  private let policy: LifecyclePolicy
+  private var steps: [Step] = []
+  /// After so many steps the engine was looked at.
+  private let mark: Int
+  private var marked: Engine?
+
+  init(policy: LifecyclePolicy, using random: inout SplitMix64) {
+    self.policy = policy
+    mark = 1 + Int(random.next() % 120)
+  }
+
+  mutating func add(_ step: Step, _ engine: Engine) {
+    guard marked == nil else { return }
+    steps.append(step)
+    if steps.count == mark { marked = engine }
+  }
+
+  /// A complaint, or `nil`.
+  func check(_ engine: Engine) -> String? {
+    var other = Engine(policy: policy)
+    for step in steps.prefix(mark) {
+      switch step {
+      case .event(let event, let time): _ = other.handle(event, at: time)
+      case .policy(let policy): other.setPolicy(policy)
+      }
+    }
+    return Self.isSame(other, marked ?? engine)
+      ? nil : "an engine that is told the first \(min(mark, steps.count)) steps again differs"
+  }
+
+  private static func isSame(_ left: Engine, _ right: Engine) -> Bool {
+    left == right && left.nextDeadline == right.nextDeadline && left.available == right.available
+      && left.terminationOrder() == right.terminationOrder()
+  }
+}

@@ -1,0 +1,122 @@
+/// Splits a stream of bytes into rows of comma-separated fields (RFC 4180, without line breaks in
+/// quotes). Holds one row at a time: traces are larger than memory would like.
+struct CSVSplitter {
+  let file: String
+  private var buffer: [UInt8] = []
+  private var start = 0
+  private var line = 0
+  private var isFinished = false
+
+  /// Longer lines are no trace: 1,440 minutes of ten digits are 16 KB.
+  static let longestLine = 1 << 20
+
+  init(file: String) { self.file = file }
+
+  mutating func feed(_ bytes: [UInt8]) {
+    if start > 0 {
+      buffer.removeFirst(start)
+      start = 0
+    }
+    buffer += bytes
+  }
+
+  /// What is left is a line, although no line break follows.
+  mutating func finish() { isFinished = true }
+
+  /// The next row that isn't empty; `nil`: more bytes are needed, or there are no more.
+  mutating func next() throws(TraceError) -> CSVRow? {
+    while true {
+      let end = buffer[start...].firstIndex(of: 10)
+      guard let end = end ?? (isFinished && start < buffer.count ? buffer.count : nil) else {
+        guard buffer.count - start <= Self.longestLine else {
+          throw TraceError(
+            file: file, line: line + 1, what: "a line of more than 1 MB: this is no trace")
+        }
+        return nil
+      }
+      line += 1
+      var bytes = buffer[start..<end]
+      start = min(end + 1, buffer.count)
+      if bytes.last == 13 { bytes.removeLast() }
+      if line == 1, bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
+      if !bytes.isEmpty { return try CSVRow(file: file, line: line, Array(bytes)) }
+    }
+  }
+}
+
+/// One row. Fields are looked at where they lie.
+struct CSVRow {
+  let file: String
+  let line: Int
+  private let bytes: [UInt8]
+  private var fields: [Range<Int>] = []
+
+  init(file: String, line: Int, _ bytes: [UInt8]) throws(TraceError) {
+    (self.file, self.line, self.bytes) = (file, line, bytes)
+    var start = 0
+    var isQuoted = false
+    for (place, byte) in bytes.enumerated() {
+      if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
+      if byte == UInt8(ascii: ","), !isQuoted {
+        fields.append(start..<place)
+        start = place + 1
+      }
+    }
+    fields.append(start..<bytes.count)
+    if isQuoted {
+      throw TraceError(
+        file: file, line: line, column: start + 1, what: "a quote that isn't closed on its line")
+    }
+  }
+
+  var count: Int { fields.count }
+
+  /// Without its quotes.
+  func text(_ field: Int) throws(TraceError) -> String {
+    guard field < fields.count else { throw missing(field) }
+    var part = bytes[fields[field]]
+    guard part.first == UInt8(ascii: "\""), part.last == UInt8(ascii: "\""), part.count > 1 else {
+      return String(decoding: part, as: UTF8.self)
+    }
+    part = part.dropFirst().dropLast()
+    return String(decoding: part, as: UTF8.self).split(
+      separator: "\"\"", omittingEmptySubsequences: false
+    ).joined(separator: "\"")
+  }
+
+  /// Digits only: the many counts are read without making strings of them.
+  func count(_ field: Int) throws(TraceError) -> Int {
+    guard field < fields.count else { throw missing(field) }
+    var value = 0
+    for byte in bytes[fields[field]] {
+      guard byte >= 48, byte <= 57, value < 1 << 50 else {
+        throw wrong(field, "a whole number")
+      }
+      value = value * 10 + Int(byte - 48)
+    }
+    guard !fields[field].isEmpty else { throw wrong(field, "a whole number") }
+    return value
+  }
+
+  /// Zero or more.
+  func number(_ field: Int) throws(TraceError) -> Double {
+    guard let value = Double(try text(field)), value.isFinite, value >= 0 else {
+      throw wrong(field, "a number from 0 on")
+    }
+    return value
+  }
+
+  func wrong(_ field: Int, _ expected: String) -> TraceError {
+    let found = String(decoding: bytes[fields[field]].prefix(40), as: UTF8.self)
+    let column = fields[field].lowerBound + 1
+    let shown = found.isEmpty ? "nothing" : "'\(found.filter { $0 >= " " })'"
+    return TraceError(
+      file: file, line: line, column: column, what: "\(expected) is expected here, not \(shown)")
+  }
+
+  private func missing(_ field: Int) -> TraceError {
+    TraceError(
+      file: file, line: line, column: bytes.count + 1,
+      what: "only \(fields.count) fields; field \(field + 1) is missing")
+  }
+}

@@ -1,0 +1,23 @@
+/// What is wrong with a trace, and where.
+public struct TraceError: Error, Equatable, CustomStringConvertible {
+  public var file: String
+  /// From 1; 0: the file as a whole.
+  public var line: Int
+  /// In bytes, from 1; 0: the line as a whole.
+  public var column: Int
+  public var what: String
+
+  public init(file: String, line: Int = 0, column: Int = 0, what: String) {
+    self.file = file
+    self.line = line
+    self.column = column
+    self.what = what
+  }
+
+  public var description: String {
+    var place = file
+    if line > 0 { place += ":\(line)" }
+    if column > 0 { place += ":\(column)" }
+    return "\(place): \(what)"
+  }
+}

@@ -1,0 +1,224 @@
+import Policy
+
+/// Reads trace files, piece by piece: each is begun, fed, and ended. What kind each is, its header
+/// says; the files of one data set go together in any order, days in the order given.
+public struct TraceLoader: Sendable {
+  /// What becomes a worker. Azure keeps an application's functions in one process.
+  public enum Unit: String, Sendable, CaseIterable { case app, function }
+
+  public var unit: Unit
+  private var splitter = CSVSplitter(file: "")
+  private var kind: TraceFileKind?
+  private var minutesRead: Int64 = 0
+  private var length: Int64 = 0
+  private var names: [String: Int32] = [:]
+  private var workers: [TraceWorker] = []
+  private var uses: [Trace.Use] = []
+  private var others: [Trace.HostChange] = []
+  /// By use, as long as the durations aren't known: the number of its function.
+  private var functionOfUse: [Int32] = []
+  private var functions: [String: Int32] = [:]
+  private var durations: [Int32: [Double]] = [:]
+  private var megabytes: [String: Double] = [:]
+  private var fileNames: [String] = []
+  private var random: SplitMix64
+
+  /// Bursts within a minute are told as so many uses at most, with their counts.
+  static let mostUsesPerMinute = 4
+  /// Of durations, 0–100 %, as the 2019 data set gives them.
+  private static let percentiles = [0, 1, 25, 50, 75, 99, 100.0]
+
+  public init(unit: Unit = .app, seed: UInt64 = 1) {
+    self.unit = unit
+    random = SplitMix64(seed: seed)
+  }
+
+  public mutating func begin(file: String) {
+    splitter = CSVSplitter(file: file)
+    kind = nil
+    fileNames.append(file)
+  }
+
+  public mutating func feed(_ bytes: [UInt8]) throws(TraceError) {
+    splitter.feed(bytes)
+    while let row = try splitter.next() { try read(row) }
+  }
+
+  public mutating func end() throws(TraceError) {
+    splitter.finish()
+    while let row = try splitter.next() { try read(row) }
+    guard let kind else { throw TraceError(file: splitter.file, what: "the file is empty") }
+    guard case .invocations2019(let minutes) = kind else { return }
+    minutesRead += Int64(minutes)
+    length = max(length, minutesRead * 60_000)
+  }
+
+  private mutating func read(_ row: CSVRow) throws(TraceError) {
+    switch kind {
+    case nil: kind = try TraceFileKind(header: row)
+    case .dormouse?: try readOwn(row)
+    case .invocations2019(let minutes)?: try readMinutes(row, minutes)
+    case .durations2019?: try readDurations(row)
+    case .memory2019?: megabytes[try row.text(1)] = try row.number(7)
+    case .invocations2021?: try readInvocation(row)
+    }
+  }
+
+  private mutating func worker(named name: String) -> Int32 {
+    if let number = names[name] { return number }
+    let number = Int32(workers.count)
+    names[name] = number
+    workers.append(TraceWorker(name: name, footprint: .zero, launch: .zero))
+    return number
+  }
+
+  private mutating func function(named name: String) -> Int32 {
+    if let number = functions[name] { return number }
+    let number = Int32(functions.count)
+    functions[name] = number
+    return number
+  }
+}
+
+// MARK: Azure Functions
+
+extension TraceLoader {
+  /// HashOwner, HashApp, HashFunction, Trigger, 1 … 1440.
+  private mutating func readMinutes(_ row: CSVRow, _ minutes: Int) throws(TraceError) {
+    let (app, function) = (try row.text(1), try row.text(2))
+    let number = self.function(named: app + "/" + function)
+    let worker = worker(named: unit == .app ? app : app + "/" + function)
+    for minute in 0..<minutes {
+      let count = try row.count(minute + 4)
+      guard count > 0 else { continue }
+      let parts = min(count, Self.mostUsesPerMinute)
+      let start = (minutesRead + Int64(minute)) * 60_000
+      for part in 0..<parts {
+        let offset = Int64((Double(part) + random.unit()) / Double(parts) * 60_000)
+        let share = count / parts + (part < count % parts ? 1 : 0)
+        uses.append(
+          Trace.Use(
+            at: start + offset, worker: worker, duration: 0,
+            count: Int32(clamping: share)))
+        functionOfUse.append(number)
+      }
+    }
+  }
+
+  /// HashOwner, HashApp, HashFunction, Average, Count, Minimum, Maximum, seven percentiles; in ms.
+  private mutating func readDurations(_ row: CSVRow) throws(TraceError) {
+    let number = function(named: try row.text(1) + "/" + row.text(2))
+    var values: [Double] = []
+    for field in 7..<14 { values.append(try row.number(field)) }
+    durations[number] = values
+  }
+
+  /// app, func, end_timestamp, duration; in seconds.
+  private mutating func readInvocation(_ row: CSVRow) throws(TraceError) {
+    let (app, function) = (try row.text(0), try row.text(1))
+    let (end, duration) = (try row.number(2), try row.number(3))
+    guard end < 1e12 else { throw row.wrong(2, "seconds since the start of the trace") }
+    let start = max(0, (end - duration) * 1000)
+    uses.append(
+      Trace.Use(
+        at: Int64(start), worker: worker(named: unit == .app ? app : app + "/" + function),
+        duration: Int32(clamping: Int64(min(duration, 1e9) * 1000))))
+    functionOfUse.append(-1)
+    length = max(length, (Int64(end * 1000) / 3_600_000 + 1) * 3_600_000)
+  }
+
+  /// Between the percentiles that the data set gives of a function.
+  private mutating func duration(of function: Int32) -> Int32 {
+    guard let values = durations[function] else {
+      return Int32(min(random.logNormal(median: 300, sigma: 1.5), 600_000))
+    }
+    let share = random.unit() * 100
+    let place = max(1, Self.percentiles.firstIndex { $0 >= share } ?? 1)
+    let (low, high) = (Self.percentiles[place - 1], Self.percentiles[place])
+    let part = (share - low) / (high - low)
+    return Int32(clamping: Int64(values[place - 1] + part * (values[place] - values[place - 1])))
+  }
+}
+
+// MARK: our own format
+
+extension TraceLoader {
+  private mutating func readOwn(_ row: CSVRow) throws(TraceError) {
+    switch try row.text(0) {
+    case "length": length = max(length, Int64(try row.count(1)))
+    case "others":
+      others.append(
+        Trace.HostChange(at: Int64(try row.count(1)), share: try row.number(2) / 100))
+    case "worker": try readWorker(row)
+    case "use":
+      guard let worker = names[try row.text(2)] else {
+        throw row.wrong(2, "the name of a worker that was declared above")
+      }
+      let use = Trace.Use(
+        at: Int64(try row.count(1)), worker: worker, duration: Int32(clamping: try row.count(3)),
+        count: row.count > 4 ? Int32(clamping: max(1, try row.count(4))) : 1)
+      uses.append(use)
+      functionOfUse.append(-1)
+      length = max(length, use.at + 1)
+    default: throw row.wrong(0, "`length`, `others`, `worker` or `use`")
+    }
+  }
+
+  /// worker, NAME, bytes, launch in ms, bytes an hour, importance.
+  private mutating func readWorker(_ row: CSVRow) throws(TraceError) {
+    let name = try row.text(1)
+    guard !name.isEmpty, names[name] == nil else { throw row.wrong(1, "a new worker's name") }
+    let number = Int(worker(named: name))
+    workers[number].footprint = ByteCount(Int64(try row.count(2)))
+    workers[number].launch = .milliseconds(Int64(try row.count(3)))
+    if row.count > 4 { workers[number].leak = ByteCount(Int64(try row.count(4))) }
+    if row.count > 5 { workers[number].importance = min(100, try row.count(5)) }
+  }
+}
+
+// MARK: the result
+
+extension TraceLoader {
+  /// - Parameter most: of the workers, as many are taken at random; `nil`: all.
+  public mutating func trace(most: Int? = nil) throws(TraceError) -> Trace {
+    guard !uses.isEmpty else {
+      throw TraceError(
+        file: fileNames.first ?? "trace", what: "no worker is ever used: there are no invocations")
+    }
+    for place in uses.indices where functionOfUse[place] >= 0 {
+      uses[place].duration = duration(of: functionOfUse[place])
+    }
+    for place in workers.indices where workers[place].footprint == .zero { complete(place) }
+    var trace = Trace(
+      name: fileNames.map { String($0.split(separator: "/").last ?? "") }.joined(separator: ", "),
+      length: length, workers: workers, uses: uses,
+      others: others.isEmpty ? [Trace.HostChange(at: 0, share: 0.1)] : others)
+    if let most, most < workers.count { trace.keep(most, &random) }
+    trace.uses.sort { ($0.at, $0.worker) < ($1.at, $1.worker) }
+    trace.others.sort { $0.at < $1.at }
+    return trace
+  }
+
+  /// What the data sets don't tell is drawn as the generators draw it.
+  private mutating func complete(_ place: Int) {
+    let app = String(workers[place].name.split(separator: "/").first ?? "")
+    let size = megabytes[app] ?? min(max(random.logNormal(median: 12, sigma: 1), 2), 1024)
+    let launch = 20 + 3.3 * size * random.logNormal(median: 1, sigma: 0.7)
+    workers[place].footprint = ByteCount(Int64(max(size, 0.25) * 1_048_576))
+    workers[place].launch = .milliseconds(Int64(launch))
+  }
+}
+
+extension Trace {
+  fileprivate mutating func keep(_ most: Int, _ random: inout SplitMix64) {
+    let chosen = Array(workers.indices.shuffled(using: &random).prefix(most)).sorted()
+    var numbers = [Int32](repeating: -1, count: workers.count)
+    for (new, old) in chosen.enumerated() { numbers[old] = Int32(new) }
+    workers = chosen.map { workers[$0] }
+    uses = uses.compactMap { use in
+      var use = use
+      use.worker = numbers[Int(use.worker)]
+      return use.worker < 0 ? nil : use
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import Policy
+
+/// Writes a trace in any of the formats, as pieces of text. What a format can't say is lost:
+/// Azure's know neither launch times nor leaks, and 2019's no exact times.
+public struct TraceWriter {
+  public let trace: Trace
+
+  public init(_ trace: Trace) { self.trace = trace }
+
+  /// The files of a format: name, and what to call with a sink for its text.
+  public func files(_ format: TraceFormat) -> [File] {
+    switch format {
+    case .dormouse: [.own]
+    case .azure2021: [.invocations2021]
+    case .azure2019:
+      (0..<days).map { .invocations2019(day: $0) } + [.durations2019, .memory2019]
+    }
+  }
+
+  private var days: Int { max(1, Int((trace.length + 86_399_999) / 86_400_000)) }
+
+  public enum File: Sendable, Hashable {
+    case own, invocations2021, invocations2019(day: Int), durations2019, memory2019
+
+    /// As the data sets call theirs.
+    public var name: String {
+      switch self {
+      case .own: "trace.csv"
+      case .invocations2021: "AzureFunctionsInvocationTraceForTwoWeeksJan2021.txt"
+      case .invocations2019(let day):
+        "invocations_per_function_md.anon.d\(day < 9 ? "0" : "")\(day + 1).csv"
+      case .durations2019: "function_durations_percentiles.anon.d01.csv"
+      case .memory2019: "app_memory_percentiles.anon.d01.csv"
+      }
+    }
+  }
+
+  public func write(_ file: File, to sink: (String) -> Void) {
+    switch file {
+    case .own: writeOwn(sink)
+    case .invocations2021: writeInvocations(sink)
+    case .invocations2019(let day): writeMinutes(day, sink)
+    case .durations2019: writeDurations(sink)
+    case .memory2019: writeMemory(sink)
+    }
+  }
+
+  private func writeOwn(_ sink: (String) -> Void) {
+    sink("dormouse trace,1\nlength,\(trace.length)\n")
+    for change in trace.others { sink("others,\(change.at),\(change.share * 100)\n") }
+    for worker in trace.workers {
+      let name = quoted(worker.name)
+      let launch = Int64(worker.launch.milliseconds)
+      sink(
+        "worker,\(name),\(worker.footprint.bytes),\(launch),\(worker.leak.bytes),"
+          + "\(worker.importance)\n")
+    }
+    for use in trace.uses {
+      sink("use,\(use.at),\(name(use.worker)),\(use.duration),\(use.count)\n")
+    }
+  }
+
+  private func writeInvocations(_ sink: (String) -> Void) {
+    sink("app,func,end_timestamp,duration\n")
+    for use in trace.uses {
+      let duration = Double(use.duration) / 1000
+      let end = Double(use.at) / 1000 + duration
+      let line = "\(name(use.worker)),main,\(end),\(duration)\n"
+      for _ in 0..<use.count { sink(line) }
+    }
+  }
+
+  private func writeMinutes(_ day: Int, _ sink: (String) -> Void) {
+    let minutes = (1...1440).map(String.init).joined(separator: ",")
+    sink("HashOwner,HashApp,HashFunction,Trigger,\(minutes)\n")
+    var counts: [Int32: [Int32]] = [:]
+    let start = Int64(day) * 86_400_000
+    for use in trace.uses where use.at >= start && use.at < start + 86_400_000 {
+      let minute = Int((use.at - start) / 60_000)
+      counts[use.worker, default: Array(repeating: 0, count: 1440)][minute] += use.count
+    }
+    for (worker, perMinute) in counts.sorted(by: { $0.key < $1.key }) {
+      let columns = perMinute.map { String($0) }.joined(separator: ",")
+      sink("owner,\(name(worker)),main,http,\(columns)\n")
+    }
+  }
+
+  private func writeDurations(_ sink: (String) -> Void) {
+    sink("HashOwner,HashApp,HashFunction,Average,Count,Minimum,Maximum")
+    for share in [0, 1, 25, 50, 75, 99, 100] { sink(",percentile_Average_\(share)") }
+    sink("\n")
+    let durations = Dictionary(grouping: trace.uses, by: \.worker)
+      .mapValues { $0.map(\.duration).sorted() }
+    for (worker, sorted) in durations.sorted(by: { $0.key < $1.key }) {
+      let mean = sorted.reduce(0) { $0 + Int($1) } / sorted.count
+      let at = [0, 1, 25, 50, 75, 99, 100].map {
+        sorted[min(sorted.count - 1, sorted.count * $0 / 100)]
+      }
+      let shares = at.map { String($0) }.joined(separator: ",")
+      sink("owner,\(name(worker)),main,\(mean),\(sorted.count),\(at[0]),\(at[6]),\(shares)\n")
+    }
+  }
+
+  private func writeMemory(_ sink: (String) -> Void) {
+    sink("HashOwner,HashApp,SampleCount,AverageAllocatedMb")
+    for share in [1, 5, 25, 50, 75, 95, 99, 100] { sink(",AverageAllocatedMb_pct\(share)") }
+    sink("\n")
+    for worker in trace.workers {
+      let size = (Double(worker.footprint.bytes) / 1_048_576 * 100).rounded() / 100
+      let columns = String(repeating: ",\(size)", count: 9)
+      sink("owner,\(quoted(worker.name)),1\(columns)\n")
+    }
+  }
+
+  private func name(_ worker: Int32) -> String { quoted(trace.workers[Int(worker)].name) }
+
+  private func quoted(_ name: String) -> String {
+    guard name.contains(where: { $0 == "," || $0 == "\"" }) else { return name }
+    return "\""
+      + name.split(separator: "\"", omittingEmptySubsequences: false)
+      .joined(separator: "\"\"") + "\""
+  }
+}

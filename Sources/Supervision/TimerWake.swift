@@ -1,0 +1,40 @@
+import Linux
+
+/// Which of a sleeping worker's own time-outs it is woken for.
+///
+/// Nearly every program has timers that mean nothing while nobody calls: redis looks round ten times
+/// a second, a runtime collects garbage, a pool checks its connections. Waking for those would mean
+/// never sleeping. So what the program asked for in full must be as long as the policy says; where only
+/// the end is known (absolute time-outs), the worker is woken, but no sooner than that after the last
+/// time that a timer woke it.
+public struct TimerWake: Hashable, Sendable {
+  /// After now.
+  public var delay: Duration
+  /// A clause for people.
+  public var why: String
+
+  /// Absolute time-outs that end sooner are taken for housekeeping.
+  static let soonest = Duration.seconds(2)
+
+  /// The first that counts; nil: it sleeps until somebody calls.
+  ///
+  /// - Parameters:
+  ///   - shortest: `background.wake_for_timers`.
+  ///   - sinceLast: since a timer woke it the last time; nil: none has.
+  public static func first(
+    of times: [DueTime], shortest: Duration, sinceLast: Duration? = nil
+  ) -> TimerWake? {
+    let earliest = sinceLast.map { max(.zero, shortest - $0) } ?? .zero
+    let counted = times.compactMap { time -> (delay: Duration, time: DueTime)? in
+      if let whole = time.whole {
+        return whole >= shortest ? (time.remaining, time) : nil
+      }
+      guard time.remaining >= min(soonest, shortest) else { return nil }
+      return (max(time.remaining, earliest), time)
+    }
+    guard let first = counted.min(by: { $0.delay < $1.delay }) else { return nil }
+    let what =
+      first.time.source == .timer ? "a timer that it has set" : "a time-out that it waits for"
+    return TimerWake(delay: first.delay, why: what)
+  }
+}

@@ -1,0 +1,79 @@
+import Control
+import Policy
+import PolicyFile
+
+/// What a person names to a `policy` verb: a policy, or a configuration with its workers.
+enum PolicySubject {
+  case policy(LoadedPolicy)
+  case configuration(DaemonConfiguration)
+
+  /// The configuration that a daemon would take.
+  static func defaultConfiguration() throws -> String {
+    let path = DefaultPaths.ofThisProcess().configuration
+    guard ConfigurationFiles.isThere(path) else {
+      throw CommandFailure(
+        exit: .badConfiguration,
+        text: "there is no configuration at \(escaped(path)); name a file or a policy")
+    }
+    return path
+  }
+
+  /// Tells what is wrong with it, and ends the verb where that is an error.
+  static func load(_ nameOrPath: String) throws -> PolicySubject {
+    let check = PolicyCheck.ofThisProcess()
+    if check.isConfiguration(nameOrPath) {
+      return .configuration(try value(check.configuration(nameOrPath)))
+    }
+    return .policy(try value(check.policy(nameOrPath)))
+  }
+
+  private static func value<Value>(_ result: ParseResult<Value>) throws -> Value {
+    // Warnings are for `policy check`.
+    PolicyCheck.complain(result.errors)
+    guard let value = result.value else {
+      throw CommandFailure(
+        exit: .badConfiguration, text: "nothing can be shown of what has errors")
+    }
+    return value
+  }
+
+  /// Of the machine, or of a worker.
+  func policy(of worker: String?) throws -> LifecyclePolicy {
+    switch self {
+    case .policy(let loaded):
+      guard worker == nil else { throw Self.noWorkers }
+      return loaded.policy
+    case .configuration(let configuration):
+      guard let worker else { return configuration.policy }
+      guard let found = configuration.workers.first(where: { $0.name == worker }) else {
+        throw Self.unknown(worker, in: configuration)
+      }
+      return found.policy
+    }
+  }
+
+  func values(of worker: String?) throws -> [EffectiveValue] {
+    switch self {
+    case .policy(let loaded):
+      guard worker == nil else { throw Self.noWorkers }
+      return loaded.effective()
+    case .configuration(let configuration):
+      guard let values = configuration.effective(worker: worker) else {
+        throw Self.unknown(worker ?? "", in: configuration)
+      }
+      return values
+    }
+  }
+
+  private static let noWorkers = CommandFailure(
+    exit: .usage, text: "a policy has no workers: name a configuration, or leave --worker out")
+
+  private static func unknown(
+    _ worker: String, in configuration: DaemonConfiguration
+  ) -> CommandFailure {
+    let names = configuration.workers.map(\.name)
+    let hint = nearest(to: worker, among: names).map { "; did you mean `\(escaped($0))`?" } ?? ""
+    return CommandFailure(
+      exit: .unknownWorker, text: "the configuration has no worker `\(escaped(worker))`\(hint)")
+  }
+}

@@ -1,0 +1,29 @@
+import Control
+import Glibc
+import Linux
+
+/// `--machine KEY=VALUE,…`: what things cost, in the units of policy files.
+enum MachineSettings {
+  /// A list, or the name of a file with a line for each; `#` begins a comment.
+  static func read(_ text: String) throws -> [(String, String)] {
+    let isFile = !text.contains("=")
+    let source: String
+    do {
+      source = isFile ? try readText(text) : text
+    } catch {
+      throw CommandFailure(exit: .notDone, text: "the machine can't be read: \(error)")
+    }
+    return try source.split { isFile ? $0.isNewline : $0 == "," }.compactMap { line in
+      let bare = line.split(separator: "#", omittingEmptySubsequences: false).first ?? ""
+      let parts = bare.split(separator: "=", maxSplits: 1).map { part in
+        String(part.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+      }
+      if parts.isEmpty || bare.allSatisfy(\.isWhitespace) { return nil }
+      guard parts.count == 2 else {
+        throw CommandFailure(
+          exit: .usage, text: "--machine takes KEY=VALUE, not '\(escaped(String(bare)))'")
+      }
+      return (parts[0], parts[1])
+    }
+  }
+}

@@ -1,0 +1,153 @@
+import ArgumentParser
+import Control
+import Glibc
+import Simulation
+
+/// Where a simulation's trace comes from.
+struct TraceOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Make one up: zipf, daily, bursts, leaks or flapping.", valueName: "pattern"))
+  var generate: TraceGenerator.Pattern?
+  @Option(
+    help: ArgumentHelp(
+      "Read it; several files belong together (--trace a.csv --trace b.csv).", valueName: "file"))
+  var trace: [String] = []
+  @Option(help: "How many workers. Of a trace that is read: so many, at random.")
+  var workers: Int?
+  @Option(help: "How long, in hours, a generated trace is.")
+  var hours = 24.0
+  @Option(help: "How often an average worker is used in an hour, in a generated trace.")
+  var usesPerHour = 6.0
+  @Option(help: "What is left to chance, comes from this number.")
+  var seed: UInt64 = 1
+  @Option(help: "What is a worker in Azure's data: an app or a function.")
+  var unit = TraceLoader.Unit.app
+
+  func validate(isChecking: Bool) throws {
+    if generate != nil, !trace.isEmpty {
+      throw ValidationError("--generate and --trace exclude each other.")
+    }
+    if isChecking, generate != nil || !trace.isEmpty {
+      throw ValidationError("--check makes its own worlds; leave --generate and --trace out.")
+    }
+    if let workers, !(1...1_000_000).contains(workers) {
+      throw ValidationError("--workers is a number from 1 to 1000000, not \(workers).")
+    }
+    if !(0.01...1000).contains(hours) {
+      throw ValidationError("--hours is a number from 0.01 to 1000.")
+    }
+    if !(0.001...10_000).contains(usesPerHour) {
+      throw ValidationError("--uses-per-hour is a number from 0.001 to 10000.")
+    }
+  }
+
+  func load() throws -> Trace {
+    guard !trace.isEmpty else {
+      let generator = TraceGenerator(
+        pattern: generate ?? .daily, workers: workers ?? 1000,
+        length: Int64(hours * 3_600_000), seed: seed, usesPerHour: usesPerHour)
+      return generator.trace()
+    }
+    var loader = TraceLoader(unit: unit, seed: seed)
+    do {
+      for path in trace { try TraceFiles.read(path, into: &loader) }
+      return try loader.trace(most: workers)
+    } catch let error as TraceError {
+      Progress.clear()
+      throw CommandFailure(exit: .badConfiguration, text: escaped(error.description))
+    }
+  }
+}
+
+extension TraceGenerator.Pattern: ExpressibleByArgument {}
+extension TraceLoader.Unit: ExpressibleByArgument {}
+
+enum TraceFiles {
+  /// Piece by piece: a day of the data set of 2019 is a gigabyte and a half.
+  static func read(_ path: String, into loader: inout TraceLoader) throws {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw FileError(operation: "reading", path: path, errno: errno) }
+    defer { close(file) }
+    var status = stat()
+    let size = fstat(file, &status) == 0 ? Double(max(1, status.st_size)) : 1
+    loader.begin(file: path)
+    var buffer = [UInt8](repeating: 0, count: 1 << 20)
+    var done = 0.0
+    while true {
+      let count = buffer.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
+      let failure = errno
+      if count == 0 { break }
+      if count < 0 {
+        if failure == EINTR { continue }
+        throw FileError(operation: "reading", path: path, errno: failure)
+      }
+      try loader.feed(Array(buffer[..<count]))
+      done += Double(count)
+      Progress.show("reading \(escaped(path))", min(1, done / size))
+    }
+    try loader.end()
+    Progress.clear()
+  }
+
+  static func write(_ trace: Trace, _ format: TraceFormat, to directory: String) throws {
+    if mkdir(directory, 0o755) != 0, errno != EEXIST {
+      throw FileError(operation: "making", path: directory, errno: errno)
+    }
+    let writer = TraceWriter(trace)
+    for file in writer.files(format) {
+      let path = "\(directory)/\(file.name)"
+      // A million lines at once would be a hundred megabytes: they go out in pieces.
+      let output = try PieceFile(path)
+      var failure: FileError?
+      writer.write(file) { text in
+        guard failure == nil else { return }
+        do { try output.add(text) } catch { failure = error as? FileError }
+      }
+      if let failure { throw failure }
+      try output.finish()
+      try Output.line(path)
+    }
+  }
+}
+
+/// A file that is written in pieces under another name, and appears when it is complete.
+private final class PieceFile {
+  private let path: String
+  private let file: Int32
+  private var buffer: [UInt8] = []
+
+  init(_ path: String) throws {
+    self.path = path
+    file = open("\(path).partial", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard file >= 0 else { throw FileError(operation: "writing", path: path, errno: errno) }
+  }
+
+  deinit { close(file) }
+
+  func add(_ text: String) throws {
+    buffer += text.utf8
+    if buffer.count > 1 << 20 { try flush() }
+  }
+
+  func finish() throws {
+    try flush()
+    if rename("\(path).partial", path) != 0 {
+      throw FileError(operation: "writing", path: path, errno: errno)
+    }
+  }
+
+  private func flush() throws {
+    var rest = buffer[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+      let failure = errno
+      if count >= 0 {
+        rest = rest.dropFirst(count)
+      } else if failure != EINTR {
+        throw FileError(operation: "writing", path: path, errno: failure)
+      }
+    }
+    buffer.removeAll(keepingCapacity: true)
+  }
+}

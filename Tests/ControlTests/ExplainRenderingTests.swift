@@ -1,0 +1,84 @@
+import Control
+import Testing
+
+@Suite struct `Rendering of explanations` {
+  private let explanation = ExplanationReport(
+    worker: "notes", state: "suspended", secondsInState: 12,
+    because: "its grace in the background was over", key: "background.suspend_after",
+    next: "hibernated",
+    obstacles: [
+      .init(
+        text: "its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB",
+        key: "hibernate.max_footprint", measured: 22_334_668, limit: 16_777_216),
+      .init(text: "the last attempt failed: no\u{1B} space", clearsInSeconds: 18),
+    ],
+    moves: [
+      .init(to: "background", text: "its heartbeat", afterSeconds: 40, key: "background.heartbeat"),
+      .init(to: "background", text: "`dormouse wake notes`"),
+    ])
+
+  @Test func `explain is plain sentences, with the key where they don't name it`() {
+    #expect(
+      renderExplanation(explanation) == """
+        notes: suspended for 12 s, because its grace in the background was over [background.suspend_after]
+        Not hibernated yet:
+          - its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB
+          - the last attempt failed: no\\u{1b} space
+        What would move it:
+          - background in 40 s: its heartbeat [background.heartbeat]
+          - background: `dormouse wake notes`
+
+        """)
+  }
+
+  @Test func `nothing in the way is said, too`() {
+    var free = explanation
+    free.obstacles = []
+    #expect(renderExplanation(free).contains("On its way to hibernated: nothing is in the way"))
+  }
+
+  @Test func `what it has earned by being put away too early is told`() {
+    var early = explanation
+    early.falseIdle = "put away too early once, the last time 40 s ago: band +10"
+    #expect(renderExplanation(early).contains("\nIt was put away too early once, the last time"))
+  }
+
+  @Test func `lines are broken at the terminal's width`() {
+    let lines = renderExplanation(explanation, width: 50).split(separator: "\n").dropFirst()
+    #expect(lines.allSatisfy { $0.count <= 50 }, "\(lines)")
+  }
+
+  private var ranking: RankingReport {
+    let regret = RankingReport.Regret(
+      millisecondsPerMegabyte: 2.1, chance: 0.25, meanIntervalSeconds: 60, costSeconds: 0.34,
+      isCostKnown: false)
+    let place = RankingReport.Place(
+      worker: "notes", state: "suspended", band: 12, bandOfState: 0, bandOfImportance: 5,
+      bandBonus: 7, isDemoted: false, footprint: 40 << 20, secondsSinceUse: 125,
+      launchSeconds: 0.34, regret: regret, before: "lowest band (12)", fromPressure: "urgent",
+      obstacles: [.init(text: "it is in shadow mode", key: "mode")])
+    return RankingReport(
+      pressure: "normal", terminationOrder: ["band", "regret"], termination: [place],
+      hibernationOrder: ["footprint"], hibernation: [])
+  }
+
+  @Test func `the orders show each place's numbers and what decided it`() {
+    let text = renderRanking(ranking)
+    #expect(text.hasPrefix("pressure normal\n"))
+    #expect(
+      text.contains("First to be terminated, by band, regret (terminate.order):\n  1. notes,"))
+    #expect(text.contains("band 12 (0 + importance 5 + bonus 7), 40.0 MB"))
+    #expect(text.contains("regret 2.1 ms/MB (25 % × 340 ms (a guess))"))
+    #expect(text.contains("from pressure urgent on; before the next: lowest band (12)\n"))
+    #expect(text.contains("      - not now: it is in shadow mode [mode]\n"))
+    #expect(text.hasSuffix("Nobody can be hibernated\n"))
+  }
+
+  @Test func `both survive the wire`() throws {
+    var response = ControlResponse(id: 1, result: .done, text: "")
+    response.explanation = explanation
+    response.ranking = ranking
+    let line = try WireCodec.line(for: response)
+    #expect(try WireCodec.decode(ControlResponse.self, from: Array(line.dropLast())) == response)
+  }
+}

@@ -1,0 +1,98 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("What a daemon explains") struct ExplainTests {
+  private static let configuration = """
+    policy_overrides: { background: { suspend_after: 1h } }
+    workers:
+      calm: { command: [sleep, "1000"] }
+      busy: { command: [sleep, "1000"], importance: 50 }
+    """
+
+  @Test("`explain` says why, why not, and what would move it, in words and as JSON")
+  func explain() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.done("suspend", "calm")
+    let text = try daemon.done("explain", "calm")
+    #expect(text.contains("calm: suspended for"), "\(text)")
+    #expect(text.contains("because `suspend` was asked for"), "\(text)")
+    #expect(text.contains("hibernate.min_footprint"), "\(text)")
+    #expect(text.contains("`dormouse wake calm`"), "\(text)")
+    let report = try daemon.json(ExplanationReport.self, "explain", "calm")
+    #expect(report.next == "hibernated")
+    #expect(
+      report.obstacles.contains { $0.key == "hibernate.min_footprint" && $0.limit == 1 << 20 })
+    #expect(try daemon.verb("explain", "nobody").code == 3)
+    #expect(try daemon.verb("explain").code == 64)
+  }
+
+  @Test("`explain --next` shows both orders, with the numbers")
+  func next() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.done("suspend", "calm", "busy")
+    let text = try daemon.done("explain", "--next")
+    #expect(
+      text.contains("First to be terminated, by band, footprint (terminate.order):"), "\(text)")
+    #expect(text.contains("band 14 (0 + importance 14)"), "\(text)")
+    let report = try daemon.json(RankingReport.self, "explain", "--next")
+    #expect(report.termination.map(\.worker) == ["calm", "busy"])
+    #expect(report.hibernation.count == 2)
+  }
+
+  @Test("`shadow` only tells of one worker, `enforce` does it again, and status adds up")
+  func shadow() throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { background: { suspend_after: 1s }, hibernate: { after: never } }
+      workers:
+        calm: { command: [sleep, "1000"] }
+      """)
+    try daemon.done("shadow", "calm")
+    try daemon.done("background", "calm")
+    let shown = try eventually {
+      try daemon.done("status", "calm").contains("would have freed")
+    }
+    #expect(shown)
+    #expect(try daemon.worker("calm").state == "background")
+    #expect(try daemon.done("explain", "calm").contains("shadow mode"))
+    try daemon.done("enforce", "calm")
+    try daemon.wait("calm", toBe: "suspended")
+  }
+
+  @Test("A worker that holds a file lock isn't suspended before it lets go")
+  func locks() throws {
+    let scratch = try Scratch()
+    let script = try scratch.write(
+      "locker.py",
+      """
+      import fcntl, os, signal, time
+      held = open("\(scratch.path)/lock", "w")
+      fcntl.flock(held, fcntl.LOCK_EX)
+      signal.signal(signal.SIGUSR2, lambda *_: fcntl.flock(held, fcntl.LOCK_UN))
+      while True: time.sleep(600)
+      """)
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { background: { safe_point: { file_locks: 1h } } }
+      workers:
+        locker: { command: [\(Surroundings.python), \(script)] }
+      """)
+    try daemon.wait("locker", toBe: "foreground")
+    let pid = try #require(try daemon.worker("locker").pid)
+    let locked = try eventually { FileLocks.held(by: [pid]) == 1 }
+    #expect(locked)
+    try daemon.done("background", "locker")
+    var client = try ControlClient(connectingTo: daemon.socket)
+    let asked = try client.send(.suspend, worker: "locker")
+    let waits = try eventually {
+      try daemon.done("explain", "locker").contains("holds a file lock")
+    }
+    #expect(waits)
+    #expect(try daemon.worker("locker").state == "background")
+    #expect(kill(pid, SIGUSR2) == 0)
+    #expect(try client.response(to: asked, timeout: .seconds(30)).result == .done)
+    #expect(try daemon.worker("locker").state == "suspended")
+  }
+}

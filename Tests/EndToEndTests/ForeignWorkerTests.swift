@@ -1,0 +1,190 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("What somebody else has started") struct ForeignWorkerTests {
+  /// A server that the test supervises itself.
+  private final class Stranger {
+    let process: SpawnedProcess
+    let port: UInt16
+    let group: WorkerCgroup?
+    private let root: CgroupRoot?
+
+    init(_ scratch: Scratch, inGroup: Bool = false) throws {
+      port = try Surroundings.freePort()
+      process = try Command(
+        arguments: [
+          Surroundings.python, Surroundings.fixture("http_state.py"), "--port", "\(port)",
+          "--megabytes", "1",
+        ]
+      ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
+      if inGroup {
+        let root = try CgroupRoot.detect(name: "dormouse-e2e-stranger-\(getpid())-\(port)")
+        self.root = root
+        group = try WorkerCgroup.create(in: root, name: "stranger")
+        try group?.add(process.pid)
+      } else {
+        root = nil
+        group = nil
+      }
+      let port = port
+      guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
+        throw TestFailure("the server doesn't listen")
+      }
+    }
+
+    deinit {
+      kill(process.pid, SIGKILL)
+      _ = try? process.wait(.seconds(10))
+      try? group?.remove(until: Deadline(in: .seconds(5)))
+      root?.remove()
+    }
+
+    var isStopped: Bool { (try? ProcessStat.read(process.pid))?.state == .stopped }
+    var isFrozen: Bool { (try? group?.isFrozen) == true }
+  }
+
+  private static let policy = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
+
+    """
+
+  @Test("Adopted by pid, it sleeps, hibernates and wakes, and is given back as it was")
+  func byPid() throws {
+    let daemon = try TestDaemon(Self.policy)
+    let stranger = try Stranger(daemon.scratch)
+    let connection = try HTTPConnection(port: stranger.port)
+    let digest = try connection.get("/digest")
+    let text = try daemon.done("adopt", "web", "--pid", "\(stranger.process.pid)")
+    #expect(text.hasPrefix("web is looked after (pid \(stranger.process.pid)"), "\(text)")
+    let report = try daemon.worker("web")
+    #expect(report.state == "background" && report.isAdopted == true && report.log == nil)
+
+    try daemon.done("suspend", "web")
+    #expect(stranger.isStopped)
+    #expect(try connection.get("/count") == "1")
+    try daemon.wait("web", toBe: "background")
+    try daemon.done("hibernate", "web")
+    #expect(try connection.get("/count") == "2")
+    #expect(try connection.get("/digest") == digest)
+
+    try daemon.done("hibernate", "web")
+    try daemon.done("release", "web")
+    #expect(try daemon.verb("status", "web").code == 3)
+    #expect(!stranger.isStopped)
+    #expect(try connection.get("/count") == "3")
+    #expect(try connection.get("/digest") == digest)
+    #expect(try listDirectory("\(daemon.state)/workers").isEmpty)
+    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+  }
+
+  @Test("Adopted by its cgroup, it is frozen there, and the group stays when it is gone")
+  func byCgroup() throws {
+    guard Surroundings.hasCgroups else { return }
+    let daemon = try TestDaemon(Self.policy, setting: .frozen)
+    let stranger = try Stranger(daemon.scratch, inGroup: true)
+    let path = try #require(stranger.group?.path)
+    let connection = try HTTPConnection(port: stranger.port)
+    let digest = try connection.get("/digest")
+    try daemon.done("adopt", "web", "--cgroup", path)
+    try daemon.done("hibernate", "web")
+    #expect(stranger.isFrozen)
+    // The next daemon knows that it isn't its own.
+    try daemon.crash()
+    try daemon.start()
+    try daemon.wait("web", toBe: "hibernated")
+    #expect(try connection.get("/digest") == digest)
+    #expect(try daemon.worker("web").isAdopted == true)
+
+    kill(stranger.process.pid, SIGKILL)
+    #expect(try eventually { try daemon.verb("status", "web").code == 3 })
+    #expect(access(path, F_OK) == 0)
+  }
+
+  @Test("A daemon that ends gives it back instead of stopping it")
+  func daemonEnds() throws {
+    let daemon = try TestDaemon(Self.policy)
+    let stranger = try Stranger(daemon.scratch)
+    try daemon.done("adopt", "web", "--pid", "\(stranger.process.pid)")
+    try daemon.done("hibernate", "web")
+    try daemon.done("shutdown")
+    #expect(try daemon.waitForEnd() == 0)
+    #expect(try HTTPConnection(port: stranger.port).get("/count") == "1")
+  }
+
+  @Test("It is neither started nor ended, however one asks")
+  func notOurs() throws {
+    let daemon = try TestDaemon(Self.policy)
+    let stranger = try Stranger(daemon.scratch)
+    try daemon.done("adopt", "web", "--pid", "\(stranger.process.pid)")
+    for verb in ["stop", "terminate", "start", "restart"] {
+      let outcome = try daemon.verb(verb, "web")
+      #expect(outcome.code == 1 && outcome.error.contains("web was adopted"), "\(outcome)")
+    }
+    #expect(try HTTPConnection(port: stranger.port).get("/count") == "1")
+  }
+
+  @Test("When memory runs out it is spared, unless that was permitted", arguments: [false, true])
+  func underPressure(mayTerminate: Bool) throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        memory: { budget: 20MB }
+        background: { suspend_after: 1h }
+        hibernate: { enabled: false }
+        foreground: { max: 2 }
+      """)
+    let strangers = try [Stranger(daemon.scratch), Stranger(daemon.scratch)]
+    for (name, stranger) in zip(["a", "b"], strangers) {
+      var words = ["adopt", name, "--pid", "\(stranger.process.pid)"]
+      if mayTerminate { words.append("--may-terminate") }
+      #expect(try daemon.enter(words).code == 0)
+    }
+    for name in ["a", "b"] { _ = try daemon.verb("suspend", name) }
+    if mayTerminate {
+      #expect(
+        try eventually {
+          strangers.contains { hasEnded($0.process.pid) }
+        })
+    } else {
+      try daemon.waitForWords("pressure")
+      #expect(!strangers.contains { hasEnded($0.process.pid) })
+    }
+  }
+
+  @Test("What must not sleep isn't taken")
+  func refusals() throws {
+    let daemon = try TestDaemon(Self.policy + "workers: { own: { command: sleep 1000 } }\n")
+    try daemon.wait("own", toBe: "foreground")
+    let own = try #require(try daemon.worker("own").pid)
+    let cases: [([String], String)] = [
+      (["--pid", "1"], "can't be adopted"),
+      (["--pid", "\(daemon.pid)"], "is the daemon"),
+      (["--pid", "\(getpid())"], "is the daemon"),
+      (["--pid", "\(own)"], "belongs to the worker own"),
+      (["--pid", "4194303"], "there is no process"),
+      (["--cgroup", "/proc/nowhere"], "there is no cgroup"),
+      (["--unit", "no such.unit"], "there is no cgroup"),
+    ]
+    for (words, why) in cases {
+      let outcome = try daemon.enter(["adopt", "web"] + words)
+      #expect(outcome.code == 1 && outcome.error.contains(why), "\(words): \(outcome)")
+    }
+    #expect(try daemon.verb("adopt", "own", "--pid", "\(own)").error.contains("running already"))
+    #expect(try daemon.verb("adopt", "web").code == 64)
+    #expect(try daemon.verb("release", "own").error.contains("was not adopted"))
+    #expect(try daemon.verb("release", "nobody").code == 3)
+    let stopped = try Command(arguments: ["sleep", "1000"]).start(
+      output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
+    defer {
+      kill(stopped.pid, SIGKILL)
+      _ = try? stopped.wait(.seconds(5))
+    }
+    kill(stopped.pid, SIGSTOP)
+    #expect(try eventually { try ProcessStat.read(stopped.pid).state == .stopped })
+    let outcome = try daemon.verb("adopt", "web", "--pid", "\(stopped.pid)")
+    #expect(outcome.code == 1 && outcome.error.contains("is stopped"), "\(outcome)")
+  }
+}

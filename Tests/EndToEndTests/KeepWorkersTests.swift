@@ -1,0 +1,160 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("Workers whose daemon goes") struct KeepWorkersTests {
+  private static let policy = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
+      foreground: { max: 3 }
+    workers:
+
+    """
+
+  /// Three, of which one runs, one is suspended and one hibernated.
+  private final class Trio {
+    let names = ["runs", "rests", "sleeps"]
+    let daemon: TestDaemon
+    let connections: [HTTPConnection]
+    let digests: [String]
+    let pids: [Int32]
+
+    init(_ setting: Setting) throws {
+      let workers = try names.map { try WebWorker(megabytes: 1, name: $0) }
+      daemon = try TestDaemon(
+        policy + workers.map { $0.entry(setting) }.joined(), setting: setting)
+      for name in names { try daemon.wait(name, toBe: "foreground") }
+      connections = try workers.map { try HTTPConnection(port: $0.port) }
+      digests = try connections.map { try $0.get("/digest") }
+      pids = try names.map { [daemon] in try #require(try daemon.worker($0).pid) }
+      // The daemon's own probe has hung up, and a worker that hasn't seen it yet would wake for it.
+      let ports = workers.map(\.port)
+      guard try eventually({ try !ports.contains(where: Self.hasHangUp) }) else {
+        throw TestFailure("a worker doesn't close its connections")
+      }
+      try daemon.done("suspend", "rests")
+      try daemon.done("hibernate", "sleeps")
+    }
+
+    /// proc(5): local address, remote address, state; 08 is CLOSE_WAIT.
+    private static func hasHangUp(_ port: UInt16) throws -> Bool {
+      let digits = String(port, radix: 16, uppercase: true)
+      let suffix = ":" + String(repeating: "0", count: 4 - digits.count) + digits
+      return try readText("/proc/net/tcp").split(separator: "\n").contains { line in
+        let words = line.split(separator: " ")
+        return words.count > 3 && words[1].hasSuffix(suffix) && words[3] == "08"
+      }
+    }
+
+    /// All three answer on the connections that they had, with the memory that they had.
+    func expectIntact(count: String) throws {
+      for (index, connection) in connections.enumerated() {
+        #expect(try connection.get("/count") == count, "\(names[index]): \(daemon.words)")
+        #expect(try connection.get("/digest") == digests[index])
+      }
+    }
+
+    var images: [String] { (try? listDirectory("\(daemon.state)/images")) ?? [] }
+
+    func recover() throws -> Outcome {
+      try Command(
+        arguments: [Surroundings.executable, "recover", "--state-directory", daemon.state]
+      ).run(in: daemon.scratch)
+    }
+  }
+
+  @Test(
+    "Asked to keep them, it ends, and the next one finds each as it was",
+    arguments: Setting.available)
+  func kept(setting: Setting) throws {
+    let trio = try Trio(setting)
+    let text = try trio.daemon.done("shutdown", "--keep-workers")
+    #expect(text.hasPrefix("the daemon ends; 3 workers stay"), "\(text)")
+    #expect(try trio.daemon.waitForEnd() == 0)
+    try trio.daemon.start()
+    // Without a cgroup of its own, nothing safe could keep a worker asleep without a daemon.
+    let expected =
+      setting == .frozen
+      ? ["background", "suspended", "hibernated"] : ["background", "background", "background"]
+    for (name, state) in zip(trio.names, expected) { try trio.daemon.wait(name, toBe: state) }
+    for (name, pid) in zip(trio.names, trio.pids) {
+      #expect(try trio.daemon.worker(name).pid == pid)
+    }
+    // Woken by the requests themselves.
+    try trio.expectIntact(count: "1")
+    #expect(trio.images.isEmpty)
+  }
+
+  @Test(
+    "Killed, it leaves sleepers that sleep on under the next one, and wake for a call",
+    arguments: Setting.available.filter { $0 == .frozen })
+  func sleepOn(setting: Setting) throws {
+    let trio = try Trio(setting)
+    for round in 1...3 {
+      try trio.daemon.crash()
+      try trio.daemon.start()
+      let expected = ["background", "suspended", "hibernated"]
+      for (name, state) in zip(trio.names, expected) { try trio.daemon.wait(name, toBe: state) }
+      try trio.expectIntact(count: "\(round)")
+      try trio.daemon.done("suspend", "rests")
+      try trio.daemon.done("hibernate", "sleeps")
+    }
+  }
+
+  @Test("A call that came while there was no daemon wakes a sleeper when there is one")
+  func callMeanwhile() throws {
+    guard Surroundings.hasCgroups else { return }
+    let trio = try Trio(.frozen)
+    try trio.daemon.crash()
+    for connection in trio.connections { try connection.send("/count") }
+    try trio.daemon.start()
+    for connection in trio.connections { #expect(try connection.receive() == "1") }
+    for name in trio.names { try trio.daemon.wait(name, toBe: "background") }
+  }
+
+  @Test("With no daemon to come, `recover` wakes them all", arguments: Setting.ofOwnUser)
+  func recovered(setting: Setting) throws {
+    let trio = try Trio(setting)
+    #expect(try trio.recover().output.hasPrefix("nothing to recover: a daemon looks after"))
+    try trio.daemon.crash()
+    let outcome = try trio.recover()
+    #expect(outcome.code == 0, "\(outcome)")
+    for (name, pid) in zip(trio.names, trio.pids) {
+      #expect(outcome.output.contains("\(name): runs as pid \(pid)"), "\(outcome)")
+    }
+    #expect(trio.images.isEmpty)
+    try trio.expectIntact(count: "1")
+    // And a later daemon finds them.
+    try trio.daemon.start()
+    for (name, pid) in zip(trio.names, trio.pids) {
+      try trio.daemon.wait(name, toBe: "background")
+      #expect(try trio.daemon.worker(name).pid == pid)
+    }
+    try trio.expectIntact(count: "2")
+  }
+
+  @Test("What can't be brought back is ended by `recover`, and named", arguments: Setting.ofOwnUser)
+  func unprovable(setting: Setting) throws {
+    let trio = try Trio(setting)
+    try trio.daemon.crash()
+    #expect(unlink("\(trio.daemon.state)/images/sleeps.image") == 0)
+    let outcome = try trio.recover()
+    #expect(outcome.code == 1)
+    #expect(outcome.error.contains("sleeps: can't be brought back and is ended"), "\(outcome)")
+    #expect(try eventually { hasEnded(trio.pids[2]) })
+    #expect(try trio.connections[1].get("/count") == "1")
+  }
+
+  @Test("Where there never was a daemon, `recover` has nothing to do, and leaves no trace")
+  func nothing() throws {
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/none"
+    let outcome = try Command(
+      arguments: [Surroundings.executable, "recover", "--state-directory", path]
+    ).run(in: scratch)
+    #expect(outcome.code == 0)
+    #expect(outcome.output == "nothing to recover: there is no \(path)\n")
+    #expect(access(path, F_OK) != 0)
+  }
+}

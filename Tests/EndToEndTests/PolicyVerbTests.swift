@@ -1,0 +1,135 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("The policy verbs") struct PolicyVerbTests {
+  private let scratch: Scratch
+
+  init() throws {
+    scratch = try Scratch()
+    mkdir("\(scratch.path)/dormouse", 0o755)
+    mkdir("\(scratch.path)/dormouse/conf.d", 0o755)
+    _ = try scratch.write(
+      "dormouse/dormouse.yaml",
+      """
+      policy_overrides:
+        hibernate: { after: 20s }
+      workers:
+        web: { command: sleep 1, policy: { hibernate: { max_footprint: 64MB } } }
+      """)
+    _ = try scratch.write(
+      "dormouse/conf.d/db.yaml", "workers: { db: { command: sleep 2, importance: 4 } }\n")
+  }
+
+  private func dormouse(_ arguments: String...) throws -> Outcome {
+    var command = Command(arguments: [Surroundings.executable] + arguments)
+    command.environment["XDG_CONFIG_HOME"] = scratch.path
+    return try command.run(in: scratch)
+  }
+
+  private var configuration: String { "\(scratch.path)/dormouse/dormouse.yaml" }
+
+  @Test("`check` takes files, directories, parts of a configuration, or the daemon's own")
+  func check() throws {
+    let whole = ": ok: 2 workers, policy ios-5\n"
+    #expect(try dormouse("policy", "check").output == configuration + whole)
+    let directory = "\(scratch.path)/dormouse"
+    #expect(try dormouse("policy", "check", directory).output == directory + whole)
+    let part = "\(directory)/conf.d/db.yaml"
+    #expect(try dormouse("policy", "check", part).output == part + whole)
+  }
+
+  @Test("`check` finds the errors of all files in one run")
+  func errors() throws {
+    _ = try scratch.write(
+      "dormouse/conf.d/web.yaml", "workers: { web: { command: x, importnce: 1 } }\n")
+    _ = try scratch.write("bad.yaml", "mode: shado\n")
+    let outcome = try dormouse("policy", "check", configuration, "\(scratch.path)/bad.yaml")
+    #expect(outcome.code == 65 && outcome.output.isEmpty)
+    for part in [
+      "conf.d/web.yaml:1:12: error: the worker `web` is declared twice; the first is "
+        + "\(configuration):4:3",
+      "conf.d/web.yaml:1:31: error: unknown key `importnce`", "help: did you mean `importance`?",
+      "bad.yaml:1:7: error: `mode` must be", "help: did you mean `shadow`?", "3 errors\n",
+    ] {
+      #expect(outcome.error.contains(part), "\(part)\n\(outcome)")
+    }
+  }
+
+  @Test("`show --effective` names the line that each value comes from")
+  func effective() throws {
+    let outcome = try dormouse("policy", "show", "--effective", "--worker", "web")
+    #expect(outcome.code == 0 && outcome.error.isEmpty, "\(outcome)")
+    let lines = outcome.output.split(separator: "\n").map { line in
+      line.split(separator: " ").joined(separator: " ")
+    }
+    #expect(lines.contains("hibernate.max_footprint 64MB \(configuration):4 (worker)"))
+    #expect(lines.contains("hibernate.after 20s \(configuration):2 (override)"))
+    #expect(lines.contains("hibernate.cooldown 45s default"))
+    #expect(!outcome.output.contains("\u{1B}"))
+
+    let machine = try dormouse("policy", "show", "--json")
+    #expect(
+      machine.output.contains(#""key":"hibernate.max_footprint","value":"16MB""#), "\(machine)")
+    // Without either, a policy that can be used as a file.
+    let text = try dormouse("policy", "show", "--worker", "web").output
+    let file = try scratch.write("shown.yaml", text)
+    #expect(try dormouse("policy", "check", file).code == 0)
+    #expect(text.contains("  max_footprint: 64MB\n"))
+  }
+
+  @Test("`show` says which workers there are none of")
+  func unknownWorker() throws {
+    let outcome = try dormouse("policy", "show", "--worker", "wb")
+    #expect(outcome.code == 3 && outcome.error.contains("did you mean `web`?"), "\(outcome)")
+    #expect(try dormouse("policy", "show", "ios-5", "--worker", "web").code == 64)
+  }
+
+  @Test("`diff` ends as diff(1) does")
+  func diff() throws {
+    let same = try dormouse("policy", "diff", "ios-5", Surroundings.policy("ios-5"))
+    #expect(same.code == 0 && same.output.isEmpty, "\(same)")
+    let other = try dormouse("policy", "diff", "ios-5", configuration)
+    #expect(other.code == 1)
+    #expect(other.output.contains("suspended workers are hibernated sooner"), "\(other)")
+    #expect(other.output.split(separator: "\n").count == 2)
+    let json = try dormouse("policy", "diff", "--json", "ios-5", configuration)
+    #expect(
+      json.output.hasPrefix(#"[{"key":"hibernate.after","left":"30s","meaning":""#), "\(json)")
+    #expect(try dormouse("policy", "diff", "ios-5", "ios-6").code == 65)
+  }
+
+  @Test("`schema` is JSON on both kinds of files")
+  func schema() throws {
+    for kind in ["policy", "configuration"] {
+      let text = try dormouse("policy", "schema", "--kind", kind).output
+      #expect(text.contains("https://json-schema.org/draft/2020-12/schema"))
+      let file = try scratch.write("\(kind).json", text)
+      let script = "import json, sys; json.load(open(sys.argv[1]))"
+      #expect(try Command(arguments: ["python3", "-c", script, file]).run(in: scratch).code == 0)
+    }
+  }
+
+  @Test("`import` prints what `policy check` accepts")
+  func importing() throws {
+    let procfile = try scratch.write("Procfile", "web: sleep 1 # $PORT\nworker: sleep 2\n")
+    let compose = try scratch.write(
+      "process-compose.yaml",
+      "processes: { web: { command: sleep 1, namespace: a, depends_on: { db: {} } },"
+        + " db: { command: 'sleep 2 | cat' } }")
+    for file in [procfile, compose] {
+      let outcome = try dormouse("import", file)
+      #expect(outcome.code == 0, "\(outcome)")
+      let made = try scratch.write("dormouse.yaml", outcome.output)
+      let check = try dormouse("policy", "check", made)
+      #expect(
+        check.code == 0 && check.output.contains(": ok: 2 workers, policy server"), "\(check)")
+    }
+    #expect(
+      try dormouse("import", compose).error
+        == "2 workers; 1 note on what is different, in the comments\n")
+    #expect(try dormouse("import", "--format", "process-compose", procfile).code == 65)
+    #expect(try dormouse("import", "/no/such/Procfile").code == 65)
+  }
+}

@@ -1,0 +1,61 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("A sleeping worker's own time") struct TimerWakeTests {
+  private static func configuration(_ program: String, timers: String) -> String {
+    """
+    policy_overrides:
+      background: { suspend_after: 1h, wake_for_timers: \(timers) }
+      hibernate: { after: never, cooldown: 0s, min_footprint: 0B }
+    workers:
+      clock: { command: [\(Surroundings.python), -u, -c, "\(program)"], readiness: { log_line: set } }
+
+    """
+  }
+
+  @Test(
+    "Suspended or hibernated, it is woken when a time-out of its own is over",
+    arguments: [
+      "time.sleep(3)", "select.epoll().poll(3)", "select.select([], [], [], 3)",
+      "threading.Event().wait(3)",
+    ])
+  func wakes(waiting: String) throws {
+    let program =
+      "import time, select, threading; print('set'); \(waiting); print('rang'); time.sleep(900)"
+    let daemon = try TestDaemon(Self.configuration(program, timers: "2s"))
+    try daemon.wait("clock", toBe: "foreground")
+    try daemon.done("suspend", "clock")
+    try daemon.done("hibernate", "clock")
+    let pid = try #require(try daemon.worker("clock").pid)
+    #expect(try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.words)")
+    #expect(daemon.words.contains("something waited for it: a time"))
+    #expect(try daemon.worker("clock").pid == pid)
+  }
+
+  @Test("What is shorter than the policy says wakes nobody")
+  func ignored() throws {
+    let program = "import select; print('set'); e = select.epoll()\\nwhile True: e.poll(0.2)"
+    let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
+    try daemon.wait("clock", toBe: "foreground")
+    try daemon.done("hibernate", "clock")
+    // Longer than many of its time-outs; nothing else could end this wait.
+    let woke = try eventually(within: .seconds(2)) {
+      try daemon.worker("clock").state != "hibernated"
+    }
+    #expect(!woke)
+  }
+
+  @Test("A signal that somebody sends to a sleeper reaches it", arguments: Setting.ofOwnUser)
+  func signals(setting: Setting) throws {
+    let program =
+      "import signal, time; signal.signal(signal.SIGUSR1, lambda *a: print('heard')); print('set'); time.sleep(900)"
+    let daemon = try TestDaemon(Self.configuration(program, timers: "never"), setting: setting)
+    try daemon.wait("clock", toBe: "foreground")
+    try daemon.done("hibernate", "clock")
+    let pid = try #require(try daemon.worker("clock").pid)
+    kill(pid, SIGUSR1)
+    #expect(
+      try eventually { try daemon.done("logs", "clock").contains("heard") }, "\(daemon.words)")
+  }
+}

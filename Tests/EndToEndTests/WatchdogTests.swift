@@ -1,0 +1,101 @@
+import Control
+import Glibc
+import Testing
+
+@Suite("Watchdogs, holds and heartbeats of real workers") struct WatchdogTests {
+  /// Talks to the daemon as sd_notify(3) does.
+  private static let talk = """
+    import os, signal, socket, time
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    path = os.environ["NOTIFY_SOCKET"]
+    line.connect("\\0" + path[1:] if path[0] == "@" else path)
+    say = lambda text: line.send(text.encode())
+
+    """
+
+  private func daemon(
+    _ overrides: String, _ script: String, worker: String = "", _ scratch: Scratch
+  ) throws -> TestDaemon {
+    let path = try scratch.write("talker.py", Self.talk + script)
+    return try TestDaemon(
+      """
+      policy_overrides: { \(overrides) }
+      workers:
+        talker: { command: [\(Surroundings.python), \(path)], readiness: { notify: true }\(worker) }
+      """)
+  }
+
+  @Test("Who asks for more time to get ready gets it")
+  func moreTime() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      "watchdog: { launch: 8s }",
+      """
+      say("EXTEND_TIMEOUT_USEC=60000000")
+      time.sleep(9)
+      say("READY=1")
+      time.sleep(600)
+      """, scratch)
+    try daemon.wait("talker", toBe: "foreground", within: .seconds(40))
+  }
+
+  @Test("Who has answered once and then doesn't is terminated")
+  func answer() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      "watchdog: { answer: 3s }, background: { shed_deadline: 1s, suspend_after: 1h }",
+      """
+      asked = [0]
+      def shed(*_):
+        asked[0] += 1
+        if asked[0] == 1: say("X_DORMOUSE_DONE=1")
+      signal.signal(signal.SIGUSR1, shed)
+      say("READY=1")
+      while True: time.sleep(600)
+      """, worker: ", shed: { signal: USR1 }", scratch)
+    try daemon.wait("talker", toBe: "foreground")
+    try daemon.done("warn", "talker")
+    #expect(try daemon.worker("talker").state == "foreground")
+    #expect(try daemon.done("warn", "talker").contains("did not answer in time"))
+    try daemon.wait("talker", toBe: "terminated")
+    let why = "it did not answer memoryWarning within watchdog.answer, 3 s"
+    #expect(try daemon.worker("talker").reason == why)
+  }
+
+  @Test("X_DORMOUSE_HOLD keeps a worker awake, and `explain` says so")
+  func hold() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      "background: { suspend_after: 1s }, hibernate: { after: never }",
+      """
+      signal.signal(signal.SIGUSR2, lambda *_: say("X_DORMOUSE_HOLD=0"))
+      say("X_DORMOUSE_HOLD=1\\nREADY=1")
+      while True: time.sleep(600)
+      """, scratch)
+    try daemon.wait("talker", toBe: "foreground")
+    try daemon.done("background", "talker")
+    let isHeld = try eventually {
+      let report = try daemon.json(ExplanationReport.self, "explain", "talker")
+      return report.obstacles.map(\.key) == ["background.safe_point.hold"]
+    }
+    #expect(isHeld)
+    #expect(kill(try #require(try daemon.worker("talker").pid), SIGUSR2) == 0)
+    try daemon.wait("talker", toBe: "suspended")
+  }
+
+  @Test("A sleeper runs for a moment when its heartbeat is due, and sleeps again")
+  func heartbeat() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      "background: { suspend_after: 1h, heartbeat: { every: 1s, for: 500ms } }, "
+        + "hibernate: { after: never }",
+      """
+      say("READY=1")
+      time.sleep(600)
+      """, scratch)
+    try daemon.wait("talker", toBe: "foreground")
+    try daemon.done("suspend", "talker")
+    try daemon.waitForWords("resuming → background: its heartbeat was due")
+    try daemon.waitForWords("suspending → suspended: its heartbeat was due")
+  }
+}

@@ -1,0 +1,96 @@
+import Lifecycle
+import Policy
+import Testing
+
+private let old = WorkerID("old")
+
+@Suite("The disk's share in hibernation")
+struct DiskTests {
+  private func reading(
+    free: Int64 = 900, images: Int64 = 0, written: Int64 = 0
+  ) -> DiskReading {
+    DiskReading(
+      total: .megabytes(1000), free: .megabytes(free), images: .megabytes(images),
+      writtenToday: .megabytes(written))
+  }
+
+  private func world() -> World {
+    var policy = LifecyclePolicy()
+    policy.hibernate.after = .zero
+    policy.hibernate.cooldown = .zero
+    policy.hibernate.disk = DiskRules(
+      budget: .megabytes(100), minFreePercent: 10, dailyWrites: .megabytes(500))
+    var world = World(policy)
+    world.add(web)
+    return world
+  }
+
+  @Test(
+    "keeps a worker suspended, with the numbers",
+    arguments: [
+      (95, 900, 0, "images hold 95 MB, and 8 MB more would be over hibernate.disk.budget, 100 MB"),
+      (0, 105, 0, "the disk has 105 MB free, and 8 MB less would be under hibernate.disk.min_free"),
+      (
+        0, 900, 495,
+        "495 MB were written to images today, and 8 MB more would be over hibernate.disk.daily_writes"
+      ),
+    ] as [(Int64, Int64, Int64, String)])
+  func limits(images: Int64, free: Int64, written: Int64, text: String) {
+    var world = world()
+    world.send(.disk(reading(free: free, images: images, written: written)))
+    world.bring(web, to: .suspended)
+    #expect(world.state(web) == .suspended)
+    #expect(world.verdict(web)?.hasPrefix(text) == true, "\(world.verdict(web) ?? "")")
+    world.obey(world.ask(.hibernate, web))
+    #expect(world.answers[world.requests]?.first?.code == .refused)
+    world.obey(world.send(.disk(reading())))
+    #expect(world.state(web) == .hibernated, "as soon as there is room")
+  }
+
+  @Test("counts what was written since the last reading")
+  func counts() {
+    var world = world()
+    world.send(.disk(reading(images: 80)))
+    world.add(old, size: .megabytes(15))
+    world.bring(old, to: .hibernated)
+    world.obey(world.ask(.foreground, web))
+    world.obey(world.ask(.start, web))
+    world.bring(web, to: .suspended)
+    #expect(world.state(web) == .hibernated, "3 MB of image and 8 MB fit")
+    world.obey(world.ask(.terminate, old))
+    let third = WorkerID("third")
+    world.add(third, size: .megabytes(16))
+    world.bring(third, to: .suspended)
+    #expect(world.verdict(third)?.contains("hibernate.disk.budget") == true)
+  }
+
+  @Test("who isn't woken for demote_after counts as suspended, and no earlier")
+  func demotion() {
+    var world = world()
+    world.bring(web, to: .hibernated)
+    world.pass(.seconds(86399))
+    #expect(world.engine.snapshot(of: web, at: world.now)?.band == 75)
+    world.pass(.seconds(1))
+    #expect(world.engine.snapshot(of: web, at: world.now)?.band == 0)
+    #expect(world.state(web) == .hibernated, "nobody is terminated without pressure")
+    world.obey(world.ask(.wake, web))
+    world.obey(world.ask(.hibernate, web))
+    #expect(world.engine.snapshot(of: web, at: world.now)?.band == 75)
+  }
+
+  @Test("under pressure a demoted worker's image makes room for others")
+  func room() {
+    var world = world()
+    world.add(old)
+    world.bring(old, to: .hibernated)
+    world.pass(.seconds(86400))
+    world.send(.disk(reading(images: 95)))
+    world.bring(web, to: .suspended)
+    #expect(world.state(web) == .suspended)
+    let deeds = world.read(available: 120).deeds
+    #expect(deeds == ["kill old"])
+    world.send(.exited(old, .signaled(9)))
+    world.send(.disk(reading(images: 90)))
+    #expect(world.state(web) == .hibernating)
+  }
+}

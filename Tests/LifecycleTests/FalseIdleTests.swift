@@ -1,0 +1,73 @@
+import Lifecycle
+import Policy
+import Testing
+
+@Suite("False idleness")
+struct FalseIdleTests {
+  private func world(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
+    var policy = LifecyclePolicy()
+    policy.hibernate.after = nil
+    change(&policy)
+    var world = World(policy)
+    world.add(web)
+    world.bring(web, to: .background)
+    return world
+  }
+
+  private func band(_ world: World) -> Int? {
+    world.engine.snapshot(of: web, at: world.now)?.band
+  }
+
+  @Test("woken within seconds of its suspension, a worker moves up, and down again by halves")
+  func woken() {
+    var world = world()
+    world.live(.seconds(10))
+    #expect(band(world) == 0)
+    world.pass(.seconds(9))
+    world.obey(world.send(.wakeNeeded(web, "data")))
+    #expect(band(world) == 40)
+    let told = world.engine.snapshot(of: web, at: world.now)?.falseIdle
+    #expect(told?.count == 1 && told?.bonus == 10)
+    #expect(world.engine.explanation(of: web, at: world.now)?.falseIdle == told)
+    world.live(.seconds(10))
+    #expect(band(world) == 10)
+    world.pass(.seconds(600))
+    #expect(band(world) == 5)
+    world.pass(.seconds(6000))
+    #expect(band(world) == 0)
+  }
+
+  @Test("started within seconds of its termination for memory, likewise")
+  func relaunched() {
+    var world = world()
+    world.live(.seconds(10))
+    world.obey(world.read(available: 10))
+    #expect(world.state(web) == .terminated)
+    world.read(available: 900)
+    world.pass(.seconds(8))
+    world.bring(web, to: .background)
+    #expect(band(world) == 40)
+  }
+
+  @Test("isn't what people put away themselves, nor what sleeps for longer")
+  func honest() {
+    var world = world()
+    world.obey(world.ask(.suspend, web))
+    world.obey(world.ask(.wake, web))
+    #expect(band(world) == 30)
+    world.live(.seconds(10))
+    world.pass(.seconds(10))
+    world.obey(world.ask(.wake, web))
+    #expect(band(world) == 30)
+  }
+
+  @Test("never lifts a worker out of the room of its state")
+  func room() {
+    var world = world { $0.falseIdle.bonus = 29 }
+    for _ in 0..<3 {
+      world.live(.seconds(10))
+      world.obey(world.ask(.wake, web))
+    }
+    #expect(band(world) == 59)
+  }
+}

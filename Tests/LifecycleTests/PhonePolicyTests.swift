@@ -1,0 +1,214 @@
+import Lifecycle
+import Policy
+import Testing
+
+private let mail = WorkerID("mail")
+private let maps = WorkerID("maps")
+
+/// What the talks tell of the phones (WWDC 2009, 416; WWDC 2011, 318).
+@Suite("ios-5, as it is shipped")
+struct IOS5PolicyTests {
+  /// Somebody in front and in the background, who can be warned, and two who sleep.
+  private func world() throws -> World {
+    var world = World(try shipped("ios-5"))
+    for (worker, state) in [
+      (mail, WorkerState.suspended), (maps, .suspended), (WorkerID("music"), .background),
+      (web, .foreground),
+    ] {
+      world.add(worker, size: .megabytes(worker == maps ? 30 : 20), canShed: true)
+      world.bring(worker, to: state)
+    }
+    return world
+  }
+
+  /// Keeps the memory short until nobody can give any.
+  private func exhaust(_ world: inout World) -> [String] {
+    var deeds: [String] = []
+    for _ in 0..<12 {
+      deeds += world.obey(world.read(available: 10)).deeds
+      deeds += world.live(.milliseconds(500)).deeds
+    }
+    return deeds.filter { !$0.hasPrefix("finish") && !$0.hasSuffix("didEnterBackground") }
+  }
+
+  @Test("suspended workers die before anybody is warned, and the warning is not repeated")
+  func order() throws {
+    var world = try world()
+    #expect(
+      exhaust(&world) == [
+        "terminate maps", "terminate mail", "shed music memoryWarning", "shed web memoryWarning",
+        "terminate music", "terminate web",
+      ])
+  }
+
+  @Test("the smaller of two otherwise equal suspended workers survives")
+  func smaller() throws {
+    var world = try world()
+    world.obey(world.read(available: 40))
+    world.read(available: 900)
+    #expect(world.state(maps) == .terminated && world.state(mail) == .suspended)
+  }
+
+  @Test("a short spike is caught although the average is low")
+  func spike() throws {
+    var world = try world()
+    world.read(available: 900, some: 1, full: 0)
+    world.send(.stalled(.critical))
+    world.read(available: 900, some: 3, full: 2)
+    #expect(world.engine.pressure == .critical, "the averages may not have seen it yet")
+    #expect(world.state(maps) == .terminating)
+    world.pass(.seconds(2))
+    world.read(available: 900, some: 3, full: 2)
+    world.pass(.seconds(5))
+    #expect(world.engine.pressure == .normal, "and it is over")
+  }
+
+  @Test("who isn't ready within 20 s of its launch is terminated, and at 19 s it isn't")
+  func launch() throws {
+    var world = World(try shipped("ios-5"))
+    world.add(web, announcesReadiness: true)
+    world.ask(.start, web)
+    world.send(.launched(web))
+    #expect(world.pass(.milliseconds(19_999)).deeds.isEmpty)
+    #expect(world.pass(.milliseconds(1)).deeds == ["failed", "terminate web"])
+  }
+
+  @Test("a worker that never answers is terminated by the watchdog")
+  func watchdog() throws {
+    var world = World(try shipped("ios-5"))
+    world.add(web, canShed: true, canAnswer: true)
+    world.bring(web, to: .foreground)
+    world.ask(.background, web)
+    world.pass(.seconds(5))
+    world.send(.shedFinished(web, before: .megabytes(8), after: .megabytes(8)))
+    #expect(world.pass(.seconds(5)).deeds == ["terminate web"])
+  }
+
+  @Test("what is at most 16 MB leaves memory, and what is larger stays suspended")
+  func freezer() throws {
+    for (size, state) in [(Int64(16), WorkerState.hibernated), (17, .suspended)] {
+      var world = World(try shipped("ios-5"))
+      world.add(web, size: .megabytes(size))
+      world.bring(web, to: .background)
+      world.live(.seconds(40))
+      #expect(world.state(web) == state)
+    }
+  }
+}
+
+@Suite("iphone-os-3, as it is shipped")
+struct IPhoneOS3PolicyTests {
+  private func world() throws -> World {
+    var world = World(try shipped("iphone-os-3"))
+    for (worker, state) in [(mail, WorkerState.background), (web, .foreground)] {
+      world.add(worker, size: .megabytes(20), canShed: true)
+      world.bring(worker, to: state)
+    }
+    world.pass(.seconds(60))
+    return world
+  }
+
+  @Test("has three levels: all are warned, the background exits, the front one is terminated")
+  func threeLevels() throws {
+    var world = try world()
+    let first = world.obey(world.read(available: 149)).deeds
+    #expect(first.filter { $0.hasPrefix("shed") }.count == 2 && world.state(mail) == .background)
+    world.pass(.milliseconds(500))
+    #expect(world.obey(world.read(available: 99)).deeds == ["terminate mail"])
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 60).deeds.isEmpty, "the front one stays at the second level")
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 49).deeds == ["terminate web"])
+  }
+
+  @Test("5 % is the last line: at 5 % the front one lives, under it it doesn't")
+  func lastLine() throws {
+    var world = try world()
+    world.obey(world.ask(.terminate, mail))
+    world.obey(world.read(available: 50))
+    world.live(.seconds(60))
+    #expect(world.state(web) == .foreground)
+    world.read(available: 49)
+    #expect(world.state(web) == .terminating)
+  }
+
+  @Test("nobody is ever suspended or hibernated")
+  func runsOrDoesnt() throws {
+    var world = try world()
+    world.live(.seconds(86_400))
+    #expect(world.state(mail) == .background)
+  }
+
+  @Test("who isn't ready within 20 s of its launch is terminated")
+  func launch() throws {
+    var world = World(try shipped("iphone-os-3"))
+    world.add(web, announcesReadiness: true)
+    world.ask(.start, web)
+    world.send(.launched(web))
+    #expect(world.pass(.seconds(20)).deeds == ["failed", "terminate web"])
+  }
+}
+
+@Suite("android, as it is shipped")
+struct AndroidPolicyTests {
+  private func world(_ sizes: [(WorkerID, Int64)]) throws -> World {
+    var world = World(try shipped("android"))
+    for (worker, size) in sizes {
+      world.add(worker, size: .megabytes(size), canShed: true)
+      world.bring(worker, to: .background)
+      world.pass(.seconds(1))
+    }
+    return world
+  }
+
+  @Test("the freezer comes ten seconds after a worker has left")
+  func freezer() throws {
+    var world = try world([(web, 20)])
+    world.live(.milliseconds(8999))
+    #expect(world.state(web) == .background)
+    world.live(.milliseconds(1))
+    #expect(world.state(web) == .suspended)
+  }
+
+  @Test("what is under 12 MB isn't worth compacting, and nothing is too large")
+  func floor() throws {
+    var world = try world([(web, 800), (mail, 11)])
+    world.live(.seconds(60))
+    #expect(world.state(web) == .hibernated && world.state(mail) == .suspended)
+  }
+
+  @Test("everybody is told to trim once at each level")
+  func trim() throws {
+    var world = World(try shipped("android"))
+    world.add(web, size: .megabytes(20), canShed: true)
+    world.bring(web, to: .foreground)
+    var told: [String] = []
+    for available in [Int64(140), 130, 90, 80, 45, 44] {
+      told += world.obey(world.read(available: available)).deeds.filter { $0.hasPrefix("shed") }
+      world.live(.milliseconds(500))
+    }
+    #expect(told.count == 3)
+  }
+
+  @Test("goes by stalls: a little waiting warns, when all wait somebody is killed")
+  func stalls() throws {
+    var world = try world([(mail, 8), (maps, 8)])
+    world.live(.seconds(20))
+    world.obey(world.read(available: 900, some: 8, full: 0))
+    #expect(world.engine.pressure == .warning && world.state(mail) == .suspended)
+    world.pass(.milliseconds(500))
+    let deeds = world.read(available: 900, some: 90, full: 75).deeds
+    #expect(deeds == ["terminate mail", "kill mail"], "the least recently used of the cached")
+    #expect(world.pass(.zero).deeds.isEmpty && world.state(maps) == .suspended)
+  }
+
+  @Test("what somebody perceives outlives what is cached")
+  func perceptible() throws {
+    var world = try world([(mail, 8)])
+    world.add(WorkerID("music"), size: .megabytes(60), importance: 80)
+    world.bring(WorkerID("music"), to: .background)
+    world.send(.hold(WorkerID("music"), true))
+    world.live(.seconds(20))
+    #expect(world.engine.terminationOrder().map(\.name) == ["mail", "music"])
+  }
+}

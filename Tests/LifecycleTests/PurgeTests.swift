@@ -1,0 +1,65 @@
+import Lifecycle
+import Policy
+import Testing
+
+private let mail = WorkerID("mail")
+private let maps = WorkerID("maps")
+
+@Suite("The rung that purges")
+struct PurgeTests {
+  private func world() -> World {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = nil
+    policy.hibernate.enabled = false
+    policy.foreground.max = nil
+    var world = World(policy)
+    for (worker, state) in [
+      (mail, WorkerState.suspended), (maps, .background), (web, .foreground),
+    ] {
+      world.add(worker, size: .megabytes(20))
+      world.bring(worker, to: state)
+    }
+    return world
+  }
+
+  @Test("takes what is on offer before anybody is terminated, the biggest offer first")
+  func order() {
+    var world = world()
+    world.send(.purgeableOffered(mail, .megabytes(3)))
+    world.send(.purgeableOffered(web, .megabytes(9)))
+    #expect(world.engine.snapshot(of: web)?.purgeable == .megabytes(9))
+    #expect(world.read(available: 90).deeds == ["purge web"])
+    #expect(world.send(.purged(web, freed: .megabytes(9))).deeds.isEmpty, "it settles first")
+    #expect(world.engine.snapshot(of: web)?.footprint == .megabytes(11))
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 95).deeds == ["purge mail"])
+    world.send(.purged(mail, freed: .megabytes(3)))
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 95).deeds == ["terminate mail"])
+  }
+
+  @Test("skips who offers nothing, and stops when the memory is back")
+  func skips() {
+    var world = world()
+    world.send(.purgeableOffered(maps, .megabytes(3)))
+    world.send(.purgeableOffered(maps, .zero))
+    world.send(.purgeableOffered(web, .megabytes(9)))
+    world.send(.purgeableOffered(mail, .megabytes(2)))
+    world.read(available: 90)
+    world.send(.purged(web, freed: .megabytes(9)))
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 500).deeds.isEmpty)
+  }
+
+  @Test("goes on to the next when a purge fails or is never heard of again")
+  func fails() {
+    var world = world()
+    world.send(.purgeableOffered(mail, .megabytes(3)))
+    world.send(.purgeableOffered(web, .megabytes(9)))
+    world.read(available: 90)
+    world.send(.purgeFailed(web, "its memory can't be opened"))
+    world.pass(.milliseconds(500))
+    #expect(world.read(available: 90).deeds == ["purge mail"])
+    #expect(world.pass(.seconds(10)).deeds == ["terminate mail"])
+  }
+}

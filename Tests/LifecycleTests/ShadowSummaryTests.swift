@@ -1,0 +1,63 @@
+import Lifecycle
+import Policy
+import Testing
+
+@Suite("Shadow mode's account")
+struct ShadowSummaryTests {
+  @Test("tells what sleep would have freed, and what waking would have cost")
+  func account() throws {
+    var world = World()
+    world.add(web)
+    world.bring(web, to: .background)
+    world.ask(.shadow, web)
+    world.pass(.seconds(3600))
+    #expect(world.state(web) == .background)
+    world.obey(world.ask(.foreground, web))
+    let summary = try #require(world.engine.snapshot(of: web)?.shadow)
+    #expect(summary.suspensions == 1 && summary.hibernations == 1 && summary.wakes == 1)
+    #expect(summary.sentence == "would have freed 8 MB, and cost 1 wake of about 13 ms")
+    #expect(world.engine.shadowSummary == summary)
+  }
+
+  @Test("is switched for one worker at run time, and back")
+  func switched() {
+    var world = World()
+    let other = WorkerID("other")
+    for worker in [other, web] {
+      world.add(worker)
+      world.bring(worker, to: .background)
+    }
+    world.ask(.shadow, web)
+    #expect(world.answers[world.requests]?.first?.code == .done)
+    world.live(.seconds(60))
+    #expect(world.state(web) == .background && world.state(other) == .hibernated)
+    #expect(world.engine.snapshot(of: web)?.isShadow == true)
+    #expect(world.obey(world.ask(.enforce, web)).deeds.contains("suspend web"))
+  }
+
+  @Test("enforce takes one worker out of a policy in shadow mode")
+  func enforced() {
+    var policy = LifecyclePolicy()
+    policy.mode = .shadow
+    var world = World(policy)
+    world.add(web)
+    world.bring(web, to: .background)
+    world.ask(.enforce, web)
+    world.live(.seconds(60))
+    #expect(world.state(web) == .hibernated)
+  }
+
+  @Test("counts a hibernation under pressure that would have happened")
+  func pressure() {
+    var policy = LifecyclePolicy()
+    policy.mode = .shadow
+    policy.hibernate.after = nil
+    var world = World(policy)
+    world.add(web)
+    world.bring(web, to: .background)
+    world.pass(.seconds(60))
+    world.read(available: 120)
+    #expect(world.engine.shadowSummary.freed == .megabytes(8))
+    #expect(world.state(web) == .background)
+  }
+}

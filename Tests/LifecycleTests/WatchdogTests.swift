@@ -1,0 +1,119 @@
+import Lifecycle
+import Policy
+import Testing
+
+@Suite("Watchdogs")
+struct WatchdogTests {
+  private func world(
+    canAnswer: Bool = true, _ change: (inout LifecyclePolicy) -> Void = { _ in }
+  ) -> World {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = .seconds(60)
+    change(&policy)
+    var world = World(policy)
+    world.add(web, canShed: true, canAnswer: canAnswer, announcesReadiness: true)
+    world.bring(web, to: .foreground)
+    return world
+  }
+
+  @Test("a worker that never answers is terminated")
+  func never() {
+    var world = world()
+    world.ask(.background, web)
+    #expect(world.pass(.milliseconds(9999)).deeds == ["finishShed web"])
+    #expect(world.pass(.milliseconds(1)).deeds == ["terminate web"])
+    let text = "it did not answer didEnterBackground within watchdog.answer, 10 s"
+    #expect(world.engine.snapshot(of: web)?.cause == .watchdog(text))
+  }
+
+  @Test("or only reported, where the policy says so")
+  func report() {
+    var world = world { $0.watchdog.onMiss = .report }
+    world.ask(.background, web)
+    let told = world.pass(.seconds(10))
+    #expect(told.brief == ["finishShed web", "missed web"])
+    #expect(world.state(web) == .background)
+    #expect(world.engine.snapshot(of: web)?.lastMiss?.at == .zero + .seconds(10))
+  }
+
+  @Test("an answer after the shed deadline is a sign of life")
+  func late() {
+    var world = world()
+    world.ask(.background, web)
+    world.pass(.seconds(9))
+    world.send(.shedAnswered(web))
+    world.pass(.seconds(20))
+    #expect(world.state(web) == .background)
+  }
+
+  @Test("nobody is expected to answer who can't")
+  func cannot() {
+    var world = world(canAnswer: false)
+    world.ask(.background, web)
+    world.pass(.seconds(30))
+    #expect(world.state(web) == .background)
+  }
+
+  @Test("stand still while the worker is frozen, and start a full interval when it is thawed")
+  func frozen() {
+    var world = world()
+    world.ask(.background, web)
+    world.pass(.seconds(6))
+    world.send(.shedFinished(web, before: .megabytes(8), after: .megabytes(8)))
+    world.obey(world.ask(.suspend, web))
+    #expect(world.state(web) == .suspended)
+    world.pass(.seconds(20))
+    #expect(world.state(web) == .suspended)
+    world.obey(world.ask(.wake, web))
+    world.pass(.milliseconds(9999))
+    #expect(world.state(web) == .background)
+    world.pass(.milliseconds(1))
+    #expect(world.state(web) == .terminating)
+  }
+
+  @Test("EXTEND_TIMEOUT_USEC puts off the launch, up to the policy's limit")
+  func launch() {
+    var world = World()
+    world.add(web, announcesReadiness: true)
+    world.ask(.start, web)
+    world.send(.launched(web))
+    world.pass(.seconds(15))
+    world.send(.extendTimeout(web, .seconds(30)))
+    world.pass(.seconds(29))
+    #expect(world.state(web) == .launching)
+    world.send(.extendTimeout(web, .seconds(3600)))
+    world.pass(.seconds(35))
+    #expect(world.state(web) == .launching)
+    world.pass(.seconds(1))
+    #expect(world.state(web) == .terminating, "20 s and the 60 s of watchdog.longest_extension")
+  }
+
+  @Test("EXTEND_TIMEOUT_USEC puts off the answer, and never shortens it")
+  func answer() {
+    var world = world()
+    world.ask(.background, web)
+    world.send(.extendTimeout(web, .seconds(1)))
+    world.pass(.seconds(4))
+    world.send(.extendTimeout(web, .seconds(20)))
+    world.pass(.milliseconds(19_999))
+    #expect(world.state(web) == .background)
+    world.pass(.milliseconds(1))
+    #expect(world.state(web) == .terminating)
+  }
+
+  @Test("EXTEND_TIMEOUT_USEC puts off the kill, but not when memory is what it ends for")
+  func kill() {
+    var world = world()
+    world.ask(.stop, web)
+    world.send(.extendTimeout(web, .seconds(20)))
+    #expect(world.pass(.seconds(19)).deeds.isEmpty)
+    #expect(world.pass(.seconds(1)).deeds == ["kill web"])
+
+    var short = World()
+    short.add(web)
+    short.bring(web, to: .background)
+    #expect(short.read(available: 10).deeds == ["terminate web"])
+    short.send(.extendTimeout(web, .seconds(20)))
+    #expect(short.pass(.seconds(2)).deeds == ["kill web"])
+  }
+}

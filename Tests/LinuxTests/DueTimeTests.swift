@@ -1,0 +1,70 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite("When a process would go on by itself") struct DueTimeTests {
+  @Test("A timerfd's fdinfo says when it is due, and how often")
+  func timerfd() {
+    let text = """
+      pos:\t0
+      flags:\t02
+      mnt_id:\t15
+      clockid: 1
+      ticks: 0
+      settime flags: 00
+      it_value: (59, 750000000)
+      it_interval: (60, 0)
+
+      """
+    let due = DueTime(fdinfo: Array(text.utf8))
+    #expect(due == DueTime(source: .timer, remaining: .milliseconds(59750), whole: .seconds(60)))
+    let once = text.replacing("(60, 0)", with: "(0, 0)")
+    #expect(DueTime(fdinfo: Array(once.utf8))?.whole == nil)
+    let disarmed = once.replacing("(59, 750000000)", with: "(0, 0)")
+    #expect(DueTime(fdinfo: Array(disarmed.utf8)) == nil)
+    #expect(DueTime(fdinfo: []) == nil)
+  }
+
+  @Test("The line of a call is its number and six arguments; anything else is no waiting")
+  func line() {
+    let call = WaitingCall("232 0x3 0x7ffd 0x10 0x1388 0x0 0x0 0x7ffc00 0x7f0011\n")
+    #expect(call == WaitingCall(number: 232, arguments: [3, 0x7ffd, 16, 5000, 0, 0]))
+    for text in ["running\n", "-1 0x7ffc00 0x7f0011\n", "", "232 0x3\n", "x 1 2 3 4 5 6 7 8"] {
+      #expect(WaitingCall(text) == nil)
+    }
+  }
+
+  #if arch(x86_64)
+    @Test("Time-outs in milliseconds, relative and absolute, and those that never end")
+    func timeouts() {
+      func due(
+        _ number: Int64, _ arguments: [UInt64], _ words: (Int64, Int64)? = nil
+      ) -> DueTime? {
+        WaitingCall(number: number, arguments: arguments).dueTime(
+          monotonic: .seconds(100), realtime: .seconds(1000)
+        ) { address in address == 0xabc0 ? words : nil }
+      }
+      let five = DueTime(source: .timeout, remaining: .seconds(5), whole: .seconds(5))
+      let end = DueTime(source: .timeout, remaining: .seconds(5), whole: nil)
+      #expect(due(232, [3, 1, 1, 5000, 0, 0]) == five, "epoll_wait")
+      #expect(due(232, [3, 1, 1, 0xffff_ffff, 0, 0]) == nil, "for ever")
+      #expect(due(7, [1, 1, 5000, 0, 0, 0]) == five, "poll")
+      #expect(due(23, [1, 0, 0, 0, 0xabc0, 0], (5, 0)) == five, "select")
+      #expect(due(23, [1, 0, 0, 0, 0, 0]) == nil, "select for ever")
+      #expect(due(35, [0xabc0, 0, 0, 0, 0, 0], (5, 0)) == five, "nanosleep")
+      #expect(due(230, [1, 0, 0xabc0, 0, 0, 0], (5, 0)) == five, "clock_nanosleep")
+      #expect(due(230, [1, 1, 0xabc0, 0, 0, 0], (105, 0)) == end, "until, CLOCK_MONOTONIC")
+      #expect(due(230, [0, 1, 0xabc0, 0, 0, 0], (1005, 0)) == end, "until, CLOCK_REALTIME")
+      #expect(due(202, [1, 128, 0, 0xabc0, 0, 0], (5, 0)) == five, "FUTEX_WAIT")
+      #expect(due(202, [1, 137, 0, 0xabc0, 0, 0], (105, 0)) == end, "FUTEX_WAIT_BITSET")
+      #expect(due(202, [1, 137, 0, 0, 0, 0]) == nil, "futex for ever")
+      #expect(due(0, [1, 1, 1, 1, 1, 1]) == nil, "read has none")
+      // Memory that can't be read, or holds no time.
+      #expect(due(35, [0xdead, 0, 0, 0, 0, 0]) == nil)
+      #expect(due(35, [0xabc0, 0, 0, 0, 0, 0], (-1, 0)) == nil)
+      #expect(due(35, [0xabc0, 0, 0, 0, 0, 0], (.max, 2_000_000_000)) == nil)
+    }
+  #endif
+}

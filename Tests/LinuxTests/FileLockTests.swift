@@ -1,0 +1,44 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite struct `File locks` {
+  @Test(
+    arguments: [
+      ("1: POSIX  ADVISORY  WRITE 359 00:13:11691 0 EOF", Int32?(359)),
+      ("12: FLOCK  ADVISORY  READ 4711 fd:00:131 0 EOF", 4711),
+      ("\t3: OFDLCK ADVISORY  READ -1 00:06:1028 0 EOF", -1),
+      ("5: -> POSIX  ADVISORY  WRITE 360 00:13:11691 0 EOF", nil),
+      ("4: LEASE  ACTIVE    READ 359 00:13:11691 0 EOF", nil),
+      ("4: FLOCK  ADVISORY", nil), ("", nil), ("lock: x y z a b c d", nil),
+    ])
+  func `a line is of somebody who holds one, or isn't counted`(line: String, pid: Int32?) {
+    #expect(FileLocks.Lock(Substring(line))?.pid == pid)
+  }
+
+  @Test func `one lock is counted once, however many lines it has`() {
+    let table = """
+      1: FLOCK  ADVISORY  WRITE 7 00:13:11 0 EOF
+      2: POSIX  ADVISORY  READ 7 00:13:12 0 99
+      3: POSIX  ADVISORY  WRITE 8 00:13:13 0 EOF
+      4: FLOCK  ADVISORY  WRITE 7 00:13:11 0 EOF
+      """
+    #expect(FileLocks.ofProcess(7, in: table).count == 2)
+    #expect(FileLocks.ofProcess(9, in: table).isEmpty)
+  }
+
+  @Test func `a process's own lock is seen as long as it is held`() throws {
+    var path = Array("/tmp/dormouse-lock-XXXXXX".utf8CString)
+    let descriptor = mkstemp(&path)
+    try #require(descriptor >= 0)
+    defer { close(descriptor) }
+    unlink(path)
+    let before = FileLocks.held(by: [getpid()])
+    #expect(flock(descriptor, LOCK_EX) == 0)
+    #expect(FileLocks.held(by: [getpid()]) == before + 1)
+    #expect(FileLocks.held(by: [getpid(), getpid()]) == before + 1)
+    #expect(flock(descriptor, LOCK_UN) == 0)
+    #expect(FileLocks.held(by: [getpid()]) == before)
+  }
+}

@@ -1,0 +1,48 @@
+import Testing
+
+@testable import PolicyFile
+
+@Suite struct `Files of variables` {
+  @Test func `are read, and environment is laid over them`() throws {
+    let directory = try ScratchDirectory([
+      "dormouse.yaml": """
+      workers:
+        w:
+          command: [run, "${PORT}", "${NAME}"]
+          env_file: [a.env, "${B:-b}.env"]
+          environment: { PORT: 1 }
+      """,
+      "a.env": """
+      # comment
+      PORT=80 # another
+      export NAME = "two\\nlines \\"quoted\\" \\$HOME"
+      RAW='$HOME \\n'  # behind
+      EMPTY=
+      URL=http://host/#anchor
+
+      """,
+      "b.env": "RAW=other\r\nLAST=yes",
+    ])
+    let result = directory.load()
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    let worker = try #require(result.value?.workers.first)
+    #expect(
+      worker.environment == [
+        "PORT": "1", "NAME": "two\nlines \"quoted\" $HOME", "RAW": "other", "EMPTY": "",
+        "URL": "http://host/#anchor", "LAST": "yes",
+      ])
+    #expect(worker.command == ["run", "1", "two\nlines \"quoted\" $HOME"])
+  }
+
+  @Test func `have errors of their own`() throws {
+    let directory = try ScratchDirectory([
+      "dormouse.yaml": "workers: { w: { command: run, env_file: a.env } }",
+      "a.env": "GOOD=1\n  just words\n=x\nOPEN=\"a\nBEHIND='a' b\n",
+    ])
+    let result = directory.load()
+    #expect(result.value == nil)
+    #expect(result.errors.allSatisfy { $0.file.hasSuffix("/a.env") })
+    #expect(result.errors.map(\.position?.line) == [2, 3, 4, 5])
+    #expect(result.errors.first?.message == "isn't `KEY=VALUE`")
+  }
+}

@@ -1,0 +1,155 @@
+import Policy
+import Testing
+
+@testable import PolicyFile
+
+@Suite struct `Imports` {
+  private static func check(_ imported: Imported?) throws -> DaemonConfiguration {
+    let text = try #require(imported).text
+    let result = ConfigurationFile.parse(
+      text: text, file: "dormouse.yaml", library: library, environment: [:])
+    #expect(result.errors.isEmpty, "\(text)\n\(result.rendered)")
+    return try #require(result.value)
+  }
+
+  @Test func `of a Procfile give a worker a line`() throws {
+    let result = ProcfileImport.convert(
+      text: """
+        # comment
+        web: bundle exec puma -p $PORT
+        worker:  python3 worker.py --queue high
+
+        release: ./migrate && echo "done"
+        """, file: "app/Procfile", hasEnvironmentFile: false)
+    #expect(result.diagnostics.isEmpty)
+    let read = try Self.check(result.value)
+    #expect(read.policy.name == "server")
+    #expect(read.workers.map(\.name) == ["web", "worker", "release"])
+    #expect(read.workers[0].command == ["sh", "-c", "bundle exec puma -p $PORT"])
+    #expect(read.workers[0].environment == ["PORT": "5000"])
+    #expect(read.workers[1].command == ["python3", "worker.py", "--queue", "high"])
+    #expect(read.workers[2].command == ["sh", "-c", "./migrate && echo \"done\""])
+    #expect(!read.workers[2].autostart)
+    #expect(result.value?.notes == 1 && result.value?.workers == 3)
+    let withFile = ProcfileImport.convert(
+      text: "a: b", file: "Procfile", hasEnvironmentFile: true)
+    #expect(withFile.value?.text.contains("    env_file: .env\n") == true)
+  }
+
+  @Test func `of a wrong Procfile say where`() {
+    let result = ProcfileImport.convert(
+      text: "web: a\nno colon\nweb: b\n a b: c\nempty:\n", file: "Procfile",
+      hasEnvironmentFile: false)
+    #expect(result.value == nil)
+    #expect(result.errors.map(\.position?.line) == [2, 3, 4, 5])
+    #expect(result.errors.first?.rendered.hasPrefix("Procfile:2:1: error: isn't `name: ") == true)
+  }
+
+  static let compose = """
+    version: "0.5"
+    log_level: info
+    environment: [ "GLOBAL=1", "SHARED=old" ]
+    processes:
+      db:
+        description: The database
+        command: "postgres -D data"
+        working_dir: /srv/${NAME}
+        namespace: data
+        readiness_probe:
+          exec: { command: "pg_isready -h $PGHOST" }
+          initial_delay_seconds: 5
+          period_seconds: 2
+          failure_threshold: 30
+        availability: { restart: always, backoff_seconds: 2, max_restarts: 4 }
+        shutdown: { signal: 2, timeout_seconds: 20, parent_only: yes }
+      web:
+        command: "./web --port 8080 | tee $${LOG}"
+        environment: { SHARED: "new $$5 $X" }
+        depends_on:
+          db: { condition: process_healthy }
+          job: { condition: process_completed_successfully }
+          ghost: { condition: process_started }
+        liveness_probe:
+          http_get: { host: 127.0.0.1, scheme: http, path: /health, port: "8080" }
+          success_threshold: 1
+        log_location: web.log
+        log_configuration: { rotation: { max_size_mb: 2, max_backups: 4, max_age_days: 7 } }
+        is_tty: true
+      job:
+        command: |
+          cd /tmp
+          ./job
+        ready_log_line: "ready to accept"
+        availability: { restart: exit_on_failure }
+        disabled: true
+        replicas: 3
+    """
+
+  @Test func `of process-compose take its common part over`() throws {
+    let result = ProcessComposeImport.convert(
+      text: Self.compose, file: "process-compose.yaml")
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    let read = try Self.check(result.value)
+    let (db, web, job) = (read.workers[0], read.workers[1], read.workers[2])
+    #expect(db.command == ["postgres", "-D", "data"])
+    #expect(db.directory == "/srv/")
+    #expect(db.environment == ["GLOBAL": "1", "SHARED": "old"])
+    #expect(
+      db.readiness
+        == .probe(
+          Probe(
+            .exec(["bash", "-c", "pg_isready -h $PGHOST"]), initialDelay: .seconds(5),
+            period: .seconds(2), failureThreshold: 30)))
+    #expect(
+      db.restart
+        == RestartRules(
+          .always, backoff: Backoff(initial: .seconds(2), max: .seconds(2), factor: 1),
+          giveUp: .init(restarts: 4, window: .seconds(86_400))))
+    #expect(db.stopSignal == 2 && db.policy.terminate.grace == .seconds(20))
+    #expect(web.command == ["bash", "-c", "./web --port 8080 | tee ${LOG}"])
+    #expect(web.environment == ["GLOBAL": "1", "SHARED": "new $5 "])
+    #expect(web.dependsOn == [Dependency("db", .ready), Dependency("job", .exitedOK)])
+    #expect(web.liveness == Probe(.http(.init(port: 8080, path: "/health"))))
+    #expect(web.output == WorkerOutput(file: "web.log", maxSize: .megabytes(2), keep: 4))
+    #expect(job.command == ["bash", "-c", "cd /tmp\n./job"])
+    #expect(job.readiness == .logLine("ready to accept"))
+    #expect(!job.autostart && job.restart == RestartRules())
+
+    let text = try #require(result.value).text
+    for part in [
+      "# The database", "namespace", "shutdown.parent_only", "`ghost`", "max_age_days", "is_tty",
+      "exit_on_failure", "replicas: 3", "max_restarts",
+    ] {
+      #expect(text.contains(part), "\(part)")
+    }
+  }
+
+  @Test func `of what is no process-compose file are refused`() {
+    for text in [
+      "a: b", "[1]", "processes:\n  a: 1", "processes: { a: { working_dir: x } }", "a: [",
+    ] {
+      let result = ProcessComposeImport.convert(text: text, file: "p.yaml")
+      #expect(result.value == nil && !result.errors.isEmpty, "\(text)")
+    }
+  }
+
+  @Test func `can't be talked into anything by odd texts`() throws {
+    let result = ProcessComposeImport.convert(
+      text: """
+        processes:
+          a:
+            command: "echo 'it''s' \\"x: y\\" # no comment \\u0085 \\u2028 ${"
+            description: "one\\ntwo: { evil: true }"
+            environment: [ "A=: #{ ", "B=\\u0007", "=bad", "C= - ", "D=~", "E=yes", "F=1e3" ]
+        """, file: "p.yaml")
+    let read = try Self.check(result.value)
+    #expect(read.workers.map(\.name) == ["a"])
+    #expect(
+      read.workers[0].command.last
+        == "echo 'it''s' \"x: y\" # no comment \u{85} \u{2028} ${")
+    #expect(
+      read.workers[0].environment == [
+        "A": ": #{ ", "B": "\u{7}", "C": " - ", "D": "~", "E": "yes", "F": "1e3",
+      ])
+  }
+}

@@ -1,0 +1,172 @@
+import Policy
+import Testing
+import Yams
+
+@testable import PolicyFile
+
+@Suite struct `JSON Schemas` {
+  private static func schema(_ kind: JSONSchema.Kind) throws -> Node {
+    // JSON is YAML.
+    try #require(try Yams.compose(yaml: JSONSchema.text(kind)))
+  }
+
+  private static func document(_ text: String) throws -> Node {
+    try #require(try Yams.compose(yaml: text))
+  }
+
+  @Test(arguments: shipped) func `accept the shipped policies`(name: String) throws {
+    let text = try FileContents.read("\(shippedDirectory)/\(name).yaml").get()
+    let validator = Validator(root: try Self.schema(.policy))
+    #expect(validator.problems(try Self.document(text)) == [])
+    let rendered = PolicyFile.render(try #require(library.load(name).value))
+    #expect(validator.problems(try Self.document(rendered)) == [])
+  }
+
+  @Test func `accept configurations`() throws {
+    let validator = Validator(root: try Self.schema(.configuration))
+    for text in [`The daemon's configuration`.full, `Declared workers`.full, "workers:\n"] {
+      #expect(validator.problems(try Self.document(text)) == [])
+    }
+  }
+
+  static let wrong: [(JSONSchema.Kind, String, String)] = [
+    (.policy, "hibernat: {}", "hibernat"),
+    (.policy, "hibernate: { after: 10 sec }", "hibernate.after"),
+    (.policy, "hibernate: { max_footprint: 16mb }", "hibernate.max_footprint"),
+    (.policy, "terminate: { order: [bnd] }", "terminate.order.0"),
+    (.policy, "foreground: { max: 0 }", "foreground.max"),
+    (.policy, "mode: shado", "mode"), (.policy, "memory: [1]", "memory"),
+    (.policy, "pressure: { warning: { stall: { som: 1% } } }", "pressure.warning"),
+    (.configuration, "workers: { w: { importance: 1 } }", "workers.w"),
+    (.configuration, "workers: { -w: { command: a } }", "workers.-w"),
+    (.configuration, "workers: { w: { command: a, restart: sometimes } }", "workers.w.restart"),
+    (.configuration, "workers: { w: { command: a, importance: 200 } }", "workers.w.importance"),
+    (
+      .configuration, "workers: { w: { command: a, policy: { ladder: {} } } }",
+      "workers.w.policy.ladder"
+    ),
+  ]
+
+  @Test(arguments: JSONSchema.Kind.allCases)
+  func `find what is wrong`(kind: JSONSchema.Kind) throws {
+    let validator = Validator(root: try Self.schema(kind))
+    for (_, text, place) in Self.wrong.filter({ $0.0 == kind }) {
+      #expect(validator.problems(try Self.document(text)) == [place], "\(text)")
+    }
+  }
+
+  @Test func `let a variable stand for any value of a configuration`() throws {
+    let validator = Validator(root: try Self.schema(.configuration))
+    let text = "workers: { w: { command: a, importance: '${I:-5}', autostart: '${A}' } }"
+    #expect(validator.problems(try Self.document(text)) == [])
+  }
+
+  /// The reader, the renderer and the schema know the same keys, whoever adds one to the reader.
+  @Test func `know every key that is read and every key that is rendered`() {
+    let values = Set(KeyExplorer.policy(.policy).values())
+    #expect(values == Set(PolicyFile.values(of: LifecyclePolicy()).map(\.path)))
+  }
+
+  @Test(arguments: [JSONSchema.Kind.policy, .configuration])
+  func `describe every key, and no key takes just anything`(kind: JSONSchema.Kind) throws {
+    let shape =
+      kind == .policy ? KeyExplorer.policy(.policy) : KeyExplorer.worker()
+    for path in shape.paths() {
+      let described =
+        kind == .policy
+        ? KeyDescriptions.policy[path]
+        : KeyDescriptions.configuration["workers.*.\(path)"]
+          ?? (path.hasPrefix("policy.")
+            ? KeyDescriptions.policy[String(path.dropFirst("policy.".count))] : nil)
+      #expect(described != nil, "KeyDescriptions has no sentence on `\(path)`")
+      if case .any = shape[path] { Issue.record("`\(path)` has no shape") }
+    }
+  }
+
+  @Test func `describe every key at the top of a configuration`() {
+    for path in KeyExplorer.configuration().paths() where !path.hasPrefix("policy_overrides.") {
+      let described = KeyDescriptions.configuration[path]
+      #expect(described != nil, "KeyDescriptions has no sentence on `\(path)`")
+    }
+  }
+
+  @Test func `have nothing on keys that don't exist`() {
+    let policy = Set(KeyExplorer.policy(.policy).paths())
+    #expect(Set(KeyDescriptions.policy.keys).subtracting(policy).isEmpty)
+    let worker = Set(KeyExplorer.worker().paths().map { "workers.*.\($0)" })
+    let top = Set(KeyExplorer.configuration().paths())
+    #expect(Set(KeyDescriptions.configuration.keys).subtracting(worker).subtracting(top).isEmpty)
+    #expect(WorkerConfiguration.notYetEffective.isSubset(of: KeyExplorer.worker().paths()))
+  }
+}
+
+/// As much of JSON Schema as ours use. `policy schema` is checked by hand with other validators.
+private struct Validator {
+  var root: Node
+
+  /// Paths of the values that a schema refuses.
+  func problems(_ value: Node, _ schema: Node? = nil, at path: String = "") -> [String] {
+    let schema = schema ?? root
+    if schema["$ref"]?.string == "#/$defs/variable", let variable = root["$defs"]?["variable"] {
+      return problems(value, variable, at: path)
+    }
+    var found: [String] = []
+    if let shapes = schema["anyOf"]?.array() {
+      let all = shapes.map { problems(value, $0, at: path) }
+      if !all.contains([]) { found.append(path) }
+    }
+    if let type = schema["type"], !fits(value, type) { return [path] }
+    if let words = schema["enum"]?.array(), !words.contains(where: { $0.string == value.string }) {
+      found.append(path)
+    }
+    if let pattern = schema["pattern"]?.string, let text = value.string {
+      if (try? Regex(pattern).firstMatch(in: text)) == nil { found.append(path) }
+    }
+    if let least = schema["minimum"]?.float, let number = value.float, number < least {
+      found.append(path)
+    }
+    if let most = schema["maximum"]?.float, let number = value.float, number > most {
+      found.append(path)
+    }
+    if case .mapping(let mapping) = value { found += keys(mapping, schema, at: path) }
+    if case .sequence(let items) = value, let item = schema["items"] {
+      found += items.enumerated().flatMap { problems($1, item, at: "\(path).\($0)") }
+    }
+    return found
+  }
+
+  private func keys(_ mapping: Node.Mapping, _ schema: Node, at path: String) -> [String] {
+    var found: [String] = []
+    for (key, value) in mapping {
+      let name = key.string ?? ""
+      let place = path.isEmpty ? name : "\(path).\(name)"
+      if let pattern = schema["propertyNames"]?["pattern"]?.string,
+        (try? Regex(pattern).firstMatch(in: name)) == nil
+      {
+        found.append(place)
+      } else if let inner = schema["properties"]?[name] {
+        found += problems(value, inner, at: place)
+      } else if let others = schema["additionalProperties"] {
+        found += others.bool == false ? [place] : problems(value, others, at: place)
+      }
+    }
+    let missing = schema["required"]?.array().contains { mapping[$0.string ?? ""] == nil } ?? false
+    return missing ? found + [path] : found
+  }
+
+  private func fits(_ value: Node, _ type: Node) -> Bool {
+    let types = type.string.map { [$0] } ?? type.array().compactMap(\.string)
+    return types.contains { type in
+      switch (type, value) {
+      case ("object", .mapping), ("array", .sequence): true
+      case ("null", .scalar): value.null != nil
+      case ("integer", .scalar): value.int != nil
+      case ("number", .scalar): value.float != nil
+      case ("boolean", .scalar): value.bool != nil
+      case ("string", .scalar(let scalar)):
+        scalar.style != .plain || value.null == nil && value.bool == nil && value.float == nil
+      default: false
+      }
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import Policy
+import Testing
+
+@testable import PolicyFile
+
+@Suite struct `A configuration of several files` {
+  private static let main = """
+    policy: ios-5
+    policy_overrides:
+      memory: { budget: 96MB }
+      hibernate: { after: 20s }
+    workers:
+      web: { command: sleep 1, policy: { hibernate: { max_footprint: 64MB } } }
+    """
+
+  @Test func `is the main file and then those of conf.d by their names`() throws {
+    let directory = try ScratchDirectory([
+      "dormouse.yaml": Self.main,
+      "conf.d/20-b.yaml": "workers: { b: { command: run, directory: data } }",
+      "conf.d/10-a.yml": "workers: { a: { command: run } }\nsocket: /run/d.sock",
+      "conf.d/30-overrides.yaml": "policy_overrides: { hibernate: { cooldown: 5s } }",
+      "conf.d/.hidden.yaml": "nonsense: 1", "conf.d/notes.txt": "nonsense",
+      "conf.d/old.yaml~": "nonsense: 1",
+    ])
+    for name in ["", "dormouse.yaml"] {
+      let result = directory.load(name)
+      #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+      let read = try #require(result.value)
+      #expect(read.workers.map(\.name) == ["web", "a", "b"])
+      #expect(read.socket == "/run/d.sock")
+      #expect(read.policy.memory == .device(.megabytes(96)))
+      #expect(read.policy.hibernate.after == .seconds(20))
+      #expect(read.policy.hibernate.cooldown == .seconds(5))
+      // As seen from the main file, wherever it is declared.
+      #expect(read.workers[2].directory == "\(directory.path)/data")
+    }
+  }
+
+  @Test func `may be all in conf.d`() throws {
+    let directory = try ScratchDirectory(["conf.d/a.yaml": "workers: { a: { command: run } }"])
+    #expect(directory.load().value?.workers.map(\.name) == ["a"])
+    #expect(directory.load("dormouse.yaml").value?.workers.map(\.name) == ["a"])
+    #expect(ConfigurationFiles.isThere(directory.path))
+    #expect(try !ConfigurationFiles.isThere(ScratchDirectory().path))
+  }
+
+  @Test func `has no conf.d where the file is called otherwise`() throws {
+    let directory = try ScratchDirectory([
+      "other.yaml": Self.main, "conf.d/a.yaml": "workers: { a: { command: run } }",
+    ])
+    #expect(directory.load("other.yaml").value?.workers.map(\.name) == ["web"])
+  }
+
+  @Test func `says each thing once, or names both places`() throws {
+    let directory = try ScratchDirectory([
+      "dormouse.yaml": Self.main,
+      "conf.d/a.yaml": """
+      policy: server
+      workers:
+        web: { command: other }
+      """,
+      "conf.d/b.yaml": "policy_overrides:\n  hibernate:\n    after: 10s\n    cooldown: 1s\n",
+    ])
+    #expect(
+      directory.rendered(directory.load()) == """
+        conf.d/a.yaml:1:1: error: `policy` stands twice; the first is dormouse.yaml:1:1
+        policy: server
+        ^
+        help: leave one of them out
+        conf.d/a.yaml:3:3: error: the worker `web` is declared twice; the first is dormouse.yaml:6:3
+          web: { command: other }
+          ^
+        help: give one of them another name, or leave it out
+        conf.d/b.yaml:3:5: error: `hibernate.after` is overridden twice; the first is dormouse.yaml:4:16
+            after: 10s
+            ^
+        help: leave one of them out
+        """,
+      "\(directory.rendered(directory.load()))")
+  }
+
+  @Test func `is checked as a whole: thresholds, dependencies, sockets`() throws {
+    let directory = try ScratchDirectory([
+      "dormouse.yaml": """
+      policy_overrides: { pressure: { warning: { available_below: 8% } } }
+      workers: { web: { command: run, depends_on: [db], listen: 8080 } }
+      """,
+      // Alone, the first file's threshold would be under that of `urgent`.
+      "conf.d/a.yaml": """
+      policy_overrides: { pressure: { urgent: { available_below: 7% } } }
+      workers: { db: { command: run, listen: { sql: "*:8080" } } }
+      """,
+    ])
+    let result = directory.load()
+    #expect(
+      result.errors.map(\.message).map { $0.replacing("\(directory.path)/", with: "") } == [
+        "`0.0.0.0:8080` is taken by `web`, at dormouse.yaml:2:59"
+      ])
+  }
+
+  @Test func `is none with an unreadable part`() throws {
+    let directory = try ScratchDirectory([
+      "dormouse.yaml": "workers: { web: { command: run, depends_on: [db] } }",
+      "conf.d/a.yaml": "workers: [",
+    ])
+    let result = directory.load()
+    #expect(result.value == nil)
+    // The worker that `web` depends on may well be in the part that can't be read.
+    #expect(result.errors.count == 1, "\(result.rendered)")
+  }
+
+  @Test func `tells of every value where it comes from`() throws {
+    let directory = try ScratchDirectory([
+      "dormouse.yaml": Self.main,
+      "conf.d/b.yaml": "policy_overrides: { pressure: { warning: { available_below: 20% } } }",
+    ])
+    let read = try #require(directory.load().value)
+    func origin(_ path: String, _ worker: String? = nil) -> String {
+      let origin = read.origins.origin(of: path, worker: worker)
+      return origin.layer.rawValue + " " + origin.text.replacing("\(directory.path)/", with: "")
+    }
+    #expect(origin("memory.budget") == "overrides dormouse.yaml:3")
+    #expect(origin("hibernate.after", "web") == "overrides dormouse.yaml:4")
+    #expect(origin("hibernate.max_footprint", "web") == "worker dormouse.yaml:6")
+    #expect(origin("hibernate.max_footprint").hasPrefix("policy \(shippedDirectory)/ios-5.yaml:"))
+    #expect(origin("pressure.warning.stall.some") == "overrides conf.d/b.yaml:1")
+    #expect(origin("no.such.key") == "default default")
+    let command = read.origins.origin(ofWorker: "web", key: "command")
+    #expect(command.position == Position(line: 6, column: 10))
+
+    let values = try #require(read.effective(worker: "web"))
+    #expect(values.map(\.path) == PolicyFile.values(of: LifecyclePolicy()).map(\.path))
+    #expect(values.first { $0.path == "hibernate.max_footprint" }?.text == "64MB")
+    #expect(read.effective(worker: "nobody") == nil)
+    #expect(configuration("").value?.effective()?.allSatisfy { $0.origin == .byDefault } == true)
+  }
+}

@@ -1,0 +1,112 @@
+import Testing
+
+@testable import PolicyFile
+
+@Suite struct `Declared workers that are wrong` {
+  static let errors: [(String, String, String?)] = [
+    ("user: ''", "`user` must be a user's name or number, not empty", nil),
+    (
+      "limits: { nofile: 64KB }",
+      "`nofile` must be a whole number from 0, or `unlimited`, not `64KB`", nil
+    ),
+    (
+      "limits: { nofiles: 1 }", "unknown key `nofiles` in `workers.w.limits`",
+      "did you mean `nofile`?"
+    ),
+    (
+      "limits: { core: { soft: 2MB, hard: 1MB } }", "the `soft` limit of `core` is over its `hard`",
+      nil
+    ),
+    (
+      "limits: { core: { soft: 2MB } }", "`core` needs `soft` and `hard`, or one value for both",
+      "write `{ soft: …, hard: … }`"
+    ),
+    ("depends_on: [w]", "`w` depends on itself", nil),
+    ("depends_on: [ww]", "`w` depends on `ww`, and there is no such worker", "did you mean `w`?"),
+    (
+      "depends_on: { w2: { condition: redy } }",
+      "`condition` must be `started`, `ready`, `exited_ok` or `exited`, not `redy`",
+      "did you mean `ready`?"
+    ),
+    (
+      "restart: sometimes",
+      "`restart` must be `no`, `on-failure`, `always` or `unless-stopped`, not `sometimes`", nil
+    ),
+    (
+      "restart: { backoff: { initial: 1s } }", "`restart` needs `when`",
+      "write `when: on-failure`, `always` or `unless-stopped`"
+    ),
+    (
+      "restart: { when: always, backoff: { initial: 10s, max: 1s } }",
+      "`max` (1s) is under `initial` (10s)", nil
+    ),
+    (
+      "restart: { when: always, backoff: { factor: 0.5 } }",
+      "`factor` must be a factor from 1 to 100, not `0.5`", nil
+    ),
+    (
+      "wake_at: 0 25 * * *",
+      "`wake_at` has a wrong hour: `25` must be from 0 to 23", nil
+    ),
+    (
+      "listen: 70000",
+      "`listen` must be an address such as `8080`, `0.0.0.0:8080` or `/run/web.sock`,"
+        + " not `70000`", nil
+    ),
+    (
+      "listen: 'example.org:80'",
+      "`listen` can't be at `example.org`: a socket is bound to a numeric address",
+      "write `127.0.0.1:80`, or `*:80` for all addresses"
+    ),
+    (
+      "listen: [80, '127.0.0.1:80']",
+      "`127.0.0.1:80` is taken already, at etc/dormouse.yaml:1:37",
+      "choose another port, path or address"
+    ),
+    (
+      "answer_asleep: { port: 80, pth: / }", "`answer_asleep` has no key `pth`",
+      "did you mean `path`?"
+    ),
+    (
+      "readiness: { log_pattern: 'a(' }",
+      "`log_pattern` isn't a regular expression: Unmatched ( or \\(",
+      "`log_line` looks for a text as it is"
+    ),
+    (
+      "readiness: { notify: true, periodSeconds: 1 }",
+      "this belongs to a probe, and there is none",
+      "add `httpGet: { path: /healthz, port: 8080 }`, `exec` or `tcpSocket`"
+    ),
+    (
+      "liveness: { tcpSocket: { port: 1 }, successThreshold: 2 }",
+      "`successThreshold` must be 1 for `liveness`: a worker that answers once lives", nil
+    ),
+    ("liveness: { httpGet: { path: / } }", "`httpGet` needs `port`", nil),
+    (
+      "liveness: { httpGet: { port: 1, scheme: HTTPS } }",
+      "`scheme` can't be `HTTPS`: there is no TLS in the daemon",
+      "write `exec: { command: [curl, -fsk, \"https://…\"] }`"
+    ),
+    (
+      "output: { keep: 3 }", "`keep` needs `max_size`: without it no file is ever put aside",
+      "write `max_size: 10MB`"
+    ),
+    (
+      "stop_grace: 1s, policy: { terminate: { grace: 2s } }",
+      "`stop_grace` is `policy.terminate.grace`, which is in line 1", "leave one of them out"
+    ),
+    (
+      "env_file: none.env",
+      "`env_file`: etc/none.env: the file can't be opened: No such file or directory", nil
+    ),
+  ]
+
+  @Test(arguments: errors)
+  func `say what is wrong with them`(body: String, message: String, suggestion: String?) {
+    let result = configuration("workers: { w: { command: a, \(body) } }")
+    let other = configuration("workers: { w2: { command: b }, w: { command: a, \(body) } }")
+    let errors = body.contains("w2") ? other.errors : result.errors
+    #expect(errors.map(\.message) == [message])
+    #expect(errors.first?.suggestion == suggestion)
+  }
+}

@@ -1,0 +1,99 @@
+import Testing
+
+@testable import Policy
+
+@Suite struct `Restarts` {
+  private static func at(_ seconds: Int64) -> Instant {
+    Instant(nanoseconds: seconds * 1_000_000_000)
+  }
+
+  @Test func `wait longer each time, up to the longest`() {
+    let backoff = Backoff(initial: .seconds(1), max: .seconds(10), factor: 3)
+    #expect((0..<5).map(backoff.delay(afterRestarts:)) == [1, 3, 9, 10, 10].map { .seconds($0) })
+    #expect(backoff.delay(afterRestarts: .max) == .seconds(10))
+    #expect(backoff.delay(afterRestarts: -1) == .seconds(1))
+    let steady = Backoff(initial: .milliseconds(200), max: .seconds(10), factor: 1)
+    #expect(steady.delay(afterRestarts: 1_000_000_000) == .milliseconds(200))
+    let none = Backoff(initial: .zero, max: .zero, factor: 2)
+    #expect(none.delay(afterRestarts: 5) == .zero)
+  }
+
+  static let ends: [(RestartRules.Condition, Bool, Bool)] = [
+    (.never, true, false), (.never, false, false), (.onFailure, true, false),
+    (.onFailure, false, true), (.always, true, true), (.unlessStopped, false, true),
+  ]
+
+  @Test(arguments: ends)
+  func `depend on how it ended`(condition: RestartRules.Condition, succeeded: Bool, restarts: Bool)
+  {
+    var history = RestartHistory()
+    let decision = history.ended(
+      succeeded: succeeded, ran: .seconds(1), rules: RestartRules(condition), at: .zero)
+    #expect(decision == (restarts ? .restart(after: .seconds(1)) : .stay))
+  }
+
+  @Test func `are given up after so many within the window, and not over longer`() {
+    let rules = RestartRules(
+      .always, giveUp: RestartRules.GiveUp(restarts: 2, window: .seconds(60)))
+    var history = RestartHistory()
+    func end(at seconds: Int64) -> RestartHistory.Decision {
+      history.ended(succeeded: false, ran: .zero, rules: rules, at: Self.at(seconds))
+    }
+    #expect(end(at: 0) == .restart(after: .seconds(1)))
+    #expect(end(at: 10) == .restart(after: .seconds(2)))
+    #expect(end(at: 20) == .giveUp(restarts: 2, window: .seconds(60)))
+    // The first is out of the window by now.
+    #expect(end(at: 65) == .restart(after: .seconds(4)))
+    history.reset()
+    #expect(end(at: 66) == .restart(after: .seconds(1)))
+  }
+
+  @Test func `begin anew after a good run, and go on for ever where nobody gives up`() {
+    let rules = RestartRules(
+      .always, backoff: Backoff(initial: .seconds(1), max: .seconds(8)), giveUp: nil)
+    var history = RestartHistory()
+    var delays: [RestartHistory.Decision] = []
+    for second in 0..<1_000 {
+      delays.append(
+        history.ended(succeeded: true, ran: .zero, rules: rules, at: Self.at(Int64(second))))
+    }
+    #expect(delays.last == .restart(after: .seconds(8)))
+    #expect(history.restarts.count <= 1)
+    #expect(
+      history.ended(succeeded: true, ran: .seconds(9), rules: rules, at: Self.at(2_000))
+        == .restart(after: .seconds(1)))
+  }
+}
+
+@Suite struct `Probes` {
+  private static let probe = Probe(
+    .tcp(host: "127.0.0.1", port: 80), initialDelay: .seconds(5), period: .seconds(10),
+    successThreshold: 2, failureThreshold: 3)
+
+  @Test func `of readiness pass after so many successes in a row`() {
+    var state = ProbeState(Self.probe, for: .readiness)
+    #expect(state.verdict == .failing)
+    #expect([true, false, true].map { state.take(success: $0) } == [nil, nil, nil])
+    #expect(state.take(success: true) == .passing)
+    #expect([false, false, true].map { state.take(success: $0) } == [nil, nil, nil])
+    #expect([false, false, false].map { state.take(success: $0) } == [nil, nil, .failing])
+    #expect(state.verdict == .failing)
+  }
+
+  @Test func `of liveness fail after so many failures in a row, and sleep doesn't count`() {
+    var state = ProbeState(Self.probe, for: .liveness)
+    #expect(state.verdict == .passing)
+    #expect([false, false].map { state.take(success: $0) } == [nil, nil])
+    state.resumed()
+    #expect([false, false, false].map { state.take(success: $0) } == [nil, nil, .failing])
+  }
+
+  @Test func `are asked at their period, one question at a time`() {
+    let state = ProbeState(Self.probe, for: .readiness)
+    let second = { Instant(nanoseconds: $0 * 1_000_000_000) }
+    #expect(state.firstQuestion(after: second(1)) == second(6))
+    #expect(state.nextQuestion(after: second(6), answeredAt: second(6)) == second(16))
+    #expect(state.nextQuestion(after: second(6), answeredAt: second(16)) == second(16))
+    #expect(state.nextQuestion(after: second(6), answeredAt: second(17)) == second(26))
+  }
+}

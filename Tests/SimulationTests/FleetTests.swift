@@ -1,0 +1,110 @@
+import Policy
+import Simulation
+import Testing
+
+private func policy(_ change: (inout LifecyclePolicy) -> Void) -> LifecyclePolicy {
+  var policy = LifecyclePolicy(name: "test")
+  policy.foreground = ForegroundRules(by: .activity, max: nil)
+  policy.hibernate.maxFootprint = nil
+  change(&policy)
+  return policy
+}
+
+/// One worker of 20 MB, used at these seconds for 100 ms.
+private func trace(_ seconds: [Int64], workers: Int = 1, launch: Int64 = 500) -> Trace {
+  let all = (0..<workers).map {
+    TraceWorker(name: "w\($0)", footprint: .megabytes(20), launch: .milliseconds(launch))
+  }
+  let uses = seconds.flatMap { second in
+    (0..<workers).map { Trace.Use(at: second * 1000, worker: Int32($0), duration: 100) }
+  }
+  return Trace(name: "test", length: 3_600_000, workers: all, uses: uses)
+}
+
+private func run(_ trace: Trace, _ policy: LifecyclePolicy, memory: Int64 = 1000) -> FleetReport {
+  var simulation = FleetSimulation(
+    trace: trace, machine: MachineModel(memory: .megabytes(memory)), policy: policy)
+  return simulation.run()
+}
+
+@Suite("A simulated fleet")
+struct FleetTests {
+  @Test("finds its workers cold, hot, suspended and hibernated, with the costs of each")
+  func found() {
+    let report = run(trace([0, 10, 90, 1000]), policy { $0.hibernate.after = .seconds(60) })
+    #expect(report.found == [.cold: 1, .hot: 1, .suspended: 1, .hibernated: 1])
+    #expect(report.meanWait[.cold] == 500)
+    #expect(report.meanWait[.suspended] == 1.3)
+    let resume = report.meanWait[.hibernated] ?? 0
+    #expect(resume > 8 && resume < 15)
+    #expect(report.launches == 1 && report.hibernations >= 1)
+  }
+
+  @Test("holds less memory when it hibernates")
+  func memory() {
+    let uses = trace([0])
+    let awake = run(uses, policy { $0.hibernate.enabled = false })
+    let asleep = run(uses, policy { $0.hibernate.after = .seconds(60) })
+    #expect(asleep.memoryGigabyteHours < awake.memoryGigabyteHours / 5)
+    #expect(asleep.writtenGigabytes > 0 && awake.writtenGigabytes == 0)
+  }
+
+  @Test("terminates for memory before the kernel has to")
+  func pressure() {
+    let uses = trace((0..<30).map { $0 * 120 }, workers: 40)
+    let ruled = run(uses, policy { $0.hibernate.enabled = false }, memory: 600)
+    #expect((ruled.terminated["suspended"] ?? 0) > 0)
+    let unruled = run(
+      uses,
+      policy {
+        $0.hibernate.enabled = false
+        $0.pressure = PressureRules(warning: nil, urgent: nil, critical: nil)
+      }, memory: 600)
+    #expect(unruled.terminated.isEmpty)
+    #expect(unruled.outOfMemory > 0)
+  }
+
+  @Test("serves every use, whatever is terminated meanwhile")
+  func nobodyIsForgotten() {
+    let uses = TraceGenerator(
+      pattern: .flapping, workers: 60, length: 3_600_000, seed: 5, usesPerHour: 30
+    ).trace()
+    let report = run(uses, policy { $0.hibernate.after = .seconds(20) }, memory: 500)
+    // The last ones may still be on their way.
+    #expect(report.uses <= uses.useCount && report.uses > uses.useCount - 20)
+  }
+
+  @Test("does the same again")
+  func repeatable() {
+    let uses = TraceGenerator(
+      pattern: .bursts, workers: 50, length: 3_600_000, seed: 2
+    ).trace()
+    #expect(run(uses, policy { _ in }, memory: 300) == run(uses, policy { _ in }, memory: 300))
+  }
+
+  @Test("refuses settings of the machine that there aren't, and takes those that there are")
+  func settings() {
+    var machine = MachineModel(memory: .gigabytes(1))
+    #expect(machine.set("suspended_wake", "1.5ms") == nil)
+    #expect(machine.suspendedWake == .microseconds(1500))
+    #expect(machine.set("memory", "64GB") == nil)
+    #expect(machine.memory == .gigabytes(64))
+    #expect(machine.set("reserve", "5%") == nil)
+    #expect(machine.reserve == 0.05)
+    #expect(machine.set("reserve", "5") != nil)
+    #expect(machine.set("memory", "-1GB") != nil)
+    #expect(machine.set("speed", "5ms")?.contains("suspended_wake") == true)
+  }
+
+  @Test("draws and tables every policy")
+  func rendering() {
+    let uses = trace([0, 100, 1000], workers: 3)
+    let reports = [run(uses, policy { $0.name = "one" }), run(uses, policy { $0.name = "t<w>o" })]
+    let comparison = FleetComparison(
+      trace: uses, machine: MachineModel(memory: .gigabytes(1)), reports: reports)
+    #expect(comparison.rendered().contains("t<w>o"))
+    #expect(comparison.rendered(asMarkdown: true).contains("| one |"))
+    #expect(comparison.picture.hasPrefix("<svg") && comparison.picture.contains("t&lt;w&gt;o"))
+    #expect(!comparison.picture.contains("nan"))
+  }
+}

@@ -1,0 +1,134 @@
+import Simulation
+import Testing
+
+/// Feeds a text in pieces of any size, as a file would come.
+private func load(
+  _ texts: [String], pieces: Int = 7, unit: TraceLoader.Unit = .app
+) throws -> Trace {
+  var loader = TraceLoader(unit: unit)
+  for (number, text) in texts.enumerated() {
+    loader.begin(file: "file\(number).csv")
+    let bytes = Array(text.utf8)
+    for start in stride(from: 0, to: bytes.count, by: pieces) {
+      try loader.feed(Array(bytes[start..<min(start + pieces, bytes.count)]))
+    }
+    try loader.end()
+  }
+  return try loader.trace()
+}
+
+private func text(_ trace: Trace, _ format: TraceFormat) -> [String] {
+  let writer = TraceWriter(trace)
+  return writer.files(format).map { file in
+    var text = ""
+    writer.write(file) { text += $0 }
+    return text
+  }
+}
+
+private func small(_ pattern: TraceGenerator.Pattern = .zipf) -> Trace {
+  TraceGenerator(
+    pattern: pattern, workers: 12, length: 2 * 3_600_000, seed: 3, usesPerHour: 20
+  ).trace()
+}
+
+@Suite("Traces")
+struct TraceTests {
+  @Test(
+    "come out of a generator sorted, and the same for the same seed",
+    arguments: TraceGenerator.Pattern.allCases)
+  func generators(_ pattern: TraceGenerator.Pattern) {
+    let trace = small(pattern)
+    #expect(trace == small(pattern))
+    #expect(!trace.uses.isEmpty)
+    #expect(zip(trace.uses, trace.uses.dropFirst()).allSatisfy { $0.at <= $1.at })
+    #expect(trace.uses.allSatisfy { (0..<12).contains($0.worker) && $0.at < trace.length })
+  }
+
+  @Test("survive being written and read in our own format")
+  func ownFormat() throws {
+    let trace = small(.leaks)
+    var again = try load(text(trace, .dormouse))
+    again.name = trace.name
+    #expect(again == trace)
+  }
+
+  @Test("keep every invocation in the format of Azure Functions 2021")
+  func azure2021() throws {
+    let trace = small()
+    let again = try load(text(trace, .azure2021))
+    #expect(again.useCount == trace.useCount)
+    let ends = again.uses.map { ($0.at + 1) / 2 }.sorted()
+    #expect(ends == trace.uses.map { ($0.at + 1) / 2 }.sorted())
+  }
+
+  @Test("keep counts per minute, durations and footprints in the format of 2019")
+  func azure2019() throws {
+    let trace = small()
+    let again = try load(text(trace, .azure2019), pieces: 4096)
+    #expect(again.useCount == trace.useCount)
+    #expect(again.length == 86_400_000)
+    let minutes = Set(trace.uses.map { "\(trace.workers[Int($0.worker)].name) \($0.at / 60_000)" })
+    #expect(
+      Set(again.uses.map { "\(again.workers[Int($0.worker)].name) \($0.at / 60_000)" }) == minutes)
+    let longest = trace.uses.map(\.duration).max() ?? 0
+    #expect(again.uses.allSatisfy { $0.duration <= longest })
+    let name = again.workers[0].name
+    let original = trace.workers.first { $0.name == name }
+    let difference = (again.workers[0].footprint.bytes - (original?.footprint.bytes ?? 0)).magnitude
+    #expect(difference < 20_000)
+  }
+
+  @Test("make a worker of each app or of each function")
+  func units() throws {
+    let rows = """
+      app,func,end_timestamp,duration
+      a,f,1.5,0.5
+      a,g,2.0,0.25
+      b,f,3,1
+      """
+    #expect(try load([rows]).workers.map(\.name) == ["a", "b"])
+    #expect(try load([rows], unit: .function).workers.map(\.name) == ["a/f", "a/g", "b/f"])
+    #expect(try load([rows]).uses.map(\.at) == [1000, 1750, 2000])
+  }
+
+  @Test(
+    "say where a file is wrong, and what belongs there",
+    arguments: [
+      ("", "file0.csv: the file is empty"),
+      ("a,b\n1,2\n", "file0.csv:1:1: the header of a trace"),
+      (
+        "app,func,end_timestamp,duration\na,f,soon,1\n",
+        "file0.csv:2:5: a number from 0 on is expected here, not 'soon'"
+      ),
+      (
+        "app,func,end_timestamp,duration\r\na,f,1,-1\r\n",
+        "file0.csv:2:7: a number from 0 on is expected here, not '-1'"
+      ),
+      ("app,func,end_timestamp,duration\na,f,1\n", "file0.csv:2:6: only 3 fields"),
+      ("app,func,end_timestamp,duration\n\"a,f,1,1\n", "file0.csv:2:1: a quote that isn't closed"),
+      (
+        "HashOwner,HashApp,HashFunction,Trigger,1,2\no,a,f,http,3,x\n",
+        "file0.csv:2:14: a whole number is expected here, not 'x'"
+      ),
+      ("dormouse trace,2\n", "file0.csv:1:16: version 1 of the format"),
+      (
+        "dormouse trace,1\nuse,5,nobody,1\n",
+        "file0.csv:2:7: the name of a worker that was declared above"
+      ),
+      ("app,func,end_timestamp,duration\n", "file0.csv: no worker is ever used"),
+    ])
+  func wrong(_ text: String, _ complaint: String) {
+    let error = #expect(throws: TraceError.self) { try load([text]) }
+    #expect(error?.description.hasPrefix(complaint) == true, "\(error?.description ?? "nothing")")
+  }
+
+  @Test("without an end, or that aren't text, are refused and not kept in memory")
+  func noLineBreaks() {
+    var loader = TraceLoader()
+    loader.begin(file: "zeros")
+    let piece = [UInt8](repeating: 0, count: 1 << 19)
+    let error = #expect(throws: TraceError.self) { for _ in 0..<4 { try loader.feed(piece) } }
+    #expect(error?.what.contains("more than 1 MB") == true)
+  }
+}
