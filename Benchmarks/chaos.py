@@ -128,7 +128,7 @@ class Notes:
 class Keeper:
     """Runs a daemon, kills it at random, and starts the next one on the same state directory."""
 
-    def __init__(self, workers, seed, rest):
+    def __init__(self, workers, seed, rest, encrypt):
         self.chance = random.Random(seed)
         self.environment = dict(os.environ)
         if rest == "traced":
@@ -139,7 +139,7 @@ class Keeper:
                 "memory": {"budget": "32GB"}, "foreground": {"max": "unlimited"},
                 "background": {"suspend_after": "1h"}, "watchdog": {"launch": "2m"},
                 "hibernate": {"cooldown": "0s", "max_footprint": "unlimited", "min_footprint": "0B",
-                              "after": "never", "only_if_faster_than_relaunch": False,
+                              "after": "never", "only_if_faster_than_relaunch": False, "encrypt": encrypt,
                               "disk": {"daily_writes": "9000GB"}}},
             "workers": {w.name: {"command": w.program.command, "autostart": False}
                         for w in workers}}, self.environment)
@@ -305,7 +305,7 @@ def play(options, rest, rounds, seconds, directory):
     """Rounds until one limit is reached; the workers and the keeper, with what they have seen."""
     os.mkdir(directory)
     workers = [Worker(name, make, directory) for name, make in programs(directory)]
-    keeper = Keeper(workers, options.seed, rest)
+    keeper = Keeper(workers, options.seed, rest, options.encrypt)
     try:
         for worker in workers:
             worker.begin(keeper.daemon)
@@ -366,6 +366,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2000, help="of all workers together")
     parser.add_argument("--seconds", type=float, default=3600, help="a limit for all of it")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--encrypt", action="store_true", help="with encrypted images")
     parser.add_argument("--rest", choices=["frozen", "traced", "both"], default="both")
     options = parser.parse_args()
     rests = ["frozen", "traced"] if options.rest == "both" else [options.rest]

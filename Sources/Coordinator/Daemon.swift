@@ -169,6 +169,8 @@ public final class Daemon {
     chronicle.close(at: EventLoop.now)
     server?.close()
     rmdir(channelDirectory)
+    // Workers that were left alone may still sleep on one.
+    if (try? listDirectory(state.images))?.isEmpty == true { BootKey.discard(in: state.images) }
   }
 
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.

@@ -70,7 +70,9 @@ extension Daemon {
     runtime.mayBeStopped = true
     hibernation.hibernate(
       target, to: path, level: Int32(policy.compressionLevel), lazyReady: resumesHotFirst,
-      overlay: policy.overlay
+      // Encrypted images are complete each time: a base is kept in plain only.
+      overlay: policy.overlay && !policy.encrypt, sealed: policy.encrypt,
+      dropsFilePages: policy.dropFilePages
     ) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
@@ -92,6 +94,7 @@ extension Daemon {
       workers[id]?.imagePath = path
       workers[id]?.needsRecovery = false
       note(summary, of: id, took: EventLoop.now - started)
+      if let files = summary.filePages { tell(files, of: id) }
       feed(
         .hibernated(
           id,
@@ -120,6 +123,16 @@ extension Daemon {
         bytes: written, milliseconds: duration.wholeNanoseconds / 1_000_000,
         at: Int64(time(nil)))
     } catch { log(.warning, "what is written to images can't be noted for later: \(error)") }
+  }
+
+  private func tell(_ files: FilePages.Outcome, of id: WorkerID) {
+    log(.info, "\(id): \(ByteCount(Int64(clamping: files.dropped))) of its files' pages left, too")
+    if let refusal = files.refusal {
+      log(
+        .notice,
+        "\(id): its files' pages stay until the kernel drops them, although "
+          + "hibernate.drop_file_pages is on: \(refusal)")
+    }
   }
 
   /// Its memory can't be proven: it is killed, and even if that fails it never runs again.

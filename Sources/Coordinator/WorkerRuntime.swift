@@ -64,7 +64,8 @@ final class WorkerRuntime {
 
   /// Something of its image stays on disk while it runs.
   var keepsBase: Bool {
-    configuration.policy.hibernate.enabled && configuration.policy.hibernate.overlay
+    let rules = configuration.policy.hibernate
+    return rules.enabled && rules.overlay && !rules.encrypt
   }
 
   init(

@@ -16,12 +16,13 @@ public final class HibernationService: Sendable {
 
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, lazyReady: Bool = false,
-    overlay: Bool = false,
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
       try hibernator.hibernate(
-        target, to: path, level: level, lazyReady: lazyReady, overlay: overlay)
+        target, to: path, level: level, lazyReady: lazyReady, overlay: overlay, sealed: sealed,
+        dropsFilePages: dropsFilePages)
     }
   }
 

@@ -39,15 +39,18 @@ public final class Hibernator {
   ///   - level: zstd's, −7…19.
   ///   - lazyReady: prepares for `ResumeGear.hotFirst`. Why it can't be, the summary says.
   ///   - overlay: writes only what has changed, where an earlier resume has kept a base, and prepares
-  ///     for that next time. Not together with `lazyReady`: a mapping has one userfaultfd.
+  ///     for that next time. Not together with `lazyReady` (a
+  ///     mapping has one userfaultfd) or `sealed`.
+  ///   - sealed: encrypts the image (`Seal`). Without a key it isn't written at all.
+  ///   - dropsFilePages: pushes out clean pages of files, too, which nobody else has in use.
   /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unprovable`, the worker is
   ///   suspended and unchanged, as before.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false,
-    overlay: Bool = false
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
   ) throws(HibernationError) -> HibernationSummary {
     try settle(target.name)
-    let overlay = overlay && !lazyReady
+    let overlay = overlay && !lazyReady && !sealed
     // Not under an image, which may lie over it: somebody has ordered this twice.
     if !overlay, access(path, F_OK) != 0 { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
@@ -58,9 +61,10 @@ public final class Hibernator {
     do throws(HibernationError) {
       try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
     } catch { throw judge(error, target, image: path) }
+    let seal = sealed ? try newSeal(for: path) : nil
     var operation = Operation(
       target: target, path: path, level: level, lazyReady: lazyReady, overlay: overlay,
-      hibernator: self)
+      seal: seal, hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation)
       try operation.capture()
@@ -75,11 +79,19 @@ public final class Hibernator {
     }
     do throws(HibernationError) {
       try operation.evict()
-      return try operation.rest()
+      var summary = try operation.rest()
+      if dropsFilePages { summary.filePages = operation.filePages.pushOut() }
+      return summary
     } catch {
       let outcome = operation.rollBack(after: error)
       if outcome.aftermath != .unprovable { dropBase(of: target.name, for: path) }
       throw judge(outcome, target, image: path)
+    }
+  }
+
+  private func newSeal(for path: String) throws(HibernationError) -> Seal {
+    do throws(BootKeyError) { return try Seal.new(for: path) } catch {
+      throw HibernationError(.checking, "its image can't be encrypted: \(error)")
     }
   }
 
@@ -155,6 +167,8 @@ public struct HibernationSummary: Sendable {
   public var processes: Int
   /// Why it can't be resumed with missing pages although that was asked for.
   public var lazyRefusal: String?
+  /// `nil`: not asked for.
+  public var filePages: FilePages.Outcome?
   public var duration: Duration
 }
 

@@ -11,6 +11,8 @@ struct Operation {
   let lazyReady: Bool
   /// Builds on a base, and makes for that next time.
   let overlays: Bool
+  /// `nil`: the image is written in plain.
+  let seal: Seal?
   let hibernator: Hibernator
   private var lazyRefusal: String?
   var trackingRefusal: String?
@@ -19,6 +21,7 @@ struct Operation {
   var processes: [Captive] = []
   private var writer: ImageWriter?
   private var imageLength: UInt64 = 0
+  private(set) var filePages = FilePages()
 
   /// A process under our control.
   struct Captive {
@@ -35,10 +38,11 @@ struct Operation {
 
   init(
     target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
-    overlay: Bool, hibernator: Hibernator
+    overlay: Bool, seal: Seal?, hibernator: Hibernator
   ) {
     overlays = overlay
     self.lazyReady = lazyReady
+    self.seal = seal
     self.target = target
     self.path = path
     self.level = level
@@ -84,7 +88,7 @@ struct Operation {
       throw HibernationError(.scanning, "it has no memory of its own that could be moved")
     }
     overlay = try planOverlay()
-    let writer = try attempt(.capturing) { try ImageWriter(path: path) }
+    let writer = try attempt(.capturing) { try ImageWriter(path: path, seal: seal) }
     do throws(HibernationError) {
       try capture(to: writer)
     } catch {
@@ -131,6 +135,7 @@ struct Operation {
         .scanning, "process \(stat.pid) has no room in its address space", .ineligible)
     }
     processes[index].mappings = mappings
+    filePages.note(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
     // ps(1) reads arguments and environment from the process's memory.
     let pages = try attempt(.scanning) {

@@ -174,12 +174,14 @@ struct PagePlan: Sendable {
     return result
   }
 
-  /// A free place for the scratch area: under a mapping that has a wide gap below it, but not
-  /// under the stack, which grows, or the kernel's own. Nothing runs while it is mapped, so nothing else is lost.
+  /// A free place for the scratch area: under a mapping that has a wide gap below it, but not under
+  /// the stack, which grows, or the vsyscall page, which is beyond all that can be mapped. In a program
+  /// without libraries the widest gap is under the kernel's own [vvar]. Nothing runs while it is mapped,
+  /// so nothing else is lost.
   static func scratchAddress(in mappings: [MemoryMapping]) -> UInt64? {
     let clearance: UInt64 = 512 * 1024
     for (lower, upper) in zip(mappings, mappings.dropFirst()).reversed() {
-      if upper.name.hasPrefix("[") { continue }
+      if upper.name == "[stack]" || upper.name == "[vsyscall]" { continue }
       guard upper.start > lower.end + 4 * clearance else { continue }
       return upper.start - clearance
     }

@@ -10,10 +10,15 @@ public struct MemoryMapping: Sendable, Hashable {
   public var shared = false
   /// It maps a file; a private copy of a page of it is anonymous memory all the same.
   public var hasFile = false
+  /// The file's, or 0.
+  public var inode: UInt64 = 0
   /// The file's path, or a kernel name such as `[stack]`.
   public var name = ""
   /// Bytes of anonymous memory in it, swapped ones not counted.
   public var anonymous: UInt64 = 0
+  /// Bytes in RAM, and the same with each page divided by how many processes map it.
+  public var resident: UInt64 = 0
+  public var proportional: UInt64 = 0
   public var flags: Flags = []
 
   public var length: UInt64 { end - start }
@@ -88,6 +93,10 @@ private struct SmapsParser {
     let last = mappings.count - 1
     if has(prefix: "Anonymous:", at: start, end) {
       mappings[last].anonymous = decimal(start + 10, end) * 1024
+    } else if has(prefix: "Rss:", at: start, end) {
+      mappings[last].resident = decimal(start + 4, end) * 1024
+    } else if has(prefix: "Pss:", at: start, end) {
+      mappings[last].proportional = decimal(start + 4, end) * 1024
     } else if has(prefix: "VmFlags:", at: start, end) {
       mappings[last].flags = flags(start + 8, end)
     }
@@ -116,7 +125,8 @@ private struct SmapsParser {
     mapping.writable = permissions[first + 1] == UInt8(ascii: "w")
     mapping.executable = permissions[first + 2] == UInt8(ascii: "x")
     mapping.shared = permissions[first + 3] == UInt8(ascii: "s")
-    mapping.hasFile = !fields[4].elementsEqual([UInt8(ascii: "0")])
+    mapping.inode = decimal(fields[4].startIndex, fields[4].endIndex)
+    mapping.hasFile = mapping.inode != 0
     if fields.count > 5 {
       let name = fields[5].drop { $0 == UInt8(ascii: " ") }
       mapping.name = String(decoding: name, as: UTF8.self)

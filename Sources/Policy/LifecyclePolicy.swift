@@ -125,13 +125,18 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   public var compressionLevel: Int
   /// The last image stays on disk while the worker runs, and the next one has only what has changed.
   public var overlay: Bool
+  /// Images are encrypted, with a key that the kernel keeps until the machine ends.
+  public var encrypt: Bool
+  /// Clean pages of files that nobody else uses are pushed out of memory, too.
+  public var dropFilePages: Bool
 
   public init(
     enabled: Bool = true, maxFootprint: ByteCount? = .megabytes(16),
     minFootprint: ByteCount = .megabytes(1), after: Duration? = .seconds(30),
     onlyIfFasterThanRelaunch: Bool = true, cooldown: Duration = .seconds(45),
     demoteAfter: Duration? = .seconds(86400), order: [TerminationRules.Criterion] = [.footprint],
-    disk: DiskRules = DiskRules(), compressionLevel: Int = 1, overlay: Bool = true
+    disk: DiskRules = DiskRules(), compressionLevel: Int = 1, overlay: Bool = true,
+    encrypt: Bool = false, dropFilePages: Bool = false
   ) {
     self.enabled = enabled
     self.maxFootprint = maxFootprint
@@ -144,6 +149,8 @@ public struct HibernationRules: Codable, Hashable, Sendable {
     self.disk = disk
     self.compressionLevel = compressionLevel
     self.overlay = overlay
+    self.encrypt = encrypt
+    self.dropFilePages = dropFilePages
   }
 }
 

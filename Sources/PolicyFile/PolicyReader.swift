@@ -133,6 +133,8 @@ struct PolicyReader {
     reader.section("compression") {
       $0.read("level", into: &rules.compressionLevel, as: .integer(-7...19))
     }
+    reader.read("encrypt", into: &rules.encrypt, as: .boolean)
+    reader.read("drop_file_pages", into: &rules.dropFilePages, as: .boolean)
   }
 
   private func watchdog(_ reader: MappingReader, _ rules: inout WatchdogRules) {

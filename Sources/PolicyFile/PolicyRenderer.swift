@@ -103,6 +103,8 @@ extension PolicyFile {
       "  overlay: \(rules.overlay)",
       "  compression:",
       "    level: \(rules.compressionLevel)",
+      "  encrypt: \(rules.encrypt)",
+      "  drop_file_pages: \(rules.dropFilePages)",
     ]
   }
 

@@ -50,6 +50,10 @@ enum KeyDescriptions {
     "hibernate.disk.daily_writes": "The most that is written to images in a day.",
     "hibernate.compression": "How images are compressed.",
     "hibernate.compression.level": "Of zstd.",
+    "hibernate.encrypt":
+      "Images are encrypted, with a key that only the kernel's keyring holds. Without one, nothing is hibernated.",
+    "hibernate.drop_file_pages":
+      "Clean pages of files that nobody else uses leave memory, too.",
     "watchdog": "Deadlines, and what a missed one means.",
     "watchdog.launch": "From start to readiness, for workers that announce readiness.",
     "watchdog.answer": "From a request to its answer.",
