@@ -101,14 +101,14 @@ struct WriteBack: Sendable {
   let image: ImageReader
   /// By the chunks' process index; `nil`: that one has ended, and needs nothing.
   let memories: [ProcessMemory?]
-  /// Leaves out what may come later.
-  var leavesDeferred = false
+  /// For a resume with missing pages: leaves out what may come later, and fills what mustn't.
+  var placing: MissingPages?
 
   /// Returns the indices of processes whose memory is gone: they are being killed.
   func run(lanes: Int) throws -> [Int] {
     let failure = FirstFailure()
     let gone = Gone()
-    let chunks = leavesDeferred ? image.chunks.filter { !$0.isDeferred } : image.chunks
+    let chunks = placing == nil ? image.chunks : image.chunks.filter { !$0.isDeferred }
     inParallel(count: chunks.count, lanes: lanes) { next in
       failure.record {
         let lane = try Lane()
@@ -116,7 +116,7 @@ struct WriteBack: Sendable {
           let chunk = chunks[index]
           let process = Int(chunk.process)
           guard let memory = memories[process], !gone.contains(process) else { continue }
-          if try !lane.restore(chunk, of: image, to: memory) { gone.insert(process) }
+          if try !lane.restore(chunk, of: image, to: memory, placing) { gone.insert(process) }
         }
       }
     }
@@ -147,13 +147,18 @@ struct WriteBack: Sendable {
 
     /// False when the process has no memory any more.
     func restore(
-      _ chunk: ImageChunk, of image: ImageReader, to memory: ProcessMemory
+      _ chunk: ImageChunk, of image: ImageReader, to memory: ProcessMemory,
+      _ placing: MissingPages?
     ) throws -> Bool {
       let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
       try image.read(chunk, stored: stored, into: target, with: decompressor)
       guard let base = target.baseAddress else { return true }
       do throws(SystemCallError) {
-        try memory.write(chunk.ranges, from: base, direct: chunk.writable)
+        if let placing {
+          try placing.place(chunk, from: base, memory)
+        } else {
+          try memory.write(chunk.ranges, from: base, direct: chunk.writable)
+        }
         return true
       } catch {
         if error.meansVanished { return false }

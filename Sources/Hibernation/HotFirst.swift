@@ -68,16 +68,21 @@ extension Hibernator {
     try attempt(.writingBack) { try image.mark(.streaming) }
     FaultPoint.streamMarked.pass()
     do {
-      let strays = try parts.map { try self.strays(in: image, process: $0.process) }
-      try writeBack(image, into: target, sessions: [], leavesDeferred: true)
-      for (index, pages) in strays.enumerated() {
-        parts[index].placed = try overwrite(
-          pages, of: image, process: parts[index].process, target)
-      }
+      // First of all: from here on nothing comes into those ranges but what we put there. Written to
+      // before, a page of an area for huge pages would bring 511 neighbours of zeros with it, and
+      // so would khugepaged; a debugger that reads would leave the page of zeros.
       for part in parts {
         for mapping in image.mappings where Int(mapping.process) == part.process {
           try part.handle.userfault.register(mapping.range)
         }
+      }
+      FaultPoint.registered.pass()
+      let strays = try parts.map { try self.strays(in: image, process: $0.process) }
+      try writeBack(
+        image, into: target, sessions: [], placing: MissingPages(parts: parts, image: image))
+      for (index, pages) in strays.enumerated() {
+        parts[index].placed = try overwrite(
+          pages, of: image, process: parts[index].process, target)
       }
     } catch {
       // Nobody has run. As before, then.
@@ -102,7 +107,8 @@ extension Hibernator {
 
   /// Pages that aren't missing although they were freed. The kernel writes to some while the worker
   /// comes to rest (the rseq area, beside the thread-locals): what is there is wrong, and wouldn't be
-  /// filled. To be looked for before anything is written.
+  /// filled. To be looked for when their ranges are registered, so that no more can come, and before
+  /// anything is filled.
   private func strays(in image: ImageReader, process index: Int) throws -> [clinux_range] {
     let pages = try PageMap(
       pid: image.processes[index].pid, useScan: features.pagemapScan)
@@ -216,7 +222,9 @@ extension Hibernator {
       }
       return try bringBack(target, from: image.path, run: true)
     }
+    // Where nothing is missing any more, nothing is missing in a child.
     let forked = parts.contains { part in
+      if part.handle.journal.phase == .complete { return false }
       let batches = part.handle.journal.batches
       return (batches.closed + [batches.open]).joined().contains {
         Int($0.event) == CLINUX_UFFD_FORK

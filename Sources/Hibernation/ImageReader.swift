@@ -120,13 +120,19 @@ public struct ImageReader: Sendable {
   ) throws(ByteReader.Exhausted) -> [ImageMapping] {
     var mappings: [ImageMapping] = []
     for _ in 0..<(try reader.take(UInt32.self)) {
-      mappings.append(
-        ImageMapping(
-          process: try reader.take(UInt32.self),
-          range: clinux_range(
-            address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))))
+      let process = try reader.take(UInt32.self)
+      let range = clinux_range(
+        address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
+      if !isSane(range) { throw ByteReader.Exhausted() }
+      mappings.append(ImageMapping(process: process, range: range))
     }
     return mappings
+  }
+
+  /// Whole pages of an address space.
+  private static func isSane(_ range: clinux_range) -> Bool {
+    range.address % pageSize == 0 && range.length % pageSize == 0 && range.length > 0
+      && !range.address.addingReportingOverflow(range.length).overflow
   }
 
   private static func readProcesses(
@@ -168,11 +174,9 @@ public struct ImageReader: Sendable {
         let range = clinux_range(
           address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
         total = total.addingReportingOverflow(range.length).partialValue
-        let isSane =
-          range.address % pageSize == 0 && range.length % pageSize == 0 && range.length > 0
-          && range.length <= UInt64(ImageLayout.chunkLength)
-          && total <= UInt64(ImageLayout.chunkLength)
-        if !isSane { throw ByteReader.Exhausted() }
+        guard isSane(range), range.length <= UInt64(ImageLayout.chunkLength),
+          total <= UInt64(ImageLayout.chunkLength)
+        else { throw ByteReader.Exhausted() }
         chunk.ranges.append(range)
       }
       chunks.append(chunk)

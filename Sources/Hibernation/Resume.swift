@@ -79,14 +79,14 @@ extension Hibernator {
   /// Puts all pages back into whoever is still there. The processes rest, or are held by `sessions`.
   func writeBack(
     _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession],
-    leavesDeferred: Bool = false
+    placing: MissingPages? = nil
   ) throws(HibernationError) {
     let memories = try attempt(.writingBack) { try openMemories(of: image, target) }
     FaultPoint.writingBack.pass()
     let unreachable: [Int]
     do {
       unreachable = try WriteBack(
-        image: image, memories: memories, leavesDeferred: leavesDeferred
+        image: image, memories: memories, placing: placing
       ).run(lanes: lanes)
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)

@@ -29,13 +29,14 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let pureFrames = Flags(rawValue: 1 << 4)  // pf
     public static let userfault = Flags(rawValue: 1 << 5)  // um, uw, ui
     public static let sealed = Flags(rawValue: 1 << 6)  // sl
+    public static let wipedOnFork = Flags(rawValue: 1 << 7)  // wf
 
     static let codes: [(UInt8, UInt8, Flags)] = [
       (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
       (ascii("h"), ascii("t"), .hugetlb), (ascii("i"), ascii("o"), .deviceMemory),
       (ascii("p"), ascii("f"), .pureFrames), (ascii("u"), ascii("m"), .userfault),
       (ascii("u"), ascii("w"), .userfault), (ascii("u"), ascii("i"), .userfault),
-      (ascii("s"), ascii("l"), .sealed),
+      (ascii("s"), ascii("l"), .sealed), (ascii("w"), ascii("f"), .wipedOnFork),
     ]
 
     private static func ascii(_ character: Unicode.Scalar) -> UInt8 {

@@ -12,8 +12,8 @@ struct PagerDeathTests {
   let service = HibernationService()
 
   static let points: [FaultPoint] = [
-    .streamMarked, .writingBack, .writtenBack, .streamPrepared, .streaming, .eventRead, .streamed,
-    .unregistered, .unlinked,
+    .streamMarked, .registered, .writingBack, .writtenBack, .streamPrepared, .streaming, .eventRead,
+    .streamed, .unregistered, .thawed, .unlinked,
   ]
 
   @Test("a daemon killed at any step of it loses nothing", arguments: points)
@@ -43,6 +43,28 @@ struct PagerDeathTests {
     #expect(try probe.talk.ask("wake").hasPrefix("woke"))
     // Recovery without a frozen group can't mend what it never saw; it must not need to.
     #expect(try probe.talk.ask("errors") == "errors 0 eintr 0")
+  }
+
+  /// What once changed a worker's memory, silently: pages beside hot ones, in an area for huge
+  /// pages, had been filled with zeros, and the second pager took them for the first one's.
+  @Test("a daemon killed while cold pages come in beside hot ones loses nothing")
+  func hotAmongCold() throws {
+    let command = [try Fixture.compile("torture"), "8", "6", "3"]
+    let probe = try Probe(command, rest: .frozen, fault: .streaming, time: 2, isLazy: true)
+    #expect(try probe.talk.line().hasPrefix("ready"))
+    // Every seventh page is learned to be hot.
+    try probe.perform("hibernate")
+    try probe.talk.send("touch 5")
+    try probe.perform("resume")
+    #expect(try probe.talk.line().hasPrefix("touched"))
+    try probe.perform("settle")
+    let sum = try probe.talk.ask("sum")
+    try probe.perform("hibernate")
+    try probe.order("resume")
+    try probe.daemonDies()
+    let (target, image) = (probe.target, probe.image)
+    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    #expect(try probe.talk.ask("sum") == sum)
   }
 
   @Test("a daemon killed at random moments of it loses nothing")

@@ -25,11 +25,12 @@ final class Probe {
   }()
 
   /// - Parameters:
+  ///   - time: dies when it passes `fault` for the first, second, … time.
   ///   - isLazy: resumes with pages missing.
   ///   - hasStandby: with a process that goes on when the daemon dies.
   init(
-    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, isLazy: Bool = false,
-    hasStandby: Bool = false
+    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, time: Int = 1,
+    isLazy: Bool = false, hasStandby: Bool = false
   ) throws {
     // Its worker becomes ours when it dies, so that we can tell when it has ended.
     _ = clinux_become_subreaper()
@@ -43,7 +44,8 @@ final class Probe {
       SpawnRequest(
         path: Self.executable,
         arguments: ["HibernateProbe", "serve", fifo, cgroup?.path ?? "-", image, "--"] + command,
-        environment: Self.environment(fault, isLazy: isLazy, hasStandby: hasStandby),
+        environment: Self.environment(
+          fault, time: time, isLazy: isLazy, hasStandby: hasStandby),
         directory: "/tmp", input: toVictim.read.raw,
         output: fromVictim.write.raw, error: fromDaemon.write.raw))
     talk = Talk(input: toVictim.write, output: fromVictim.read, name: "the victim")
@@ -56,12 +58,12 @@ final class Probe {
   }
 
   static func environment(
-    _ fault: FaultPoint?, isLazy: Bool = false, hasStandby: Bool = false
+    _ fault: FaultPoint?, time: Int = 1, isLazy: Bool = false, hasStandby: Bool = false
   ) -> [String: String] {
     var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
     if hasStandby { environment["DORMOUSE_STANDBY"] = "1" }
     if isLazy { environment["DORMOUSE_RESUME"] = "hot-first" }
-    if let fault { environment["DORMOUSE_FAULT"] = fault.rawValue }
+    if let fault { environment["DORMOUSE_FAULT"] = "\(fault.rawValue)@\(time)" }
     return environment
   }
 

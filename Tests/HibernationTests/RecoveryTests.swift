@@ -13,7 +13,7 @@ struct RecoveryTests {
     FaultPoint.allCases.filter { point in
       switch point {
       case .recoverySeized, .registersBack, .streamMarked, .streamPrepared, .streaming, .eventRead,
-        .streamed, .unregistered:
+        .streamed, .unregistered, .registered, .thawed:
         false
       case .frozen, .detached: rest == .frozen
       default: true
