@@ -87,6 +87,7 @@ int main(void) {
       printf("child %d\n", status >> 8 | (differing(wiped, 3, 0, PAGES) ? 4 : 0));
     } else if (!strncmp(line, "leave", 5)) {
       if (write(pipes[1], "x", 1) != 1) return 2;
+      usleep(20000);  // joining reads the thread block, too
       struct timespec limit;
       clock_gettime(CLOCK_REALTIME, &limit);
       limit.tv_sec += 3;

@@ -8,6 +8,7 @@
 //   wake        woke N eintr M      every thread woken by its own mechanism, and blocked again
 //   touch SEED  touched N           rewrites the same N pages and blocks for the same seed
 //   grow MB     grown MB            new heap and a new mapping
+//   collapse    collapse asked      the kernel makes huge pages where it can, now
 //   errors      errors N eintr M …  anything unexpected so far, with details
 //   quit        bye                 (end of input does the same, without the line)
 // A thread that doesn't answer within 10 s gives `error unanswered KIND`. The same arguments
@@ -600,6 +601,10 @@ static int command(char *line, struct frame *top, size_t *megabytes) {
     add_heap(half, number + 4242);
     add_region(map_anonymous(half), half, PROT_READ | PROT_WRITE, number + 4242, 1);
     printf("grown %zu\n", *megabytes += number);
+  } else if (!strcmp(line, "collapse")) {
+    for (int i = 0; i < region_count; i++)
+      (void)madvise(regions[i].at, regions[i].bytes, 25 /* MADV_COLLAPSE */);
+    printf("collapse asked\n");
   } else {
     printf("error unknown command\n");
   }

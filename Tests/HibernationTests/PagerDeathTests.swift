@@ -50,7 +50,7 @@ struct PagerDeathTests {
   @Test("a daemon killed while cold pages come in beside hot ones loses nothing")
   func hotAmongCold() throws {
     let command = [try Fixture.compile("torture"), "8", "6", "3"]
-    let probe = try Probe(command, rest: .frozen, fault: .streaming, time: 2, isLazy: true)
+    let probe = try Probe(command, rest: .frozen, fault: .streamPrepared, time: 2, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
     // Every seventh page is learned to be hot.
     try probe.perform("hibernate")
@@ -58,6 +58,8 @@ struct PagerDeathTests {
     try probe.perform("resume")
     #expect(try probe.talk.line().hasPrefix("touched"))
     try probe.perform("settle")
+    // A page table that has stayed would keep a huge page from coming.
+    #expect(try probe.talk.ask("collapse").hasPrefix("collapse"))
     let sum = try probe.talk.ask("sum")
     try probe.perform("hibernate")
     try probe.order("resume")
