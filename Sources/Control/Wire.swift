@@ -110,6 +110,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var lastShed: String?
   /// What it last said of itself (sd_notify's `STATUS=`).
   public var says: String?
+  /// How it is resumed from an image, and why.
+  public var resume: String?
   public var lastExit: String?
   public var tasks: [String]
 

@@ -71,12 +71,13 @@ public final class Daemon {
   var isEnding = false
   private var hasEnded = false
 
-  /// An opt-in (DORMOUSE_RESUME=hot-first): workers run before all of their memory is back.
-  let resumesHotFirst: Bool
+  /// What the environment says, against policies.
+  let resumeOverride: ResumePreference?
+  var standby: Standby?
 
   public init(_ settings: DaemonSettings) throws(StartError) {
     self.settings = settings
-    resumesHotFirst = getenv("DORMOUSE_RESUME").map { String(cString: $0) } == "hot-first"
+    resumeOverride = Self.resumeOverrideInEnvironment()
     // Before anything is made that would have to be taken away again.
     try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
@@ -113,7 +114,9 @@ public final class Daemon {
     } catch { throw .system(error) }
     server = try ControlServer(path: settings.socket, daemon: self)
     watchPressure()
-    if resumesHotFirst { startStandbyPager() }
+    hibernation.onStreamFailure { [mailbox] name, error in
+      mailbox.post { $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)") }
+    }
     introduceWorkers()
     adoptSurvivors()
     startWorkers()

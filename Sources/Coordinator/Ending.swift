@@ -135,6 +135,8 @@ extension Daemon {
     runtime.pressureWatchToken = nil
     runtime.readiness = nil
     runtime.imagePath = nil
+    runtime.mayMissPages = false
+    runtime.resumeGear = nil
     runtime.hasExited = false
     runtime.mustNotRun = false
     runtime.needsRecovery = false

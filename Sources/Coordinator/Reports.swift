@@ -49,6 +49,7 @@ extension Daemon {
     report.command = runtime.configuration.command
     report.log = state.log(of: runtime.id.name)
     report.says = runtime.statusText
+    report.resume = runtime.resumeGear
     guard let process = runtime.process else { return report }
     let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid

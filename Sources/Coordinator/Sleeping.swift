@@ -21,7 +21,7 @@ extension Daemon {
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil
-    let hibernation = resumesHotFirst ? hibernation : nil
+    let hibernation = runtime.mayMissPages ? hibernation : nil
     mechanics.submit { [mailbox] in
       let outcome = Result {
         // Somebody who waits for a missing page can't be frozen.
@@ -43,6 +43,7 @@ extension Daemon {
     guard let runtime = workers[id] else { return }
     switch outcome {
     case .success(let sources):
+      runtime.mayMissPages = false
       listen(for: runtime, at: sources)
       feed(.suspended(id))
       wakeForWhatWaits(runtime)
@@ -66,7 +67,7 @@ extension Daemon {
     runtime.isBusy = true
     runtime.mayBeStopped = true
     hibernation.hibernate(
-      target, to: path, level: Int32(policy.compressionLevel), lazyReady: resumesHotFirst
+      target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy)
     ) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
@@ -87,6 +88,10 @@ extension Daemon {
     case .success(let summary):
       workers[id]?.imagePath = path
       workers[id]?.needsRecovery = false
+      if let plan = summary.resumePlan {
+        workers[id]?.resumeGear = .of(plan)
+        if plan.isHotFirst { startStandbyPager() }
+      }
       writtenToday.add(Int64(summary.imageLength))
       feed(
         .hibernated(
@@ -128,8 +133,7 @@ extension Daemon {
     if runtime.needsRecovery {
       hibernation.recover(target, from: state.image(of: id.name), then: ended)
     } else if let path = runtime.imagePath {
-      let gear = resumesHotFirst ? ResumeGear.hotFirst(probing: true) : .eager
-      hibernation.resume(target, from: path, gear: gear, then: ended)
+      hibernation.resume(target, from: path, gear: .planned, then: ended)
     } else {
       let mayBeStopped = runtime.mayBeStopped
       mechanics.submit { [mailbox] in
@@ -159,8 +163,10 @@ extension Daemon {
     switch result {
     case .success(let summary):
       if let reason = summary.eagerReason {
+        workers[id]?.resumeGear = "eager, because \(reason)"
         log(.info, "\(id): all of its memory was brought back at once: \(reason)")
       }
+      workers[id]?.mayMissPages = summary.deferred > 0
       workers[id]?.imagePath = nil
       workers[id]?.needsRecovery = false
       if let runtime = workers[id] { stopListening(for: runtime) }

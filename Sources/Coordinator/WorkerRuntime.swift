@@ -39,6 +39,10 @@ final class WorkerRuntime {
   var mustNotRun = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
+  /// It was resumed with pages missing, and may miss some still.
+  var mayMissPages = false
+  /// How it is resumed, and why, once it has been hibernated.
+  var resumeGear: String?
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   /// It has been said that its footprint can't be measured exactly.

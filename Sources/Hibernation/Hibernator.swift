@@ -19,6 +19,12 @@ public final class Hibernator {
   var hot: [String: [ProcessIdentity: PagePlan.Hot]] = [:]
   /// Resumes of which pages are still missing, by worker.
   var streams: [String: PageStream] = [:]
+  /// How resumes went, and how the next one is to be, by worker.
+  var histories: [String: ResumeHistory] = [:]
+  var plans: [String: ResumePlan] = [:]
+  /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
+  /// killed then.
+  public var streamFailed: (@Sendable (String, HibernationError) -> Void)?
   /// Goes on with them if we die.
   public var standby: Standby?
 
@@ -64,6 +70,20 @@ public final class Hibernator {
     } catch {
       throw judge(operation.rollBack(after: error), target, image: path)
     }
+  }
+
+  /// The same, laid out for the way of resuming that the worker's policy wants, and its history
+  /// speaks for. `ResumeGear.planned` follows it.
+  public func hibernate(
+    _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference
+  ) throws(HibernationError) -> HibernationSummary {
+    // What the last resume has taught is known when it has ended.
+    try settle(target.name)
+    let plan = histories[target.name, default: ResumeHistory()].plan(resume)
+    var summary = try hibernate(target, to: path, level: level, lazyReady: plan.isHotFirst)
+    summary.resumePlan = summary.lazyRefusal.map { ResumePlan(eager: $0) } ?? plan
+    plans[target.name] = summary.resumePlan
+    return summary
   }
 
   /// The end of one process isn't the end of a worker that has others; and whatever fails on a
@@ -115,6 +135,8 @@ public final class Hibernator {
     _ = streams.removeValue(forKey: name)?.wait()
     handles[name] = nil
     hot[name] = nil
+    histories[name] = nil
+    plans[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
   }
 }
@@ -127,6 +149,8 @@ public struct HibernationSummary: Sendable {
   public var processes: Int
   /// Why it can't be resumed with missing pages although that was asked for.
   public var lazyRefusal: String?
+  /// How it will be resumed, and why; `nil` where nobody asked.
+  public var resumePlan: ResumePlan?
   public var duration: Duration
 }
 

@@ -12,6 +12,8 @@ public enum ResumeGear: Sendable, Hashable {
   /// - Parameter probing: the first time, nothing is known of what it wants. True: it is resumed
   ///   with nearly everything missing, to learn that, which takes longer. False: eagerly.
   case hotFirst(probing: Bool)
+  /// As was decided when it was hibernated (`ResumePlan`).
+  case planned
 }
 
 extension Hibernator {
@@ -36,6 +38,11 @@ extension Hibernator {
       guard let touched = outcome.touched[identity.pid] else { continue }
       hot[name, default: [:]][identity, default: PagePlan.Hot()].learn(touched)
     }
+    guard var record = stream.record else { return }
+    record.waited = outcome.waited
+    record.wasHalted = outcome.wasHalted
+    record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
+    histories[name, default: ResumeHistory()].note(record)
   }
 
   /// Writes what mustn't be missing, and lets the worker run. The rest follows.
@@ -53,6 +60,7 @@ extension Hibernator {
     if !isKnown, !probing { return .refused("nothing is known yet of what it wants first") }
     try checkAnybodyLives(image)
     try checkAtRest(target)
+    let began = Clocks.monotonic
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
       guard process.identity.isAlive else { return .refused("a process of it has ended") }
@@ -97,9 +105,12 @@ extension Hibernator {
     standby?.announce(target, image: path)
     for part in parts { part.handle.journal.phase = .streaming }
     FaultPoint.streamPrepared.pass()
-    try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown))
-    try attempt(.waking) { try target.wake() }
     let deferred = image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
+    let record = ResumeHistory.Stream(
+      beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - deferred,
+      total: image.dataLength, wasProbing: !isKnown, wasHalted: false)
+    try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown), record)
+    try attempt(.waking) { try target.wake() }
     return .done(written: image.dataLength - deferred, deferred: deferred)
   }
 
@@ -150,13 +161,15 @@ extension Hibernator {
   /// Starts the stream's thread.
   private func start(
     _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [PagerPart], _ learning: Pager.Learning
+    _ parts: [PagerPart], _ learning: Pager.Learning, _ record: ResumeHistory.Stream
   ) throws(HibernationError) {
-    let stream = PageStream()
+    let stream = PageStream(record)
+    let streamFailed = streamFailed
     let isStarted = Thread.start(name: "dormouse-pager") {
-      stream.end(
-        Self.page(
-          image, target, cgroup, parts, learning, isFrozen: false, goesOnForAnother: false))
+      let outcome = Self.page(
+        image, target, cgroup, parts, learning, isFrozen: false, goesOnForAnother: false)
+      if let failure = outcome.failure { streamFailed?(target.name, failure) }
+      stream.end(outcome)
       clinux_trim_own_memory()
     }
     if isStarted {
@@ -182,6 +195,8 @@ extension Hibernator {
         goesOnForAnother: goesOnForAnother)
       try pager.run(learning)
       for paged in pager.processes { outcome.touched[paged.pid] = paged.touched }
+      outcome.waited = pager.waited
+      outcome.wasHalted = pager.wasHalted
     } catch {
       // At once: what it has might be wrong.
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")

@@ -205,7 +205,7 @@ struct Operation {
       return nil
     } catch TraceError.injected(let call, _, let code) where code == EPERM {
       return "\(call) isn't permitted in process \(identity.pid) "
-        + "(kernel: vm.unprivileged_userfaultfd)"
+        + "(vm.unprivileged_userfaultfd, /dev/userfaultfd)"
     } catch TraceError.injected(let call, let pid, let code) {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
     } catch let error as SystemCallError { return error.description }

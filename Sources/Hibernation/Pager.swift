@@ -27,6 +27,10 @@ final class Pager {
   private let goesOnForAnother: Bool
   /// Told to freeze, by us or (in a recovery) by an earlier daemon.
   var isFrozen: Bool
+  /// It was halted to read what it did with its mappings.
+  var wasHalted = false
+  /// What it took to answer those who waited, ns.
+  private(set) var waited: Int64 = 0
 
   struct Unexpected: Error, CustomStringConvertible {
     let address: UInt64
@@ -97,9 +101,11 @@ final class Pager {
       pollfd(fd: $0.userfault.descriptor.raw, events: Int16(POLLIN), revents: 0)
     }
     guard poll(&polled, nfds_t(polled.count), wait) > 0 else { return false }
+    let began = Clocks.monotonic
     for (paged, result) in zip(processes, polled) where result.revents & Int16(POLLIN) != 0 {
       try serve(paged, singly: singly)
     }
+    waited += Clocks.monotonic - began
     return true
   }
 

@@ -65,6 +65,7 @@ extension Pager {
     // Not waited for: somebody who waits for us can't freeze.
     try writeControl("\(cgroup.path)/cgroup.freeze", "1")
     isFrozen = true
+    wasHalted = true
   }
 
   /// Nothing is on its way, and everything is filled.

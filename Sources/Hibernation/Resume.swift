@@ -25,9 +25,10 @@ extension Hibernator {
     let started = Clocks.monotonic
     try settle(target.name)
     var summary = ResumeSummary(restored: 0, duration: .zero)
+    let gear = chosen(gear, target.name, &summary)
     do throws(HibernationError) {
       switch gear {
-      case .eager: summary.restored = try bringBack(target, from: path, run: true)
+      case .eager, .planned: summary.restored = try bringBack(target, from: path, run: true)
       case .hotFirst(let probing):
         switch try bringHotFirst(target, from: path, probing: probing) {
         case .done(let written, let deferred):
@@ -39,8 +40,23 @@ extension Hibernator {
       }
     } catch { throw judge(error, target, image: path) }
     if summary.deferred == 0 { clinux_trim_own_memory() }
-    summary.duration = .nanoseconds(Clocks.monotonic - started)
+    let took = Clocks.monotonic - started
+    summary.duration = .nanoseconds(took)
+    if summary.deferred == 0 {
+      histories[target.name, default: ResumeHistory()].noteEager(took, bytes: summary.restored)
+    }
     return summary
+  }
+
+  /// What was planned; eagerly, where nothing was.
+  private func chosen(
+    _ gear: ResumeGear, _ name: String, _ summary: inout ResumeSummary
+  ) -> ResumeGear {
+    guard gear == .planned else { return gear }
+    guard let plan = plans[name] else { return .eager }
+    if plan.isHotFirst { return .hotFirst(probing: true) }
+    summary.eagerReason = plan.reason
+    return .eager
   }
 
   /// Writes back, commits (B), and lets the worker run or leaves it suspended.

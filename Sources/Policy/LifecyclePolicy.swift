@@ -87,6 +87,16 @@ public struct BackgroundRules: Hashable, Sendable {
   }
 }
 
+/// `hibernate.resume`: how hibernated workers get their memory back.
+public enum ResumeRule: String, Hashable, Sendable, CaseIterable {
+  /// Whichever of the two the worker's own history says is faster.
+  case auto
+  /// All of it before it runs.
+  case eager
+  /// What it wants first, wherever the kernel permits; the rest follows while it runs.
+  case hotFirst = "hot_first"
+}
+
 /// `hibernate:`
 public struct HibernationRules: Hashable, Sendable {
   /// `false`: suspended workers stay in memory.
@@ -100,6 +110,7 @@ public struct HibernationRules: Hashable, Sendable {
   public var after: Duration?
   /// Don't hibernate a worker whose resume is expected to cost more than its relaunch.
   public var onlyIfFasterThanRelaunch: Bool
+  public var resume: ResumeRule
   /// After a resume, no hibernation for this long.
   public var cooldown: Duration
   public var disk: DiskRules
@@ -110,9 +121,10 @@ public struct HibernationRules: Hashable, Sendable {
     enabled: Bool = true, maxFootprint: ByteCount? = .megabytes(16),
     minFootprint: ByteCount = .megabytes(1), after: Duration? = .seconds(30),
     onlyIfFasterThanRelaunch: Bool = true, cooldown: Duration = .seconds(45),
-    disk: DiskRules = DiskRules(), compressionLevel: Int = 1
+    disk: DiskRules = DiskRules(), compressionLevel: Int = 1, resume: ResumeRule = .auto
   ) {
     self.enabled = enabled
+    self.resume = resume
     self.maxFootprint = maxFootprint
     self.minFootprint = minFootprint
     self.after = after

@@ -70,6 +70,7 @@ struct PolicyReader {
       "after", into: &rules.after,
       as: Converter.duration.map(Optional.some).orWord("never", nil))
     reader.read("only_if_faster_than_relaunch", into: &rules.onlyIfFasterThanRelaunch, as: .boolean)
+    reader.read("resume", into: &rules.resume, as: .choice)
     reader.read("cooldown", into: &rules.cooldown, as: .duration)
     machineWide("disk", of: reader) { reader, key in
       reader.section(key) { disk in

@@ -70,6 +70,7 @@ extension PolicyFile {
       "  min_footprint: \(rules.minFootprint.policyText)",
       "  after: \(rules.after?.policyText ?? "never")",
       "  only_if_faster_than_relaunch: \(rules.onlyIfFasterThanRelaunch)",
+      "  resume: \(rules.resume.rawValue)",
       "  cooldown: \(rules.cooldown.policyText)",
       "  disk:",
       "    budget: \(rules.disk.budget.policyText)",

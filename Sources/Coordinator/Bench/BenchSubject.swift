@@ -15,6 +15,8 @@ final class BenchSubject {
   let line: HTTPLine?
 
   static let name = "bench"
+  /// The process of which is known what it wants first after a resume.
+  var learned: ProcessIdentity?
   var imagePath: String { "\(directory)/\(Self.name).image" }
   private var logPath: String { "\(directory)/\(Self.name).log" }
 
