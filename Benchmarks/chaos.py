@@ -194,7 +194,8 @@ def end_pager(pid):
 class Keeper:
     """Runs a daemon, kills it at random, and starts the next one on the same state directory."""
 
-    def __init__(self, workers, seed, rest):
+    def __init__(self, workers, seed, rest, pace):
+        self.pace = pace
         self.chance = random.Random(seed)
         self.environment = dict(os.environ)
         if rest == "traced":
@@ -220,7 +221,8 @@ class Keeper:
                 self.await_end(1)
             else:
                 # Quick successions too: a daemon that dies while it recovers.
-                self.over.wait(self.chance.choice([0.02, 0.1, 0.4, 1.5]) * self.chance.random())
+                pause = self.chance.choice([0.02, 0.1, 0.4, 1.5]) * self.chance.random()
+                self.over.wait(pause * self.pace)
             if self.daemon.process.poll() is None:
                 self.kill()
                 self.kills += 1
@@ -388,7 +390,7 @@ def play(options, rest, rounds, seconds, directory):
     os.mkdir(directory)
     workers = [Worker(name, make, directory) for name, make in programs(directory)
                if not options.only or name in options.only.split(",")]
-    keeper = Keeper(workers, options.seed, rest)
+    keeper = Keeper(workers, options.seed, rest, options.pace)
     try:
         for worker in workers:
             worker.begin(keeper.daemon)
@@ -449,6 +451,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=2000, help="of all workers together")
     parser.add_argument("--seconds", type=float, default=3600, help="a limit for all of it")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pace", type=float, default=1,
+                        help="a daemon's life times this; more on a busy machine")
     parser.add_argument("--only", help="names of workers, with commas between them")
     parser.add_argument("--rest", choices=["frozen", "traced", "both"], default="both")
     options = parser.parse_args()

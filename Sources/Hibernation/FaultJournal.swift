@@ -11,7 +11,8 @@ import Linux
 ///
 /// It also tells a later daemon that this userfaultfd is ours.
 ///
-///     0        64 bytes: magic, version, pid, start time, userfaultfd's number and inode, phase
+///     0        64 bytes: magic, version, pid, start time, userfaultfd's number and inode, phase,
+///              whether a recovery has begun to fill children
 ///     4096     slots of 32 bytes, until one whose event is 0
 final class FaultJournal: @unchecked Sendable {
   // Unchecked: one thread at a time uses it. The pager's while a stream runs; else the hibernator's,
@@ -131,6 +132,12 @@ final class FaultJournal: @unchecked Sendable {
     set { self[word: 6] = newValue?.rawValue ?? 0 }
   }
 
+  /// A later daemon has begun to write to children that were forked while their pages were missing.
+  var hasBegunChildren: Bool {
+    get { self[word: 7] != 0 }
+    set { self[word: 7] = newValue ? 1 : 0 }
+  }
+
   // MARK: messages
 
   typealias Message = clinux_uffd_message
@@ -172,6 +179,11 @@ final class FaultJournal: @unchecked Sendable {
     next += 1
   }
 
+  /// Children that don't have their pages.
+  var openForks: Int {
+    (0..<next).count { Int(slot($0).pointee.event) == CLINUX_UFFD_FORK }
+  }
+
   /// The children of all forks so far have their pages.
   func forksAreDone() {
     for index in 0..<next where Int(slot(index).pointee.event) == CLINUX_UFFD_FORK {
@@ -200,6 +212,7 @@ final class FaultJournal: @unchecked Sendable {
   func reset(to phase: Phase) {
     for index in 0..<next { slot(index).pointee = Message() }
     next = 0
+    hasBegunChildren = false
     self.phase = phase
   }
 }

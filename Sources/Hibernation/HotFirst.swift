@@ -237,18 +237,10 @@ extension Hibernator {
       }
       return try bringBack(target, from: image.path, run: true)
     }
-    // Where nothing is missing any more, nothing is missing in a child.
-    let forked = parts.contains { part in
-      if part.handle.journal.phase == .complete { return false }
-      let batches = part.handle.journal.batches
-      return (batches.closed + [batches.open]).joined().contains {
-        Int($0.event) == CLINUX_UFFD_FORK
-      }
-    }
-    if forked {
-      throw HibernationError(
-        .streaming, "it had just forked, and the child's memory can't be reached any more",
-        .unprovable)
+    for part in parts where part.handle.journal.openForks > 0 {
+      // Where nothing is missing any more, nothing is missing in a child.
+      if part.handle.journal.phase != .complete { try bringToChildren(of: part, image, target) }
+      part.handle.journal.forksAreDone()
     }
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")

@@ -30,6 +30,7 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let userfault = Flags(rawValue: 1 << 5)  // um, uw, ui
     public static let sealed = Flags(rawValue: 1 << 6)  // sl
     public static let wipedOnFork = Flags(rawValue: 1 << 7)  // wf
+    public static let hugePages = Flags(rawValue: 1 << 8)  // hg
 
     static let codes: [(UInt8, UInt8, Flags)] = [
       (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
@@ -37,6 +38,7 @@ public struct MemoryMapping: Sendable, Hashable {
       (ascii("p"), ascii("f"), .pureFrames), (ascii("u"), ascii("m"), .userfault),
       (ascii("u"), ascii("w"), .userfault), (ascii("u"), ascii("i"), .userfault),
       (ascii("s"), ascii("l"), .sealed), (ascii("w"), ascii("f"), .wipedOnFork),
+      (ascii("h"), ascii("g"), .hugePages),
     ]
 
     private static func ascii(_ character: Unicode.Scalar) -> UInt8 {
