@@ -119,7 +119,7 @@ def row(case, result):
     took = of("milliseconds")
     speed = f"{of('movedBytes') / (1 << 20) / took * 1000:.0f}" if took else "–"
     cells = [case.name, f"{of('anonymousBefore') / (1 << 20):.1f}"]
-    cells += [cell(name) for name in ("signal", "freezer", "cached", "dropped", "swap", "relaunch")]
+    cells += [cell(name) for name in ("signal", "freezer", "cached", "dropped", "hot-first", "swap", "relaunch")]
     cells += [times, f"{took:.0f}", speed, f"{of('imageBytes') / (1 << 20):.1f}",
               f"{of('anonymousAfter') / 1024:.0f}"]
     return "| " + " | ".join(cells) + " |"

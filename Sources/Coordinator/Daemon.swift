@@ -115,7 +115,9 @@ public final class Daemon {
     server = try ControlServer(path: settings.socket, daemon: self)
     watchPressure()
     hibernation.onStreamFailure { [mailbox] name, error in
-      mailbox.post { $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)") }
+      mailbox.post {
+        $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
+      }
     }
     introduceWorkers()
     adoptSurvivors()

@@ -230,8 +230,13 @@ extension FaultHandle {
     for (number, header) in FaultJournal.all(in: process.pid) where header.process == process {
       let userfault = try Userfault.take(header.userfault, of: process.pid)
       guard clinux_inode(userfault.raw) == header.inode else { continue }
+      let handle = Userfault(descriptor: userfault, pid: process.pid)
+      // Refused where the earlier daemon had got that far.
+      do throws(SystemCallError) { try handle.negotiate() } catch {
+        if error.code != EINVAL { throw error }
+      }
       return FaultHandle(
-        userfault: Userfault(descriptor: userfault, pid: process.pid),
+        userfault: handle,
         journal: try .adopt(try Userfault.take(number, of: process.pid)))
     }
     return nil
@@ -245,13 +250,14 @@ extension FaultHandle {
     do {
       let descriptor = try Userfault.take(number, of: process.pid)
       let userfault = Userfault(descriptor: descriptor, pid: process.pid)
-      try userfault.negotiate()
+      FaultPoint.userfaultOpened.pass()
       let file = try injector.createMemoryFile(FaultJournal.name)
-      return FaultHandle(
-        userfault: userfault,
-        journal: try .create(
-          in: try Userfault.take(file, of: process.pid), of: process, userfault: number,
-          inode: clinux_inode(descriptor.raw)))
+      let journal = try FaultJournal.create(
+        in: try Userfault.take(file, of: process.pid), of: process, userfault: number,
+        inode: clinux_inode(descriptor.raw))
+      // Last: if we die before, nobody takes it for one that the program uses.
+      try userfault.negotiate()
+      return FaultHandle(userfault: userfault, journal: journal)
     } catch {
       try injector.closeDescriptor(number)
       throw error

@@ -10,7 +10,8 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case writingBack = "writing-back"
   case writtenBack = "written-back"
   case unlinked
-  // Of a resume with missing pages only.
+  // Of resumes with missing pages only; the first one when they are prepared for.
+  case userfaultOpened = "userfault-opened"
   case streamMarked = "stream-marked"
   case registered
   case streamPrepared = "stream-prepared"

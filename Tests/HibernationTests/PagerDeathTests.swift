@@ -27,6 +27,16 @@ struct PagerDeathTests {
     #expect(try recoverAndCheck(probe, "\(fault)"))
   }
 
+  @Test("a daemon killed while it prepares for it leaves nothing that speaks against it")
+  func whilePreparing() throws {
+    let probe = try Probe(Self.command(), rest: .frozen, fault: .userfaultOpened, isLazy: true)
+    #expect(try probe.talk.line().hasPrefix("ready"))
+    try probe.order("hibernate")
+    try probe.daemonDies()
+    try probe.talk.send("churn 3")
+    #expect(try recoverAndCheck(probe, "userfault-opened"))
+  }
+
   @Test("the torture program survives it as well", arguments: points.filter { $0 != .eventRead })
   func torture(fault: FaultPoint) throws {
     let command = [try Fixture.compile("torture"), "4", "14", "3"]

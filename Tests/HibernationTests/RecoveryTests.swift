@@ -12,7 +12,8 @@ struct RecoveryTests {
   static func points(of rest: Victim.Rest) -> [FaultPoint] {
     FaultPoint.allCases.filter { point in
       switch point {
-      case .recoverySeized, .registersBack, .streamMarked, .streamPrepared, .streaming, .eventRead,
+      case .recoverySeized, .registersBack, .userfaultOpened, .streamMarked, .streamPrepared,
+        .streaming, .eventRead,
         .streamed, .unregistered, .registered, .thawed:
         false
       case .frozen, .detached: rest == .frozen

@@ -7,7 +7,8 @@ extension Probe {
 
   private static let missingPages = Probe(
     "userfaultfd", "resuming before all is back",
-    lost: "Workers get all of their memory back before they run, which takes them milliseconds more.",
+    lost:
+      "Workers get all of their memory back before they run, which takes them milliseconds more.",
     enable: "sysctl vm.unprivileged_userfaultfd=1; or let the workers' user open /dev/userfaultfd "
       + "(setfacl -m u:USER:rw). In a container, a seccomp profile that permits userfaultfd."
   ) { _ in
