@@ -535,12 +535,6 @@ static void brief_sleep(void) {
   nanosleep(&brief, NULL);
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 // In its system call, and not merely in a lock's.
 static int is_blocked(struct victim *v) {
   char path[64], line[64] = "";
@@ -555,10 +549,11 @@ static int is_blocked(struct victim *v) {
 
 // The kind that didn't answer or didn't block in time; NULL when all did.
 static const char *await_all(void) {
-  double limit = now() + ANSWER_SECONDS;
+  // In naps of its own: it may be hibernated for longer than that meanwhile.
+  int patience = ANSWER_SECONDS * 1000;
   for (int i = 0; i < victim_count; i++)
     while (victims[i].answered != victims[i].requested || !is_blocked(&victims[i])) {
-      if (now() > limit) return kinds[victims[i].kind].name;
+      if (patience-- == 0) return kinds[victims[i].kind].name;
       brief_sleep();
     }
   return NULL;

@@ -103,6 +103,39 @@ struct PagerDeathTests {
     #expect(refused * 5 <= Self.rounds)
   }
 
+  @Test("nor does a kill while a part of it is known to be hot", arguments: [false, true])
+  func randomMomentsWhenKnown(hasStandby: Bool) throws {
+    for seed in 0..<Self.rounds {
+      var random = SplitMix(seed: seed)
+      let command = [try Fixture.compile("torture"), "6", "10", "\(seed)"]
+      let probe = try Probe(command, rest: .frozen, isLazy: true, hasStandby: hasStandby)
+      #expect(try probe.talk.line().hasPrefix("ready"))
+      for _ in 0..<Int.random(in: 1...3, using: &random) {
+        try probe.perform("hibernate")
+        try probe.talk.send("touch \(seed)")
+        try probe.perform("resume")
+        _ = try probe.talk.line()
+        try probe.perform("settle")
+        if Bool.random(using: &random) { _ = try probe.talk.ask("collapse") }
+      }
+      let sum = try probe.talk.ask("sum")
+      try probe.perform("hibernate")
+      if Bool.random(using: &random) { try probe.talk.send("wake") }
+      try probe.talk.send("sum")
+      try probe.order("resume")
+      usleep(UInt32.random(in: 0..<60_000, using: &random))
+      try probe.daemonDies(by: SIGKILL)
+      let (target, image) = (probe.target, probe.image)
+      _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+      var answer = try probe.talk.line()
+      if answer.hasPrefix("woke") { answer = try probe.talk.line() }
+      try #require(answer == sum, "seed \(seed)")
+      #expect(try probe.talk.ask("sum") == sum, "seed \(seed), afterwards")
+      let errors = try probe.talk.ask("errors")
+      #expect(errors.hasPrefix("errors 0"), "seed \(seed): \(errors)")
+    }
+  }
+
   @Test(
     "when the daemon dies, the standby pager goes on at once",
     arguments: [FaultPoint.streamPrepared, .streaming, .streamed, .unregistered])
