@@ -218,7 +218,7 @@ class Keeper:
         point = None
         while not self.over.wait(0):
             if point:
-                self.await_end(1)
+                self.await_end(self.pace)
             else:
                 # Quick successions too: a daemon that dies while it recovers.
                 pause = self.chance.choice([0.02, 0.1, 0.4, 1.5]) * self.chance.random()
