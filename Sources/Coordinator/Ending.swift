@@ -141,6 +141,8 @@ extension Daemon {
     runtime.readiness = nil
     runtime.imagePath = nil
     runtime.lastHibernation = nil
+    runtime.mayMissPages = false
+    runtime.resumeGear = nil
     runtime.hasExited = false
     runtime.mustNotRun = false
     runtime.needsRecovery = false

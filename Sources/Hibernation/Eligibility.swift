@@ -81,9 +81,23 @@ enum Eligibility {
         if ours?.contains(where: { $0.userfault == number && $0.inode == inode }) == true {
           continue
         }
+        // Opened, and nothing else: by a daemon of ours that died then, or a program that has looked
+        // whether it may.
+        let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
+        if !userfaultIsInUse(info) { continue }
         throw refuse(process, "handles its own page faults (userfaultfd)")
       }
     }
+  }
+
+  /// Before UFFDIO_API a userfaultfd can't do anything. `API:` has version, features in use, and
+  /// features that there are; one in use always has a bit set.
+  static func userfaultIsInUse(_ info: String) -> Bool {
+    guard let line = info.split(separator: "\n").first(where: { $0.hasPrefix("API:") }) else {
+      return true
+    }
+    let words = line.dropFirst(4).split(separator: ":")
+    return words.count < 2 || words[1] != "0"
   }
 
   /// What speaks against moving the pages of a process with this ring, from its fdinfo. A kernel

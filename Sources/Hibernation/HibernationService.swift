@@ -26,6 +26,19 @@ public final class HibernationService: Sendable {
     }
   }
 
+  /// Laid out for the resume that the worker's policy wants.
+  public func hibernate(
+    _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
+    overlay: Bool, sealed: Bool, dropsFilePages: Bool,
+    then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
+  ) {
+    submit(completion) { (hibernator) throws(HibernationError) in
+      try hibernator.hibernate(
+        target, to: path, level: level, resume: resume, overlay: overlay, sealed: sealed,
+        dropsFilePages: dropsFilePages)
+    }
+  }
+
   public func resume(
     _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager,
     keepsBase: Bool = false,
@@ -48,6 +61,11 @@ public final class HibernationService: Sendable {
   /// See `Standby`.
   public func set(_ standby: Standby) {
     queue.perform { self.hibernator.withLock { $0.standby = standby } }
+  }
+
+  /// See `Hibernator.streamFailed`.
+  public func onStreamFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
+    queue.perform { self.hibernator.withLock { $0.streamFailed = report } }
   }
 
   /// See `Hibernator.settle`. Waits; not for the event loop.

@@ -22,6 +22,12 @@ public final class Hibernator {
   /// By worker: what stays on disk while it runs, and what is known of its writes.
   var bases: [String: Base] = [:]
   var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
+  /// How resumes went, and how the next one is to be, by worker.
+  var histories: [String: ResumeHistory] = [:]
+  var plans: [String: ResumePlan] = [:]
+  /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
+  /// killed then.
+  public var streamFailed: (@Sendable (String, HibernationError) -> Void)?
   /// Goes on with them if we die.
   public var standby: Standby?
 
@@ -95,6 +101,29 @@ public final class Hibernator {
     }
   }
 
+  /// The same, laid out for the way of resuming that the worker's policy wants, and its history
+  /// speaks for. `ResumeGear.planned` follows it.
+  public func hibernate(
+    _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
+  ) throws(HibernationError) -> HibernationSummary {
+    // What the last resume has taught is known when it has ended.
+    try settle(target.name)
+    let plan =
+      sealed
+      ? ResumePlan(eager: "its images are encrypted")
+      : histories[target.name, default: ResumeHistory()].plan(resume)
+    var summary = try hibernate(
+      target, to: path, level: level, lazyReady: plan.isHotFirst, overlay: overlay, sealed: sealed,
+      dropsFilePages: dropsFilePages)
+    if let refusal = summary.lazyRefusal {
+      histories[target.name, default: ResumeHistory()].note(refusal: refusal)
+    }
+    summary.resumePlan = summary.lazyRefusal.map { ResumePlan(eager: $0) } ?? plan
+    plans[target.name] = summary.resumePlan
+    return summary
+  }
+
   /// The end of one process isn't the end of a worker that has others; and whatever fails on a
   /// worker that has ended fails for that. Its image, if there is one, is of use to nobody.
   func judge(
@@ -147,6 +176,8 @@ public final class Hibernator {
     hot[name] = nil
     trackers[name] = nil
     if let base = bases.removeValue(forKey: name) { unlink(base.path) }
+    histories[name] = nil
+    plans[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
   }
 }
@@ -169,6 +200,8 @@ public struct HibernationSummary: Sendable {
   public var lazyRefusal: String?
   /// `nil`: not asked for.
   public var filePages: FilePages.Outcome?
+  /// How it will be resumed, and why; `nil` where nobody asked.
+  public var resumePlan: ResumePlan?
   public var duration: Duration
 }
 

@@ -146,8 +146,18 @@ struct Operation {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,
         keep: [stat.arguments, stat.environment],
-        hot: lazyReady ? hibernator.hot[target.name]?[stat.identity] ?? PagePlan.Hot() : nil)
+        hot: lazyReady ? hot(of: processes[index]) : nil)
     }
+  }
+
+  /// What has been learned, and what each thread's end needs: the kernel clears its number there and
+  /// looks through its robust mutexes, and doesn't wait for missing pages while it does.
+  private func hot(of captive: Captive) -> PagePlan.Hot {
+    var hot = hibernator.hot[target.name]?[captive.stat.identity] ?? PagePlan.Hot()
+    for thread in captive.session.threads {
+      for page in thread.registers.threadBlock { hot.pages.insert(page) }
+    }
+    return hot
   }
 
   private static func imageProcess(_ captive: Captive) -> ImageProcess {
@@ -218,14 +228,14 @@ struct Operation {
   ) throws -> String? {
     guard lazyReady, !plan.deferredMappings.isEmpty, target.cgroup != nil else { return nil }
     let identity = captive.stat.identity
-    if hibernator.handles[target.name]?[identity] != nil { return nil }
     do {
+      // Looked for each time: the program may have closed them, or become another (exec).
       let handle = try FaultHandle.find(in: identity) ?? .inject(injector, into: identity)
       hibernator.handles[target.name, default: [:]][identity] = handle
       return nil
     } catch TraceError.injected(let call, _, let code) where code == EPERM {
       return "\(call) isn't permitted in process \(identity.pid) "
-        + "(kernel: vm.unprivileged_userfaultfd)"
+        + "(vm.unprivileged_userfaultfd, /dev/userfaultfd)"
     } catch TraceError.injected(let call, let pid, let code) {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
     } catch let error as SystemCallError { return error.description }

@@ -91,8 +91,9 @@ struct PagePlan: Sendable {
       + (kind.absentIsZero ? 0 : 1)
   }
 
+  static let kernelOwned = ["[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]"]
+
   static func canMove(_ mapping: MemoryMapping) -> Bool {
-    let kernelOwned = ["[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]"]
     let immovable: MemoryMapping.Flags = [.shared, .deviceMemory, .pureFrames]
     if mapping.shared || kernelOwned.contains(mapping.name) { return false }
     if !mapping.flags.isDisjoint(with: immovable) { return false }

@@ -36,13 +36,16 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let sealed = Flags(rawValue: 1 << 6)  // sl
     /// Its writes are watched: by us (`WriteTracker`), or by itself.
     public static let writesWatched = Flags(rawValue: 1 << 7)  // uw
+    public static let wipedOnFork = Flags(rawValue: 1 << 8)  // wf
+    public static let hugePages = Flags(rawValue: 1 << 9)  // hg
 
     static let codes: [(UInt8, UInt8, Flags)] = [
       (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
       (ascii("h"), ascii("t"), .hugetlb), (ascii("i"), ascii("o"), .deviceMemory),
       (ascii("p"), ascii("f"), .pureFrames), (ascii("u"), ascii("m"), .userfault),
       (ascii("u"), ascii("w"), .writesWatched), (ascii("u"), ascii("i"), .userfault),
-      (ascii("s"), ascii("l"), .sealed),
+      (ascii("s"), ascii("l"), .sealed), (ascii("w"), ascii("f"), .wipedOnFork),
+      (ascii("h"), ascii("g"), .hugePages),
     ]
 
     private static func ascii(_ character: Unicode.Scalar) -> UInt8 {

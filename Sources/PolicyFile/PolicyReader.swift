@@ -117,6 +117,7 @@ struct PolicyReader {
       "after", into: &rules.after,
       as: Converter.duration.map(Optional.some).orWord("never", nil))
     reader.read("only_if_faster_than_relaunch", into: &rules.onlyIfFasterThanRelaunch, as: .boolean)
+    reader.read("resume", into: &rules.resume, as: .choice)
     reader.read("cooldown", into: &rules.cooldown, as: .duration)
     reader.read(
       "demote_after", into: &rules.demoteAfter,

@@ -42,6 +42,8 @@ enum KeyDescriptions {
     "hibernate.cooldown": "After a resume, no hibernation for so long.",
     "hibernate.demote_after": "Not woken for so long, a hibernated worker is the first to go.",
     "hibernate.order": "Which worker is hibernated first.",
+    "hibernate.resume":
+      "All of its memory before it runs, what it wants first before it runs, or what proves faster.",
     "hibernate.overlay":
       "A hibernation writes only what has changed since the one before, whose image stays for that.",
     "hibernate.disk": "What images may use.",
