@@ -112,7 +112,8 @@ import Testing
   private static let anyDisk = """
     policy_overrides:
       background: { suspend_after: 1h }
-      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB, disk: { min_free: 0% } }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB, disk: { min_free: 0% },
+        overlay: false, resume: eager }
     workers:
 
     """

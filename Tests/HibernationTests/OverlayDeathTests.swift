@@ -24,7 +24,7 @@ struct OverlayDeathTests {
       let pass: Int
       switch fault {
       case .recoverySeized, .registersBack, .streamMarked, .streamPrepared, .streaming, .eventRead,
-        .streamed, .unregistered:
+        .streamed, .unregistered, .userfaultOpened, .registered, .thawed:
         return nil
       case .frozen, .detached:
         if rest != .frozen { return nil }
