@@ -91,6 +91,7 @@ extension Daemon {
     runtime.runs.footprint = engine.footprint(of: id)
     clearAway(runtime)
     records.remove(id.name)
+    wrapped?.end = WrapEnd(status)
     feed(.exited(id, status))
     // No longer declared: it was only waited for.
     if engine.state(of: id) == nil { workers[id] = nil }
@@ -141,6 +142,8 @@ extension Daemon {
     runtime.readiness = nil
     runtime.imagePath = nil
     runtime.lastHibernation = nil
+    runtime.mayMissPages = false
+    runtime.resumeGear = nil
     runtime.hasExited = false
     runtime.mustNotRun = false
     runtime.needsRecovery = false

@@ -36,6 +36,7 @@ extension Daemon {
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
     if transition.to == .terminating, case .pressure = transition.cause { lookAtMemory() }
+    noteWrapped(transition)
     guard let runtime = workers[transition.worker] else { return }
     saveRecord(runtime, state: transition.to)
     supervise(runtime, transition)

@@ -25,6 +25,8 @@ struct Bedtime: Sendable {
   var wakesForTimers = false
   /// At which health checks are answered for it.
   var answeredPorts: Set<UInt16> = []
+  /// It sleeps because nothing happened, and not because somebody wants it to.
+  var mustBeIdle = false
 
   private static let patience = Duration.seconds(5)
 
@@ -37,16 +39,24 @@ struct Bedtime: Sendable {
       _ = try ProcessTree.stopAll(
         root: identity, session: session, until: Deadline(in: Self.patience))
     }
+    if mustBeIdle, let thread = try discover().threadAtWork {
+      wakeAgain()
+      throw AtWork(thread: thread)
+    }
     let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
         sources: sources, times: wakesForTimers ? try DueTime.all(of: discover()) : [])
     }
+    wakeAgain()
+    throw Unwatchable(why: refusal)
+  }
+
+  /// Whatever fails of this: the reason to give is another.
+  private func wakeAgain() {
     let target = HibernationTarget(name: "", root: identity, session: session, cgroup: cgroup)
     target.mendInterruptedCalls()
-    // Whatever fails of this: the reason to give is the first one.
     try? target.wake(isStopped: false)
-    throw Unwatchable(why: refusal)
   }
 
   private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {
@@ -61,6 +71,12 @@ struct Bedtime: Sendable {
 
   private func discover() throws(SystemCallError) -> ProcessTree {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// Nothing would wake it to finish what it was at: a request that it has read, on a busy machine.
+  private struct AtWork: Error, CustomStringConvertible {
+    let thread: Int32
+    var description: String { "it is at work after all (its thread \(thread))" }
   }
 
   /// Under `by: activity`: it would sleep through its calls.
