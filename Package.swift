@@ -93,7 +93,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "ControlTests", dependencies: ["Control"], swiftSettings: strict),
     .testTarget(
-      name: "CoordinatorTests", dependencies: ["Coordinator", "Linux"], swiftSettings: strict),
+      name: "CoordinatorTests", dependencies: ["Coordinator", "Linux", "Policy"],
+      swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests", dependencies: ["CLinux", "Control", "Linux"], swiftSettings: strict),
   ]

@@ -38,6 +38,11 @@ final class AsleepAnswering {
 extension WorkerRuntime {
   /// Ports at which a connection alone is no reason to wake it.
   var answeredPorts: Set<UInt16> { Set(configuration.answerAsleep.map(\.port)) }
+
+  /// Those that health checks have to themselves: no activity, while it runs.
+  var healthPorts: Set<UInt16> {
+    Set(configuration.answerAsleep.filter { $0.path != nil }.map(\.port))
+  }
 }
 
 extension Daemon {

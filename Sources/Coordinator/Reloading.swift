@@ -21,9 +21,19 @@ extension Daemon {
     }
     settings.configuration = new
     changes += removeUndeclared(Set(new.workers.map { WorkerID($0.name) }))
+    // All of them are known before the first is started: they may need each other.
+    let added = new.workers.filter { workers[WorkerID($0.name)] == nil }
+    let names = Set(added.map(\.name))
+    for worker in added { introduce(worker) }
     for worker in new.workers {
-      if let change = take(worker, (before, new.policy)) { changes.append(change) }
+      if names.contains(worker.name) {
+        changes.append("\(worker.name) added")
+      } else if let change = take(worker, (before, new.policy)) {
+        changes.append(change)
+      }
     }
+    for worker in added where worker.autostart { startAutomatically(WorkerID(worker.name)) }
+    lookAtDependents()
     // `run` workers live by the daemon's policy.
     for runtime in workers.values.sorted(by: { $0.id < $1.id }) where !runtime.isDeclared {
       guard runtime.configuration.policy != new.policy else { continue }
@@ -59,11 +69,7 @@ extension Daemon {
   ) -> String? {
     let id = WorkerID(configuration.name)
     let environment = settings.environment.merging(configuration.environment) { $1 }
-    guard let runtime = workers[id] else {
-      introduce(configuration)
-      if configuration.autostart { startAutomatically(id) }
-      return "\(id) added"
-    }
+    guard let runtime = workers[id] else { return nil }
     guard runtime.configuration != configuration || !runtime.isDeclared else { return nil }
     let changed = configuration.changes(from: runtime.configuration, machine: machine)
     runtime.configuration = configuration

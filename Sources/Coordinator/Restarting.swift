@@ -221,6 +221,8 @@ extension Daemon {
     if condition == .never { cancelRestart(of: runtime) }
     if condition != .unlessStopped { stoppedByPerson.set(runtime.id.name, false, log) }
     followLiveness(of: runtime, nil)
+    // With the ports of health checks as they are now.
+    runtime.traffic = nil
   }
 
   /// Nothing of it is to happen any more.

@@ -15,6 +15,7 @@ public final class TrafficMonitor {
   private let latches: InputLatches?
   private let latch: InputLatches.Latch?
   private let ownChannels: Set<String>
+  private let ignored: Set<UInt16>
   private var known: Set<InputKey> = []
   private var served: Set<UInt16> = []
   private var connections: [Connection] = []
@@ -39,10 +40,14 @@ public final class TrafficMonitor {
   private static let scanInterval = 8
 
   /// `latches`: nil where the kernel has none; then only what is still open at a look is seen.
-  public init(latches: InputLatches?, ownChannels: Set<String>) throws(SystemCallError) {
+  /// `ignored`: ports at which nobody calls but health checks.
+  public init(
+    latches: InputLatches?, ownChannels: Set<String>, ignored: Set<UInt16> = []
+  ) throws(SystemCallError) {
     set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
     self.latches = latches
     self.ownChannels = ownChannels
+    self.ignored = ignored
     latch = latches?.add()
   }
 
@@ -88,6 +93,7 @@ public final class TrafficMonitor {
   }
 
   private func add(_ input: WorkerInput) {
+    if case .internet(_, let port)? = input.facts?.local, ignored.contains(port) { return }
     // EPOLLET, as in `WakeSources`: what the worker leaves unread is no traffic.
     let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | 1 << 31
     _ = clinux_epoll_add(set.raw, input.duplicate.raw, interest, 0)

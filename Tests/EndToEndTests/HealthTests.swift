@@ -133,6 +133,24 @@ import Testing
     #expect(daemon.words.contains("that is no health check"), "\(daemon.words)")
   }
 
+  @Test("Health checks at a port of their own don't keep a worker awake")
+  func checksAwake() throws {
+    let server = try Server()
+    let daemon = try TestDaemon(
+      WakeTests.server
+        + server.entry("answer_asleep: { port: \(server.healthPort), path: /healthz }"))
+    try daemon.wait("web", toBe: "foreground")
+    var answers: Set<String> = []
+    let asleep = try eventually(within: .seconds(30)) {
+      usleep(200_000)
+      answers.insert(try HTTPConnection(port: server.healthPort).get("/healthz"))
+      return answers.contains("asleep")
+    }
+    #expect(asleep, "\(daemon.words)")
+    #expect(answers == ["ok", "asleep"])
+    #expect(try daemon.worker("web").state == "suspended")
+  }
+
   @Test("Who connects and goes again doesn't wake, at the main port too, and nobody else is lost")
   func portAsleep() throws {
     let server = try Server()

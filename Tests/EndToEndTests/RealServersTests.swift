@@ -12,4 +12,16 @@ import Testing
     ).run(in: scratch, limit: .seconds(120))
     #expect(outcome.code == 0, "\(outcome)")
   }
+
+  @Test("PostgreSQL, nginx and memcached stay awake under a light load, and sleep without one")
+  func activity() throws {
+    let scratch = try Scratch()
+    let outcome = try Command(
+      arguments: [
+        Surroundings.python, "-B", Surroundings.fixture("servers.py"), Surroundings.executable,
+        "activity",
+      ]
+    ).run(in: scratch, limit: .seconds(120))
+    #expect(outcome.code == 0, "\(outcome)")
+  }
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Servers that many run, hibernated and back three times, with their connections open.
 
-  servers.py DORMOUSE      one line for each server that is installed; exit code 1 with what went wrong
+  servers.py DORMOUSE              one line for each server that is installed; exit code 1 with what went wrong
+  servers.py DORMOUSE activity     the same servers under a policy by activity instead: they stay awake under a
+                                   constant light load, sleep without one, and answer the next request
 
 PostgreSQL (a tree of processes, with a transaction open), nginx, memcached, and a program on the JVM.
 Starts a daemon of its own, in a temporary directory."""
@@ -138,15 +140,59 @@ def cast(directory):
                lambda p: Web(p, counts=True))
 
 
-def run(dormouse, directory):
-    players = list(cast(directory))
+ASLEEP = {"memory": {"budget": "4GB"}, "foreground": {"max": "unlimited"},
+          "hibernate": {"max_footprint": "unlimited", "min_footprint": "0B", "after": "never"}}
+ACTIVE = {"memory": {"budget": "4GB"}, "foreground": {"by": "activity", "max": "unlimited",
+                                                      "idle_after": "2s"},
+          "background": {"suspend_after": "1s", "shed_deadline": "500ms"},
+          "hibernate": {"after": "never"}}
+
+
+def sleep_thrice(players, verb):
+    for name, _, port, client in players:
+        verb("start", name)
+        one, said = client(port), ""
+        for _ in range(3):
+            said = verb("hibernate", name)
+            verb("wake", name)
+            one.check()
+        print(said, flush=True)
+
+
+def by_activity(players, verb):
+    def states():
+        return {w["name"]: w["state"] for w in json.loads(verb("ps", "--json"))["workers"]}
+
+    clients = {}
+    for name, _, port, client in players:
+        verb("start", name)
+        clients[name] = client(port)
+    # Three times as long as it takes to fall asleep.
+    end = time.monotonic() + 9
+    while time.monotonic() < end:
+        for one in clients.values():
+            one.check()
+        for name, state in states().items():
+            assert state in ("foreground", "background"), f"{name} is {state} under load"
+        time.sleep(0.4)
+    end = time.monotonic() + 40
+    while any(state != "suspended" for state in states().values()):
+        assert time.monotonic() < end, f"idle, and not asleep: {states()}"
+        time.sleep(0.1)
+    for name, one in clients.items():
+        one.check()
+        print(f"{name} sleeps when it is idle", flush=True)
+
+
+def run(dormouse, directory, scene):
+    active = scene == "activity"
+    # A virtual machine's own housekeeping is work of a kind.
+    players = [one for one in cast(directory) if not active or one[0] != "jvm"]
     path = os.path.join(directory, "control.sock")
     file = os.path.join(directory, "dormouse.yaml")
     with open(file, "w") as out:
         json.dump({  # JSON is YAML
-            "policy_overrides": {
-                "memory": {"budget": "4GB"}, "foreground": {"max": "unlimited"},
-                "hibernate": {"max_footprint": "unlimited", "min_footprint": "0B", "after": "never"}},
+            "policy_overrides": ACTIVE if active else ASLEEP,
             "workers": {name: {"command": command, "readiness": {"tcp": port}, "autostart": False}
                         for name, command, port, _ in players}}, out)
 
@@ -164,14 +210,7 @@ def run(dormouse, directory):
         while not os.path.exists(path):
             assert time.monotonic() < end and daemon.poll() is None, open(log.name).read()
             time.sleep(0.01)
-        for name, _, port, client in players:
-            verb("start", name)
-            one, said = client(port), ""
-            for _ in range(3):
-                said = verb("hibernate", name)
-                verb("wake", name)
-                one.check()
-            print(said, flush=True)
+        (by_activity if active else sleep_thrice)(players, verb)
     finally:
         daemon.terminate()
         daemon.wait(30)
@@ -181,7 +220,7 @@ def main():
     directory = tempfile.mkdtemp(prefix="dormouse-servers-")
     os.chmod(directory, 0o755)
     try:
-        run(os.path.abspath(sys.argv[1]), directory)
+        run(os.path.abspath(sys.argv[1]), directory, "".join(sys.argv[2:]))
     except (AssertionError, OSError, subprocess.SubprocessError) as problem:
         sys.exit(f"servers: {type(problem).__name__}: {problem}")
     finally:

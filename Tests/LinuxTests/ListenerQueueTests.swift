@@ -1,0 +1,68 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite("Connections that nobody has accepted") struct ListenerQueueTests {
+  private static func socket() -> Descriptor {
+    Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+  }
+
+  private static func withAddress(
+    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+  ) -> Int32 {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    return withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+  }
+
+  @Test("are told from those that have gone and those that have spoken, without being taken")
+  func kinds() throws {
+    let listener = Self.socket()
+    #expect(Self.withAddress(0) { bind(listener.raw, $0, $1) } == 0)
+    #expect(listen(listener.raw, 16) == 0)
+    guard case .internet(_, let port) = SocketName.local(of: listener) else {
+      Issue.record("no port")
+      return
+    }
+    func look() throws -> [UnacceptedConnection] {
+      try UnacceptedConnection.list(at: port, networkOf: getpid())
+    }
+    func connected() -> Descriptor {
+      let client = Self.socket()
+      #expect(Self.withAddress(port) { connect(client.raw, $0, $1) } == 0)
+      return client
+    }
+    #expect(try look().isEmpty)
+    #expect(try acceptConnection(listener) == nil)
+
+    _ = connected()
+    #expect(try look().map(\.isEmpty) == [true])
+    let silent = connected()
+    let speaker = connected()
+    #expect(write(speaker.raw, "hello", 5) == 5)
+    do {
+      // It says something, and goes.
+      let brief = connected()
+      #expect(write(brief.raw, "bye", 3) == 3)
+    }
+    let all = try look()
+    #expect(all.count == 4)
+    #expect(all.filter(\.isEmpty).count == 1)
+    #expect(all.map(\.unread).sorted() == [0, 0, 3, 5])
+    #expect(try SocketFacts.read(listener).unread == 4)
+
+    // The oldest comes first, and is in the list no more.
+    let first = try #require(try acceptConnection(listener))
+    #expect(try first.read(upTo: 10).isEmpty)
+    #expect(try look().count == 3)
+    #expect(try look().allSatisfy { !$0.isEmpty })
+    withExtendedLifetime(silent) {}
+  }
+}
