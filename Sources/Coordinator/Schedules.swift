@@ -103,19 +103,31 @@ enum LocalTime {
   static func next(
     _ schedule: CalendarSchedule, after now: Int64, offset: (Int64) -> Int = Self.offset
   ) -> Int64? {
+    var found = candidate(schedule, after: now, offset)
+    while let time = found, isRepeat(time, offset) {
+      found = candidate(schedule, after: time, offset)
+    }
+    return found
+  }
+
+  private static func candidate(
+    _ schedule: CalendarSchedule, after now: Int64, _ offset: (Int64) -> Int
+  ) -> Int64? {
     let before = offset(now)
     guard let first = schedule.next(after: now, utcOffset: before) else { return nil }
     let after = offset(first)
     guard after != before else { return first }
     // The clock is put forward or back between now and then.
-    guard var second = schedule.next(after: now, utcOffset: after), offset(second) == after else {
+    guard let second = schedule.next(after: now, utcOffset: after), offset(second) == after else {
       return first
     }
-    // Put back: what the clock shows for the second time.
-    while before > after, offset(second - Int64(before - after)) == before {
-      guard let next = schedule.next(after: second, utcOffset: after) else { return nil }
-      second = next
-    }
     return second
+  }
+
+  /// What the clock shows then, it has shown shortly before, too: it was put back since.
+  private static func isRepeat(_ time: Int64, _ offset: (Int64) -> Int) -> Bool {
+    let earlier = offset(time - 7200)
+    let difference = Int64(earlier - offset(time))
+    return difference > 0 && offset(time - difference) == earlier
   }
 }

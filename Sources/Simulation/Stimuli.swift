@@ -46,9 +46,6 @@ extension SimulatedMachine {
       guard body == .running, let footprint = workers[worker]?.footprint else { return nil }
       workers[worker]?.purgeable = ByteCount(footprint.bytes / random.pick([1, 2, 8]))
       return workers[worker].map { .purgeableOffered(worker, $0.purgeable) }
-    case 8:
-      return body == .running && random.chance(20)
-        ? .unhealthy(worker, "its probe failed") : nil
     default:
       return .disk(
         DiskReading(
