@@ -23,7 +23,7 @@ import Testing
   /// One of each kind at least; what the test below makes sure of.
   static var events: [Event] {
     [
-      .added(worker, profile), .profileChanged(worker, profile), .removed(worker), .released(worker),
+      .added(worker, profile), .profileChanged(worker, profile), .removed(worker),
       .adopted(worker, profile, .hibernated),
       .request(Request(id: .max, verb: .hibernate, worker: worker)), .launched(worker),
       .launchFailed(worker, "no such file\u{2028}"), .ready(worker), .shedAnswered(worker),
@@ -50,7 +50,7 @@ import Testing
       .disk(
         DiskReading(
           total: ByteCount(1), free: ByteCount(2), images: ByteCount(3),
-          writtenToday: ByteCount(4))), .stalled(.critical), .deadline,
+          writtenToday: ByteCount(4))), .stalled(.critical), .deadline, .released(worker),
       .unhealthy(worker, "its probe failed"),
     ]
   }

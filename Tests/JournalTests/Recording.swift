@@ -19,6 +19,19 @@ struct Recording {
     engines = writer.engines
   }
 
+  /// The first of the simulated histories that is long enough for so many segments of a few records
+  /// each.
+  static func inSegments(_ count: Int) throws -> Recording {
+    for seed: UInt64 in 1...100 {
+      let recording = try Recording(seed: seed, segmentSize: 12_000)
+      let isLong = recording.segments.dropLast().allSatisfy {
+        $0.count(where: { $0 == UInt8(ascii: "\n") }) > 5
+      }
+      if recording.segments.count >= count, isLong { return recording }
+    }
+    throw JournalMismatch("no history has \(count) segments")
+  }
+
   var journal: [JournalSegment] {
     segments.enumerated().map { place, bytes in
       JournalSegment(name: "segment-\(place)") { bytes }
