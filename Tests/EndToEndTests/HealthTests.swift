@@ -190,8 +190,10 @@ import Testing
     let early = try HTTPConnection(port: server.healthPort)
     try early.send("/healthz")
     try daemon.start()
-    let asleep = try daemon.worker("web").state == "suspended"
-    #expect(try early.receive() == (asleep ? "asleep" : "ok"))
-    #expect(try daemon.worker("web").state == (asleep ? "suspended" : "background"))
+    try daemon.waitForWords("web: adopted, ")
+    // Some settings let nobody sleep on without a daemon.
+    let asleep = daemon.words.contains("web: adopted, suspended as it was")
+    #expect(try early.receive() == (asleep ? "asleep" : "ok"), "\(daemon.words)")
+    try daemon.wait("web", toBe: asleep ? "suspended" : "background")
   }
 }
