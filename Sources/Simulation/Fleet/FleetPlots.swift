@@ -19,7 +19,7 @@ extension FleetPicture {
       label(
         24, tradeTop - 24, "What waiting costs, and what memory costs", size: 13, weight: "bold"),
       label(
-        320, tradeTop - 24,
+        350, tradeTop - 24,
         "mean wait of all uses (ms, log) over memory held on average (GB): left and low is better",
         size: 11, kind: "dim"),
     ]
@@ -37,7 +37,7 @@ extension FleetPicture {
       let (px, py) = (x(points[place].0), y(max(points[place].1, y.low)))
       lines.append(dot(px, py, color(place), radius: 7))
       var at = py + 4
-      while labels.contains(where: { ($0.x - px).magnitude < 150 && ($0.y - at).magnitude < 14 }) {
+      while labels.contains(where: { ($0.x - px).magnitude < 120 && ($0.y - at).magnitude < 14 }) {
         at += 14
       }
       labels.append((px, at))
@@ -58,7 +58,7 @@ extension FleetPicture {
     var lines = [
       label(24, tailTop - 24, "How long the unlucky ones wait", size: 13, weight: "bold"),
       label(
-        320, tailTop - 24,
+        350, tailTop - 24,
         "of a million uses, so many waited longer than … (both axes log): a lower line is better",
         size: 11, kind: "dim"),
     ]
@@ -147,7 +147,7 @@ struct LogScale {
 
   init(from: Double, to: Double, at: Double, until: Double) {
     low = max(from, 1e-6)
-    high = max(to, low * 10)
+    high = max(to, low * 3)
     self.at = at
     self.until = until
   }

@@ -40,6 +40,8 @@ struct FleetNews {
     case event(Event)
     /// A long use ends.
     case useEnds
+    /// Somebody who waited for a worker that the kernel took tries again.
+    case retry
     /// The memory is looked at.
     case sample
   }
