@@ -160,7 +160,9 @@ extension WorkerTable {
 extension WorkerTable {
   /// Brings groups and deadlines up to date; costs nothing where nothing was touched.
   mutating func refresh(_ view: WorkerView) {
-    for slot in stale.map(Int.init) {
+    guard !stale.isEmpty else { return }
+    for place in stale.indices {
+      let slot = Int(stale[place])
       isStale[slot] = false
       regroup(slot, WorkerGroups.of(records[slot], view))
       deadlines.set(slot, records[slot].nextDeadline(after: view.now))
@@ -170,10 +172,10 @@ extension WorkerTable {
   }
 
   private mutating func regroup(_ slot: Int, _ new: WorkerGroups) {
-    let changed = groups[slot].symmetricDifference(new)
+    var changed = groups[slot].symmetricDifference(new)
     guard !changed.isEmpty else { return }
     groups[slot] = new
-    for group in changed.each {
+    while let group = changed.popFirst() {
       if new.contains(group) {
         members[group.place].insert(slot)
       } else {
@@ -190,6 +192,10 @@ extension WorkerTable {
   /// In no order: whoever needs one has to rank them.
   func indices(_ group: WorkerGroups) -> [Int] {
     members[group.place].members.map { Int(places[Int($0)]) }
+  }
+
+  func forEach(_ group: WorkerGroups, _ body: (WorkerRecord) -> Void) {
+    for slot in members[group.place].members { body(records[Int(slot)]) }
   }
 
   func contains(_ group: WorkerGroups, where matches: (WorkerRecord) -> Bool) -> Bool {
@@ -252,6 +258,8 @@ extension WorkerRecord {
   fileprivate var isForgettable: Bool { forgetWhenGone && state == .terminated }
 
   fileprivate func nextDeadline(after now: Instant) -> Instant? {
-    deadlines.filter { $0 > now }.min()
+    var next = Earliest(after: now)
+    considerDeadlines(&next)
+    return next.instant
   }
 }
