@@ -5,7 +5,8 @@ struct Boxed<Value: Sendable>: Sendable {
   /// Unchecked: `value` is changed only by `wrappedValue`'s modify, which first makes sure that no
   /// other `Boxed`, and so no other thread, refers to this box.
   private final class Box: @unchecked Sendable {
-    var value: Value
+    /// Exclusive by the same proof, so that nobody has to check each access.
+    @exclusivity(unchecked) var value: Value
     init(_ value: Value) { self.value = value }
   }
 

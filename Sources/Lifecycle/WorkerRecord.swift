@@ -48,6 +48,22 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     cause = .added
   }
 
+  /// All of a change of state at once.
+  mutating func enter(_ next: WorkerState, _ cause: Cause, at now: Instant) {
+    origin = state
+    state = next
+    since = now
+    self.cause = cause
+    notes = []
+    run.lockWatch = nil
+  }
+
+  mutating func measured(_ size: ByteCount) {
+    run.footprint = size
+    run.peakFootprint = max(run.peakFootprint, size)
+    if state == .suspended { run.isMeasuredAsleep = true }
+  }
+
   var profile: WorkerProfile {
     _read { yield profileBox.value }
     set { profileBox = ProfileBox(newValue) }

@@ -34,15 +34,22 @@ struct WorkerTable: Sendable, RandomAccessCollection {
     _read { yield records[Int(slots[index])] }
     _modify {
       let slot = Int(slots[index])
-      let before = records[slot].livingFootprint
+      let before = livingFootprint(slot)
       pending.insert(index)
       markStale(slot)
-      defer { footprint += records[slot].livingFootprint - before }
+      defer { footprint += livingFootprint(slot) - before }
       yield &records[slot]
     }
   }
 
   func index(of worker: WorkerID) -> Int? { slotByName[worker].map { Int(places[$0]) } }
+
+  /// What it counts for in the memory of a device. Of a slot and not of a record: each change of a
+  /// worker asks twice, and mustn't copy it for that.
+  private func livingFootprint(_ slot: Int) -> ByteCount {
+    guard records[slot].state.isAlive else { return .zero }
+    return records[slot].run.footprint ?? .zero
+  }
 
   private mutating func markStale(_ slot: Int) {
     guard !isStale[slot] else { return }
@@ -164,9 +171,10 @@ extension WorkerTable {
     for place in stale.indices {
       let slot = Int(stale[place])
       isStale[slot] = false
-      regroup(slot, WorkerGroups.of(records[slot], view))
-      deadlines.set(slot, records[slot].nextDeadline(after: view.now))
-      if records[slot].isForgettable { hasGone = true }
+      let record = records[slot]
+      regroup(slot, WorkerGroups.of(record, view))
+      deadlines.set(slot, record.nextDeadline(after: view.now))
+      if record.isForgettable { hasGone = true }
     }
     stale.removeAll(keepingCapacity: true)
   }
@@ -223,7 +231,7 @@ extension WorkerTable: Codable {
     for stored in try container.decode([Stored].self, forKey: .workers) {
       let index = add(stored.record)
       let slot = Int(slots[index])
-      footprint += stored.record.livingFootprint
+      footprint += livingFootprint(slot)
       regroup(slot, WorkerGroups(rawValue: stored.groups))
       deadlines.set(slot, stored.deadline)
       hasGone = hasGone || stored.record.isForgettable
@@ -253,8 +261,6 @@ extension WorkerTable: Equatable {
 }
 
 extension WorkerRecord {
-  /// What it counts for in the memory of a device.
-  fileprivate var livingFootprint: ByteCount { state.isAlive ? footprint : .zero }
   fileprivate var isForgettable: Bool { forgetWhenGone && state == .terminated }
 
   fileprivate func nextDeadline(after now: Instant) -> Instant? {
