@@ -18,6 +18,7 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var stale: [Int32] = []
   private var isStale: [Bool] = []
   private var groups: [WorkerGroups] = []
+  private var standings: [Standing?] = []
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
   private var deadlines = DeadlineHeap()
   private var hasGone = false
@@ -69,9 +70,11 @@ extension WorkerTable {
       records.append(record)
       isStale.append(false)
       groups.append([])
+      standings.append(nil)
       places.append(0)
     } else {
       records[slot] = record
+      standings[slot] = nil
     }
     slotByName[record.id] = slot
     let index = insertionPoint(of: record.id)
@@ -173,10 +176,21 @@ extension WorkerTable {
       isStale[slot] = false
       let record = records[slot]
       regroup(slot, WorkerGroups.of(record, view))
+      standings[slot] = Standing(record, at: view.now)
       deadlines.set(slot, record.nextDeadline(after: view.now))
       if record.isForgettable { hasGone = true }
     }
     stale.removeAll(keepingCapacity: true)
+  }
+
+  /// `nil`: there is none, or the worker has changed since.
+  func derivedStanding(_ index: Int) -> Standing? {
+    let slot = Int(slots[index])
+    return isStale[slot] ? nil : standings[slot]
+  }
+
+  mutating func setStanding(_ index: Int, _ standing: Standing) {
+    standings[Int(slots[index])] = standing
   }
 
   private mutating func regroup(_ slot: Int, _ new: WorkerGroups) {
