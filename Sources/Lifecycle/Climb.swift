@@ -25,7 +25,7 @@ struct Climb: Codable, Sendable, Equatable {
     }
   }
 
-  enum Outcome { case acted, waiting, nothingLeft }
+  enum Outcome: Sendable { case acted, waiting, nothingLeft }
 
   /// Longest that a hibernation, or any short transition, holds up the ladder.
   static let patience = Duration.seconds(10)

@@ -25,6 +25,11 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   /// Somebody was found to lack room on the disk since the last time that there was more of it.
   var lacksDisk = false
 
+  /// Counts changes of those who could be hibernated under pressure.
+  private(set) var sleeperChanges = 0
+  /// What the last search among them found.
+  var fruitless: FruitlessSearch?
+
   /// The footprints of all who live, up to date at any time.
   private(set) var footprint = ByteCount.zero
 
@@ -175,7 +180,9 @@ extension WorkerTable {
       let slot = Int(stale[place])
       isStale[slot] = false
       let record = records[slot]
+      let old = groups[slot]
       regroup(slot, WorkerGroups.of(record, view))
+      if old.union(groups[slot]).contains(.hibernatable) { sleeperChanges += 1 }
       standings[slot] = Standing(record, at: view.now)
       deadlines.set(slot, record.nextDeadline(after: view.now))
       if record.isForgettable { hasGone = true }
