@@ -53,10 +53,9 @@ extension WorkerRecord {
     return max(task.began, since) + min(task.limit ?? most, most)
   }
 
-  var taskDeadlines: [Instant] {
-    guard state == .background else { return [] }
-    return run.tasks.map { task in
-      task.expiredAt.map { $0 + BackgroundTask.lastWords } ?? end(of: task)
+  func considerTasks(_ next: inout Earliest) {
+    for task in run.tasks {
+      next.consider(task.expiredAt.map { $0 + BackgroundTask.lastWords } ?? end(of: task))
     }
   }
 }

@@ -25,7 +25,7 @@ struct Climb: Codable, Sendable, Equatable {
     }
   }
 
-  enum Outcome { case acted, waiting, nothingLeft }
+  enum Outcome: Sendable { case acted, waiting, nothingLeft }
 
   /// Longest that a hibernation, or any short transition, holds up the ladder.
   static let patience = Duration.seconds(10)
@@ -82,15 +82,12 @@ extension Engine {
       || now >= settleUntil + Climb.patienceForReading
   }
 
-  var climbDeadlines: [Instant] {
-    var times = climb.step.map { [$0.until] } ?? []
-    if let settleUntil = climb.settleUntil {
-      times += [settleUntil, settleUntil + Climb.patienceForReading]
-    }
-    if actingLevel >= .warning {
-      times += workers.indices(.inTransit).map { workers[$0].since + Climb.patience }
-    }
-    return times
+  func considerClimb(_ next: inout Earliest) {
+    next.consider(climb.step?.until)
+    next.consider(climb.settleUntil)
+    next.consider(climb.settleUntil.map { $0 + Climb.patienceForReading })
+    guard actingLevel >= .warning else { return }
+    workers.forEach(.inTransit) { next.consider($0.since + Climb.patience) }
   }
 }
 

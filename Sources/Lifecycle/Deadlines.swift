@@ -7,32 +7,44 @@ extension Engine {
   /// decided on, and what was still in the way will come as an event or has an instant of its own.
   public var nextDeadline: Instant? {
     if reviewDue { return now }
-    var next: Instant?
-    func consider(_ times: [Instant]) {
-      for time in times where time > now && time < next ?? time + .nanoseconds(1) { next = time }
+    var next = Earliest(after: now)
+    next.consider(workers.nextDeadline)
+    gauge.considerDeadlines(policy.pressure, &next)
+    for place in PerLevel<Instant>.levels.indices {
+      next.consider(memory.stalled[PerLevel<Instant>.levels[place]]?.until)
     }
-    consider([workers.nextDeadline].compactMap { $0 })
-    consider(gauge.deadlines(policy.pressure))
-    consider(memory.stalled.values.map(\.until).sorted())
-    consider(climbDeadlines)
-    return next
+    considerClimb(&next)
+    return next.instant
   }
 }
 
 extension WorkerRecord {
   /// The instants at which time alone may move it on from its state.
-  var deadlines: [Instant] {
+  func considerDeadlines(_ next: inout Earliest) {
     switch state {
-    case .launching: readinessDeadline.map { [$0] } ?? []
-    case .foreground: [idleAt, shedDeadline, answerDeadline].compactMap { $0 }
+    case .launching: next.consider(readinessDeadline)
+    case .foreground:
+      next.consider(idleAt)
+      next.consider(shedDeadline)
+      next.consider(answerDeadline)
     case .background:
-      [goal == nil ? graceOver : nil, shedDeadline, answerDeadline].compactMap { $0 }
-        + taskDeadlines + safePointDeadlines + (imagined?.hibernationDeadlines ?? [])
+      if goal == nil { next.consider(graceOver) }
+      next.consider(shedDeadline)
+      next.consider(answerDeadline)
+      considerTasks(&next)
+      considerSafePoint(&next)
+      imagined?.considerHibernation(&next)
     case .suspended:
-      hibernationDeadlines + [run.retryResumeAt, heartbeatAt].compactMap { $0 }
-    case .hibernated: [run.retryResumeAt, heartbeatAt].compactMap { $0 }
-    case .terminating: run.ending.map { [$0.killBy?.until, $0.giveUpAt].compactMap { $0 } } ?? []
-    case .suspending, .hibernating, .resuming, .terminated: []
+      considerHibernation(&next)
+      next.consider(run.retryResumeAt)
+      next.consider(heartbeatAt)
+    case .hibernated:
+      next.consider(run.retryResumeAt)
+      next.consider(heartbeatAt)
+    case .terminating:
+      next.consider(run.ending?.killBy?.until)
+      next.consider(run.ending?.giveUpAt)
+    case .suspending, .hibernating, .resuming, .terminated: break
     }
   }
 }

@@ -49,10 +49,11 @@ extension WorkerRecord {
   }
 
   /// The instants at which a verdict may change by time alone.
-  var hibernationDeadlines: [Instant] {
-    guard state == .suspended else { return [] }
-    let after = policy.hibernate.after.map { run.restingSince + $0 }
-    return [measuredBy, cooldownOver, run.hibernation.retryAt, after].compactMap { $0 }
+  func considerHibernation(_ next: inout Earliest) {
+    next.consider(measuredBy)
+    next.consider(cooldownOver)
+    next.consider(run.hibernation.retryAt)
+    next.consider(policy.hibernate.after.map { run.restingSince + $0 })
   }
 }
 

@@ -132,12 +132,7 @@ extension Engine {
   /// The one place where a worker changes its state.
   mutating func move(_ index: Int, to state: WorkerState, _ cause: Cause) {
     let from = workers[index].state
-    workers[index].origin = from
-    workers[index].state = state
-    workers[index].since = now
-    workers[index].cause = cause
-    workers[index].notes = []
-    workers[index].run.lockWatch = nil
+    workers[index].enter(state, cause, at: now)
     emit(
       .transition(
         Transition(worker: workers[index].id, from: from, to: state, cause: cause, at: now)))

@@ -56,8 +56,7 @@ extension Engine {
   mutating func recordActivity(_ index: Int) {
     let state = workers[index].state
     guard state == .foreground || state == .background else { return }
-    workers[index].lastUsed = now
-    workers[index].run.lastActivity = now
+    workers[index].showSign(at: now)
     if state == .background, workers[index].goal == nil,
       workers[index].policy.foreground.by == .activity
     {
@@ -67,6 +66,11 @@ extension Engine {
 }
 
 extension WorkerRecord {
+  fileprivate mutating func showSign(at now: Instant) {
+    lastUsed = now
+    run.lastActivity = now
+  }
+
   /// `by: activity`: when it will have been idle long enough to leave the foreground.
   var idleAt: Instant? {
     guard state == .foreground, policy.foreground.by == .activity else { return nil }

@@ -33,14 +33,13 @@ extension Engine {
   }
 
   private mutating func considerHibernation(_ index: Int) {
-    let worker = workers[index]
-    if let obstacle = obstacle(worker, to: .automatic) {
+    if let obstacle = obstacle(workers[index], to: .automatic) {
       if obstacle.isOfDisk { workers.lacksDisk = true }
       return
     }
-    let slept = now - worker.run.restingSince
+    let slept = now - workers[index].run.restingSince
     if isShadow(index) {
-      guard !worker.notes.contains(.hibernation) else { return }
+      guard !workers[index].notes.contains(.hibernation) else { return }
       countImagined(index, .hibernated)
       let text = "would have been hibernated: suspended for \(slept.spoken)"
       return note(index, .hibernation, text)

@@ -29,20 +29,23 @@ extension Engine {
   mutating func openBurst(at level: PressureLevel) {
     guard climb.burst == nil else { return }
     let order = living()
-    let largest = order.max { workers[$0].footprint < workers[$1].footprint }
+    let largest = order.max {
+      workers.standing($0, at: now).footprint < workers.standing($1, at: now).footprint
+    }
     climb.burst = JetsamBurst(
       report: JetsamReport(
         at: now, level: level, why: whyHolding(), budget: budget, availableBefore: available,
         availableAfter: available, largest: largest.map { workers[$0].id },
-        entries: order.map { entry(workers[$0]) }))
+        entries: order.map(entry)))
   }
 
-  private func entry(_ worker: WorkerRecord) -> JetsamReport.Entry {
-    JetsamReport.Entry(
-      worker: worker.id, state: worker.state, band: worker.band(at: now),
-      footprint: worker.footprint,
-      peakFootprint: worker.run.peakFootprint, sinceUse: now - lastUse(of: worker),
-      age: now - worker.run.launchAskedAt)
+  private func entry(_ index: Int) -> JetsamReport.Entry {
+    let standing = workers.standing(index, at: now)
+    return JetsamReport.Entry(
+      worker: workers[index].id, state: workers[index].state, band: standing.band,
+      footprint: standing.footprint, peakFootprint: workers[index].run.peakFootprint,
+      sinceUse: standing.isInFront ? .zero : now - standing.lastUsed,
+      age: now - workers[index].run.launchAskedAt)
   }
 
   /// Over when the memory has recovered and settled (without waiting for `clear_after`: whoever looks

@@ -55,8 +55,8 @@ extension Engine {
   }
 
   mutating func advanceLaunching(_ index: Int) {
+    guard workers[index].run.isSpawned else { return }
     let worker = workers[index]
-    guard worker.run.isSpawned else { return }
     if let goal = worker.goal, goal.destination.isEnd {
       beginEnding(index, goal.cause, gracefully: true)
     } else if !worker.profile.announcesReadiness {

@@ -6,7 +6,7 @@ struct MemoryState: Codable, Sendable, Equatable {
   /// When the latest reading or stall came.
   var heardAt = Instant.zero
   /// Per level: until when a PSI trigger's word holds, if no reading gainsays it.
-  var stalled: [PressureLevel: StallWord] = [:]
+  var stalled = PerLevel<StallWord>()
 
   /// A trigger's word.
   struct StallWord: Codable, Sendable, Equatable {
@@ -41,7 +41,10 @@ extension Engine {
     memory.heardAt = now
     // With PSI in it, the reading says whether it still stalls.
     guard reading.someStall != nil || reading.fullStall != nil else { return }
-    memory.stalled = memory.stalled.filter { now < $0.value.firmUntil }
+    for place in PerLevel<Instant>.levels.indices {
+      let level = PerLevel<Instant>.levels[place]
+      if let word = memory.stalled[level], now >= word.firmUntil { memory.stalled[level] = nil }
+    }
   }
 
   mutating func recordStall(_ level: PressureLevel) {
@@ -55,7 +58,9 @@ extension Engine {
 
   /// The highest level of which a condition holds now.
   func holdingLevel() -> PressureLevel {
-    PressureLevel.allCases.last { holdingGround(for: $0) != nil } ?? .normal
+    var level = PressureLevel.critical
+    while level > .normal, holdingGround(for: level) == nil { level = level.below }
+    return level
   }
 
   /// Why that level holds, for people.

@@ -9,7 +9,7 @@ struct PressureGauge: Codable, Sendable, Equatable {
   /// Counts the times that the level fell back to normal.
   private(set) var episode = 0
   /// Per level: since when it, or a higher one, has held without a break.
-  private var heldSince: [PressureLevel: Instant] = [:]
+  private var heldSince = PerLevel<Instant>()
   private var goneSince: Instant?
 
   struct Change: Equatable {
@@ -21,7 +21,8 @@ struct PressureGauge: Codable, Sendable, Equatable {
     holding: PressureLevel, rules: PressureRules, at now: Instant
   ) -> Change? {
     self.holding = holding
-    for level in PressureLevel.allCases where level > .normal {
+    for place in PerLevel<Instant>.levels.indices {
+      let level = PerLevel<Instant>.levels[place]
       heldSince[level] = holding >= level ? heldSince[level] ?? now : nil
     }
     goneSince = holding < level ? goneSince ?? now : nil
@@ -29,11 +30,14 @@ struct PressureGauge: Codable, Sendable, Equatable {
   }
 
   private mutating func rise(_ rules: PressureRules, _ now: Instant) -> Change? {
-    let reached = PressureLevel.allCases.last { level in
-      heldSince[level].map { now >= $0 + rules.sustainedFor } ?? false
+    var candidate = PressureLevel.critical
+    while candidate > level {
+      if let since = heldSince[candidate], now >= since + rules.sustainedFor {
+        return set(candidate)
+      }
+      candidate = candidate.below
     }
-    guard let reached, reached > level else { return nil }
-    return set(reached)
+    return nil
   }
 
   private mutating func fall(_ rules: PressureRules, _ now: Instant) -> Change? {
@@ -51,11 +55,13 @@ struct PressureGauge: Codable, Sendable, Equatable {
   }
 
   /// When time alone may change the level.
-  func deadlines(_ rules: PressureRules) -> [Instant] {
-    let rises = PressureLevel.allCases.compactMap { candidate in
-      candidate > level ? heldSince[candidate].map { $0 + rules.sustainedFor } : nil
+  func considerDeadlines(_ rules: PressureRules, _ next: inout Earliest) {
+    var candidate = PressureLevel.critical
+    while candidate > level {
+      next.consider(heldSince[candidate].map { $0 + rules.sustainedFor })
+      candidate = candidate.below
     }
-    return rises + [goneSince.map { $0 + rules.clearAfter }].compactMap { $0 }
+    next.consider(goneSince.map { $0 + rules.clearAfter })
   }
 }
 

@@ -83,9 +83,7 @@ extension Engine {
 
   mutating func recordFootprint(_ index: Int, _ footprint: ByteCount) {
     guard workers[index].state.isAlive else { return }
-    workers[index].run.footprint = footprint
-    workers[index].run.peakFootprint = max(workers[index].run.peakFootprint, footprint)
-    if workers[index].state == .suspended { workers[index].run.isMeasuredAsleep = true }
+    workers[index].measured(footprint)
   }
 }
 

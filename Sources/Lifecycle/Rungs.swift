@@ -27,6 +27,10 @@ extension Engine {
   }
 
   private mutating func hibernateBiggest(_ level: PressureLevel) -> Climb.Outcome {
+    if let search = workers.fruitless, search.holds(workers.sleeperChanges, disk, resumeRate) {
+      return search.lacksDisk ? makeRoomOnDisk(level) : search.outcome
+    }
+    let before = decisions
     var sleepers = sleepersFirst(workers.indices(.hibernatable))
     var outcome = Climb.Outcome.nothingLeft
     var lacksDisk = false
@@ -43,7 +47,13 @@ extension Engine {
       default: break
       }
     }
-    return lacksDisk && outcome == .nothingLeft ? makeRoomOnDisk(level) : outcome
+    lacksDisk = lacksDisk && outcome == .nothingLeft
+    if decisions == before {
+      workers.fruitless = FruitlessSearch(
+        changes: workers.sleeperChanges, disk: disk, resumeRate: resumeRate, outcome: outcome,
+        lacksDisk: lacksDisk)
+    }
+    return lacksDisk ? makeRoomOnDisk(level) : outcome
   }
 
   /// An episode's warning isn't repeated, unless the policy wants one for each level.
@@ -69,6 +79,22 @@ extension Engine {
     // One request may be in flight already, and each must still be finished.
     climb.step = .warning(until: now + longest + longest + Climb.patience)
     return .acted
+  }
+}
+
+/// Nobody could be hibernated, and why; it needn't be asked again while nothing has changed that the
+/// answer rests on: the sleepers (whose deadlines count as changes), the disk, what resumes cost.
+/// The rules of the machine touch every worker when they change. In no checkpoint: it can be found
+/// again.
+struct FruitlessSearch: Sendable {
+  var changes: Int
+  var disk: DiskReading?
+  var resumeRate: ResumeRate
+  var outcome: Climb.Outcome
+  var lacksDisk: Bool
+
+  func holds(_ changes: Int, _ disk: DiskReading?, _ resumeRate: ResumeRate) -> Bool {
+    self.changes == changes && self.disk == disk && self.resumeRate == resumeRate
   }
 }
 

@@ -66,14 +66,12 @@ extension WorkerRecord {
     return run.runningSince + (run.hasWoken ? rules.afterWake : rules.afterLaunch)
   }
 
-  var safePointDeadlines: [Instant] {
-    guard state == .background else { return [] }
-    var times = [heldUntil, uptimeOver].compactMap { $0 }
-    if let watch = run.lockWatch {
-      times.append(watch.began + policy.background.safePoint.fileLocks)
-      times.append(watch.askedAt + LockWatch.patience)
-      if let answeredAt = watch.answeredAt { times.append(answeredAt + LockWatch.interval) }
-    }
-    return times
+  func considerSafePoint(_ next: inout Earliest) {
+    next.consider(heldUntil)
+    next.consider(uptimeOver)
+    guard let watch = run.lockWatch else { return }
+    next.consider(watch.began + policy.background.safePoint.fileLocks)
+    next.consider(watch.askedAt + LockWatch.patience)
+    next.consider(watch.answeredAt.map { $0 + LockWatch.interval })
   }
 }

@@ -18,8 +18,9 @@ struct ShedInFlight: Codable, Sendable, Equatable {
 
 extension Engine {
   mutating func advanceShed(_ index: Int) {
+    let state = workers[index].state
+    guard state == .foreground || state == .background, workers[index].isShedding else { return }
     let worker = workers[index]
-    guard worker.state == .foreground || worker.state == .background else { return }
     if let shed = worker.run.shed {
       if !shed.isFinishing, now >= shed.deadline.until { finishShed(index) }
       if let finishBy = shed.finishBy, now >= finishBy {

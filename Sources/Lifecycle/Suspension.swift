@@ -18,22 +18,21 @@ extension Engine {
   /// A request skips the grace, but neither the shedding nor open tasks: nobody can shed or
   /// finish anything afterwards.
   private mutating func considerSuspension(_ index: Int) {
-    let worker = workers[index]
-    guard worker.suspensionObstacle(at: now) == nil else {
-      // What was seen of its locks will be long ago by then.
-      workers[index].run.lockWatch = nil
+    guard workers[index].suspensionObstacle(at: now) == nil else {
+      // What was seen of its locks will be long ago by then. Whoever is changed is looked at again.
+      if workers[index].run.lockWatch != nil { workers[index].run.lockWatch = nil }
       return
     }
-    if worker.goal == nil, isShadow(index) {
-      guard worker.shadow.depth == nil else { return imagineHibernation(index) }
-      guard !worker.notes.contains(.suspension) else { return }
+    if workers[index].goal == nil, isShadow(index) {
+      guard workers[index].shadow.depth == nil else { return imagineHibernation(index) }
+      guard !workers[index].notes.contains(.suspension) else { return }
       imagineSuspension(index)
-      let time = (now - worker.since).spoken
+      let time = (now - workers[index].since).spoken
       return note(index, .suspension, "would have been suspended: in the background for \(time)")
     }
     guard isAtSafePoint(index) else { return }
-    let byItself: Cause = worker.run.beatUntil == nil ? .graceOver : .heartbeat
-    suspend(index, worker.goal?.cause ?? byItself)
+    let byItself: Cause = workers[index].run.beatUntil == nil ? .graceOver : .heartbeat
+    suspend(index, workers[index].goal?.cause ?? byItself)
   }
 
   private mutating func suspend(_ index: Int, _ cause: Cause) {

@@ -19,55 +19,55 @@ extension WorkerRecord {
   /// The first, which is the one that decides. What it is to be suspended for decides which rules count:
   /// a request skips the grace, but neither the shedding nor what is unfinished.
   func suspensionObstacle(at now: Instant) -> SuspensionObstacle? {
-    for check in Self.unfinished { if let found = check(self, now) { return found } }
-    if goal != nil { return nil }
-    for check in Self.grace { if let found = check(self, now) { return found } }
-    return nil
+    let unfinished = shedObstacle ?? taskObstacle(at: now) ?? holdObstacle(at: now)
+    if unfinished != nil || goal != nil { return unfinished }
+    return retryObstacle(at: now) ?? graceObstacle(at: now) ?? uptimeObstacle(at: now)
   }
 
   /// All of them, those included that are only looked for once nothing else is in the way.
   func suspensionObstacles(at now: Instant) -> [SuspensionObstacle] {
-    (Self.unfinished + (goal == nil ? Self.grace : [])).compactMap { $0(self, now) }
-      + [lockObstacle(at: now)].compactMap { $0 }
+    var found = [shedObstacle, taskObstacle(at: now), holdObstacle(at: now)]
+    if goal == nil {
+      found += [retryObstacle(at: now), graceObstacle(at: now), uptimeObstacle(at: now)]
+    }
+    return (found + [lockObstacle(at: now)]).compactMap { $0 }
   }
 
-  private typealias Check = @Sendable (WorkerRecord, Instant) -> SuspensionObstacle?
+  // MARK: what is unfinished
 
-  private static let unfinished: [Check] = [
-    { worker, _ in worker.isShedding ? .shedding : nil },
-    { worker, now in
-      worker.run.tasks.first.map { .task($0.name, left: max(.zero, worker.end(of: $0) - now)) }
-    },
-    { worker, now in
-      guard let until = worker.heldUntil, now < until else { return nil }
-      return .held(left: until - now)
-    },
-  ]
+  private var shedObstacle: SuspensionObstacle? { isShedding ? .shedding : nil }
 
-  private static let grace: [Check] = [
-    { worker, now in
-      guard let retryAt = worker.run.retrySuspensionAt, now < retryAt,
-        case .failed(let why) = worker.cause
-      else { return nil }
-      return .failedLately(why, retryIn: retryAt - now)
-    },
-    { worker, now in
-      guard let until = worker.run.beatUntil else { return graceObstacle(worker, now) }
-      return now < until ? .heartbeat(left: until - now) : nil
-    },
-    { worker, now in
-      guard worker.run.beatUntil == nil, now < worker.uptimeOver else { return nil }
-      let rules = worker.policy.background.safePoint
-      let up = now - worker.run.runningSince
-      return worker.run.hasWoken
-        ? .wokenLately(up, of: rules.afterWake) : .launchedLately(up, of: rules.afterLaunch)
-    },
-  ]
+  private func taskObstacle(at now: Instant) -> SuspensionObstacle? {
+    run.tasks.first.map { .task($0.name, left: max(.zero, end(of: $0) - now)) }
+  }
 
-  private static func graceObstacle(_ worker: WorkerRecord, _ now: Instant) -> SuspensionObstacle? {
-    guard let grace = worker.policy.background.suspendAfter else { return .never }
-    let spent = now - worker.since
+  private func holdObstacle(at now: Instant) -> SuspensionObstacle? {
+    guard let until = heldUntil, now < until else { return nil }
+    return .held(left: until - now)
+  }
+
+  // MARK: what only counts for the policy alone
+
+  private func retryObstacle(at now: Instant) -> SuspensionObstacle? {
+    guard let retryAt = run.retrySuspensionAt, now < retryAt, case .failed(let why) = cause else {
+      return nil
+    }
+    return .failedLately(why, retryIn: retryAt - now)
+  }
+
+  private func graceObstacle(at now: Instant) -> SuspensionObstacle? {
+    if let until = run.beatUntil { return now < until ? .heartbeat(left: until - now) : nil }
+    guard let grace = policy.background.suspendAfter else { return .never }
+    let spent = now - since
     return spent < grace ? .grace(spent, of: grace) : nil
+  }
+
+  private func uptimeObstacle(at now: Instant) -> SuspensionObstacle? {
+    guard run.beatUntil == nil, now < uptimeOver else { return nil }
+    let rules = policy.background.safePoint
+    let up = now - run.runningSince
+    return run.hasWoken
+      ? .wokenLately(up, of: rules.afterWake) : .launchedLately(up, of: rules.afterLaunch)
   }
 
   private func lockObstacle(at now: Instant) -> SuspensionObstacle? {

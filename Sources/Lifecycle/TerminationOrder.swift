@@ -32,8 +32,11 @@ extension Engine {
     for criterion in order where !criteria.contains(criterion) { criteria.append(criterion) }
     return indices.map { index in
       var key = OrderKey(name: index)
-      for (place, criterion) in criteria.enumerated() {
-        key.values[place] = rank(workers[index], criterion)
+      let standing = workers.standing(index, at: now)
+      for place in criteria.indices {
+        key.values[place] =
+          standing.rank(by: criteria[place], at: now)
+          ?? rank(workers[index], criteria[place])
       }
       return (key, index)
     }
@@ -42,9 +45,8 @@ extension Engine {
   /// By one criterion; the smaller number goes first.
   func rank(of worker: WorkerRecord, by criterion: TerminationRules.Criterion) -> Int64 {
     switch criterion {
-    case .band: Int64(worker.band(at: now))
-    case .footprint: -worker.footprint.bytes
-    case .recency: lastUse(of: worker).nanoseconds
+    case .band, .footprint, .recency:
+      Standing(worker, at: now).rank(by: criterion, at: now) ?? 0
     case .regret: Self.rank(regretTerms(of: worker))
     case .relaunchCost: (worker.launchCost ?? .zero).wholeNanoseconds
     }
@@ -69,6 +71,18 @@ extension Engine {
   /// Who is in front is in use.
   func lastUse(of worker: WorkerRecord) -> Instant {
     worker.state == .foreground ? now : worker.lastUsed
+  }
+}
+
+extension Standing {
+  /// `nil`: it takes the record to tell. Who is in front is in use.
+  func rank(by criterion: TerminationRules.Criterion, at now: Instant) -> Int64? {
+    switch criterion {
+    case .band: Int64(band)
+    case .footprint: -footprint.bytes
+    case .recency: (isInFront ? now : lastUsed).nanoseconds
+    case .regret, .relaunchCost: nil
+    }
   }
 }
 

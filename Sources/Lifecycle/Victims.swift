@@ -13,7 +13,9 @@ extension Engine {
       return .waiting
     }
     guard !workers.isEmpty(victims.openGroup) else { return .nothingLeft }
-    var candidates = victimsFirst(workers.indices(victims.group))
+    let group = workers.indices(victims.group)
+    workers.renewStandings(group, at: now)
+    var candidates = victimsFirst(group)
     while let index = candidates.popFirst() {
       let why = reason(for: index, before: candidates.first, victims)
       if isShadow(index) {

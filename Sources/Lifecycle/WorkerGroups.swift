@@ -38,13 +38,12 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   /// Of a single group: its number.
   var place: Int { rawValue.trailingZeroBitCount }
 
-  /// The single groups in it.
-  var each: some Sequence<WorkerGroups> {
-    sequence(state: rawValue) { rest -> WorkerGroups? in
-      guard rest != 0 else { return nil }
-      defer { rest &= rest - 1 }
-      return WorkerGroups(rawValue: rest & ~(rest - 1))
-    }
+  /// Takes one of the single groups out of it.
+  mutating func popFirst() -> WorkerGroups? {
+    guard rawValue != 0 else { return nil }
+    let first = WorkerGroups(rawValue: rawValue & ~(rawValue - 1))
+    remove(first)
+    return first
   }
 }
 
@@ -81,10 +80,9 @@ extension WorkerGroups {
     if worker.state == .hibernated, worker.goal == nil { groups.insert(.demotable) }
     guard worker.footprint >= Engine.leastYield else { return groups }
     let isOpen = !isShadow || worker.sparedIn != view.episode
-    for victims in Ladder.Rung.Victims.allCases where worker.belongs(to: victims) {
-      groups.insert(victims.group)
-      if isOpen { groups.insert(victims.openGroup) }
-    }
+    guard let victims = worker.rungOfVictims else { return groups }
+    groups.insert(victims.group)
+    if isOpen { groups.insert(victims.openGroup) }
     return groups
   }
 }
@@ -120,12 +118,15 @@ extension WorkerRecord {
     return policy.hibernate.after.map { view.now >= rests + $0 } ?? false
   }
 
-  func belongs(to victims: Ladder.Rung.Victims) -> Bool {
-    guard profile.mayBeTerminated else { return false }
-    return switch victims {
-    case .suspended: state == .suspended || state == .hibernated
-    case .background: state == .background
-    case .foreground: state == .foreground || (state == .launching && run.isSpawned)
+  /// The rung that terminates it, if any may.
+  fileprivate var rungOfVictims: Ladder.Rung.Victims? {
+    guard profile.mayBeTerminated else { return nil }
+    switch state {
+    case .suspended, .hibernated: return .suspended
+    case .background: return .background
+    case .foreground: return .foreground
+    case .launching: return run.isSpawned ? .foreground : nil
+    case .suspending, .hibernating, .resuming, .terminating, .terminated: return nil
     }
   }
 }

@@ -18,7 +18,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var warns: [Request.ID] = []
   /// What shadow mode has already told in this state.
   var notes: ShadowNotes = []
-  var run = Run()
+  @Boxed var run = Run()
 
   // Learned, and kept over relaunches.
   var launchCost: Duration?
@@ -46,6 +46,22 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     since = now
     lastUsed = now
     cause = .added
+  }
+
+  /// All of a change of state at once.
+  mutating func enter(_ next: WorkerState, _ cause: Cause, at now: Instant) {
+    origin = state
+    state = next
+    since = now
+    self.cause = cause
+    notes = []
+    run.lockWatch = nil
+  }
+
+  mutating func measured(_ size: ByteCount) {
+    run.footprint = size
+    run.peakFootprint = max(run.peakFootprint, size)
+    if state == .suspended { run.isMeasuredAsleep = true }
   }
 
   var profile: WorkerProfile {

@@ -18,11 +18,17 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var stale: [Int32] = []
   private var isStale: [Bool] = []
   private var groups: [WorkerGroups] = []
+  private var standings: [Standing?] = []
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
   private var deadlines = DeadlineHeap()
   private var hasGone = false
   /// Somebody was found to lack room on the disk since the last time that there was more of it.
   var lacksDisk = false
+
+  /// Counts changes of those who could be hibernated under pressure.
+  private(set) var sleeperChanges = 0
+  /// What the last search among them found.
+  var fruitless: FruitlessSearch?
 
   /// The footprints of all who live, up to date at any time.
   private(set) var footprint = ByteCount.zero
@@ -34,15 +40,22 @@ struct WorkerTable: Sendable, RandomAccessCollection {
     _read { yield records[Int(slots[index])] }
     _modify {
       let slot = Int(slots[index])
-      let before = records[slot].livingFootprint
+      let before = livingFootprint(slot)
       pending.insert(index)
       markStale(slot)
-      defer { footprint += records[slot].livingFootprint - before }
+      defer { footprint += livingFootprint(slot) - before }
       yield &records[slot]
     }
   }
 
   func index(of worker: WorkerID) -> Int? { slotByName[worker].map { Int(places[$0]) } }
+
+  /// What it counts for in the memory of a device. Of a slot and not of a record: each change of a
+  /// worker asks twice, and mustn't copy it for that.
+  private func livingFootprint(_ slot: Int) -> ByteCount {
+    guard records[slot].state.isAlive else { return .zero }
+    return records[slot].run.footprint ?? .zero
+  }
 
   private mutating func markStale(_ slot: Int) {
     guard !isStale[slot] else { return }
@@ -62,9 +75,11 @@ extension WorkerTable {
       records.append(record)
       isStale.append(false)
       groups.append([])
+      standings.append(nil)
       places.append(0)
     } else {
       records[slot] = record
+      standings[slot] = nil
     }
     slotByName[record.id] = slot
     let index = insertionPoint(of: record.id)
@@ -160,20 +175,36 @@ extension WorkerTable {
 extension WorkerTable {
   /// Brings groups and deadlines up to date; costs nothing where nothing was touched.
   mutating func refresh(_ view: WorkerView) {
-    for slot in stale.map(Int.init) {
+    guard !stale.isEmpty else { return }
+    for place in stale.indices {
+      let slot = Int(stale[place])
       isStale[slot] = false
-      regroup(slot, WorkerGroups.of(records[slot], view))
-      deadlines.set(slot, records[slot].nextDeadline(after: view.now))
-      if records[slot].isForgettable { hasGone = true }
+      let record = records[slot]
+      let old = groups[slot]
+      regroup(slot, WorkerGroups.of(record, view))
+      if old.union(groups[slot]).contains(.hibernatable) { sleeperChanges += 1 }
+      standings[slot] = Standing(record, at: view.now)
+      deadlines.set(slot, record.nextDeadline(after: view.now))
+      if record.isForgettable { hasGone = true }
     }
     stale.removeAll(keepingCapacity: true)
   }
 
+  /// `nil`: there is none, or the worker has changed since.
+  func derivedStanding(_ index: Int) -> Standing? {
+    let slot = Int(slots[index])
+    return isStale[slot] ? nil : standings[slot]
+  }
+
+  mutating func setStanding(_ index: Int, _ standing: Standing) {
+    standings[Int(slots[index])] = standing
+  }
+
   private mutating func regroup(_ slot: Int, _ new: WorkerGroups) {
-    let changed = groups[slot].symmetricDifference(new)
+    var changed = groups[slot].symmetricDifference(new)
     guard !changed.isEmpty else { return }
     groups[slot] = new
-    for group in changed.each {
+    while let group = changed.popFirst() {
       if new.contains(group) {
         members[group.place].insert(slot)
       } else {
@@ -190,6 +221,10 @@ extension WorkerTable {
   /// In no order: whoever needs one has to rank them.
   func indices(_ group: WorkerGroups) -> [Int] {
     members[group.place].members.map { Int(places[Int($0)]) }
+  }
+
+  func forEach(_ group: WorkerGroups, _ body: (WorkerRecord) -> Void) {
+    for slot in members[group.place].members { body(records[Int(slot)]) }
   }
 
   func contains(_ group: WorkerGroups, where matches: (WorkerRecord) -> Bool) -> Bool {
@@ -217,7 +252,7 @@ extension WorkerTable: Codable {
     for stored in try container.decode([Stored].self, forKey: .workers) {
       let index = add(stored.record)
       let slot = Int(slots[index])
-      footprint += stored.record.livingFootprint
+      footprint += livingFootprint(slot)
       regroup(slot, WorkerGroups(rawValue: stored.groups))
       deadlines.set(slot, stored.deadline)
       hasGone = hasGone || stored.record.isForgettable
@@ -247,11 +282,11 @@ extension WorkerTable: Equatable {
 }
 
 extension WorkerRecord {
-  /// What it counts for in the memory of a device.
-  fileprivate var livingFootprint: ByteCount { state.isAlive ? footprint : .zero }
   fileprivate var isForgettable: Bool { forgetWhenGone && state == .terminated }
 
   fileprivate func nextDeadline(after now: Instant) -> Instant? {
-    deadlines.filter { $0 > now }.min()
+    var next = Earliest(after: now)
+    considerDeadlines(&next)
+    return next.instant
   }
 }

@@ -1,8 +1,11 @@
 import Lifecycle
 import Policy
 
-/// A few workers and everything that can happen to them, in every order: where the seeds try much by
-/// chance, this leaves nothing out, as far as it goes.
+/// A few workers and what can happen to them, in every order: where the seeds try much by chance,
+/// this leaves nothing out, as far as it goes. That is so many steps from the moment at which all of
+/// them are being launched, each step one of: an outcome of what is outstanding, a failure of it, an
+/// exit, a wake, a request (start, foreground, background, suspend, hibernate or stop), memory becoming
+/// short or plentiful, or time passing until the next deadline.
 public struct SmallWorld: Hashable, Sendable {
   private var engine: Engine
   private var now = Instant.zero
@@ -18,7 +21,10 @@ public struct SmallWorld: Hashable, Sendable {
     /// Different states of the world, the first among them, and the steps between them.
     public var states = 0
     public var steps = 0
-    /// Nothing new was left before the depth was reached, or the limit of states.
+    /// So many steps in a row are covered: every order of that many events has been tried, save
+    /// those that lead through a state that was tried already.
+    public var depth = 0
+    /// There is nothing else: no event leads anywhere new.
     public var isComplete = false
   }
 
@@ -30,19 +36,20 @@ public struct SmallWorld: Hashable, Sendable {
     var known: Set<SmallWorld> = []
     var frontier = [try SmallWorld(workers, policy)]
     known.insert(frontier[0])
-    for _ in 0..<depth {
+    search: for level in 1...depth {
       var next: [SmallWorld] = []
       for world in frontier {
+        if known.count >= mostStates { break search }
         for event in world.possible {
           exploration.steps += 1
           let after = try world.step(event)
           guard known.insert(after).inserted else { continue }
           next.append(after)
         }
-        if known.count >= mostStates { break }
       }
+      exploration.depth = level
       frontier = next
-      if next.isEmpty || known.count >= mostStates { break }
+      if next.isEmpty { break }
     }
     exploration.isComplete = frontier.isEmpty
     exploration.states = known.count

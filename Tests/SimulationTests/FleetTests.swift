@@ -78,6 +78,12 @@ struct FleetTests {
     #expect(report.uses <= uses.useCount && report.uses > uses.useCount - 20)
   }
 
+  @Test("goes on when a worker is bigger than the machine")
+  func tooBig() {
+    let report = run(trace([0, 100]), policy { _ in }, memory: 8)
+    #expect(report.outOfMemory > 2)
+  }
+
   @Test("does the same again")
   func repeatable() {
     let uses = TraceGenerator(

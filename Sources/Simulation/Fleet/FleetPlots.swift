@@ -19,7 +19,7 @@ extension FleetPicture {
       label(
         24, tradeTop - 24, "What waiting costs, and what memory costs", size: 13, weight: "bold"),
       label(
-        320, tradeTop - 24,
+        350, tradeTop - 24,
         "mean wait of all uses (ms, log) over memory held on average (GB): left and low is better",
         size: 11, kind: "dim"),
     ]
@@ -32,21 +32,28 @@ extension FleetPicture {
         label(
           x(tick), tradeBottom + 18, "\(short(tick)) GB", size: 11, kind: "dim", anchor: "middle"))
     }
-    var labels: [(x: Double, y: Double)] = []
-    for (place, report) in reports.enumerated() {
-      let (px, py) = (x(points[place].0), y(max(points[place].1, y.low)))
-      lines.append(dot(px, py, color(place), radius: 7))
-      var at = py + 4
-      while labels.contains(where: { ($0.x - px).magnitude < 150 && ($0.y - at).magnitude < 14 }) {
-        at += 14
-      }
-      labels.append((px, at))
-      let anchor = px > 620 ? "end" : "start"
-      let name = "\(comparison.title(report)): \(short(points[place].1)) ms"
-      lines.append(
-        label(px + (px > 620 ? -12 : 12), at, name, size: 11, kind: "halo", anchor: anchor))
+    let dots = points.map { (x: x($0.0), y: y(max($0.1, y.low))) }
+    for (place, at) in dots.enumerated() { lines.append(dot(at.x, at.y, color(place), radius: 7)) }
+    return lines + names(of: dots)
+  }
+
+  /// Beside the dots, moved down until they cover neither a dot nor each other.
+  private func names(of dots: [(x: Double, y: Double)]) -> [String] {
+    var taken = dots.map { (from: $0.x - 8, to: $0.x + 8, y: $0.y) }
+    return reports.enumerated().map { place, report in
+      let text = "\(comparison.title(report)): \(short(report.all.mean)) ms"
+      let width = Double(text.count) * 6.5
+      let isLeft = dots[place].x > 620
+      let start = isLeft ? dots[place].x - 12 - width : dots[place].x + 12
+      var line = dots[place].y
+      while taken.contains(where: {
+        $0.from < start + width && start < $0.to && ($0.y - line).magnitude < 14
+      }) { line += 14 }
+      taken.append((start, start + width, line))
+      return label(
+        isLeft ? start + width : start, line + 4, text, size: 11, kind: "halo",
+        anchor: isLeft ? "end" : "start")
     }
-    return lines
   }
 
   // MARK: the tail
@@ -58,7 +65,7 @@ extension FleetPicture {
     var lines = [
       label(24, tailTop - 24, "How long the unlucky ones wait", size: 13, weight: "bold"),
       label(
-        320, tailTop - 24,
+        350, tailTop - 24,
         "of a million uses, so many waited longer than … (both axes log): a lower line is better",
         size: 11, kind: "dim"),
     ]
@@ -85,12 +92,13 @@ extension FleetPicture {
     return lines + key
   }
 
+  /// Below the lines: they begin at the top left.
   private var key: [String] {
     reports.enumerated().flatMap { place, report in
-      let y = tailTop + 16 + Double(place) * 16
+      let y = tailBottom - 8 - Double(reports.count - 1 - place) * 16
       return [
-        dot(Self.right - 200, y - 4, color(place)),
-        label(Self.right - 190, y, comparison.title(report), size: 11, kind: "halo"),
+        dot(86, y - 4, color(place)),
+        label(96, y, comparison.title(report), size: 11, kind: "halo"),
       ]
     }
   }
@@ -147,7 +155,7 @@ struct LogScale {
 
   init(from: Double, to: Double, at: Double, until: Double) {
     low = max(from, 1e-6)
-    high = max(to, low * 10)
+    high = max(to, low * 3)
     self.at = at
     self.until = until
   }

@@ -98,6 +98,7 @@ public struct FleetSimulation {
     switch item.what {
     case .sample: sample()
     case .useEnds: endUse(item.worker, item.life)
+    case .retry: restartIfWanted(Int(item.worker))
     case .event(let event):
       let worker = Int(item.worker)
       guard workers[worker].life == item.life, workers[worker].body != .absent else { return }
@@ -174,7 +175,8 @@ extension FleetSimulation {
       report.outOfMemory += 1
       die(biggest)
       deliver(.exited(workers[biggest].id, .signaled(9)))
-      restartIfWanted(biggest)
+      // Not at once: the machine would never get anywhere.
+      news.add(now + 1_000_000_000, Int32(biggest), 0, .retry)
     }
   }
 

@@ -40,45 +40,65 @@ struct FleetNews {
     case event(Event)
     /// A long use ends.
     case useEnds
+    /// Somebody who waited for a worker that the kernel took tries again.
+    case retry
     /// The memory is looked at.
     case sample
   }
-  var at: Int64
-  var order: UInt32
   /// −1: of the machine.
   var worker: Int32
   var life: Int32
   var what: What
 }
 
-/// News, the earliest first, and at the same time the first that came about.
+/// News, the earliest first, and at the same time the first that came about. The heap holds times and
+/// places only: what moves in it is small, and the news lies still.
 struct NewsQueue {
-  private var heap: [FleetNews] = []
+  private struct Entry {
+    var at: Int64
+    var order: UInt32
+    var place: Int32
+  }
+
+  private var heap: [Entry] = []
+  private var news: [FleetNews?] = []
+  private var free: [Int32] = []
   private var count: UInt32 = 0
 
   var first: Int64? { heap.first?.at }
 
   mutating func add(_ at: Int64, _ worker: Int32, _ life: Int32, _ what: FleetNews.What) {
     count &+= 1
-    heap.append(FleetNews(at: at, order: count, worker: worker, life: life, what: what))
-    var place = heap.count - 1
-    while place > 0, isBefore(place, (place - 1) / 2) {
-      heap.swapAt(place, (place - 1) / 2)
-      place = (place - 1) / 2
+    let place = free.popLast() ?? Int32(news.count)
+    if Int(place) == news.count { news.append(nil) }
+    news[Int(place)] = FleetNews(worker: worker, life: life, what: what)
+    heap.append(Entry(at: at, order: count, place: place))
+    var child = heap.count - 1
+    while child > 0, isBefore(child, (child - 1) / 2) {
+      heap.swapAt(child, (child - 1) / 2)
+      child = (child - 1) / 2
     }
   }
 
   mutating func popFirst() -> FleetNews? {
-    guard !heap.isEmpty else { return nil }
-    heap.swapAt(0, heap.count - 1)
-    let first = heap.removeLast()
+    guard let first = heap.first else { return nil }
+    let last = heap.removeLast()
+    if !heap.isEmpty {
+      heap[0] = last
+      sink()
+    }
+    free.append(first.place)
+    return news[Int(first.place)].take()
+  }
+
+  private mutating func sink() {
     var place = 0
     while true {
       let left = 2 * place + 1
-      guard left < heap.count else { return first }
+      guard left < heap.count else { return }
       let right = left + 1
       let child = right < heap.count && isBefore(right, left) ? right : left
-      guard isBefore(child, place) else { return first }
+      guard isBefore(child, place) else { return }
       heap.swapAt(child, place)
       place = child
     }

@@ -1,0 +1,36 @@
+/// A value behind one reference, copied when it is changed while somebody else holds it: copying
+/// what contains it costs a retain, however big it is. Reads and changes are in place.
+@propertyWrapper
+struct Boxed<Value: Sendable>: Sendable {
+  /// Unchecked: `value` is changed only by `wrappedValue`'s modify, which first makes sure that no
+  /// other `Boxed`, and so no other thread, refers to this box.
+  private final class Box: @unchecked Sendable {
+    /// Exclusive by the same proof, so that nobody has to check each access.
+    @exclusivity(unchecked) var value: Value
+    init(_ value: Value) { self.value = value }
+  }
+
+  private var box: Box
+
+  init(wrappedValue: Value) { box = Box(wrappedValue) }
+
+  var wrappedValue: Value {
+    _read { yield box.value }
+    _modify {
+      if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
+      yield &box.value
+    }
+  }
+}
+
+extension Boxed: Equatable where Value: Equatable {
+  static func == (left: Boxed, right: Boxed) -> Bool {
+    left.box === right.box || left.box.value == right.box.value
+  }
+}
+
+// In a checkpoint there are values only.
+extension Boxed: Codable where Value: Codable {
+  init(from decoder: any Decoder) throws { self.init(wrappedValue: try Value(from: decoder)) }
+  func encode(to encoder: any Encoder) throws { try wrappedValue.encode(to: encoder) }
+}
