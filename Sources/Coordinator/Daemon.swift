@@ -65,6 +65,8 @@ public final class Daemon {
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
+  /// Probes that are being asked.
+  var questions: [ObjectIdentifier: Question] = [:]
   /// Workers of `run` that have ended, the latest last.
   var endedRuns: [WorkerID] = []
   private var events: [Event] = []

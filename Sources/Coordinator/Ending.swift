@@ -167,6 +167,7 @@ extension Daemon {
 
   private func isOurOwn(_ pid: Int32) -> Bool {
     workers.values.contains { $0.shed?.commandPids.contains(pid) == true }
+      || questions.values.contains { $0.runner.commandPid == pid }
   }
 }
 

@@ -89,7 +89,7 @@ public enum SocketName: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  static func local(of socket: Descriptor) -> SocketName {
+  public static func local(of socket: Descriptor) -> SocketName {
     read { getsockname(socket.raw, $0, $1) }
   }
   static func peer(of socket: Descriptor) -> SocketName { read { getpeername(socket.raw, $0, $1) } }

@@ -111,16 +111,20 @@ extension WorkerProcess {
   /// Runs a command on the worker's behalf: its directory, its log, its environment but for the
   /// sockets that it talks to us through. Outside its cgroup: the command's memory isn't the
   /// worker's, and freezing the worker must not stop it.
-  func runBeside(_ arguments: [String]) throws(LaunchError) -> SpawnedProcess {
+  ///
+  /// `keepsOutput`: in the worker's log; else nobody sees it.
+  func runBeside(
+    _ arguments: [String], keepsOutput: Bool = true
+  ) throws(LaunchError) -> SpawnedProcess {
     var environment = plan.bareEnvironment
     environment["DORMOUSE_WORKER_PID"] = "\(identity.pid)"
     let path = try plan.executable(of: arguments)
     let output: Descriptor
     let null: Descriptor
     do throws(SystemCallError) {
+      null = try Descriptor.open("/dev/null", O_RDWR)
       // Not rotated: the worker is writing to it.
-      output = try WorkerLog.open(plan.logPath, limit: .max).descriptor
-      null = try Descriptor.open("/dev/null")
+      output = keepsOutput ? try WorkerLog.open(plan.logPath, limit: .max).descriptor : null
     } catch {
       throw .log(error)
     }

@@ -1,0 +1,64 @@
+import Policy
+
+/// A GET and as much of its response as a probe looks at: the status. The rest is read up to a limit
+/// all the same, so that the server isn't hung up on.
+struct HTTPExchange {
+  let path: String
+  let request: [UInt8]
+  /// Of the response; nil until its first line is there, or where that isn't HTTP's.
+  private(set) var status: Int?
+  /// Nothing more is wanted.
+  private(set) var isComplete = false
+  private var received: [UInt8] = []
+  private var bodyStart: Int?
+  private var bodyLength: Int?
+
+  /// Bytes of a response that are read at most; the kubelet reads 10 KiB.
+  private static let limit = 64 << 10
+
+  init(_ probe: Probe.HTTPRequest) {
+    path = probe.path
+    var headers = probe.headers
+    func add(_ name: String, _ value: String) {
+      guard !headers.contains(where: { $0.name.lowercased() == name.lowercased() }) else { return }
+      headers.append(.init(name: name, value: value))
+    }
+    let host = probe.host.contains(":") ? "[\(probe.host)]" : probe.host
+    add("Host", "\(host):\(probe.port)")
+    add("User-Agent", "dormouse-probe")
+    add("Accept", "*/*")
+    add("Connection", "close")
+    let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
+    request = Array("GET \(probe.path) HTTP/1.1\r\n\(lines)\r\n".utf8)
+  }
+
+  mutating func take(_ part: [UInt8]) {
+    received += part
+    if bodyStart == nil { readHead() }
+    if let bodyStart, let bodyLength, received.count - bodyStart >= bodyLength { isComplete = true }
+    if received.count >= Self.limit { isComplete = true }
+  }
+
+  private mutating func readHead() {
+    let blank: [UInt8] = [13, 10, 13, 10]
+    guard
+      let end = received.indices.dropLast(3).first(where: {
+        received[$0] == 13 && received[$0..<($0 + 4)].elementsEqual(blank)
+      })
+    else { return }
+    bodyStart = end + 4
+    // A CR LF is one Character.
+    let lines = String(decoding: received[..<end], as: UTF8.self).split(separator: "\r\n")
+    let words = lines.first?.split(separator: " ") ?? []
+    if words.count >= 2, words[0].hasPrefix("HTTP/1."), words[1].count == 3 {
+      status = Int(words[1])
+    }
+    if status == nil { isComplete = true }
+    for line in lines.dropFirst() {
+      let parts = line.split(separator: ":", maxSplits: 1)
+      guard parts.count == 2, parts[0].lowercased() == "content-length" else { continue }
+      bodyLength = Int(parts[1].drop { $0 == " " })
+    }
+    if status == 204 || status == 304 { bodyLength = 0 }
+  }
+}

@@ -1,0 +1,50 @@
+import Glibc
+import Linux
+
+/// A numeric address and a port. Names aren't looked up: that can take seconds, and would hold up
+/// the event loop.
+struct InternetAddress {
+  let family: Int32
+  private let bytes: [UInt8]
+
+  /// `localhost` is 127.0.0.1. nil: no address.
+  init?(_ host: String, _ port: UInt16) {
+    let host = host == "localhost" ? "127.0.0.1" : host
+    var ipv4 = in_addr()
+    var ipv6 = in6_addr()
+    if inet_pton(AF_INET, host, &ipv4) == 1 {
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = port.bigEndian
+      address.sin_addr = ipv4
+      family = AF_INET
+      bytes = withUnsafeBytes(of: &address) { Array($0) }
+    } else if inet_pton(AF_INET6, host, &ipv6) == 1 {
+      var address = sockaddr_in6()
+      address.sin6_family = sa_family_t(AF_INET6)
+      address.sin6_port = port.bigEndian
+      address.sin6_addr = ipv6
+      family = AF_INET6
+      bytes = withUnsafeBytes(of: &address) { Array($0) }
+    } else {
+      return nil
+    }
+  }
+
+  func withPointer(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+    // An array's elements needn't be aligned as a struct's.
+    var storage = sockaddr_storage()
+    withUnsafeMutableBytes(of: &storage) { $0.copyBytes(from: bytes) }
+    return withUnsafePointer(to: &storage) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        body($0, socklen_t(bytes.count))
+      }
+    }
+  }
+
+  /// nil where it isn't of the internet.
+  static func localPort(of socket: Descriptor) -> UInt16? {
+    guard case .internet(_, let port) = SocketName.local(of: socket) else { return nil }
+    return port
+  }
+}

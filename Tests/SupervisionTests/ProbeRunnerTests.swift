@@ -1,0 +1,95 @@
+import Glibc
+import Linux
+import Policy
+import Testing
+
+@testable import Supervision
+
+@Suite("Probes") struct ProbeRunnerTests {
+  /// A server that speaks as it is asked to.
+  private static let server = """
+    import http.server, time
+    class Handler(http.server.BaseHTTPRequestHandler):
+      def do_GET(self):
+        if self.path == '/slow': time.sleep(30)
+        code = 503 if self.path == '/sick' else 302 if self.path == '/away' else 200
+        if self.path == '/header' and self.headers.get('X-Check') != 'yes': code = 400
+        self.send_response(code)
+        self.send_header('Content-Length', '2')
+        self.end_headers()
+        self.wfile.write(b'ok')
+      def log_message(self, *_): pass
+    server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+    print('port', server.server_address[1], 'x', flush=True)
+    server.serve_forever()
+    """
+
+  private func ask(
+    _ action: Probe.Action, _ worker: TestWorker, timeout: Duration = .seconds(20)
+  ) throws -> ProbeRunner.Outcome {
+    let runner = ProbeRunner.start(Probe(action, timeout: timeout), worker: worker.process)
+    let deadline = Deadline(in: timeout)
+    while case .awaiting(let interest) = runner.progress {
+      let descriptor = try #require(runner.descriptor)
+      let events = interest == .writable ? POLLOUT : POLLIN
+      if try pollDescriptor(descriptor.raw, for: events, until: deadline) {
+        runner.proceed()
+      } else {
+        runner.expire()
+      }
+    }
+    guard case .ended(let outcome) = runner.progress else { throw CancellationError() }
+    #expect(runner.descriptor == nil)
+    return outcome
+  }
+
+  @Test("A status from 200 to 399 is success, any other a failure that names it")
+  func http() throws {
+    let worker = try TestWorker("python3", "-c", Self.server)
+    try worker.waitForOutput("x")
+    let port = try #require(UInt16(readText(worker.log).split(separator: " ")[1]))
+    func get(_ path: String, _ headers: [Probe.HTTPRequest.Header] = []) throws
+      -> ProbeRunner.Outcome
+    {
+      try ask(.http(.init(port: port, path: path, headers: headers)), worker)
+    }
+    #expect(try get("/") == .success)
+    #expect(try get("/away") == .success)
+    #expect(try get("/sick") == .failure("/sick answered 503"))
+    #expect(try get("/header", [.init(name: "X-Check", value: "yes")]) == .success)
+    #expect(try get("/header") == .failure("/header answered 400"))
+    let slow = try ask(
+      .http(.init(port: port, path: "/slow")), worker, timeout: .seconds(1))
+    #expect(slow == .failure("no answer within 1 s"))
+    #expect(try ask(.tcp(host: "localhost", port: port), worker) == .success)
+  }
+
+  @Test("A port that nobody listens at, and a host that is a name, are failures")
+  func nobody() throws {
+    let worker = try TestWorker("sleep", "60")
+    #expect(
+      try ask(.tcp(host: "127.0.0.1", port: 1), worker)
+        == .failure("port 1: Connection refused"))
+    let named = try ask(.tcp(host: "example.org", port: 80), worker)
+    #expect(named == .failure("example.org is no address: names aren't looked up here"))
+  }
+
+  @Test("A command's exit code is the answer, and one that hangs is ended with its children")
+  func exec() throws {
+    let worker = try TestWorker("sleep", "60")
+    #expect(try ask(.exec(["true"]), worker) == .success)
+    #expect(
+      try ask(.exec(["sh", "-c", "exit 3"]), worker) == .failure("its command exited with 3"))
+    let file = "\(worker.scratch.path)/pid"
+    let hung = try ask(
+      .exec(["sh", "-c", "sleep 70 & echo $! > \(file); wait"]), worker, timeout: .seconds(1))
+    #expect(hung == .failure("no answer within 1 s"))
+    let child = try #require(Int32(readText(file).split(separator: "\n")[0]))
+    #expect(try eventually { (try? ProcessStat.read(child))?.isEnded ?? true })
+    guard case .failure(let why) = try ask(.exec(["no-such-program"]), worker) else {
+      Issue.record("it ran")
+      return
+    }
+    #expect(why.contains("no program of that name"))
+  }
+}
