@@ -42,6 +42,7 @@ extension Daemon {
     let gone = workers.values.filter { $0.isDeclared && !declared.contains($0.id) }
     return gone.map(\.id).sorted().map { id in
       if engine.state(of: id)?.isAlive == true { request(.stop, id) { _ in } }
+      if let runtime = workers[id] { closeListeners(of: runtime) }
       feed(.removed(id))
       if engine.state(of: id) == nil { workers[id] = nil }
       return "\(id) removed"
@@ -59,6 +60,7 @@ extension Daemon {
     let environment = settings.environment.merging(configuration.environment) { $1 }
     guard let runtime = workers[id] else {
       introduce(configuration)
+      if let runtime = workers[id] { relisten(runtime) }
       if configuration.autostart { startAutomatically(id) }
       return "\(id) added"
     }
@@ -69,6 +71,7 @@ extension Daemon {
     runtime.isDeclared = true
     feed(.profileChanged(id, runtime.profile))
     let isAlive = engine.state(of: id)?.isAlive == true
+    if !isAlive { relisten(runtime) }
     // What changed for all of them has been told.
     guard !changed.isEmpty else { return nil }
     let atLaunch = changed.filter(\.atLaunch).map(\.key)

@@ -69,7 +69,7 @@ extension Daemon {
     guard let runtime = workers[snapshot.worker] else { return report }
     report.command = runtime.configuration.command
     if runtime.foreign == nil {
-      report.log = wrapped == nil ? state.log(of: runtime.id.name) : wrapped?.settings.log
+      report.log = wrapped == nil ? logPath(of: runtime) : wrapped?.settings.log
     } else {
       report.isAdopted = true
     }

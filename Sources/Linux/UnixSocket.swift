@@ -25,6 +25,19 @@ public enum UnixSocket {
     return socket
   }
 
+  /// A stream socket at a name that nobody has; EADDRINUSE otherwise.
+  public static func free(_ path: String, mode: mode_t) throws(SystemCallError) -> Descriptor {
+    let socket = try make(.stream)
+    // The file takes its mode from the socket.
+    if !path.hasPrefix("@") {
+      _ = try systemCall("fchmod", on: path) { fchmod(socket.raw, mode) }
+    }
+    try withAddress(path) { (address, length) throws(SystemCallError) in
+      _ = try systemCall("bind", on: path) { bind(socket.raw, address, length) }
+    }
+    return socket
+  }
+
   /// Connects to a path; EAGAIN when the listener's queue is full.
   public static func connected(
     to path: String, _ kind: Kind

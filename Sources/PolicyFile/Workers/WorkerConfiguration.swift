@@ -95,10 +95,6 @@ extension WorkerConfiguration {
   ///
   /// Whoever makes one of them work takes it out of this list, and out of docs/configuration.md.
   public static let notYetEffective: Set<String> = [
-    "user", "group", "limits", "depends_on", "liveness", "restart", "output", "listen", "wake_at",
-    "answer_asleep", "readiness.notification_fd", "readiness.log_pattern", "readiness.exec",
-    "readiness.httpGet", "readiness.tcpSocket", "readiness.initialDelaySeconds",
-    "readiness.periodSeconds", "readiness.timeoutSeconds", "readiness.successThreshold",
-    "readiness.failureThreshold",
+    "depends_on", "liveness", "restart", "wake_at", "answer_asleep",
   ]
 }
