@@ -81,7 +81,7 @@ import Testing
       workers:
         small:
           command: [sh, -c, "ulimit -n; ulimit -Hn; ulimit -c; ulimit -t; exec sleep 600"]
-          limits: { nofile: { soft: 64, hard: 128 }, core: 0, cpu: 90s, memory: 64MB }
+          limits: { nofile: { soft: 64, hard: 128 }, core: 0B, cpu: 90s, memory: 64MB }
           directory: /
         large: { command: sleep 600, limits: { nofile: unlimited }, autostart: false }
       """)

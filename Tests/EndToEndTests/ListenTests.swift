@@ -7,24 +7,24 @@ import Testing
   /// A server that takes its socket from LISTEN_FDS, says its pid and a count to whoever connects, and
   /// ends well on `end`.
   private static let server = """
-          command:
-            - python3
-            - -c
-            - |
-              import os, socket
-              assert os.environ['LISTEN_PID'] == str(os.getpid())
-              count = int(os.environ['LISTEN_FDS'])
-              names = os.environ['LISTEN_FDNAMES']
-              s = socket.socket(fileno=3)
-              print('up', count, names, s.getblocking(), flush=True)
-              served = 0
-              while True:
-                c, _ = s.accept()
-                word = c.recv(100).decode()
-                served += 1
-                c.sendall(f'{os.getpid()} {served} {word}'.encode())
-                c.close()
-                if word == 'end': break
+        command:
+          - python3
+          - -c
+          - |
+            import os, socket
+            assert os.environ['LISTEN_PID'] == str(os.getpid())
+            count = int(os.environ['LISTEN_FDS'])
+            names = os.environ['LISTEN_FDNAMES']
+            s = socket.socket(fileno=3)
+            print('up', count, names, s.getblocking(), flush=True)
+            served = 0
+            while True:
+              c, _ = s.accept()
+              word = c.recv(100).decode()
+              served += 1
+              c.sendall(f'{os.getpid()} {served} {word}'.encode())
+              c.close()
+              if word == 'end': break
     """
 
   private func talk(_ address: String, _ word: String) throws -> [String] {
