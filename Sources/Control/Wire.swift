@@ -191,6 +191,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).
   public var says: String?
+  /// How it is resumed from an image, and why.
+  public var resume: String?
   public var lastExit: String?
   public var tasks: [String]
   /// Somebody else has started it, and supervises it.

@@ -89,8 +89,9 @@ public final class Daemon {
   /// Woken for that, and whether that has ended; see `leave`.
   var wokenToLeave: [WorkerID: Bool] = [:]
 
-  /// An opt-in (DORMOUSE_RESUME=hot-first): workers run before all of their memory is back.
-  let resumesHotFirst: Bool
+  /// What the environment says, against policies.
+  let resumeOverride: ResumePreference?
+  var standby: Standby?
 
   /// What `dormouse wrap` has besides.
   let wrapped: Wrapped?
@@ -105,8 +106,8 @@ public final class Daemon {
     self.settings = settings
     self.wrapped = wrapped
     log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
-    resumesHotFirst =
-      wrapped == nil && getenv("DORMOUSE_RESUME").map { String(cString: $0) } == "hot-first"
+    // A wrapper is small, and a pager that stands by would double it.
+    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : .eager
     // Before anything is made that would have to be taken away again.
     try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
@@ -153,8 +154,12 @@ public final class Daemon {
     } catch { throw .system(error) }
     server = try ControlServer(path: settings.socket, daemon: self)
     watchPressure()
-    if resumesHotFirst { startStandbyPager() }
     chronicle.begin(engine, at: EventLoop.now)
+    hibernation.onStreamFailure { [mailbox] name, error in
+      mailbox.post {
+        $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
+      }
+    }
     introduceWorkers()
     adoptSurvivors()
     openListeners()
@@ -174,6 +179,8 @@ public final class Daemon {
     chronicle.close(at: EventLoop.now)
     server?.close()
     rmdir(channelDirectory)
+    // Workers that were left alone may still sleep on one.
+    if (try? listDirectory(state.images))?.isEmpty == true { BootKey.discard(in: state.images) }
   }
 
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.

@@ -143,6 +143,8 @@ extension Daemon {
     endReadinessProbe(runtime)
     runtime.imagePath = nil
     runtime.lastHibernation = nil
+    runtime.mayMissPages = false
+    runtime.resumeGear = nil
     runtime.hasExited = false
     runtime.mustNotRun = false
     runtime.needsRecovery = false

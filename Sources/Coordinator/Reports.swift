@@ -74,6 +74,7 @@ extension Daemon {
       report.isAdopted = true
     }
     report.says = runtime.statusText
+    report.resume = runtime.resumeGear
     guard let process = runtime.process else { return report }
     let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid

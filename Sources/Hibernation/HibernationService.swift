@@ -16,12 +16,26 @@ public final class HibernationService: Sendable {
 
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, lazyReady: Bool = false,
-    overlay: Bool = false,
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
     submit(completion) { (hibernator) throws(HibernationError) in
       try hibernator.hibernate(
-        target, to: path, level: level, lazyReady: lazyReady, overlay: overlay)
+        target, to: path, level: level, lazyReady: lazyReady, overlay: overlay, sealed: sealed,
+        dropsFilePages: dropsFilePages)
+    }
+  }
+
+  /// Laid out for the resume that the worker's policy wants.
+  public func hibernate(
+    _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
+    overlay: Bool, sealed: Bool, dropsFilePages: Bool,
+    then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
+  ) {
+    submit(completion) { (hibernator) throws(HibernationError) in
+      try hibernator.hibernate(
+        target, to: path, level: level, resume: resume, overlay: overlay, sealed: sealed,
+        dropsFilePages: dropsFilePages)
     }
   }
 
@@ -47,6 +61,11 @@ public final class HibernationService: Sendable {
   /// See `Standby`.
   public func set(_ standby: Standby) {
     queue.perform { self.hibernator.withLock { $0.standby = standby } }
+  }
+
+  /// See `Hibernator.streamFailed`.
+  public func onStreamFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
+    queue.perform { self.hibernator.withLock { $0.streamFailed = report } }
   }
 
   /// See `Hibernator.settle`. Waits; not for the event loop.

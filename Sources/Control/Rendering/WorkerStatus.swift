@@ -9,6 +9,7 @@ public func renderWorkerStatus(
     title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
   block.add("why", escaped(worker.reason))
   block.add("says", worker.says.map(escaped))
+  block.add("resume", worker.resume.map(escaped))
   block.add(
     "band", "\(worker.band)\(worker.importance > 0 ? ", importance \(worker.importance)" : "")")
   block.add("last used", "\(durationText(worker.secondsSinceUse)) ago")

@@ -88,13 +88,13 @@ struct WrapStore {
 
   /// Only what a wrapper makes: never a whole tree that somebody has put in its place.
   private static func removeAll(_ directory: String) {
-    for part in ["images", "logs", "workers", "jetsam"] {
+    for part in StateDirectory.parts {
       for name in (try? listDirectory("\(directory)/\(part)")) ?? [] {
         unlink("\(directory)/\(part)/\(name)")
       }
       rmdir("\(directory)/\(part)")
     }
-    unlink("\(directory)/lock")
+    for file in StateDirectory.files { unlink("\(directory)/\(file)") }
     rmdir(directory)
   }
 }
