@@ -28,10 +28,9 @@ public enum UnixSocket {
   /// A stream socket at a name that nobody has; EADDRINUSE otherwise.
   public static func free(_ path: String, mode: mode_t) throws(SystemCallError) -> Descriptor {
     let socket = try make(.stream)
-    // The file takes its mode from the socket.
-    if !path.hasPrefix("@") {
-      _ = try systemCall("fchmod", on: path) { fchmod(socket.raw, mode) }
-    }
+    // The file never exists with another mode.
+    let mask = umask(0o777 & ~mode)
+    defer { umask(mask) }
     try withAddress(path) { (address, length) throws(SystemCallError) in
       _ = try systemCall("bind", on: path) { bind(socket.raw, address, length) }
     }

@@ -60,7 +60,7 @@ public struct LogRotation: Sendable {
     let whole = (Int64(status.st_size) - 1) / block * block
     if whole > 0 {
       try append(log, 0..<whole, to: copy)
-      if clinux_cut_beginning(log.raw, whole) == 0 { return }
+      if Self.cutBeginning(of: log, whole) { return }
     }
     var copied = max(whole, 0)
     while true {
@@ -70,6 +70,11 @@ public struct LogRotation: Sendable {
       copied = size
     }
     try cut(log, to: 0)
+  }
+
+  /// Whole blocks. False: this file system can't.
+  static func cutBeginning(of log: Descriptor, _ length: Int64) -> Bool {
+    clinux_cut_beginning(log.raw, length) == 0
   }
 
   private func cut(_ log: Descriptor, to size: off_t) throws(SystemCallError) {
