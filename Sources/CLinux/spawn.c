@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -59,6 +60,50 @@ static int above_standard(int fd) {
   return fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
+// First all of them out of the way, for one may have the number that another is to get; so may the
+// pipe that we report through.
+static void place(const struct clinux_terms *terms, int *report) {
+  int moved[CLINUX_MOST_PLACED];
+  int above = 3;
+  for (int index = 0; index < terms->placed_count; index++)
+    if (terms->placed[index].number >= above) above = terms->placed[index].number + 1;
+  int away = fcntl(*report, F_DUPFD_CLOEXEC, above);
+  if (away < 0) fail(*report, CLINUX_SPAWN_DESCRIPTORS);
+  *report = away;
+  for (int index = 0; index < terms->placed_count; index++) {
+    moved[index] = fcntl(terms->placed[index].descriptor, F_DUPFD_CLOEXEC, above);
+    if (moved[index] < 0) fail(*report, CLINUX_SPAWN_DESCRIPTORS);
+  }
+  // What stands at these numbers is ours, and was to be closed anyway.
+  for (int index = 0; index < terms->placed_count; index++)
+    if (dup2(moved[index], terms->placed[index].number) < 0)
+      fail(*report, CLINUX_SPAWN_DESCRIPTORS);
+}
+
+// By system calls: glibc's wrappers tell all threads, and in the child there is only one.
+static int take_identity(const struct clinux_terms *terms) {
+  if (syscall(SYS_setgroups, (long)terms->group_count, terms->groups) < 0) return -1;
+  if (syscall(SYS_setresgid, terms->group, terms->group, terms->group) < 0) return -1;
+  return (int)syscall(SYS_setresuid, terms->user, terms->user, terms->user);
+}
+
+// Limits before the identity: to raise them takes root. The pid last: nothing changes it any more.
+static void meet(const struct clinux_terms *terms, int report) {
+  for (int index = 0; index < terms->limit_count; index++) {
+    struct rlimit limit = {terms->limits[index].soft, terms->limits[index].hard};
+    if (setrlimit(terms->limits[index].resource, &limit) < 0)
+      fail(report, CLINUX_SPAWN_LIMIT | index << 8);
+  }
+  if (terms->changes_identity && take_identity(terms) < 0) fail(report, CLINUX_SPAWN_IDENTITY);
+  if (!terms->own_number) return;
+  // Fork has given us our own copy of the environment.
+  char digits[12];
+  int position = sizeof digits;
+  digits[--position] = 0;
+  for (int rest = (int)getpid(); rest > 0; rest /= 10) digits[--position] = (char)('0' + rest % 10);
+  memcpy(terms->own_number, digits + position, sizeof digits - (size_t)position);
+}
+
 // Runs in the child. Only async-signal-safe calls: other threads of the parent may have held any
 // lock when we forked.
 static void child(const struct clinux_spawn *what, int report) {
@@ -93,8 +138,12 @@ static void child(const struct clinux_spawn *what, int report) {
     for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
   for (int index = 0; index < what->kept_count; index++) fcntl(what->kept[index], F_SETFD, 0);
 
-  if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
+  if (what->terms) place(what->terms, &report);
 
+  if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
+  if (what->terms) meet(what->terms, report);
+
+  // As whom it will run: a directory that it may not enter would be of no use to it.
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 
   sigset_t none;
@@ -156,6 +205,15 @@ pid_t clinux_spawn(const struct clinux_spawn *what, int *pidfd, int *failed_step
   *pidfd = -1;
   *failed_step = failure.step;
   return -failure.error;
+}
+
+int clinux_act_as(uid_t user, gid_t group, const gid_t *groups, int group_count) {
+  // The system call is for this thread only, as the other two are.
+  if (syscall(SYS_setgroups, (long)group_count, groups) < 0) return -errno;
+  setfsgid(group);
+  setfsuid(user);
+  // They report the value before, so ask with one that can't be.
+  return (uid_t)setfsuid((uid_t)-1) == user && (gid_t)setfsgid((gid_t)-1) == group ? 0 : -EPERM;
 }
 
 pid_t clinux_fork(void) {

@@ -1,14 +1,22 @@
 import Glibc
 
-/// Reads a log file from its last lines on, and goes on as it grows. Truncation starts it over;
-/// so does a new file under the old name, once the old one has been read to its end.
+/// Reads a log file from its last lines on, and goes on as it grows. Truncation starts it over; so does
+/// a new file under the old name, once the old one has been read to its end. Where the file's beginning
+/// is put aside while its worker runs, what of that is still to be read is read there: a copy gets the
+/// name `path.1` only after the file has been cut by as much as the copy holds.
 public struct LogReader: ~Copyable {
   private var file: LogFile
   private var watch: OwnedDescriptor?
   private var offset: Int
+  /// The newest file that was put aside, at the last look.
+  private var aside: FileIdentity?
+  /// One that was put aside before all of it was read.
+  private var rest: LogFile?
+  private var restOffset: Int?
 
   /// `lastLines`: begin so many lines before the end; nil for the beginning.
   public init(path: String, lastLines: Int?) throws(FileError) {
+    aside = FileIdentity(Self.asidePath(path))
     let file = try LogFile(path: path)
     if let lastLines { offset = try file.startOfLast(lastLines) } else { offset = 0 }
     self.file = file
@@ -16,17 +24,73 @@ public struct LogReader: ~Copyable {
 
   /// The next bytes, at most 64 KiB; none at the end of what is there.
   public mutating func read() throws(FileError) -> [UInt8] {
-    let size = try file.size()
-    if size < offset { offset = 0 }
-    var chunk = try file.bytes(at: offset, count: min(size - offset, 1 << 16))
-    if chunk.isEmpty, let successor = file.successor() {
-      file = successor
-      watch = nil
-      offset = 0
-      chunk = try file.bytes(at: 0, count: 1 << 16)
+    // A second look follows each cut that was noticed, and there are never many.
+    for _ in 0..<8 {
+      let old = try readRest()
+      if !old.isEmpty { return old }
+      let size = try file.size()
+      let chunk = try file.bytes(at: offset, count: min(size - offset, 1 << 16))
+      // Looked at only now: had the file been cut before, the chunk would be from the wrong place.
+      if noticeCut() { continue }
+      if size < offset {
+        if !waitForName() { offset = 0 }
+        continue
+      }
+      if chunk.isEmpty, let successor = file.successor() {
+        file = successor
+        watch = nil
+        offset = 0
+        continue
+      }
+      offset += chunk.count
+      return chunk
     }
-    offset += chunk.count
+    return []
+  }
+
+  private static func asidePath(_ path: String) -> String { path + ".1" }
+
+  private mutating func readRest() throws(FileError) -> [UInt8] {
+    guard restOffset != nil else { return [] }
+    let chunk = try rest?.bytes(at: restOffset ?? 0, count: 1 << 16) ?? []
+    restOffset = restOffset.map { $0 + chunk.count }
+    if chunk.isEmpty {
+      rest = nil
+      restOffset = nil
+    }
     return chunk
+  }
+
+  /// Whether the file's beginning has been put aside since the last look; then we go on where those
+  /// bytes are now.
+  private mutating func noticeCut() -> Bool {
+    let now = FileIdentity(Self.asidePath(file.path))
+    guard now != aside else { return false }
+    aside = now
+    // Renamed as a whole: we have it open, and read it to its end.
+    guard let now, now.number != file.identity?.number, now.size > 0 else { return false }
+    let length = now.size
+    if offset < length {
+      rest = try? LogFile(path: Self.asidePath(file.path))
+      restOffset = offset
+      offset = 0
+    } else {
+      offset -= length
+    }
+    return true
+  }
+
+  /// The file is shorter than it was. False: somebody has truncated it. True: its beginning may just be
+  /// on its way to another file.
+  private mutating func waitForName() -> Bool {
+    for _ in 0..<200 {
+      if FileIdentity(Self.asidePath(file.path)) != aside { return true }
+      if access(Self.asidePath(file.path) + ".partial", F_OK) != 0 {
+        return FileIdentity(Self.asidePath(file.path)) != aside
+      }
+      usleep(1000)
+    }
+    return false
   }
 
   /// Returns when the file has probably changed; at the latest after a second, because inotify
@@ -69,6 +133,8 @@ private struct LogFile: ~Copyable {
     descriptor = OwnedDescriptor(Int32(number))
     self.path = path
   }
+
+  var identity: FileIdentity? { FileIdentity(descriptor.number) }
 
   /// Bytes.
   func size() throws(FileError) -> Int {
@@ -118,5 +184,34 @@ private struct LogFile: ~Copyable {
       position = start
     }
     return 0
+  }
+}
+
+/// Tells a file from another that has its name later.
+private struct FileIdentity: Equatable {
+  /// Device and inode.
+  let number: [UInt64]
+  /// Bytes.
+  let size: Int
+  /// Numbers are used again; with the time of the last change they are not.
+  private let changed: [Int]
+
+  /// nil: there is none.
+  init?(_ path: String) {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    self.init(status)
+  }
+
+  init?(_ descriptor: Int32) {
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else { return nil }
+    self.init(status)
+  }
+
+  private init(_ status: stat) {
+    number = [UInt64(status.st_dev), UInt64(status.st_ino)]
+    size = status.st_size
+    changed = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
   }
 }

@@ -143,10 +143,11 @@ extension Daemon {
     runtime.pressure = reopen(record.pressureWatch, of: record.name) {
       path throws(SystemCallError) in try PressureWatch(path: path)
     }
-    let plan = LaunchPlan(
+    var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
+    complete(adopted: &plan, of: runtime)
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     try process.refreshMemory()
     try attach(process, to: runtime)
@@ -163,7 +164,12 @@ extension Daemon {
       if let slash = path.lastIndex(of: "/"), !path.hasPrefix("@") {
         try makeDirectories(String(path[..<slash]), mode: 0o700)
       }
-      return try open(path)
+      // Its user's, where it runs as another.
+      var before = stat()
+      let hadOwner = !path.hasPrefix("@") && lstat(path, &before) == 0
+      let socket = try open(path)
+      if hadOwner, before.st_uid != geteuid() { lchown(path, before.st_uid, before.st_gid) }
+      return socket
     } catch {
       log(.warning, "\(name): adopted, but it can't talk to us: \(error)")
       return nil

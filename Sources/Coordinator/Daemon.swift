@@ -45,6 +45,8 @@ public final class Daemon {
   let hibernation: HibernationService
   /// Freezing, thawing and clearing away: mostly microseconds, seconds where a thread hangs.
   let mechanics = WorkQueue(name: "dormouse-mech")
+  /// Copies logs that have become too large; started when there is the first.
+  lazy var logQueue = WorkQueue(name: "dormouse-logs")
   let cgroups: CgroupRoot?
   let records: WorkerRecordStore
   let bootID: String
@@ -172,6 +174,7 @@ public final class Daemon {
     }
     introduceWorkers()
     adoptSurvivors()
+    openListeners()
     startWorkers()
     followSchedules()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
@@ -311,6 +314,7 @@ public final class Daemon {
 
   func finish(saying text: String) {
     guard !hasEnded else { return }
+    if !isLeaving { for runtime in workers.values { closeListeners(of: runtime) } }
     server?.announceEnd(text)
     hasEnded = true
     log(.notice, text)

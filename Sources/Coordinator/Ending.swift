@@ -93,6 +93,7 @@ extension Daemon {
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
     feed(.exited(id, status))
+    offer(runtime)
     // No longer declared: it was only waited for.
     if engine.state(of: id) == nil { workers[id] = nil }
     if !runtime.isDeclared { forgetOldRuns(besides: id) }
@@ -140,6 +141,7 @@ extension Daemon {
     runtime.pressure = nil
     runtime.pressureWatchToken = nil
     runtime.readiness = nil
+    endReadinessProbe(runtime)
     runtime.imagePath = nil
     runtime.lastHibernation = nil
     runtime.mayMissPages = false

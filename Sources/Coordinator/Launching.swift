@@ -31,13 +31,18 @@ extension Daemon {
       log(.info, "\(id): launched as pid \(process.identity.pid)")
       feed(.launched(id))
       lookAtDependents()
-      if runtime.readiness != nil { checkReadiness(runtime) }
+      if case .probe(let probe) = runtime.readiness?.rule {
+        probeReadiness(runtime, probe)
+      } else if runtime.readiness != nil {
+        checkReadiness(runtime)
+      }
     } catch {
       // It may run already, and nobody would see its end.
       try? runtime.process?.killAll()
       try? cgroup?.remove(until: Deadline(in: .seconds(1)))
       clearAway(runtime)
       feed(.launchFailed(id, "\(error)"))
+      offer(runtime)
       if !runtime.isDeclared { forgetOldRuns(besides: id) }
     }
   }
@@ -53,8 +58,9 @@ extension Daemon {
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
     let name = runtime.id.name
+    let account = try account(of: runtime.configuration)
     // What is wrapped has its own caller's environment, and no channel to us.
-    if wrapped == nil { try openChannels(runtime) }
+    if wrapped == nil { try openChannels(runtime, account) }
     var cgroup: WorkerCgroup?
     if let cgroups {
       do throws(CgroupError) {
@@ -67,11 +73,15 @@ extension Daemon {
       cgroup: cgroup, logPath: state.log(of: name), notifySocket: runtime.notify?.path,
       pressureWatch: runtime.pressure?.path)
     plan.inheritance = wrapped?.inheritance
+    do { try complete(&plan, of: runtime, as: account) } catch {
+      try? cgroup?.remove(until: Deadline(in: .zero))
+      throw error
+    }
     return plan
   }
 
   /// The sockets at which a worker can speak to us, and listen.
-  private func openChannels(_ runtime: WorkerRuntime) throws {
+  private func openChannels(_ runtime: WorkerRuntime, _ account: Account?) throws {
     let name = runtime.id.name
     let directory = channelDirectory
     try makeDirectories(directory, mode: 0o700)
@@ -81,6 +91,7 @@ extension Daemon {
     do throws(SystemCallError) {
       runtime.pressure = try PressureWatch(path: path)
     } catch { log(.warning, "\(name): can't offer MEMORY_PRESSURE_WATCH: \(error)") }
+    if let account { openChannels(of: runtime, to: account) }
     try listen(on: runtime)
   }
 
@@ -110,7 +121,7 @@ extension Daemon {
     runtime.statusText = nil
     runtime.sample = ActivitySample()
     runtime.leftUnread = LeftUnread()
-    runtime.readiness = runtime.configuration.readiness.flatMap(ReadinessRule.init).map {
+    runtime.readiness = runtime.configuration.readiness.map(ReadinessRule.init).map {
       Readiness($0, worker: process)
     }
     runtime.exitWatch = try loop.watch(process.pidfd, .readable) { [unowned self] _ in
@@ -127,8 +138,9 @@ extension Daemon {
     loop.after(.milliseconds(50)) { [unowned self] in checkReadiness(runtime) }
   }
 
-  private func becameReady(_ runtime: WorkerRuntime) {
+  func becameReady(_ runtime: WorkerRuntime) {
     runtime.readiness?.notified()
+    endReadinessProbe(runtime)
     // A wrapper may have executed the real program by now.
     try? runtime.process?.refreshMemory()
     feed(.ready(runtime.id))
@@ -175,14 +187,14 @@ extension Daemon {
 }
 
 extension ReadinessRule {
-  /// `nil`: nobody watches for this yet, and the worker counts as ready once launched. Those keys are
-  /// in `WorkerConfiguration.notYetEffective`.
-  init?(_ readiness: WorkerConfiguration.Readiness) {
+  init(_ readiness: WorkerConfiguration.Readiness) {
     switch readiness {
     case .notify: self = .notify
     case .tcp(let port): self = .tcp(port)
     case .logLine(let text): self = .logLine(text)
-    case .notificationDescriptor, .logPattern, .probe: return nil
+    case .notificationDescriptor(let number): self = .descriptor(number)
+    case .logPattern(let pattern): self = .logPattern(pattern)
+    case .probe(let probe): self = .probe(probe)
     }
   }
 }

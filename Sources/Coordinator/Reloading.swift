@@ -24,7 +24,10 @@ extension Daemon {
     // All of them are known before the first is started: they may need each other.
     let added = new.workers.filter { workers[WorkerID($0.name)] == nil }
     let names = Set(added.map(\.name))
-    for worker in added { introduce(worker) }
+    for worker in added {
+      introduce(worker)
+      if let runtime = workers[WorkerID(worker.name)] { relisten(runtime) }
+    }
     for worker in new.workers {
       if names.contains(worker.name) {
         changes.append("\(worker.name) added")
@@ -54,6 +57,7 @@ extension Daemon {
     return gone.map(\.id).sorted().map { id in
       if let runtime = workers[id] { forgetPlans(of: runtime) }
       if engine.state(of: id)?.isAlive == true { request(.stop, id) { _ in } }
+      if let runtime = workers[id] { closeListeners(of: runtime) }
       feed(.removed(id))
       if engine.state(of: id) == nil { workers[id] = nil }
       return "\(id) removed"
@@ -78,6 +82,7 @@ extension Daemon {
     restartRulesChanged(runtime)
     feed(.profileChanged(id, runtime.profile))
     let isAlive = engine.state(of: id)?.isAlive == true
+    if !isAlive { relisten(runtime) }
     // What changed for all of them has been told.
     guard !changed.isEmpty else { return nil }
     let atLaunch = changed.filter(\.atLaunch).map(\.key)

@@ -70,7 +70,7 @@ extension Daemon {
     report.command = runtime.configuration.command
     describePlans(of: runtime, &report, at: now)
     if runtime.foreign == nil {
-      report.log = wrapped == nil ? state.log(of: runtime.id.name) : wrapped?.settings.log
+      report.log = wrapped == nil ? logPath(of: runtime) : wrapped?.settings.log
     } else {
       report.isAdopted = true
     }

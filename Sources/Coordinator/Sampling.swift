@@ -110,6 +110,7 @@ extension Daemon {
   /// all page tables, so it is taken only when the cheap count of resident pages has moved.
   private func sample(_ runtime: WorkerRuntime, _ scan: ProcessScan?) {
     guard let process = runtime.process, let tree = try? process.tree(in: scan) else { return }
+    keepLogSmall(runtime)
     let now = EventLoop.now
     let ticks = tree.processes.reduce(0) { $0 + $1.cpuTicks }
     let anonymous = tree.pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }

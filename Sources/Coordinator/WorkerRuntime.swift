@@ -26,7 +26,10 @@ final class WorkerRuntime {
   var pressure: PressureWatch?
   var pressureWatchToken: EventLoop.Token?
   var readiness: Readiness?
+  var readinessProbe: ReadinessProbe?
   var shed: ShedAttempt?
+  let listening = ListenerSet()
+  var logUpkeep = LogUpkeep()
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy = false
   /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
@@ -91,7 +94,7 @@ final class WorkerRuntime {
     var profile = WorkerProfile(
       policy: configuration.policy, importance: configuration.importance,
       canShed: configuration.shed != nil || announcedChannel, canAnswer: answersItself,
-      announcesReadiness: configuration.readiness.flatMap(ReadinessRule.init) != nil)
+      announcesReadiness: configuration.readiness != nil)
     profile.mayBeTerminated = foreign?.mayBeTerminated ?? true
     return profile
   }

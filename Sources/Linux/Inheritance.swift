@@ -57,7 +57,8 @@ func withInherited<Result>(
           path: path, arguments: arguments, environment: nil, directory: directory,
           input: request.input, output: request.output, error: request.error,
           cgroup: request.cgroup ?? -1, kept: kept.baseAddress, kept_count: Int32(kept.count),
-          ignored: inheritance.ignoredSignals, announcement: inheritance.announcement ?? -1)
+          ignored: inheritance.ignoredSignals, announcement: inheritance.announcement ?? -1,
+          terms: nil)
         return body(&prepared)
       }
     }

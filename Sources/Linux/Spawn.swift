@@ -17,6 +17,8 @@ public struct SpawnRequest: Sendable {
   public var cgroup: Int32?
   /// Takes the place of `arguments` and `environment`.
   public var inheritance: Inheritance?
+  /// Where it differs from us; not together with `inheritance`.
+  public var terms: SpawnTerms?
 
   public init(
     path: String, arguments: [String], environment: [String: String], directory: String,
@@ -52,7 +54,8 @@ public func spawn(_ request: SpawnRequest) throws(SpawnError) -> SpawnedProcess 
   }
   guard pid > 0 else {
     throw SpawnError(
-      step: SpawnError.Step(rawValue: failedStep) ?? .fork, code: -pid, request: request)
+      step: SpawnError.Step(rawValue: failedStep & 0xFF) ?? .fork, code: -pid, request: request,
+      limit: Int(failedStep >> 8))
   }
   do throws(SystemCallError) {
     let held = pidfd >= 0 ? Descriptor(owning: pidfd) : try Descriptor.pidfd(of: pid)
@@ -86,18 +89,23 @@ private func withPrepared<Result>(
     return withInherited(request, inheritance, body)
   }
   let arguments = request.arguments.map { strdup($0) } + [nil]
-  let variables = environment.map { strdup($0) } + [nil]
+  // The child writes its own number over the zeros.
+  let ownNumber = request.terms?.pidVariable.flatMap { strdup("\($0)=0000000000") }
+  let digits = ownNumber.map { $0 + strlen($0) - 10 }
+  let variables = environment.map { strdup($0) } + (ownNumber.map { [$0] } ?? []) + [nil]
   defer { for pointer in arguments + variables { free(pointer) } }
   return request.path.withCString { path in
     request.directory.withCString { directory in
       arguments.withUnsafeBufferPointer { arguments in
         variables.withUnsafeBufferPointer { variables in
-          var prepared = clinux_spawn(
-            path: path, arguments: arguments.baseAddress, environment: variables.baseAddress,
-            directory: directory, input: request.input, output: request.output,
-            error: request.error, cgroup: request.cgroup ?? -1, kept: nil, kept_count: 0,
-            ignored: 0, announcement: -1)
-          return body(&prepared)
+          withTerms(request.terms, digits) { terms in
+            var prepared = clinux_spawn(
+              path: path, arguments: arguments.baseAddress, environment: variables.baseAddress,
+              directory: directory, input: request.input, output: request.output,
+              error: request.error, cgroup: request.cgroup ?? -1, kept: nil, kept_count: 0,
+              ignored: 0, announcement: -1, terms: terms)
+            return body(&prepared)
+          }
         }
       }
     }

@@ -25,6 +25,18 @@ public enum UnixSocket {
     return socket
   }
 
+  /// A stream socket at a name that nobody has; EADDRINUSE otherwise.
+  public static func free(_ path: String, mode: mode_t) throws(SystemCallError) -> Descriptor {
+    let socket = try make(.stream)
+    // The file never exists with another mode.
+    let mask = umask(0o777 & ~mode)
+    defer { umask(mask) }
+    try withAddress(path) { (address, length) throws(SystemCallError) in
+      _ = try systemCall("bind", on: path) { bind(socket.raw, address, length) }
+    }
+    return socket
+  }
+
   /// Connects to a path; EAGAIN when the listener's queue is full.
   public static func connected(
     to path: String, _ kind: Kind

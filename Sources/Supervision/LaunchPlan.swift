@@ -1,4 +1,5 @@
 import Linux
+import Policy
 
 /// All that is needed to start a worker.
 public struct LaunchPlan: Sendable {
@@ -18,6 +19,21 @@ public struct LaunchPlan: Sendable {
   public var pressureWatch: String?
   /// It stands where we were started: it gets our own 0, 1 and 2 as well, and no log.
   public var inheritance: Inheritance?
+  /// Whom it runs as; nil: us.
+  public var account: Account?
+  public var limits: [SpawnTerms.Limit] = []
+  /// Sockets that it gets as `LISTEN_FDS`, from descriptor 3 on.
+  public var listeners: [Listener] = []
+  /// Where it says that it is ready (`notification_fd`).
+  public var readinessChannel: ReadinessChannel?
+  /// Old logs that are kept.
+  public var logKeep = 1
+  /// Its configuration names the log.
+  public var logIsElsewhere = false
+
+  public var logPlace: LogPlace {
+    LogPlace(path: logPath, keep: logKeep, isElsewhere: logIsElsewhere, account: account)
+  }
 
   public init(
     name: String, command: [String], directory: String, environment: [String: String],
@@ -61,7 +77,46 @@ public struct LaunchPlan: Sendable {
       result["MEMORY_PRESSURE_WATCH"] = pressureWatch
       result["MEMORY_PRESSURE_WRITE"] = Self.pressureWrite
     }
+    if !listeners.isEmpty {
+      result["LISTEN_FDS"] = "\(listeners.count)"
+      result["LISTEN_FDNAMES"] = listeners.map(\.socket.name).joined(separator: ":")
+    }
     return result
+  }
+
+  /// Where it differs from us.
+  var terms: SpawnTerms? {
+    var terms = SpawnTerms()
+    terms.identity = account?.identity
+    terms.limits = limits
+    terms.placed = listeners.enumerated().map { index, listener in
+      .init(listener.descriptor.raw, at: 3 + Int32(index))
+    }
+    if !listeners.isEmpty { terms.pidVariable = "LISTEN_PID" }
+    if let readinessChannel {
+      terms.placed.append(
+        .init(readinessChannel.descriptor.raw, at: readinessChannel.number))
+    }
+    return terms == SpawnTerms() ? nil : terms
+  }
+
+  /// For commands that act on its behalf: as the same user.
+  var commandTerms: SpawnTerms? {
+    guard let account else { return nil }
+    var terms = SpawnTerms()
+    terms.identity = account.identity
+    return terms
+  }
+
+  func checkDescriptors() throws(LaunchError) {
+    if listeners.count > SpawnTerms.mostPlaced - 1 {
+      throw .descriptors("it can't have more than \(SpawnTerms.mostPlaced - 1) sockets in `listen`")
+    }
+    if let number = readinessChannel?.number, number < 3 + listeners.count {
+      throw .descriptors(
+        "its notification_fd, \(number), is one of the \(listeners.count) that `listen` takes from 3 on; "
+          + "choose \(3 + listeners.count) or more")
+    }
   }
 
   /// Where the first word of a command is.
@@ -81,6 +136,8 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
   case notFound(String, path: String)
   case log(SystemCallError)
   case spawn(SpawnError)
+  /// Two of its descriptors would have the same number, or there are too many.
+  case descriptors(String)
 
   public var description: String {
     switch self {
@@ -89,6 +146,7 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
       "can't start \(program): no program of that name in its PATH, which is \(path)"
     case .log(let error): "can't open its log: \(error)"
     case .spawn(let error): "\(error)"
+    case .descriptors(let why): why
     }
   }
 }

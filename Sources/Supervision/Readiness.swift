@@ -1,14 +1,22 @@
+import CLinux
 import Glibc
 import Linux
+import Policy
 
 /// How it is known that a worker is ready.
 public enum ReadinessRule: Hashable, Sendable {
   /// It says `READY=1`.
   case notify
+  /// It writes a line to this descriptor of its own (s6's `notification-fd`).
+  case descriptor(Int32)
   /// It accepts connections on this port of the loopback interface.
   case tcp(UInt16)
   /// It writes a line that contains this text.
   case logLine(String)
+  /// It writes a line that matches this extended regular expression.
+  case logPattern(String)
+  /// It answers a question that is asked over and over.
+  case probe(Probe)
 }
 
 /// One launch's wait for readiness. Belongs to the event loop's thread, which calls `check` every
@@ -16,92 +24,60 @@ public enum ReadinessRule: Hashable, Sendable {
 public final class Readiness {
   public let rule: ReadinessRule
   public private(set) var isReady = false
-  private var probe: TCPProbe?
+  private var tcp: TCPProbe?
   private var scanner: LogLineScanner?
+  private var pattern: LogPatternScanner?
+  private var channel: Descriptor?
 
   public init(_ rule: ReadinessRule, worker: WorkerProcess) {
     self.rule = rule
+    let log = (path: worker.plan.logPath, offset: worker.logStart)
     switch rule {
-    case .notify: break
-    case .tcp(let port): probe = TCPProbe(port: port)
+    case .notify, .probe: break
+    case .descriptor: channel = worker.plan.readinessChannel?.descriptor
+    case .tcp(let port): tcp = TCPProbe(port: port)
     case .logLine(let text):
-      scanner = LogLineScanner(
-        path: worker.plan.logPath, offset: worker.logStart, text: text)
+      scanner = LogLineScanner(path: log.path, offset: log.offset, text: text)
+    case .logPattern(let text):
+      pattern = LogPatternScanner(path: log.path, offset: log.offset, pattern: text)
     }
   }
 
-  /// False for `notify`, where there is nothing to look for.
-  public var needsChecking: Bool { !isReady && rule != .notify }
+  /// False where there is nothing to look for: it says so itself, or it is asked (`ProbeRunner`).
+  public var needsChecking: Bool {
+    if case .probe = rule { return false }
+    return !isReady && rule != .notify
+  }
 
   /// It said `READY=1`. Whoever says so is ready, whatever the rule waits for.
   public func notified() { isReady = true }
 
   public func check() throws(SystemCallError) -> Bool {
     if isReady { return true }
-    if let probe { isReady = probe.attempt() }
+    if let tcp { isReady = tcp.attempt() }
+    if let channel { isReady = ReadinessChannel.holdsLine(channel) }
     if scanner != nil { isReady = try scanner?.scan() ?? false }
+    if let pattern { isReady = try pattern.scan() }
     return isReady
   }
 }
 
-/// Looks for a text in what is added to a log.
-public struct LogLineScanner: Sendable {
-  private let path: String
-  private var offset: Int64
-  private let text: [UInt8]
-  /// The end of what has been seen, where the text may have begun.
-  private var tail: [UInt8] = []
+/// Where a worker with `notification_fd` writes its line. A file in memory, not a pipe: a pipe whose
+/// reader has died with the daemon would end the worker at its first word (SIGPIPE).
+public struct ReadinessChannel: Sendable {
+  public let descriptor: Descriptor
+  /// The worker's number for it.
+  public let number: Int32
 
-  /// Bytes that one `scan` reads at most, so that a chatty worker doesn't hold up the loop.
-  static let chunk: Int64 = 256 << 10
-
-  /// `offset`: where to begin, in bytes.
-  public init(path: String, offset: Int64, text: String) {
-    self.path = path
-    self.offset = offset
-    self.text = Array(text.utf8)
+  public init(number: Int32) throws(SystemCallError) {
+    descriptor = Descriptor(
+      owning: try shim("memfd_create") { clinux_memory_file("readiness") })
+    self.number = number
   }
 
-  /// True once the text has been written.
-  public mutating func scan() throws(SystemCallError) -> Bool {
-    let file = try Descriptor.open(path)
-    var status = stat()
-    _ = try systemCall("fstat", on: path) { fstat(file.raw, &status) }
-    let available = Int64(status.st_size) - offset
-    if available <= 0 { return text.isEmpty }
-    var bytes = [UInt8](repeating: 0, count: Int(min(available, Self.chunk)))
-    let start = offset
-    let count = try systemCall("pread", on: path) {
-      pread(file.raw, &bytes, bytes.count, off_t(start))
-    }
-    offset += Int64(count)
-    tail += bytes.prefix(count)
-    if contains(tail) { return true }
-    tail = Array(tail.suffix(max(0, text.count - 1)))
-    return false
-  }
-
-  private func contains(_ bytes: [UInt8]) -> Bool {
-    if text.isEmpty { return true }
-    return bytes.withUnsafeBytes { haystack in
-      text.withUnsafeBytes { needle in
-        memmem(haystack, needle) != nil
-      }
-    }
-  }
-
-  private func memmem(
-    _ haystack: UnsafeRawBufferPointer, _ needle: UnsafeRawBufferPointer
-  ) -> Int? {
-    guard let first = needle.first, haystack.count >= needle.count else { return nil }
-    var from = 0
-    while from <= haystack.count - needle.count {
-      guard
-        let at = haystack[from...(haystack.count - needle.count)].firstIndex(of: first)
-      else { return nil }
-      if haystack[at..<(at + needle.count)].elementsEqual(needle) { return at }
-      from = at + 1
-    }
-    return nil
+  static func holdsLine(_ file: Descriptor) -> Bool {
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    let count = pread(file.raw, &bytes, bytes.count, 0)
+    return count > 0 && bytes.prefix(count).contains(UInt8(ascii: "\n"))
   }
 }

@@ -124,13 +124,14 @@ extension WorkerProcess {
     do throws(SystemCallError) {
       null = try Descriptor.open("/dev/null", O_RDWR)
       // Not rotated: the worker is writing to it.
-      output = keepsOutput ? try WorkerLog.open(plan.logPath, limit: .max).descriptor : null
+      output = keepsOutput ? try WorkerLog.open(plan.logPlace, limit: .max).descriptor : null
     } catch {
       throw .log(error)
     }
-    let request = SpawnRequest(
+    var request = SpawnRequest(
       path: path, arguments: arguments, environment: environment, directory: plan.directory,
       input: null.raw, output: output.raw, error: output.raw)
+    request.terms = plan.commandTerms
     do throws(SpawnError) { return try spawn(request) } catch { throw .spawn(error) }
   }
 }

@@ -8,23 +8,99 @@ public struct WorkerLog: Sendable {
   /// Where this launch's output begins, in bytes.
   public let start: Int64
 
-  /// Opens a log for appending. One over `limit` bytes becomes `path.1` first, in place of an older
-  /// one. Never while the worker runs: it would go on writing to the old file.
+  /// Opens a log for appending. One over `limit` bytes is put aside first. Never with a limit while the
+  /// worker runs: it would go on writing to the old file.
+  public static func open(
+    _ place: LogPlace, limit: Int64
+  ) throws(SystemCallError) -> WorkerLog {
+    let log = try append(place)
+    guard log.start > limit, log.isFile else { return log }
+    try place.acting { () throws(SystemCallError) in
+      if place.keep == 0 {
+        _ = try systemCall("unlink", on: place.path) { unlink(place.path) }
+      } else {
+        place.shift()
+        _ = try systemCall("rename", on: place.path) { rename(place.path, place.aside(1)) }
+      }
+    }
+    return try append(place)
+  }
+
+  /// In our own directory of logs, with one old file.
   public static func open(
     _ path: String, limit: Int64
   ) throws(SystemCallError) -> WorkerLog {
-    let log = try append(path)
-    if log.start <= limit { return log }
-    _ = try systemCall("rename", on: path) { rename(path, path + ".1") }
-    return try append(path)
+    try open(LogPlace(path: path), limit: limit)
   }
 
-  private static func append(_ path: String) throws(SystemCallError) -> WorkerLog {
-    // No following of links: the directory is ours, and a link in it isn't from us.
-    let file = try Descriptor.open(
-      path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode: 0o600)
+  /// What rotates; `/dev/null`, say, doesn't.
+  private var isFile: Bool {
     var status = stat()
-    _ = try systemCall("fstat", on: path) { fstat(file.raw, &status) }
+    return fstat(descriptor.raw, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+  }
+
+  private static func append(_ place: LogPlace) throws(SystemCallError) -> WorkerLog {
+    let file = try place.acting { () throws(SystemCallError) in
+      // Not waiting for the other end of a FIFO.
+      var flags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY
+      // The directory is ours, and a link in it isn't from us.
+      if !place.isElsewhere { flags |= O_NOFOLLOW }
+      return try Descriptor.open(place.path, flags, mode: 0o600)
+    }
+    // A program may open its output again (`/dev/stdout`), for which it must be its own.
+    if let account = place.account, !place.isElsewhere {
+      _ = try systemCall("fchown", on: place.path) {
+        fchown(file.raw, account.identity.user, account.identity.group)
+      }
+    }
+    _ = clearNonblocking(file)
+    var status = stat()
+    _ = try systemCall("fstat", on: place.path) { fstat(file.raw, &status) }
     return WorkerLog(descriptor: file, start: Int64(status.st_size))
+  }
+
+  /// The worker shares the flag with us.
+  private static func clearNonblocking(_ file: Descriptor) -> Int32 {
+    fcntl(file.raw, F_SETFL, O_APPEND)
+  }
+}
+
+/// Where a worker's output goes, and what becomes of it.
+public struct LogPlace: Hashable, Sendable {
+  public var path: String
+  /// Old files that are kept, `path.1` being the newest.
+  public var keep: Int
+  /// Somebody named it: not in our own directory of logs, which nobody else can write to.
+  public var isElsewhere: Bool
+  /// Whom the worker runs as, where that isn't us.
+  public var account: Account?
+
+  public init(
+    path: String, keep: Int = 1, isElsewhere: Bool = false, account: Account? = nil
+  ) {
+    self.path = path
+    self.keep = keep
+    self.isElsewhere = isElsewhere
+    self.account = account
+  }
+
+  func aside(_ number: Int) -> String { "\(path).\(number)" }
+
+  /// With the worker's own rights where the worker, or its user, could have put links in the way.
+  func acting<Result>(
+    _ body: () throws(SystemCallError) -> Result
+  ) throws(SystemCallError) -> Result {
+    guard isElsewhere, let account else { return try body() }
+    return try account.acting(body)
+  }
+
+  /// Makes `path.1` free; the oldest goes.
+  func shift() {
+    var number = keep
+    unlink(aside(number))
+    while number > 1 {
+      rename(aside(number - 1), aside(number))
+      number -= 1
+    }
   }
 }

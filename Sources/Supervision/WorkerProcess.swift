@@ -64,18 +64,20 @@ public final class WorkerProcess {
       request.inheritance = inheritance
       return try launch(plan, request, logStart: 0)
     }
+    try plan.checkDescriptors()
     let log: WorkerLog
     let null: Descriptor
     do throws(SystemCallError) {
-      log = try WorkerLog.open(plan.logPath, limit: plan.logLimit)
+      log = try WorkerLog.open(plan.logPlace, limit: plan.logLimit)
       null = try Descriptor.open("/dev/null")
     } catch {
       throw .log(error)
     }
-    let request = SpawnRequest(
+    var request = SpawnRequest(
       path: path, arguments: plan.command, environment: plan.fullEnvironment,
       directory: plan.directory, input: null.raw, output: log.descriptor.raw,
       error: log.descriptor.raw, cgroup: plan.cgroup?.directory.raw)
+    request.terms = plan.terms
     return try launch(plan, request, logStart: log.start)
   }
 

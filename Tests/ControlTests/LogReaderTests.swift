@@ -102,3 +102,71 @@ private final class Log {
     #expect(error?.description == "opening /nonexistent/w.log failed: No such file or directory")
   }
 }
+
+/// What the daemon does with a log that has grown too large: its beginning gets a file of its own, and is
+/// then taken out. The copy has its name only after that.
+@Suite struct LogReadingOverRotations {
+  private func rest(_ reader: inout LogReader) throws -> String {
+    var bytes: [UInt8] = []
+    while true {
+      let chunk = try reader.read()
+      if chunk.isEmpty { return String(decoding: bytes, as: UTF8.self) }
+      bytes += chunk
+    }
+  }
+
+  private func putAside(_ log: Log, keeping rest: String = "", aside: String) throws {
+    let partial = log.path + ".1.partial"
+    try write(aside, to: partial)
+    #expect(truncate(log.path, 0) == 0)
+    log.append(rest)
+    #expect(rename(partial, log.path + ".1") == 0)
+  }
+
+  private func write(_ text: String, to path: String) throws {
+    let file = open(path, O_WRONLY | O_TRUNC | O_CREAT, 0o600)
+    let bytes = Array(text.utf8)
+    #expect(bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) } == bytes.count)
+    close(file)
+  }
+
+  @Test func `what was put aside before it was read is read there`() throws {
+    let log = try Log("one\n")
+    defer { unlink(log.path + ".1") }
+    var reader = try LogReader(path: log.path, lastLines: nil)
+    #expect(try rest(&reader) == "one\n")
+    log.append("two\n")
+    try putAside(log, aside: "one\ntwo\n")
+    log.append("three\n")
+    #expect(try rest(&reader) == "two\nthree\n")
+    // Again, over the file of the first time, and longer than before.
+    let long = String(repeating: "a longer line\n", count: 10_000)
+    log.append("four\n")
+    try putAside(log, aside: "three\nfour\n")
+    log.append(long)
+    #expect(try rest(&reader) == "four\n" + long)
+  }
+
+  @Test func `where only whole blocks are put aside, nothing is read twice`() throws {
+    let log = try Log("one\ntwo\n")
+    defer { unlink(log.path + ".1") }
+    var reader = try LogReader(path: log.path, lastLines: nil)
+    #expect(try rest(&reader) == "one\ntwo\n")
+    // All of what stays has been read already.
+    try putAside(log, keeping: "two\n", aside: "one\n")
+    log.append("three\n")
+    #expect(try rest(&reader) == "three\n")
+  }
+
+  @Test func `a whole file that was renamed is read to its end, once`() throws {
+    let log = try Log("old\n")
+    defer { unlink(log.path + ".1") }
+    var reader = try LogReader(path: log.path, lastLines: 0)
+    log.append("end of old\n")
+    #expect(rename(log.path, log.path + ".1") == 0)
+    log.append("new\n")
+    #expect(try rest(&reader) == "end of old\nnew\n")
+    log.append("more\n")
+    #expect(try rest(&reader) == "more\n")
+  }
+}

@@ -10,4 +10,9 @@ int clinux_accept(int listener);
 int clinux_page_out(int pidfd, const struct clinux_range *range);
 // The magic number of the file system that a path is on (statfs(2)).
 int64_t clinux_file_system_type(const char *path);
+// fallocate(2) with FALLOC_FL_COLLAPSE_RANGE from 0 on: takes whole blocks out of a file's beginning,
+// where the file system can. What others append meanwhile stays.
+int clinux_cut_beginning(int fd, int64_t length);
+// memfd_create(2) with MFD_CLOEXEC.
+int clinux_memory_file(const char *name);
 #endif

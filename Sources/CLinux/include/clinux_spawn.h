@@ -17,7 +17,24 @@ struct clinux_spawn {
   int kept_count;
   uint64_t ignored;          // signals to ignore: N in bit N-1
   int announcement;          // gets the new process's number, four bytes, before it executes; or -1
+  const struct clinux_terms *terms;  // NULL: in all of this it is as we are
 };
+
+// Where a process differs from us in more than its files.
+struct clinux_terms {
+  int changes_identity;      // to these, which takes root
+  uid_t user;
+  gid_t group;
+  const gid_t *groups;       // all supplementary ones
+  int group_count;
+  const struct clinux_limit { int resource; uint64_t soft, hard; } *limits;  // setrlimit(2)
+  int limit_count;
+  // Descriptors of ours that get these numbers, 3 or higher. At most CLINUX_MOST_PLACED.
+  const struct clinux_placed { int descriptor, number; } *placed;
+  int placed_count;
+  char *own_number;          // room for ten digits and a NUL in `environment`, for its pid; or NULL
+};
+enum { CLINUX_MOST_PLACED = 128 };
 
 // The step that failed, for the error message.
 enum {
@@ -26,6 +43,8 @@ enum {
   CLINUX_SPAWN_DIRECTORY,
   CLINUX_SPAWN_DESCRIPTORS,
   CLINUX_SPAWN_EXEC,
+  CLINUX_SPAWN_IDENTITY = 8,
+  CLINUX_SPAWN_LIMIT,        // and in the bits from 8 on, which of them
 };
 
 // The oom_score_adj (-1000…1000) that spawned processes get, instead of inheriting that of a daemon
@@ -41,6 +60,10 @@ void clinux_raise_descriptor_limit(void);
 // stores the step. Call it from a thread that lives as long as the daemon: PR_SET_PDEATHSIG, which
 // workers may use themselves, follows the thread that forked.
 pid_t clinux_spawn(const struct clinux_spawn *what, int *pidfd, int *failed_step);
+
+// Whose rights the calling thread has in the file system from now on (setfsuid(2), and setgroups(2) for
+// this thread alone). Only root may. Returns -EPERM where it didn't happen.
+int clinux_act_as(uid_t user, gid_t group, const gid_t *groups, int group_count);
 
 // fork(2), which Swift doesn't import. Only while there is one thread.
 pid_t clinux_fork(void);

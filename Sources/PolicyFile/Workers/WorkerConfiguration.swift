@@ -94,11 +94,5 @@ extension WorkerConfiguration {
   /// stands in a file gives a warning. With dots inside of sections.
   ///
   /// Whoever makes one of them work takes it out of this list, and out of docs/configuration.md.
-  public static let notYetEffective: Set<String> = [
-    "user", "group", "limits", "output", "listen", "readiness.notification_fd",
-    "readiness.log_pattern", "readiness.exec",
-    "readiness.httpGet", "readiness.tcpSocket", "readiness.initialDelaySeconds",
-    "readiness.periodSeconds", "readiness.timeoutSeconds", "readiness.successThreshold",
-    "readiness.failureThreshold",
-  ]
+  public static let notYetEffective: Set<String> = []
 }

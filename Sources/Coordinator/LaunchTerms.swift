@@ -1,0 +1,156 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+// What a declared worker runs with that isn't in its command: user, limits, sockets, log.
+
+/// Why a worker can't have what its configuration asks for.
+enum TermsError: Error, CustomStringConvertible {
+  case account(AccountError)
+  case notRoot(String)
+
+  var description: String {
+    switch self {
+    case .account(let error): "\(error)"
+    case .notRoot(let who):
+      "only a daemon that runs as root can start a worker as \(who): run `dormouse daemon` as root, "
+        + "or leave `user` and `group` out"
+    }
+  }
+}
+
+extension Daemon {
+  /// Whom it runs as; nil: us.
+  func account(of configuration: WorkerConfiguration) throws(TermsError) -> Account? {
+    guard configuration.user != nil || configuration.group != nil else { return nil }
+    let account: Account
+    do throws(AccountError) {
+      account = try Account(user: configuration.user, group: configuration.group)
+    } catch { throw .account(error) }
+    if geteuid() == 0 { return account }
+    guard account.isOurOwn else {
+      let names = [
+        configuration.user.map { "user \($0)" }, configuration.group.map { "group \($0)" },
+      ]
+      throw .notRoot(names.compactMap { $0 }.joined(separator: ", "))
+    }
+    return nil
+  }
+
+  /// What the plan lacks besides command and channels.
+  func complete(_ plan: inout LaunchPlan, of runtime: WorkerRuntime, as account: Account?) throws {
+    let configuration = runtime.configuration
+    plan.account = account
+    if let account { plan.environment = environment(of: runtime, as: account) }
+    plan.limits = configuration.limits.spawnLimits
+    takeLog(&plan, configuration)
+    if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
+    if case .notificationDescriptor(let number) = configuration.readiness {
+      plan.readinessChannel = try ReadinessChannel(number: number)
+    }
+    plan.listeners = try listeners(for: runtime, as: account)
+    if let limit = configuration.limits.memory { limitMemory(of: runtime.id, plan.cgroup, limit) }
+  }
+
+  /// The same of one that runs already, as far as it matters then.
+  func complete(adopted plan: inout LaunchPlan, of runtime: WorkerRuntime) {
+    guard runtime.isDeclared else { return }
+    do throws(TermsError) {
+      plan.account = try account(of: runtime.configuration)
+    } catch { log(.warning, "\(runtime.id): \(error)") }
+    let path = plan.logPath
+    takeLog(&plan, runtime.configuration)
+    // Where it was told to write when it was started.
+    plan.logIsElsewhere = plan.logIsElsewhere || path != state.log(of: runtime.id.name)
+    plan.logPath = path
+  }
+
+  /// Where a worker writes to, or would if it were started.
+  func logPath(of runtime: WorkerRuntime) -> String {
+    runtime.process?.plan.logPath ?? runtime.configuration.output.file
+      ?? state.log(of: runtime.id.name)
+  }
+
+  private func takeLog(_ plan: inout LaunchPlan, _ configuration: WorkerConfiguration) {
+    if let file = configuration.output.file {
+      plan.logPath = file
+      plan.logIsElsewhere = true
+      plan.logLimit = .max
+    }
+    if configuration.output.maxSize != nil { plan.logKeep = configuration.output.keep }
+  }
+
+  /// Who has a home of their own doesn't want ours, unless the configuration says so.
+  private func environment(
+    of runtime: WorkerRuntime, as account: Account
+  ) -> [String: String] {
+    var result = runtime.environment
+    for key in [
+      "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
+      "DBUS_SESSION_BUS_ADDRESS", "MAIL", "XAUTHORITY",
+    ] {
+      result[key] = nil
+    }
+    result["HOME"] = account.home
+    result["SHELL"] = account.shell
+    if !account.name.isEmpty {
+      result["USER"] = account.name
+      result["LOGNAME"] = account.name
+    }
+    return result.merging(runtime.configuration.environment) { $1 }
+  }
+
+  private func limitMemory(of id: WorkerID, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
+    guard let cgroup else {
+      return log(
+        .warning, "\(id): limits.memory, \(limit), isn't enforced: it has no cgroup of its own")
+    }
+    do throws(SystemCallError) {
+      try cgroup.limitMemory(to: limit.bytes)
+    } catch {
+      log(
+        .warning,
+        "\(id): limits.memory, \(limit), isn't enforced: the memory controller isn't there for "
+          + "its cgroup (\(error))")
+    }
+  }
+
+  // MARK: the sockets over which it talks with us
+
+  /// Lets another user's worker reach its channels: the sockets are its own then, in a directory that
+  /// everybody may pass through and nobody look into.
+  func openChannels(of runtime: WorkerRuntime, to account: Account) {
+    chmod(channelDirectory, 0o711)
+    if let path = runtime.notify?.path, !path.hasPrefix("@"), !give(path, to: account) {
+      // An abstract name has no directories before it. Whose datagrams count is the kernel's word.
+      let name = "@dormouse-\(String(UInt64.random(in: .min ... .max), radix: 16)).notify"
+      runtime.notify?.remove()
+      do throws(SystemCallError) {
+        runtime.notify = try NotifySocket(path: name)
+      } catch { log(.warning, "\(runtime.id): can't offer NOTIFY_SOCKET: \(error)") }
+    }
+    if let pressure = runtime.pressure, !give(pressure.path, to: account) {
+      log(
+        .notice,
+        "\(runtime.id): no MEMORY_PRESSURE_WATCH: user \(account.identity.user) can't get into "
+          + "\(channelDirectory); `chmod o+x` the directories on the way to it, or give --socket another"
+      )
+      pressure.remove()
+      runtime.pressure = nil
+    }
+  }
+
+  /// False: it can't be reached.
+  private func give(_ path: String, to account: Account) -> Bool {
+    guard lchown(path, account.identity.user, account.identity.group) == 0 else { return false }
+    let status = try? account.acting { () throws(SystemCallError) in
+      var status = stat()
+      _ = try systemCall("stat", on: path) { stat(path, &status) }
+      return status
+    }
+    return status != nil
+  }
+}

@@ -1,0 +1,138 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// The sockets of `listen`, which outlive their worker's launches.
+final class ListenerSet {
+  fileprivate(set) var all: [Listener] = []
+  fileprivate var watches: [(listener: Listener, token: EventLoop.Token)] = []
+  /// When a connection last started the worker.
+  fileprivate var starts: [Instant] = []
+
+  /// A worker that ends again without taking the connection isn't started for it for ever.
+  fileprivate static let mostStarts = 5
+  fileprivate static let startsWithin = Duration.seconds(10)
+}
+
+// Sockets that the daemon opens: while their worker is down, whoever connects waits, or starts it.
+
+extension Daemon {
+  /// At the daemon's start: those of workers that live on are taken back from them, all others are
+  /// opened before the first worker starts, so that nobody is turned away.
+  func openListeners() {
+    for configuration in settings.configuration.workers where !configuration.listen.isEmpty {
+      guard let runtime = workers[WorkerID(configuration.name)] else { continue }
+      if let process = runtime.process, let tree = try? process.tree() {
+        runtime.listening.all = Listener.recover(configuration.listen, from: tree)
+      }
+      relisten(runtime)
+    }
+  }
+
+  /// Opens what is missing, closes what is no longer wanted, and waits for connections where that starts
+  /// the worker. What fails is tried again, and then counts, when the worker is launched.
+  func relisten(_ runtime: WorkerRuntime) {
+    let open = runtime.listening.all.count
+    guard open > 0 || !runtime.configuration.listen.isEmpty else { return }
+    do {
+      _ = try listeners(for: runtime, as: try account(of: runtime.configuration))
+    } catch { log(.warning, "\(runtime.id): \(error)") }
+    offer(runtime)
+  }
+
+  /// In the order of the configuration.
+  func listeners(for runtime: WorkerRuntime, as account: Account?) throws -> [Listener] {
+    let configuration = runtime.configuration
+    withdraw(runtime)
+    close(runtime.listening.all.filter { !configuration.listen.contains($0.socket) }, of: runtime)
+    for socket in configuration.listen
+    where !runtime.listening.all.contains(where: { $0.socket == socket }) {
+      do throws(ListenError) {
+        runtime.listening.all.append(
+          try Listener.open(socket, for: account, isForGroup: configuration.group != nil))
+      } catch {
+        var error = error
+        if error.code == EADDRINUSE { error.owner = holder(of: socket, besides: runtime) }
+        throw error
+      }
+    }
+    return configuration.listen.compactMap { socket in
+      runtime.listening.all.first { $0.socket == socket }
+    }
+  }
+
+  private func holder(of socket: ListenSocket, besides runtime: WorkerRuntime) -> String? {
+    workers.values.first { other in
+      other !== runtime && other.listening.all.contains { $0.socket.conflicts(with: socket) }
+    }.map { "worker `\($0.id)`" }
+  }
+
+  private func close(_ listeners: [Listener], of runtime: WorkerRuntime) {
+    for listener in listeners { listener.removeFile() }
+    runtime.listening.all.removeAll { kept in listeners.contains { $0 === kept } }
+  }
+
+  /// The worker isn't wanted any more, or nobody is.
+  func closeListeners(of runtime: WorkerRuntime) {
+    withdraw(runtime)
+    close(runtime.listening.all, of: runtime)
+  }
+
+  // MARK: starting a worker for a connection
+
+  /// A worker that is down is started by whoever connects, if it went for memory, ended well by itself,
+  /// or never ran. What a person stopped stays so, and failures are the business of `restart`.
+  func offer(_ runtime: WorkerRuntime) {
+    guard !isEnding, !isLeaving, runtime.process == nil, startsOnConnection(runtime.id) else {
+      return
+    }
+    withdraw(runtime)
+    for listener in runtime.listening.all {
+      do throws(SystemCallError) {
+        let token = try loop.watch(listener.descriptor, .readable) {
+          [unowned self, weak runtime] _ in
+          if let runtime { connected(to: listener, of: runtime) }
+        }
+        runtime.listening.watches.append((listener, token))
+      } catch { log(.warning, "\(runtime.id): no connection will start it: \(error)") }
+    }
+  }
+
+  private func startsOnConnection(_ id: WorkerID) -> Bool {
+    guard let snapshot = engine.snapshot(of: id, at: EventLoop.now), snapshot.state == .terminated
+    else { return false }
+    return switch snapshot.cause {
+    case .added, .pressure, .requested(.terminate), .exited(.exited(0)): true
+    default: false
+    }
+  }
+
+  /// It runs, and accepts connections itself. While it holds the sockets too, closing ours wouldn't end
+  /// the watch.
+  func withdraw(_ runtime: WorkerRuntime) {
+    for (listener, token) in runtime.listening.watches { loop.unwatch(listener.descriptor, token) }
+    runtime.listening.watches = []
+  }
+
+  private func connected(to listener: Listener, of runtime: WorkerRuntime) {
+    withdraw(runtime)
+    let (id, now) = (runtime.id, EventLoop.now)
+    let set = runtime.listening
+    set.starts.removeAll { now - $0 > ListenerSet.startsWithin }
+    guard set.starts.count < ListenerSet.mostStarts else {
+      return log(
+        .error,
+        "\(id): ended \(set.starts.count) times without taking its connection, and isn't started for it "
+          + "any more: `dormouse start \(id)`")
+    }
+    set.starts.append(now)
+    log(.info, "\(id): a connection to \(listener.socket.address.text) starts it")
+    startAutomatically(id)
+    // Refused, or held back: who waits is looked at again.
+    loop.after(.seconds(5)) { [unowned self] in
+      if workers[id] === runtime { offer(runtime) }
+    }
+  }
+}

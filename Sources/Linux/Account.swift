@@ -1,0 +1,148 @@
+import CLinux
+import Glibc
+
+/// Somebody to run a worker as, looked up as the machine's own tools do (nsswitch.conf(5)).
+public struct Account: Hashable, Sendable {
+  public var identity: SpawnTerms.Identity
+  /// Empty for a number that has no entry.
+  public var name: String
+  public var home: String
+  public var shell: String
+
+  /// - Parameters:
+  ///   - user: a name or number; `nil`: our own.
+  ///   - group: a name or number; `nil`: the user's.
+  public init(user: String?, group: String?) throws(AccountError) {
+    let entry = try Entry.find(user)
+    let uid: UInt32
+    if let entry {
+      uid = entry.uid
+    } else if let number = user.flatMap(UInt32.init) {
+      uid = number
+    } else {
+      throw user.map { .noUser($0) } ?? .noUser("\(geteuid())")
+    }
+    guard let gid = try group.map(Self.groupNumber) ?? entry?.gid else {
+      throw .noGroup(ofUser: "\(uid)")
+    }
+    name = entry?.name ?? ""
+    home = entry?.home ?? "/"
+    shell = entry?.shell ?? "/bin/sh"
+    identity = SpawnTerms.Identity(
+      user: uid, group: gid, groups: entry.map { Self.groups(of: $0.name, gid) } ?? [gid])
+  }
+
+  /// What we are already.
+  public var isOurOwn: Bool { identity.user == geteuid() && identity.group == getegid() }
+
+  /// Does something with files as this account would; what root may beyond that doesn't count. For
+  /// paths through directories in which the account could have put links. Only root may.
+  public func acting<Result>(
+    _ body: () throws(SystemCallError) -> Result
+  ) throws(SystemCallError) -> Result {
+    let count = getgroups(0, nil)
+    var ours = [gid_t](repeating: 0, count: Int(max(count, 0)))
+    let (user, group) = (geteuid(), getegid())
+    _ = try systemCall("getgroups") { getgroups(Int32(ours.count), &ours) }
+    defer { clinux_act_as(user, group, ours, Int32(ours.count)) }
+    let identity = identity
+    try shim("setfsuid", on: "user \(identity.user)") {
+      clinux_act_as(identity.user, identity.group, identity.groups, Int32(identity.groups.count))
+    }
+    return try body()
+  }
+
+  private static func groupNumber(_ group: String) throws(AccountError) -> UInt32 {
+    var entry = Glibc.group()
+    var found: UnsafeMutablePointer<Glibc.group>?
+    var buffer = [CChar](repeating: 0, count: 1 << 16)
+    let code = getgrnam_r(group, &entry, &buffer, buffer.count, &found)
+    if found != nil { return entry.gr_gid }
+    if let number = UInt32(group) { return number }
+    throw code == 0 ? .noSuchGroup(group) : .lookup(group, code)
+  }
+
+  private static func groups(of user: String, _ group: UInt32) -> [UInt32] {
+    var count: Int32 = 64
+    var groups = [gid_t](repeating: 0, count: Int(count))
+    while getgrouplist(user, group, &groups, &count) < 0, count <= 65536 {
+      // More than there was room for, or the count of them.
+      count = max(count, Int32(groups.count) * 2)
+      groups = [gid_t](repeating: 0, count: Int(count))
+    }
+    return Array(groups.prefix(Int(max(0, min(count, Int32(groups.count))))))
+  }
+
+  /// A line of passwd(5).
+  private struct Entry {
+    var name: String
+    var uid: UInt32
+    var gid: UInt32
+    var home: String
+    var shell: String
+
+    /// `nil`: there is no such name, or nobody of that number.
+    static func find(_ user: String?) throws(AccountError) -> Entry? {
+      // A name of digits only is a name first, as for chown(1).
+      var found = user.map { name in
+        look { entry, buffer, result in
+          getpwnam_r(name, entry, buffer, bufferSize, result)
+        }
+      }
+      let number = user == nil ? geteuid() : user.flatMap { UInt32($0) }
+      if found?.entry == nil, let number {
+        found = look { entry, buffer, result in
+          getpwuid_r(number, entry, buffer, bufferSize, result)
+        }
+      }
+      if let entry = found?.entry { return entry }
+      // What these say of somebody whom they don't know differs between sources.
+      let code = found?.code ?? 0
+      if [0, ENOENT, ESRCH, EBADF, EPERM].contains(code) { return nil }
+      throw .lookup(user ?? "\(geteuid())", code)
+    }
+
+    /// Bytes for a line of passwd(5).
+    private static let bufferSize = 1 << 16
+
+    private typealias Lookup = (
+      UnsafeMutablePointer<passwd>, UnsafeMutablePointer<CChar>,
+      UnsafeMutablePointer<UnsafeMutablePointer<passwd>?>
+    ) -> Int32
+
+    private static func look(_ lookup: Lookup) -> (entry: Entry?, code: Int32) {
+      withUnsafeTemporaryAllocation(of: CChar.self, capacity: bufferSize) { buffer in
+        guard let start = buffer.baseAddress else { return (nil, ENOMEM) }
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        let code = lookup(&entry, start, &found)
+        guard found != nil else { return (nil, code) }
+        // The strings are in the buffer.
+        return (
+          Entry(
+            name: String(cString: entry.pw_name), uid: entry.pw_uid, gid: entry.pw_gid,
+            home: String(cString: entry.pw_dir), shell: String(cString: entry.pw_shell)), 0
+        )
+      }
+    }
+  }
+}
+
+/// Why nobody can be found under a name.
+public enum AccountError: Error, Hashable, Sendable, CustomStringConvertible {
+  case noUser(String)
+  case noSuchGroup(String)
+  case noGroup(ofUser: String)
+  case lookup(String, Int32)
+
+  public var description: String {
+    switch self {
+    case .noUser(let name): "there is no user `\(name)` on this machine"
+    case .noSuchGroup(let name): "there is no group `\(name)` on this machine"
+    case .noGroup(let number):
+      "user \(number) has no entry on this machine, so its `group` must be named"
+    case .lookup(let name, let code):
+      "`\(name)` can't be looked up: \(String(cString: strerror(code)))"
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import CLinux
+import Glibc
+
+/// Where a new process differs from us in more than its files; see `clinux_terms`.
+public struct SpawnTerms: Hashable, Sendable {
+  /// Only root can give one.
+  public struct Identity: Hashable, Sendable {
+    public var user: UInt32
+    public var group: UInt32
+    /// All supplementary ones.
+    public var groups: [UInt32]
+
+    public init(user: UInt32, group: UInt32, groups: [UInt32]) {
+      self.user = user
+      self.group = group
+      self.groups = groups
+    }
+  }
+
+  /// Of setrlimit(2), in its units; `UInt64.max`: unlimited.
+  public struct Limit: Hashable, Sendable {
+    /// For people.
+    public var name: String
+    public var resource: Int32
+    public var soft: UInt64
+    public var hard: UInt64
+
+    public init(name: String, resource: Int32, soft: UInt64, hard: UInt64) {
+      self.name = name
+      self.resource = resource
+      self.soft = soft
+      self.hard = hard
+    }
+  }
+
+  /// A descriptor of ours that gets this number there.
+  public struct Placed: Hashable, Sendable {
+    public var descriptor: Int32
+    public var number: Int32
+
+    public init(_ descriptor: Int32, at number: Int32) {
+      self.descriptor = descriptor
+      self.number = number
+    }
+  }
+
+  public var identity: Identity?
+  public var limits: [Limit] = []
+  /// Different numbers, 3 or higher; no more than `mostPlaced`.
+  public var placed: [Placed] = []
+  /// Holds the process's own pid, which nobody can know before it is there (`LISTEN_PID`).
+  public var pidVariable: String?
+
+  public static let mostPlaced = Int(CLINUX_MOST_PLACED)
+
+  public init() {}
+}
+
+/// Lends the terms as C has them.
+func withTerms<Result>(
+  _ terms: SpawnTerms?, _ ownNumber: UnsafeMutablePointer<CChar>?,
+  _ body: (UnsafePointer<clinux_terms>?) -> Result
+) -> Result {
+  guard let terms else { return body(nil) }
+  let limits = terms.limits.map {
+    clinux_limit(resource: $0.resource, soft: $0.soft, hard: $0.hard)
+  }
+  let placed = terms.placed.prefix(SpawnTerms.mostPlaced).map {
+    clinux_placed(descriptor: $0.descriptor, number: $0.number)
+  }
+  let groups = terms.identity?.groups ?? []
+  return limits.withUnsafeBufferPointer { limits in
+    placed.withUnsafeBufferPointer { placed in
+      groups.withUnsafeBufferPointer { groups in
+        var prepared = clinux_terms(
+          changes_identity: terms.identity == nil ? 0 : 1, user: terms.identity?.user ?? 0,
+          group: terms.identity?.group ?? 0, groups: groups.baseAddress,
+          group_count: Int32(groups.count), limits: limits.baseAddress,
+          limit_count: Int32(limits.count), placed: placed.baseAddress,
+          placed_count: Int32(placed.count), own_number: ownNumber)
+        return body(&prepared)
+      }
+    }
+  }
+}

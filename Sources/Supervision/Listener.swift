@@ -1,0 +1,208 @@
+import Glibc
+import Linux
+import Policy
+
+/// A socket that is opened for a worker, and outlives its launches: who connects while it is down or
+/// asleep waits in the kernel's queue.
+public final class Listener: Sendable {
+  public let socket: ListenSocket
+  /// Blocks, as programs expect that get it as `LISTEN_FDS`; we only ask whether somebody waits.
+  public let descriptor: Descriptor
+  /// Of a Unix socket's file: device and inode.
+  private let file: [UInt64]?
+
+  private init(_ socket: ListenSocket, _ descriptor: Descriptor) {
+    self.socket = socket
+    self.descriptor = descriptor
+    file = socket.filePath.flatMap(Self.identity)
+  }
+
+  /// Connections that wait to be accepted: as many as the kernel lets us have (net.core.somaxconn).
+  private static let backlog: Int32 = 4096
+
+  /// - Parameters:
+  ///   - account: who uses it, where that isn't us; a Unix socket's file is theirs.
+  ///   - isForGroup: its file is for the account's group as well.
+  public static func open(
+    _ socket: ListenSocket, for account: Account? = nil, isForGroup: Bool = false
+  ) throws(ListenError) -> Listener {
+    do throws(SystemCallError) {
+      let descriptor =
+        switch socket.address {
+        case .tcp(let host, let port): try internet(host, port, SOCK_STREAM)
+        case .udp(let host, let port): try internet(host, port, SOCK_DGRAM)
+        case .unix(let path): try unix(path, account, isForGroup ? 0o660 : 0o600)
+        }
+      if socket.isStream {
+        _ = try systemCall("listen") { listen(descriptor.raw, backlog) }
+      }
+      return Listener(socket, descriptor)
+    } catch {
+      throw ListenError(address: socket.address, code: error.code)
+    }
+  }
+
+  private static func internet(
+    _ host: String, _ port: UInt16, _ type: __socket_type
+  ) throws(SystemCallError) -> Descriptor {
+    guard let address = InternetAddress(host, port) else {
+      throw SystemCallError("bind", on: host, code: EINVAL)
+    }
+    let kind = Int32(type.rawValue | SOCK_CLOEXEC.rawValue)
+    let descriptor = Descriptor(
+      owning: try systemCall("socket") { Glibc.socket(address.family, kind, 0) })
+    var on: Int32 = 1
+    var off: Int32 = 0
+    let size = socklen_t(MemoryLayout<Int32>.size)
+    // Connections of an earlier socket may still be ending. (For datagrams it would let two have it.)
+    if type == SOCK_STREAM { setsockopt(descriptor.raw, SOL_SOCKET, SO_REUSEADDR, &on, size) }
+    // `::` stands for IPv4 as well, whatever the machine's default is.
+    if address.family == AF_INET6 {
+      setsockopt(descriptor.raw, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, size)
+    }
+    _ = try systemCall("bind") { address.withPointer { bind(descriptor.raw, $0, $1) } }
+    return descriptor
+  }
+
+  // MARK: Unix sockets
+
+  private static func unix(
+    _ path: String, _ account: Account?, _ mode: mode_t
+  ) throws(SystemCallError) -> Descriptor {
+    try removeDeadSocket(path)
+    let bound = { () throws(SystemCallError) in
+      let descriptor = try UnixSocket.free(path, mode: mode)
+      _ = try systemCall("fcntl") { fcntl(descriptor.raw, F_SETFL, 0) }
+      return descriptor
+    }
+    guard let account, !path.hasPrefix("@") else { return try bound() }
+    do throws(SystemCallError) {
+      // Its own file from the beginning, in a directory in which its user may do anything.
+      return try account.acting(bound)
+    } catch {
+      guard error.code == EACCES, TrustedPath.isOurs(directoryOf: path) else { throw error }
+    }
+    // A directory such as /run, in which only root can exchange one file for another.
+    let descriptor = try bound()
+    let identity = account.identity
+    _ = try systemCall("chown", on: path) { lchown(path, identity.user, identity.group) }
+    return descriptor
+  }
+
+  /// What is left of a daemon that was killed. A socket at which somebody answers, and any other file,
+  /// isn't ours to take away.
+  private static func removeDeadSocket(_ path: String) throws(SystemCallError) {
+    var status = stat()
+    if path.hasPrefix("@") || lstat(path, &status) != 0 { return }
+    guard status.st_mode & S_IFMT == S_IFSOCK else {
+      throw SystemCallError("bind", on: path, code: EEXIST)
+    }
+    for kind in [UnixSocket.Kind.stream, .datagram] {
+      do throws(SystemCallError) {
+        _ = try UnixSocket.connected(to: path, kind)
+      } catch {
+        // EPROTOTYPE: of the other kind.
+        if error.code == ECONNREFUSED || error.code == EPROTOTYPE { continue }
+        if error.code == ENOENT { return }
+      }
+      throw SystemCallError("bind", on: path, code: EADDRINUSE)
+    }
+    unlink(path)
+  }
+
+  /// The socket won't be needed any more. Not done on release: a later daemon may go on with it.
+  public func removeFile() {
+    guard let path = socket.filePath, let file, Self.identity(path) == file else { return }
+    unlink(path)
+  }
+
+  private static func identity(_ path: String) -> [UInt64]? {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
+    return [UInt64(status.st_dev), UInt64(status.st_ino)]
+  }
+
+  // MARK: after a daemon's death
+
+  /// Those of an earlier daemon's sockets that its worker still has. Whoever may not look into the
+  /// worker (pidfd_getfd(2)) finds none.
+  public static func recover(_ wanted: [ListenSocket], from tree: ProcessTree) -> [Listener] {
+    var left = wanted
+    var found: [Listener] = []
+    for pid in tree.pids where !left.isEmpty {
+      guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
+      for open in (try? OpenDescriptor.list(of: pid)) ?? [] where open.kind == .socket {
+        guard let duplicate = try? open.duplicate(from: pidfd),
+          let facts = try? SocketFacts.read(duplicate),
+          let index = left.firstIndex(where: { $0.isSeen(in: facts) })
+        else { continue }
+        found.append(Listener(left.remove(at: index), duplicate))
+      }
+    }
+    return found
+  }
+}
+
+extension ListenSocket {
+  fileprivate var isStream: Bool {
+    if case .udp = address { return false }
+    return true
+  }
+
+  fileprivate var filePath: String? {
+    guard case .unix(let path) = address, !path.hasPrefix("@") else { return nil }
+    return path
+  }
+
+  /// What a descriptor of it looks like.
+  fileprivate func isSeen(in facts: SocketFacts) -> Bool {
+    switch address {
+    case .tcp(let host, let port):
+      facts.isStream && facts.isListening && facts.local == Self.name(host, port)
+    case .udp(let host, let port): !facts.isStream && facts.local == Self.name(host, port)
+    case .unix(let path): facts.isListening && facts.local == .path(path)
+    }
+  }
+
+  /// As the kernel writes the address.
+  private static func name(_ host: String, _ port: UInt16) -> SocketName {
+    var address = in6_addr()
+    var text = [CChar](repeating: 0, count: 64)
+    guard inet_pton(AF_INET6, host, &address) == 1,
+      inet_ntop(AF_INET6, &address, &text, socklen_t(text.count)) != nil
+    else { return .internet(host: host, port: port) }
+    let canonical = String(
+      decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    return .internet(host: canonical, port: port)
+  }
+}
+
+/// Why a worker's socket can't be opened.
+public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
+  public var address: ListenSocket.Address
+  /// As in errno(3).
+  public var code: Int32
+  /// Who has it, where that is known.
+  public var owner: String?
+
+  init(address: ListenSocket.Address, code: Int32) {
+    self.address = address
+    self.code = code
+  }
+
+  public var description: String { "can't listen at \(address.text): \(reason)" }
+
+  private var reason: String {
+    switch code {
+    case EADDRINUSE: "\(owner ?? "another program") has it"
+    case EADDRNOTAVAIL: "this machine has no such address"
+    case EEXIST: "there is a file of that name, and it isn't a socket"
+    case EACCES:
+      switch address {
+      case .unix: "its directory can't be written to"
+      default: "ports under 1024 take root, or CAP_NET_BIND_SERVICE"
+      }
+    default: String(cString: strerror(code))
+    }
+  }
+}

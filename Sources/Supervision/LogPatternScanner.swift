@@ -1,0 +1,70 @@
+import Glibc
+import Linux
+
+/// Looks for a line that matches an extended regular expression of POSIX in what is added to a log. Only
+/// lines that have ended count: `up$` must not match the beginning of `upside`.
+public final class LogPatternScanner {
+  private let path: String
+  private var offset: Int64
+  private var expression = regex_t()
+  private let isValid: Bool
+  /// The beginning of a line that hasn't ended yet.
+  private var tail: [UInt8] = []
+
+  /// Bytes that one `scan` reads at most.
+  private static let chunk: Int64 = 64 << 10
+  /// Bytes of a line that are looked at.
+  private static let longestLine = 16 << 10
+
+  /// `offset`: where to begin, in bytes.
+  public init(path: String, offset: Int64, pattern: String) {
+    self.path = path
+    self.offset = offset
+    isValid = regcomp(&expression, pattern, REG_EXTENDED | REG_NOSUB) == 0
+  }
+
+  deinit { if isValid { regfree(&expression) } }
+
+  /// True once such a line has been written.
+  public func scan() throws(SystemCallError) -> Bool {
+    let file = try Descriptor.open(path)
+    let size = file.fileSize ?? 0
+    // Somebody has emptied it.
+    if size < offset { offset = 0 }
+    if size <= offset || !isValid { return false }
+    var bytes = [UInt8](repeating: 0, count: Int(min(size - offset, Self.chunk)))
+    let start = offset
+    let count = try systemCall("pread", on: path) {
+      pread(file.raw, &bytes, bytes.count, off_t(start))
+    }
+    offset += Int64(count)
+    return matches(bytes.prefix(count))
+  }
+
+  private func matches(_ added: ArraySlice<UInt8>) -> Bool {
+    var rest = added
+    while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+      take(rest[..<end])
+      rest = rest[(end + 1)...]
+      defer { tail = [] }
+      if matchesTail() { return true }
+    }
+    take(rest)
+    return false
+  }
+
+  private func take(_ bytes: ArraySlice<UInt8>) {
+    tail += bytes.prefix(max(0, Self.longestLine - tail.count))
+  }
+
+  private func matchesTail() -> Bool {
+    if tail.last == UInt8(ascii: "\r") { tail.removeLast() }
+    // A NUL would end the line for the C library.
+    let line = tail.map { $0 == 0 ? UInt8(ascii: " ") : $0 } + [0]
+    return line.withUnsafeBytes { bytes in
+      bytes.withMemoryRebound(to: CChar.self) {
+        regexec(&expression, $0.baseAddress, 0, nil, 0) == 0
+      }
+    }
+  }
+}

@@ -1,0 +1,217 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("What a declared worker runs with") struct LaunchTermsTests {
+  private func log(_ daemon: TestDaemon, _ name: String) throws -> String {
+    try readText("\(daemon.state)/logs/\(name).log")
+  }
+
+  private func waitForLog(_ daemon: TestDaemon, _ name: String, _ text: String) throws {
+    guard try eventually({ (try? log(daemon, name))?.contains(text) == true }) else {
+      throw TestFailure("no `\(text)` in \((try? log(daemon, name)) ?? "?"); \(daemon.words)")
+    }
+  }
+
+  @Test(
+    "A worker of another user has that user's rights, home and log, and can talk to the daemon",
+    .enabled(if: geteuid() == 0), arguments: Setting.ofOwnUser)
+  func anotherUser(setting: Setting) throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        plain:
+          command:
+            - python3
+            - -c
+            - |
+              import os, socket, time
+              s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+              path = os.environ['NOTIFY_SOCKET']
+              s.connect('\\0' + path[1:] if path[0] == '@' else path)
+              print(os.getuid(), os.getgid(), os.getgroups(), os.environ['HOME'], flush=True)
+              open('/dev/stdout', 'a').write('opened again\\n')
+              s.send(b'READY=1\\nSTATUS=as somebody else')
+              time.sleep(600)
+          user: "65534"
+          group: "65534"
+          directory: /
+          environment: { HOME: /tmp }
+          readiness: { notify: true }
+      """, setting: setting)
+    try daemon.wait("plain", toBe: "foreground")
+    try waitForLog(daemon, "plain", "opened again")
+    #expect(try log(daemon, "plain").hasPrefix("65534 65534 [65534] /tmp\n"))
+    #expect(try daemon.worker("plain").says == "as somebody else")
+    // And it sleeps and wakes as any other.
+    let pid = try daemon.worker("plain").pid
+    try daemon.done("hibernate", "plain")
+    try daemon.done("foreground", "plain")
+    #expect(try daemon.worker("plain").pid == pid)
+    // A later daemon has it, too.
+    try daemon.crash()
+    try daemon.start()
+    #expect(try daemon.worker("plain").pid == pid)
+    try daemon.done("stop", "plain")
+  }
+
+  @Test("Unknown users, and somebody else's without root, are refused with a sentence")
+  func refusedUsers() throws {
+    let setting = Setting.available.contains(.ordinaryUser) ? Setting.ordinaryUser : .traced
+    let daemon = try TestDaemon(
+      """
+      workers:
+        root: { command: sleep 600, user: root, directory: /, autostart: false }
+        nobody: { command: sleep 600, user: no-such-user, directory: /, autostart: false }
+      """, setting: setting)
+    let unknown = try daemon.verb("start", "nobody")
+    #expect(unknown.code != 0)
+    #expect("\(unknown)".contains("there is no user `no-such-user`"), "\(unknown)")
+    guard setting == .ordinaryUser || geteuid() != 0 else { return }
+    let refused = try daemon.verb("start", "root")
+    #expect(refused.code != 0)
+    #expect("\(refused)".contains("only a daemon that runs as root"), "\(refused)")
+  }
+
+  @Test("Limits hold; one that can't be had is named; memory without its controller is warned of")
+  func limits() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        small:
+          command: [sh, -c, "ulimit -n; ulimit -Hn; ulimit -c; ulimit -t; exec sleep 600"]
+          limits: { nofile: { soft: 64, hard: 128 }, core: 0B, cpu: 90s, memory: 64MB }
+          directory: /
+        large: { command: sleep 600, limits: { nofile: unlimited }, autostart: false }
+      """)
+    try waitForLog(daemon, "small", "64\n128\n0\n90\n")
+    // Without a cgroup in this setting.
+    #expect(daemon.words.contains("small: limits.memory, 64 MB, isn't enforced"))
+    let refused = try daemon.verb("start", "large")
+    #expect(refused.code != 0)
+    #expect("\(refused)".contains("its limit `nofile` is over the hard limit"), "\(refused)")
+  }
+
+  @Test("Its end is asked for by its own signal, and forced after its own grace; env_file counts")
+  func stopping() throws {
+    let scratch = try Scratch()
+    let file = try scratch.write("vars", "GREETING='from a file' # not this\nOTHER=file\n")
+    let script = "trap 'echo interrupted; exit 3' INT; trap '' TERM; echo $GREETING $OTHER up; "
+    let daemon = try TestDaemon(
+      """
+      workers:
+        polite:
+          command: [sh, -c, "\(script) while :; do sleep 0.05; done"]
+          env_file: \(file)
+          environment: { OTHER: own }
+          stop_signal: INT
+          readiness: { log_line: up }
+        deaf:
+          command: [sh, -c, "trap '' TERM; echo up; while :; do sleep 0.05; done"]
+          stop_grace: 200ms
+          readiness: { log_pattern: "^up$" }
+      """)
+    for name in ["polite", "deaf"] {
+      #expect(try eventually { try daemon.worker(name).state != "launching" })
+    }
+    #expect(try log(daemon, "polite") == "from a file own up\n")
+    try daemon.done("stop", "polite", "deaf")
+    #expect(try log(daemon, "polite").hasSuffix("interrupted\n"))
+    #expect(try daemon.worker("deaf").lastExit?.contains("KILL") == true)
+  }
+
+  @Test("Readiness comes by a descriptor, a pattern, a command or a page, and not before")
+  func readiness() throws {
+    let port = try Surroundings.freePort()
+    let daemon = try TestDaemon(
+      """
+      workers:
+        fd:
+          command: [sh, -c, "echo not yet; until [ -e go ]; do sleep 0.02; done; echo >&5; exec sleep 600"]
+          readiness: { notification_fd: 5 }
+        pattern:
+          command: [sh, -c, "echo port 80x; until [ -e go ]; do sleep 0.02; done; echo port 80; exec sleep 600"]
+          readiness: { log_pattern: "^port [0-9]+$" }
+        command:
+          command: sleep 600
+          readiness: { exec: { command: [test, -e, go] }, periodSeconds: 1 }
+        page:
+          command: [sh, -c, "until [ -e go ]; do sleep 0.02; done; exec python3 -m http.server --bind 127.0.0.1 \(port)"]
+          readiness: { httpGet: { port: \(port), path: / }, periodSeconds: 1, successThreshold: 2 }
+      """)
+    let names = ["fd", "pattern", "command", "page"]
+    #expect(try eventually { try names.allSatisfy { try daemon.worker($0).state == "launching" } })
+    // Each has had its chance to be wrong.
+    try waitForLog(daemon, "pattern", "port 80x")
+    try waitForLog(daemon, "fd", "not yet")
+    #expect(try names.allSatisfy { try daemon.worker($0).state == "launching" })
+    _ = try daemon.scratch.write("go", "")
+    for name in names {
+      #expect(
+        try eventually(within: .seconds(20)) { try daemon.worker(name).state != "launching" },
+        "\(name): \(daemon.words)")
+      #expect(try daemon.worker(name).pid != nil)
+    }
+    #expect(try daemon.zombies() == [])
+  }
+
+  @Test("A worker that says nothing before the daemon dies isn't ended by saying it afterwards")
+  func descriptorOutlivesDaemon() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        late:
+          command: [sh, -c, "until [ -e go ]; do sleep 0.02; done; echo >&3; touch said; exec sleep 600"]
+          readiness: { notification_fd: 3 }
+      """)
+    #expect(try eventually { try daemon.worker("late").pid != nil })
+    let pid = try daemon.worker("late").pid
+    try daemon.crash()
+    _ = try daemon.scratch.write("go", "")
+    #expect(try eventually { access("\(daemon.scratch.path)/said", F_OK) == 0 })
+    try daemon.start()
+    #expect(try daemon.worker("late").pid == pid)
+  }
+
+  @Test("A log over its size is put aside while its worker writes, and `logs -f` misses nothing")
+  func rotation() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        chatty:
+          command:
+            - python3
+            - -c
+            - |
+              import os, time
+              for n in range(30000):
+                os.write(1, b'line %06d of some length to fill the file with\\n' % n)
+                if n % 100 == 99: time.sleep(0.01)
+              os.write(1, b'the end\\n')
+              time.sleep(600)
+          output: { file: ./chatty.log, max_size: 256KB, keep: 2 }
+      """)
+    let path = "\(daemon.scratch.path)/chatty.log"
+    #expect(try eventually { access(path, F_OK) == 0 })
+    #expect(try daemon.worker("chatty").log == path)
+    var reader = try LogReader(path: path, lastLines: nil)
+    var bytes: [UInt8] = []
+    let end = Array("the end\n".utf8)
+    let deadline = Deadline(in: .seconds(60))
+    while bytes.suffix(end.count) != end[...], !deadline.hasPassed {
+      let part = try reader.read()
+      if part.isEmpty { usleep(2000) } else { bytes += part }
+    }
+    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+    #expect(lines.last == "the end")
+    // In order, none twice. Where the file is truncated, one may be lost to the gap.
+    let numbers = lines.compactMap {
+      $0.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    }
+    #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 })
+    #expect(numbers.count >= 29_900, "\(numbers.count)")
+    #expect(access(path + ".1", F_OK) == 0, "\(daemon.words)")
+    #expect(access(path + ".3", F_OK) != 0)
+  }
+}

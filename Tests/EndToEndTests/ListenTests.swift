@@ -1,0 +1,191 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Sockets that the daemon opens") struct ListenTests {
+  /// A server that takes its socket from LISTEN_FDS, says its pid and a count to whoever connects, and
+  /// ends well on `end`.
+  private static let server = """
+        command:
+          - python3
+          - -c
+          - |
+            import os, socket
+            assert os.environ['LISTEN_PID'] == str(os.getpid())
+            count = int(os.environ['LISTEN_FDS'])
+            names = os.environ['LISTEN_FDNAMES']
+            s = socket.socket(fileno=3)
+            print('up', count, names, s.getblocking(), flush=True)
+            served = 0
+            while True:
+              c, _ = s.accept()
+              word = c.recv(100).decode()
+              served += 1
+              c.sendall(f'{os.getpid()} {served} {word}'.encode())
+              c.close()
+              if word == 'end': break
+    """
+
+  private func talk(_ address: String, _ word: String) throws -> [String] {
+    // socat-like, in a program of its own: it waits for as long as the worker takes.
+    let script = """
+      import socket, sys
+      a = sys.argv[1]
+      s = socket.socket(socket.AF_UNIX) if a[0] in '/@' else socket.socket()
+      s.settimeout(20)
+      s.connect(a if a[0] == '/' else '\\0' + a[1:] if a[0] == '@' else ('127.0.0.1', int(a)))
+      s.sendall(sys.argv[2].encode())
+      print(s.recv(100).decode())
+      """
+    let scratch = try Scratch()
+    let outcome = try Command(arguments: ["python3", "-c", script, address, word]).run(in: scratch)
+    guard outcome.code == 0 else { throw TestFailure("\(address): \(outcome)") }
+    return outcome.output.split(whereSeparator: \.isWhitespace).map(String.init)
+  }
+
+  @Test("A worker that never ran is started by a connection, which it then serves; and again")
+  func activation() throws {
+    let port = try Surroundings.freePort()
+    let daemon = try TestDaemon(
+      """
+      workers:
+        lazy:
+      \(Self.server)
+          listen: { http: \(port), admin: ./admin.sock }
+          autostart: false
+      """)
+    #expect(try daemon.worker("lazy").state == "terminated")
+    let first = try talk("\(port)", "hello")
+    #expect(first.dropFirst() == ["1", "hello"])
+    #expect(try daemon.worker("lazy").pid.map { "\($0)" } == first.first)
+    let log = try readText("\(daemon.state)/logs/lazy.log")
+    #expect(log.hasPrefix("up 2 http:admin True\n"), "\(log)")
+
+    // It ends well by itself, and the next connection starts another.
+    #expect(try talk("\(port)", "end").dropFirst() == ["2", "end"])
+    try daemon.wait("lazy", toBe: "terminated")
+    let second = try talk("\(port)", "hello")
+    #expect(second.dropFirst() == ["1", "hello"])
+    #expect(second.first != first.first)
+
+    // Terminated, as for memory: the same.
+    try daemon.done("terminate", "lazy")
+    #expect(try talk("\(port)", "again").dropFirst() == ["1", "again"])
+
+    // Stopped by a person: it stays so, and the file goes with the daemon.
+    try daemon.done("stop", "lazy")
+    let path = "\(daemon.scratch.path)/admin.sock"
+    var status = stat()
+    #expect(lstat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    daemon.stop(patience: .seconds(10))
+    #expect(access(path, F_OK) != 0)
+  }
+
+  @Test("Connections wait in the queue over a restart of the worker")
+  func queue() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        web:
+      \(Self.server)
+          listen: ./web.sock
+          readiness: { log_line: up }
+      """)
+    let path = "\(daemon.scratch.path)/web.sock"
+    try daemon.wait("web", toBe: "foreground")
+    let pid = try talk(path, "a").first
+    try daemon.done("stop", "web")
+    let waiting = try UnixSocket.connected(to: path, .stream)
+    try waiting.writeAll("queued")
+    try daemon.done("start", "web")
+    #expect(try pollDescriptor(waiting.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    let answer = String(decoding: try waiting.read(upTo: 100), as: UTF8.self)
+    #expect(answer.hasSuffix(" 1 queued"))
+    #expect(!answer.hasPrefix(pid ?? "?"))
+  }
+
+  @Test("A sleeping worker is woken by a connection to it", arguments: Setting.ofOwnUser)
+  func asleep(setting: Setting) throws {
+    let port = try Surroundings.freePort()
+    let daemon = try TestDaemon(
+      """
+      workers:
+        web:
+      \(Self.server)
+          listen: \(port)
+          readiness: { log_line: up }
+      """, setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    let pid = try talk("\(port)", "a").first
+    try daemon.done("hibernate", "web")
+    #expect(try talk("\(port)", "b") == [pid ?? "?", "2", "b"])
+  }
+
+  @Test(
+    "The next daemon gets the sockets back from a worker that lives", arguments: Setting.ofOwnUser)
+  func recovered(setting: Setting) throws {
+    let port = try Surroundings.freePort()
+    let daemon = try TestDaemon(
+      """
+      workers:
+        web:
+      \(Self.server)
+          listen: [\(port), ./web.sock, "@dormouse-test-\(port)"]
+          readiness: { log_line: up }
+      """, setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    let pid = try talk("\(port)", "a").first
+    try daemon.crash()
+    try daemon.start()
+    #expect(try talk("\(port)", "b") == [pid ?? "?", "2", "b"])
+    #expect(!daemon.words.contains("can't listen"), "\(daemon.words)")
+    // They are the daemon's own again: they outlive the worker.
+    try daemon.done("stop", "web")
+    try daemon.done("start", "web")
+    #expect(try talk("\(port)", "c").dropFirst() == ["1", "c"])
+  }
+
+  @Test("A port that somebody has fails the launch, with who has it") func taken() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        web: { command: sleep 600, listen: ./web.sock, autostart: false }
+        file: { command: sleep 600, listen: ./dormouse.yaml, autostart: false }
+      """, starts: false)
+    let path = "\(daemon.scratch.path)/web.sock"
+    let other = try UnixSocket.bound(to: path, .stream)
+    #expect(listen(other.raw, 1) == 0)
+    try daemon.start()
+    let refused = try daemon.verb("start", "web")
+    #expect(refused.code != 0)
+    #expect("\(refused)".contains("can't listen at \(path): another program has it"), "\(refused)")
+    #expect(try daemon.worker("web").pid == nil)
+    let file = try daemon.verb("start", "file")
+    #expect("\(file)".contains("there is a file of that name, and it isn't a socket"), "\(file)")
+    // What is left of a program that has gone is in nobody's way.
+    shutdown(other.raw, Int32(SHUT_RDWR))
+    withExtendedLifetime(other) {}
+    unlink(path)
+    try daemon.done("start", "web")
+  }
+
+  @Test("A worker that ends without taking its connection isn't started for ever") func hopeless()
+    throws
+  {
+    let port = try Surroundings.freePort()
+    let daemon = try TestDaemon(
+      "workers: { w: { command: 'true', listen: \(port), autostart: false } }")
+    let client = try Command(
+      arguments: [
+        "python3", "-c",
+        "import socket; s = socket.create_connection(('127.0.0.1', \(port))); s.recv(1)",
+      ]
+    ).start(output: "/dev/null", error: "/dev/null")
+    defer {
+      kill(client.pid, SIGKILL)
+      _ = try? client.wait(.seconds(5))
+    }
+    try daemon.waitForWords("isn't started for it any more")
+  }
+}

@@ -1,0 +1,144 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite struct SpawnTermsTests {
+  /// What a script says that is started on these terms.
+  private func output(
+    of script: String, environment: [String: String] = [:], _ terms: SpawnTerms
+  ) throws -> String {
+    let pipe = try makePipe()
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    var request = SpawnRequest(
+      path: "/bin/sh", arguments: ["sh", "-c", script], environment: environment,
+      directory: "/", input: null.raw,
+      output: pipe.write, error: null.raw)
+    request.terms = terms
+    let process: SpawnedProcess
+    do {
+      defer { close(pipe.write) }
+      process = try spawn(request)
+    }
+    let reader = Descriptor(owning: pipe.read)
+    var bytes: [UInt8] = []
+    while true {
+      let part = try reader.read(upTo: 4096)
+      if part.isEmpty { break }
+      bytes += part
+    }
+    waitpid(process.pid, nil, 0)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  private func makePipe() throws -> (read: Int32, write: Int32) {
+    var ends: [Int32] = [0, 0]
+    _ = try systemCall("pipe") { pipe(&ends) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    return (ends[0], ends[1])
+  }
+
+  @Test func `descriptors get their numbers, also each other's, and no other stays open`() throws {
+    let paths = ["/proc/self/status", "/proc/self/stat", "/proc/self/maps"]
+    let files = try paths.map { try Descriptor.open($0) }
+    var terms = SpawnTerms()
+    // Crosswise: whoever is moved first must not stand in the way of the next.
+    terms.placed = [
+      .init(files[0].raw, at: files[1].raw + 3), .init(files[1].raw, at: files[0].raw + 3),
+      .init(files[2].raw, at: 200),
+    ]
+    let numbers = Set(terms.placed.map(\.number))
+    let listed = try output(of: "ls /proc/$$/fd", terms)
+    let open = Set(listed.split(separator: "\n").compactMap { Int32($0) })
+    #expect(numbers.isSubset(of: open), "\(listed)")
+    // 10 and 255 are shells' own.
+    #expect(open.subtracting(numbers).isSubset(of: [0, 1, 2, 10, 255]), "\(listed)")
+
+    terms = SpawnTerms()
+    terms.placed = [.init(files[0].raw, at: files[1].raw), .init(files[1].raw, at: files[0].raw)]
+    let names = try output(
+      of: "readlink /proc/$$/fd/\(files[0].raw) /proc/$$/fd/\(files[1].raw)", terms)
+    #expect(
+      names.split(separator: "\n").map { $0.split(separator: "/").last } == ["stat", "status"])
+  }
+
+  @Test func `its own number is in its environment`() throws {
+    var terms = SpawnTerms()
+    terms.pidVariable = "LISTEN_PID"
+    let words = try output(of: "echo $LISTEN_PID $$ $OTHER", environment: ["OTHER": "x"], terms)
+      .split(whereSeparator: \.isWhitespace)
+    #expect(words.count == 3)
+    #expect(words.first == words.dropFirst().first)
+    #expect(words.last == "x")
+  }
+
+  @Test func `limits are set, and one that can't be is named`() throws {
+    var terms = SpawnTerms()
+    terms.limits = [
+      .init(name: "`core`", resource: Int32(RLIMIT_CORE.rawValue), soft: 0, hard: 0),
+      .init(name: "`nofile`", resource: Int32(RLIMIT_NOFILE.rawValue), soft: 100, hard: 200),
+    ]
+    #expect(try output(of: "ulimit -n; ulimit -Hn; ulimit -c", terms) == "100\n200\n0\n")
+
+    // More than the kernel allows to anybody (fs.nr_open).
+    terms.limits[1].hard = .max
+    let error = #expect(throws: SpawnError.self) { _ = try output(of: ":", terms) }
+    #expect(error?.step == .limit)
+    #expect(error?.description.contains("its limit `nofile` is over") == true)
+  }
+
+  @Test(.enabled(if: geteuid() == 0))
+  func `it runs as somebody else, with that one's groups alone`() throws {
+    var terms = SpawnTerms()
+    terms.identity = .init(user: 65534, group: 65534, groups: [65534, 12345])
+    let text = try output(of: "id -u; id -g; id -G; grep CapEff /proc/$$/status", terms)
+    let lines = text.split(separator: "\n")
+    #expect(lines.prefix(2) == ["65534", "65534"])
+    #expect(Set(lines[2].split(separator: " ")) == ["65534", "12345"])
+    #expect(lines[3].hasSuffix("0000000000000000"))
+  }
+
+  @Test(.enabled(if: geteuid() != 0)) func `only root makes it somebody else`() throws {
+    var terms = SpawnTerms()
+    terms.identity = .init(user: 0, group: 0, groups: [])
+    let error = #expect(throws: SpawnError.self) { _ = try output(of: ":", terms) }
+    #expect(error?.step == .identity)
+  }
+}
+
+@Suite struct AccountTests {
+  @Test func `accounts are found by name and number`() throws {
+    let root = try Account(user: "root", group: nil)
+    #expect(root.identity.user == 0)
+    #expect(root.name == "root")
+    #expect(try Account(user: "0", group: nil) == root)
+    #expect(try Account(user: "0", group: "4242").identity.group == 4242)
+    let own = try Account(user: nil, group: "\(getegid())")
+    #expect(own.identity.user == geteuid())
+    #expect(own.isOurOwn)
+  }
+
+  @Test func `who isn't there is named`() {
+    func text(_ user: String?, _ group: String?) -> String? {
+      do throws(AccountError) {
+        _ = try Account(user: user, group: group)
+        return nil
+      } catch { return error.description }
+    }
+    #expect(text("no-such-user", nil) == "there is no user `no-such-user` on this machine")
+    #expect(text("root", "no-such-group") == "there is no group `no-such-group` on this machine")
+    #expect(text("3999999999", nil)?.contains("its `group` must be named") == true)
+  }
+
+  @Test(.enabled(if: geteuid() == 0))
+  func `acting as somebody ends with the deed`() throws {
+    let nobody = try Account(user: "65534", group: "65534")
+    let before = getgroups(0, nil)
+    let refused = #expect(throws: SystemCallError.self) {
+      try nobody.acting { () throws(SystemCallError) in _ = try readFile("/etc/shadow") }
+    }
+    #expect(refused?.code == EACCES)
+    #expect(try !readFile("/etc/shadow").isEmpty)
+    #expect(getgroups(0, nil) == before)
+  }
+}

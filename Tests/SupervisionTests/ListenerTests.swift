@@ -1,0 +1,88 @@
+import Glibc
+import Linux
+import Policy
+import Testing
+
+@testable import Supervision
+
+@Suite struct ListenerTests {
+  private func failure(_ socket: ListenSocket, _ account: Account? = nil) -> ListenError? {
+    do throws(ListenError) {
+      _ = try Listener.open(socket, for: account)
+      return nil
+    } catch { return error }
+  }
+
+  @Test func `a socket whose program has died is replaced, any other file isn't`() throws {
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/s"
+    let socket = ListenSocket(name: "s", address: .unix(path))
+    var first: Listener? = try Listener.open(socket)
+    #expect(failure(socket)?.code == EADDRINUSE)
+    // As after kill -9: the file stays.
+    first = nil
+    withExtendedLifetime(first) {}
+    #expect(access(path, F_OK) == 0)
+    let second = try Listener.open(socket)
+    var status = stat()
+    #expect(lstat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    second.removeFile()
+    #expect(access(path, F_OK) != 0)
+
+    _ = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
+    #expect(failure(socket)?.description.contains("it isn't a socket") == true)
+    // Not ours any more.
+    second.removeFile()
+    #expect(access(path, F_OK) == 0)
+  }
+
+  @Test func `a worker's sockets are found in it again`() throws {
+    let scratch = try Scratch()
+    let sockets = [
+      ListenSocket(name: "a", address: .unix("\(scratch.path)/s")),
+      ListenSocket(name: "b", address: .unix("@dormouse-test-\(getpid())")),
+    ]
+    var plan = LaunchPlan(
+      name: "w", command: ["sleep", "60"], directory: "/", environment: ["PATH": "/usr/bin:/bin"],
+      logPath: "\(scratch.path)/log")
+    plan.listeners = try sockets.map { try Listener.open($0) }
+    let worker = try WorkerProcess.launch(plan)
+    defer {
+      try? worker.killAll()
+      _ = try? pollDescriptor(worker.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+      _ = try? worker.reap()
+    }
+    let found = Listener.recover(sockets.reversed(), from: try worker.tree())
+    #expect(Set(found.map(\.socket)) == Set(sockets))
+    let other = ListenSocket(name: "a", address: .unix("\(scratch.path)/other"))
+    #expect(Listener.recover([other], from: try worker.tree()).isEmpty)
+  }
+
+  @Test(.enabled(if: geteuid() == 0))
+  func `a socket belongs to its worker's user, wherever root alone may write`() throws {
+    let scratch = try Scratch()
+    let nobody = try Account(user: "65534", group: "65534")
+    // In /tmp everybody may write, but not below a directory of root's.
+    let inOurs = ListenSocket(name: "s", address: .unix("/run/dormouse-test-\(getpid()).sock"))
+    let listener = try Listener.open(inOurs, for: nobody, isForGroup: true)
+    defer { listener.removeFile() }
+    var status = stat()
+    guard case .unix(let path) = inOurs.address else { return }
+    #expect(lstat(path, &status) == 0 && status.st_uid == 65534)
+    #expect(status.st_mode & 0o777 == 0o660)
+    // Below /tmp somebody else could exchange directories.
+    #expect(
+      failure(ListenSocket(name: "s", address: .unix("\(scratch.path)/s")), nobody)?.code == EACCES)
+  }
+
+  @Test func `a number that the sockets take can't be the notification's too`() throws {
+    var plan = LaunchPlan(
+      name: "w", command: ["sh"], directory: "/", environment: [:], logPath: "/dev/null")
+    plan.listeners = [
+      try Listener.open(ListenSocket(name: "b", address: .unix("@dormouse-test2-\(getpid())")))
+    ]
+    plan.readinessChannel = try ReadinessChannel(number: 3)
+    let error = #expect(throws: LaunchError.self) { _ = try WorkerProcess.launch(plan) }
+    #expect(error?.description.contains("choose 4 or more") == true)
+  }
+}

@@ -1,0 +1,122 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Supervision
+
+@Suite struct LogRotationTests {
+  private func contents(_ path: String) -> String { (try? readText(path)) ?? "none" }
+
+  @Test func `all that was written is in the old file and the new one, in order`() throws {
+    let scratch = try Scratch()
+    let place = LogPlace(path: "\(scratch.path)/log", keep: 2)
+    let log = try WorkerLog.open(place, limit: .max)
+    let lines = (0..<5000).map { "line \($0)\n" }
+    try log.descriptor.writeAll(lines[..<3000].joined())
+    try LogRotation(place).rotate()
+    // The worker's own descriptor, which knows nothing of it.
+    try log.descriptor.writeAll(lines[3000...].joined())
+    #expect(contents(place.path + ".1") + contents(place.path) == lines.joined())
+    #expect(contents(place.path + ".1").hasPrefix("line 0\n"))
+    #expect((log.descriptor.fileSize ?? 0) < 40_000)
+
+    try LogRotation(place).rotate()
+    let all = [".2", ".1", ""].map { contents(place.path + $0) }.joined()
+    #expect(all == lines.joined())
+    try log.descriptor.writeAll(String(repeating: "x", count: 10_000))
+    try LogRotation(place).rotate()
+    #expect(access(place.path + ".3", F_OK) != 0)
+    #expect(access(place.path + ".1.partial", F_OK) != 0)
+  }
+
+  @Test func `writers that never stop lose little, and nothing where files can be cut`() throws {
+    let scratch = try Scratch()
+    let place = LogPlace(path: "\(scratch.path)/log", keep: 100)
+    let log = try WorkerLog.open(place, limit: .max)
+    // Only a file system that can't cut has a gap to fall into.
+    try log.descriptor.writeAll(String(repeating: "-", count: 8191) + "\n")
+    let cuts = clinuxCanCut(log.descriptor)
+    let script = """
+      import os
+      for n in range(40000): os.write(1, b'line %06d\\n' % n)
+      """
+    let null = try Descriptor.open("/dev/null")
+    let python = try #require(resolveExecutable("python3", path: "/usr/local/bin:/usr/bin:/bin"))
+    let writer = try spawn(
+      SpawnRequest(
+        path: python, arguments: ["python3", "-c", script], environment: [:], directory: "/",
+        input: null.raw, output: log.descriptor.raw, error: log.descriptor.raw))
+    for _ in 0..<20 {
+      try LogRotation(place).rotate()
+      if try pollDescriptor(writer.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(10))) {
+        break
+      }
+    }
+    waitpid(writer.pid, nil, 0)
+    let names = (1...30).reversed().map { "\(place.path).\($0)" } + [place.path]
+    let text = names.map { (try? readText($0)) ?? "" }.joined()
+    let numbers = text.split(separator: "\n").compactMap { line in
+      line.hasPrefix("line ") ? Int(line.dropFirst(5)) : nil
+    }
+    #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 })
+    #expect(numbers.last == 39_999)
+    if cuts { #expect(numbers.count == 40_000) } else { #expect(numbers.count > 20_000) }
+  }
+
+  private func clinuxCanCut(_ log: Descriptor) -> Bool {
+    log.fileSize == 8192 && fallocateCollapses(log)
+  }
+
+  /// Tried: nobody can tell from outside.
+  private func fallocateCollapses(_ log: Descriptor) -> Bool {
+    let path = "/proc/self/fd/\(log.raw)"
+    guard let file = try? Descriptor.open(path, O_RDWR) else { return false }
+    return LogRotation.cutBeginning(of: file, 4096)
+  }
+
+  @Test func `with nothing to keep it is emptied`() throws {
+    let scratch = try Scratch()
+    let place = LogPlace(path: "\(scratch.path)/log", keep: 0)
+    let log = try WorkerLog.open(place, limit: .max)
+    try log.descriptor.writeAll("much")
+    try LogRotation(place).rotate()
+    #expect(contents(place.path) == "")
+    #expect(try listDirectory(scratch.path) == ["log"])
+  }
+
+  @Test func `a copy that a killed daemon left is kept`() throws {
+    let scratch = try Scratch()
+    let place = LogPlace(path: "\(scratch.path)/log", keep: 3)
+    let log = try WorkerLog.open(place, limit: .max)
+    try Descriptor.open(place.path + ".1.partial", O_WRONLY | O_CREAT, mode: 0o600)
+      .writeAll("left\n")
+    try log.descriptor.writeAll("new\n")
+    try LogRotation(place).rotate()
+    #expect(contents(place.path + ".2") == "left\n")
+    #expect(contents(place.path + ".1") == "new\n")
+  }
+
+  @Test(.enabled(if: geteuid() == 0))
+  func `a log in a user's directory is opened with that user's rights`() throws {
+    let scratch = try Scratch()
+    chmod(scratch.path, 0o755)
+    let secret = "\(scratch.path)/secret"
+    try Descriptor.open(secret, O_WRONLY | O_CREAT, mode: 0o600).writeAll("root's")
+    let home = "\(scratch.path)/home"
+    #expect(mkdir(home, 0o755) == 0 && chown(home, 65534, 65534) == 0)
+    let nobody = try Account(user: "65534", group: "65534")
+    #expect(symlink(secret, "\(home)/log") == 0)
+    let linked = LogPlace(path: "\(home)/log", isElsewhere: true, account: nobody)
+    let error = #expect(throws: SystemCallError.self) {
+      _ = try WorkerLog.open(linked, limit: .max)
+    }
+    #expect(error?.code == EACCES)
+    #expect(contents(secret) == "root's")
+    unlink("\(home)/log")
+    let log = try WorkerLog.open(linked, limit: .max)
+    try log.descriptor.writeAll("its own\n")
+    try LogRotation(linked).rotate()
+    var status = stat()
+    #expect(stat("\(home)/log.1", &status) == 0 && status.st_uid == 65534)
+  }
+}
