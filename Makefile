@@ -35,9 +35,11 @@ format:
 lint:
 	$(SWIFT) format lint --strict -r $(SOURCES)
 
+# The manual and the completions are what the executable says of itself.
 install: build
 	install -D -m 755 "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
 	  "$(DESTDIR)$(PREFIX)/bin/dormouse"
+	scripts/install-texts "$(DESTDIR)$(PREFIX)/bin/dormouse" "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	for kind in user system; do \

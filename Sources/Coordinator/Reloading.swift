@@ -63,18 +63,26 @@ extension Daemon {
       return "\(id) added"
     }
     guard runtime.configuration != configuration || !runtime.isDeclared else { return nil }
-    let changed = configuration.changes(from: runtime.configuration, machine: machine)
+    let text = changeText(of: configuration, from: runtime, machine)
     runtime.configuration = configuration
     runtime.environment = environment
     runtime.isDeclared = true
     feed(.profileChanged(id, runtime.profile))
-    let isAlive = engine.state(of: id)?.isAlive == true
-    // What changed for all of them has been told.
+    return text
+  }
+
+  /// What a worker's new configuration changes of it, beside what has been told for all; nil: nothing.
+  func changeText(
+    of configuration: WorkerConfiguration, from runtime: WorkerRuntime,
+    _ machine: (old: LifecyclePolicy, new: LifecyclePolicy)
+  ) -> String? {
+    let changed = configuration.changes(from: runtime.configuration, machine: machine)
     guard !changed.isEmpty else { return nil }
+    let isAlive = engine.state(of: runtime.id)?.isAlive == true
     let atLaunch = changed.filter(\.atLaunch).map(\.key)
     let later =
       isAlive && !atLaunch.isEmpty
       ? " (\(atLaunch.joined(separator: ", ")) when it is started next)" : ""
-    return "\(id): \(changed.map(\.text).joined(separator: ", "))\(later)"
+    return "\(runtime.id): \(changed.map(\.text).joined(separator: ", "))\(later)"
   }
 }

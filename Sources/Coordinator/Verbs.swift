@@ -16,8 +16,8 @@ extension Daemon {
     case .leave: leave()
     case .adopt: respond(adopt(request))
     case .release: release(request, then: respond)
-    case .reload:
-      let outcome = reload()
+    case .reload, .previewReload:
+      let outcome = request.verb == .reload ? reload() : previewReload()
       respond(
         ControlResponse(
           id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))

@@ -27,7 +27,7 @@ struct UnknownVerb {
 
   /// What supervisord, systemd, process-compose, Docker and the shell call it.
   private static let elsewhere = [
-    "list": "ps", "ls": "ps", "top": "ps", "show": "status", "info": "status",
+    "list": "ps", "ls": "ps", "watch": "top", "htop": "top", "show": "status", "info": "status",
     "log": "logs", "tail": "logs", "kill": "terminate", "down": "shutdown", "exit": "shutdown",
     "up": "daemon", "serve": "daemon", "pause": "suspend", "freeze": "suspend", "fg": "foreground",
     "bg": "background", "resume": "wake", "unpause": "wake", "thaw": "wake", "add": "run",
