@@ -7,7 +7,8 @@ public func renderTop(
   if let daemon {
     // Colours take no room, but `wrapped` would count them.
     let fits = width.map { displayWidth(pressureLine(daemon, color: false)) <= $0 } ?? true
-    head = fits
+    head =
+      fits
       ? [pressureLine(daemon, color: color)] + head
       : wrapped(pressureLine(daemon, color: false), to: width) + head
   }
