@@ -28,6 +28,8 @@ test:
 	$(MAKE) --no-print-directory lint
 	$(SWIFT) build --build-tests $(CHECKED)
 	$(SWIFT) test --skip-build $(CHECKED)
+	DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
+	  python3 Benchmarks/soak.py --quiet --seconds 30 --workers 40 --rss-limit 0
 
 format:
 	$(SWIFT) format -i -r $(SOURCES)

@@ -8,13 +8,14 @@ struct UnknownVerb {
   var verb: String
   var known: [String]
 
-  /// nil: the first word is a verb, or an option.
+  /// nil: the first word is a verb, or an option. Behind `help` it is the second.
   init?(arguments: [String], known: [String]) {
-    guard let first = arguments.first, !first.isEmpty, !first.hasPrefix("-"), first != "help",
+    let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
+    guard let first = words.first, !first.isEmpty, !first.hasPrefix("-"), first != "help",
       !known.contains(first)
     else { return nil }
     verb = first
-    self.known = known
+    self.known = known + ["help"]
   }
 
   var failure: CommandFailure {

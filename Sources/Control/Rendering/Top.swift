@@ -16,7 +16,7 @@ public func renderTop(
   let sorted = workers.sorted { ($1.footprint, $0.name) < ($0.footprint, $1.name) }
   var lines = head + [""] + workerTable(sorted).lines(width: width, color: color)
   if let height, lines.count > height {
-    let hidden = lines.count - height + 1
+    let hidden = min(lines.count - height + 1, workers.count)
     lines = Array(lines.prefix(max(height - 1, 0)))
     lines.append(shortened("… and \(hidden) more; `dormouse ps` lists them all", to: width))
   }
