@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib --product dormouse
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test format lint install clean
+.PHONY: build debug demo test fuzz format lint install clean
 
 build:
 	scripts/bootstrap build
@@ -28,8 +28,13 @@ test:
 	$(MAKE) --no-print-directory lint
 	$(SWIFT) build --build-tests $(CHECKED)
 	$(SWIFT) test --skip-build $(CHECKED)
+	scripts/chaos-minute "$$($(SWIFT) build --show-bin-path)/dormouse"
 	DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
 	  python3 Benchmarks/soak.py --quiet --seconds 30 --workers 40 --rss-limit 0
+
+# Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
+fuzz:
+	scripts/fuzz-image $(SECONDS)
 
 format:
 	$(SWIFT) format -i -r $(SOURCES)

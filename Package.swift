@@ -16,6 +16,7 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-crypto", from: "3.12.3"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
@@ -36,7 +37,11 @@ let package = Package(
 
     .target(name: "Linux", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
-      name: "Hibernation", dependencies: ["Linux", "CLinux", "CZstd"], swiftSettings: strict),
+      name: "Hibernation",
+      dependencies: [
+        "Linux", "CLinux", "CZstd", .product(name: "Crypto", package: "swift-crypto"),
+      ],
+      swiftSettings: strict),
     .target(
       name: "Supervision", dependencies: ["Linux", "CLinux", "Policy"], swiftSettings: strict),
     .target(name: "Control", swiftSettings: strict),
@@ -90,6 +95,6 @@ let package = Package(
     .testTarget(
       name: "CoordinatorTests", dependencies: ["Coordinator", "Linux"], swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["Control", "Linux"], swiftSettings: strict),
+      name: "EndToEndTests", dependencies: ["CLinux", "Control", "Linux"], swiftSettings: strict),
   ]
 )

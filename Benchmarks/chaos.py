@@ -28,7 +28,11 @@ PATIENCE = 60
 POINTS = [
     "stopped", "seized", "scanned", "captured", "committed", "scratch-mapped", "evicting", "evicted",
     "restored", "frozen", "detached", "rested", "writing-back", "written-back", "unlinked",
-    "recovery-seized", "registers-back"]
+    "recovery-seized", "registers-back",
+    # Of a resume with missing pages; each is passed often, so the first or a later time.
+    *(f"{point}@{time}" for time in (1, 2, 3) for point in (
+        "stream-marked", "registered", "stream-prepared", "streaming", "event-read", "streamed",
+        "unregistered", "thawed"))]
 
 
 class Lost(Exception):
@@ -61,10 +65,41 @@ class Torture:
         return line.decode().strip()
 
     def change(self, chance):
+        if chance.random() < 0.2:
+            return "collapse"
         return f"touch {chance.randrange(1 << 30)}"
 
     proof = "sum"
     last_words = "errors"
+
+    def difference(self, other):
+        """Which pages differ, and what is there instead."""
+        pages = []
+        for one in (self, other):
+            path = one.pipes[0] + ".detail"
+            one.send(f"detail {path}")
+            if one.receive() != "detailed":
+                return ""
+            with open(path) as file:
+                pages.append(file.read().splitlines())
+        pairs = [(mine, theirs) for mine, theirs in zip(*pages)
+                 if mine.split(" @")[0] != theirs.split(" @")[0]]
+        return "".join(f"\n  {mine} instead of {theirs.split(': ')[-1]}" for mine, theirs in
+                       pairs[:20]) + f"\n  {len(pairs)} pages or blocks differ"
+
+
+class Churn(Torture):
+    """Tests/Fixtures/churn.c: forks, moves, drops and unmaps memory on several threads at once."""
+
+    def __init__(self, directory, binary):
+        super().__init__(directory, binary)
+        self.command[2] = self.command[2].replace("12 28 7", "4 8 128")
+
+    def change(self, chance):
+        return f"churn {chance.randrange(1 << 30)}"
+
+    proof = last_words = "verify"
+    difference = None
 
 
 class Store:
@@ -125,10 +160,42 @@ class Notes:
     last_words = "GET /count"
 
 
+def is_pager(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().split(b"\0")[1:2] == [b"pager"]
+    except OSError:
+        return False
+
+
+def standby_pager(daemon):
+    try:
+        with open(f"/proc/{daemon}/task/{daemon}/children") as file:
+            return next((int(pid) for pid in file.read().split() if is_pager(pid)), None)
+    except OSError:
+        return None
+
+
+def end_pager(pid):
+    """It may have ended by itself."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if is_pager(pid):
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except OSError:
+        pass
+    finally:
+        os.close(pidfd)
+
+
 class Keeper:
     """Runs a daemon, kills it at random, and starts the next one on the same state directory."""
 
-    def __init__(self, workers, seed, rest):
+    def __init__(self, workers, seed, rest, pace, encrypt):
+        self.pace = pace
         self.chance = random.Random(seed)
         self.environment = dict(os.environ)
         if rest == "traced":
@@ -139,7 +206,7 @@ class Keeper:
                 "memory": {"budget": "32GB"}, "foreground": {"max": "unlimited"},
                 "background": {"suspend_after": "1h"}, "watchdog": {"launch": "2m"},
                 "hibernate": {"cooldown": "0s", "max_footprint": "unlimited", "min_footprint": "0B",
-                              "after": "never", "only_if_faster_than_relaunch": False,
+                              "after": "never", "only_if_faster_than_relaunch": False, "encrypt": encrypt,
                               "disk": {"daily_writes": "9000GB"}}},
             "workers": {w.name: {"command": w.program.command, "autostart": False}
                         for w in workers}}, self.environment)
@@ -151,12 +218,13 @@ class Keeper:
         point = None
         while not self.over.wait(0):
             if point:
-                self.await_end(1)
+                self.await_end(self.pace)
             else:
                 # Quick successions too: a daemon that dies while it recovers.
-                self.over.wait(self.chance.choice([0.02, 0.1, 0.4, 1.5]) * self.chance.random())
+                pause = self.chance.choice([0.02, 0.1, 0.4, 1.5]) * self.chance.random()
+                self.over.wait(pause * self.pace)
             if self.daemon.process.poll() is None:
-                self.daemon.process.kill()
+                self.kill()
                 self.kills += 1
             elif self.daemon.process.returncode == -signal.SIGKILL:
                 self.points += 1
@@ -168,6 +236,16 @@ class Keeper:
         self.daemon.process.kill()
         self.daemon.process.wait()
         self.begin(None)  # one that lives, for the last checks
+
+    def kill(self):
+        """The daemon; and sometimes first, or a moment later, the pager that stands by for it."""
+        pager, when = standby_pager(self.daemon.process.pid), self.chance.random()
+        if pager and when < 0.2:
+            os.kill(pager, signal.SIGKILL)
+        self.daemon.process.kill()
+        if pager and when > 0.6:
+            time.sleep(self.chance.random() * 0.03)
+            end_pager(pager)
 
     def await_end(self, seconds):
         end = time.monotonic() + seconds
@@ -214,7 +292,9 @@ class Worker:
     def compare(self, line):
         said, wanted = self.program.receive(), self.reference.receive()
         if said != wanted:
-            raise Lost(f"`{line}` gave `{said[:80]}`, and `{wanted[:80]}` of its twin")
+            detail = self.program.difference(self.reference) \
+                if getattr(self.program, "difference", None) else ""
+            raise Lost(f"`{line}` gave `{said[:80]}`, and `{wanted[:80]}` of its twin{detail}")
 
     def one_round(self, keeper, chance):
         for _ in range(chance.randrange(4)):
@@ -292,6 +372,10 @@ def programs(directory):
     subprocess.run(["cc", "-std=c11", "-O1", "-pthread", "-o", torture,
                     os.path.join(FIXTURES, "torture.c")], check=True)
     yield "torture", lambda place: Torture(place, torture)
+    churn = os.path.join(directory, "churn")
+    subprocess.run(["cc", "-std=c11", "-O1", "-pthread", "-o", churn,
+                    os.path.join(FIXTURES, "churn.c")], check=True)
+    yield "churn", lambda place: Churn(place, churn)
     yield "python", lambda place: Notes(place, sys.executable, os.path.join(
         FIXTURES, "http_state.py"), "--megabytes", "4")
     if shutil.which("redis-server"):
@@ -304,8 +388,9 @@ def programs(directory):
 def play(options, rest, rounds, seconds, directory):
     """Rounds until one limit is reached; the workers and the keeper, with what they have seen."""
     os.mkdir(directory)
-    workers = [Worker(name, make, directory) for name, make in programs(directory)]
-    keeper = Keeper(workers, options.seed, rest)
+    workers = [Worker(name, make, directory) for name, make in programs(directory)
+               if not options.only or name in options.only.split(",")]
+    keeper = Keeper(workers, options.seed, rest, options.pace, options.encrypt)
     try:
         for worker in workers:
             worker.begin(keeper.daemon)
@@ -366,6 +451,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=2000, help="of all workers together")
     parser.add_argument("--seconds", type=float, default=3600, help="a limit for all of it")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--encrypt", action="store_true", help="with encrypted images")
+    parser.add_argument("--pace", type=float, default=1,
+                        help="a daemon's life times this; more on a busy machine")
+    parser.add_argument("--only", help="names of workers, with commas between them")
     parser.add_argument("--rest", choices=["frozen", "traced", "both"], default="both")
     options = parser.parse_args()
     rests = ["frozen", "traced"] if options.rest == "both" else [options.rest]

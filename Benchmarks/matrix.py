@@ -119,15 +119,16 @@ def row(case, result):
     took = of("milliseconds")
     speed = f"{of('movedBytes') / (1 << 20) / took * 1000:.0f}" if took else "–"
     cells = [case.name, f"{of('anonymousBefore') / (1 << 20):.1f}"]
-    cells += [cell(name) for name in ("signal", "freezer", "cached", "dropped", "swap", "relaunch")]
+    cells += [cell(name) for name in (
+        "signal", "freezer", "cached", "dropped", "hot-first", "swap", "relaunch")]
     cells += [times, f"{took:.0f}", speed, f"{of('imageBytes') / (1 << 20):.1f}",
               f"{of('anonymousAfter') / 1024:.0f}"]
     return "| " + " | ".join(cells) + " |"
 
 
-HEADER = """| program | MB | SIGCONT | thaw | resume, cached | resume, from disk | swap | relaunch \
+HEADER = """| program | MB | SIGCONT | thaw | eager, cached | eager, from disk | hot first | swap | relaunch \
 | relaunch ÷ resume | hibernating | MB/s | image MB | left KB |
-|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"""
+|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"""
 
 
 def numbers(text):

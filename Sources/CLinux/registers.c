@@ -29,6 +29,17 @@ uint64_t clinux_registers_instruction(const struct clinux_registers *registers) 
   return native_const(registers)->rip;
 }
 
+// Behind the call that made it. Any other way into the kernel would have changed orig_rax.
+int clinux_registers_newborn(const struct clinux_registers *registers) {
+  const struct user_regs_struct *r = native_const(registers);
+  int64_t call = (int64_t)r->orig_rax;
+  return r->rax == 0 && (call == SYS_fork || call == SYS_clone || call == SYS_clone3);
+}
+
+uint64_t clinux_registers_thread_pointer(const struct clinux_registers *registers) {
+  return native_const(registers)->fs_base;
+}
+
 // Only calls that have done nothing yet when they return EINTR, so that making them again is what
 // the program would have done. close() and connect(), for example, aren't among them.
 static int may_be_made_again(int64_t number) {
@@ -103,6 +114,8 @@ int clinux_registers_supported(void) { return 0; }
 int clinux_registers_in_syscall(const struct clinux_registers *r) { (void)r; return 0; }
 int64_t clinux_registers_result(const struct clinux_registers *r) { (void)r; return 0; }
 uint64_t clinux_registers_instruction(const struct clinux_registers *r) { (void)r; return 0; }
+uint64_t clinux_registers_thread_pointer(const struct clinux_registers *r) { (void)r; return 0; }
+int clinux_registers_newborn(const struct clinux_registers *r) { (void)r; return 0; }
 int clinux_registers_mend_interrupted(struct clinux_registers *r) { (void)r; return 0; }
 void clinux_registers_prepare_call(struct clinux_registers *r, uint64_t instruction,
                                    int64_t number, const uint64_t arguments[6]) {

@@ -68,10 +68,19 @@ static void child(const struct clinux_spawn *what, int report) {
 
   struct sigaction standard;
   memset(&standard, 0, sizeof standard);
-  standard.sa_handler = SIG_DFL;
-  for (int number = 1; number < 65; number++) sigaction(number, &standard, NULL);
+  for (int number = 1; number < 65; number++) {
+    standard.sa_handler = what->ignored >> (number - 1) & 1 ? SIG_IGN : SIG_DFL;
+    sigaction(number, &standard, NULL);
+  }
 
   if (oom_score_adjustment != INHERIT) set_oom_score(oom_score_adjustment);
+
+  // Before anything else can happen to it, somebody else knows of it.
+  if (what->announcement >= 0) {
+    int32_t own = (int32_t)getpid();
+    ssize_t ignored = write(what->announcement, &own, sizeof own);
+    (void)ignored;
+  }
 
   report = above_standard(report);
   int input = above_standard(what->input);
@@ -82,6 +91,7 @@ static void child(const struct clinux_spawn *what, int report) {
   // Every other descriptor goes at exec, whoever opened it and however.
   if (syscall(SYS_close_range, 3, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
     for (int fd = 3; fd < 1024; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
+  for (int index = 0; index < what->kept_count; index++) fcntl(what->kept[index], F_SETFD, 0);
 
   if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
 
@@ -90,7 +100,7 @@ static void child(const struct clinux_spawn *what, int report) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  execve(what->path, what->arguments, what->environment);
+  execve(what->path, what->arguments, what->environment ? what->environment : environ);
   fail(report, CLINUX_SPAWN_EXEC);
 }
 
@@ -146,4 +156,30 @@ pid_t clinux_spawn(const struct clinux_spawn *what, int *pidfd, int *failed_step
   *pidfd = -1;
   *failed_step = failure.step;
   return -failure.error;
+}
+
+pid_t clinux_fork(void) {
+  pid_t pid = fork();
+  return pid < 0 ? -errno : pid;
+}
+
+uint64_t clinux_ignored_signals(void) {
+  uint64_t ignored = 0;
+  for (int number = 1; number < 65; number++) {
+    struct sigaction current;
+    if (sigaction(number, NULL, &current) == 0 && current.sa_handler == SIG_IGN)
+      ignored |= 1ULL << (number - 1);
+  }
+  return ignored;
+}
+
+void clinux_end_by_signal(int number) {
+  struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  signal(number, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, number);
+  pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+  kill(getpid(), number);
 }

@@ -66,12 +66,26 @@ int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message) {
   return got == (ssize_t)sizeof *message;
 }
 
+int clinux_try_userfaultfd(void) {
+  int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+  if (fd >= 0) return close(fd), 0;
+  int code = errno;
+  int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
+  if (device < 0) return -code;
+  fd = ioctl(device, _IO(0xAA, 0x00), O_CLOEXEC | O_NONBLOCK);
+  close(device);
+  if (fd < 0) return -code;
+  return close(fd), 1;
+}
+
 int64_t clinux_userfault_syscall_number(int which) {
   switch (which) {
     case CLINUX_SYS_userfaultfd: return SYS_userfaultfd;
     case CLINUX_SYS_memfd_create: return SYS_memfd_create;
     case CLINUX_SYS_fcntl: return SYS_fcntl;
     case CLINUX_SYS_close: return SYS_close;
+    case CLINUX_SYS_openat: return SYS_openat;
+    case CLINUX_SYS_ioctl: return SYS_ioctl;
   }
   return -ENOSYS;
 }

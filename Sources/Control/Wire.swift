@@ -15,6 +15,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var adoption: AdoptionSpecification?
   /// `events` only: whatever happens from now on is told, until the client hangs up.
   public var follow: Bool?
+  /// `register` only.
+  public var wrapper: WrapperReport?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
@@ -41,6 +43,9 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     /// Takes a running process or cgroup that somebody else has started into the life cycle, and gives
     /// it back.
     case adopt, release
+    /// A wrapper (`dormouse wrap`) tells how its worker is. It is known for as long as this
+    /// connection; each further one replaces the last.
+    case register
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
     /// Only tells what that would change. A verb of its own: a daemon that doesn't know it must not
@@ -50,6 +55,20 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     case shutdown
     /// Ends the daemon, and leaves its workers to the next one.
     case leave
+  }
+}
+
+/// What a wrapper tells a daemon.
+public struct WrapperReport: Codable, Hashable, Sendable {
+  public var pid: Int32
+  /// Where it takes requests for its worker, in this same protocol.
+  public var socket: String
+  public var worker: WorkerReport
+
+  public init(pid: Int32, socket: String, worker: WorkerReport) {
+    self.pid = pid
+    self.socket = socket
+    self.worker = worker
   }
 }
 
@@ -175,10 +194,16 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).
   public var says: String?
+  /// How it is resumed from an image, and why.
+  public var resume: String?
   public var lastExit: String?
   public var tasks: [String]
   /// Somebody else has started it, and supervises it.
   public var isAdopted: Bool?
+  /// The process of `dormouse wrap` that it belongs to.
+  public var wrapper: Int32?
+  /// How often it has been woken; told of wrapped workers.
+  public var wakes: Int?
 
   public init(name: String, state: String) {
     self.name = name

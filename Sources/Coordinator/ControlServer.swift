@@ -195,6 +195,13 @@ final class ControlServer {
     if request.verb == .events, request.follow == true {
       follow(client, request.id, worker: request.worker)
     }
+    if request.verb == .register {
+      let refusal = daemon.wrappers.take(request.wrapper, from: client, at: EventLoop.now)
+      return respond(
+        to: client,
+        ControlResponse(
+          id: request.id, result: refusal == nil ? .done : .badRequest, text: refusal ?? "known"))
+    }
     daemon.carryOut(request) { [weak self, weak client] response in
       guard let self, let client else { return }
       respond(to: client, response)
@@ -245,6 +252,7 @@ final class ControlServer {
   func drop(_ client: Client) {
     guard !client.isClosed else { return }
     client.isClosed = true
+    daemon.wrappers.forget(client)
     if let token = client.token { daemon.loop.unwatch(client.descriptor, token) }
     clients[client.descriptor.raw] = nil
     if clients.count == Self.mostClients - 1 { setListening(.readable) }

@@ -38,7 +38,7 @@ public struct DaemonSettings: Sendable {
 /// mechanics, compression lanes), and its outcome comes back as a message.
 public final class Daemon {
   var settings: DaemonSettings
-  let log = DaemonLog()
+  let log: DaemonLog
   let state: StateDirectory
   let loop: EventLoop
   let mailbox: Mailbox<Daemon>
@@ -81,16 +81,29 @@ public final class Daemon {
   var isEnding = false
   /// Ends without its workers.
   var isLeaving = false
-  private(set) var hasEnded = false
+  var hasEnded = false
   /// Woken for that, and whether that has ended; see `leave`.
   var wokenToLeave: [WorkerID: Bool] = [:]
 
-  /// An opt-in (DORMOUSE_RESUME=hot-first): workers run before all of their memory is back.
-  let resumesHotFirst: Bool
+  /// What the environment says, against policies.
+  let resumeOverride: ResumePreference?
+  var standby: Standby?
 
-  public init(_ settings: DaemonSettings) throws(StartError) {
+  /// What `dormouse wrap` has besides.
+  let wrapped: Wrapped?
+  /// Wrappers that have registered here.
+  var wrappers = WrapperRegistry()
+
+  public convenience init(_ settings: DaemonSettings) throws(StartError) {
+    try self.init(settings, wrapped: nil)
+  }
+
+  init(_ settings: DaemonSettings, wrapped: Wrapped?) throws(StartError) {
     self.settings = settings
-    resumesHotFirst = getenv("DORMOUSE_RESUME").map { String(cString: $0) } == "hot-first"
+    self.wrapped = wrapped
+    log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
+    // A wrapper is small, and a pager that stands by would double it.
+    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : .eager
     // Before anything is made that would have to be taken away again.
     try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
@@ -137,15 +150,19 @@ public final class Daemon {
     } catch { throw .system(error) }
     server = try ControlServer(path: settings.socket, daemon: self)
     watchPressure()
-    if resumesHotFirst { startStandbyPager() }
     chronicle.begin(engine, at: EventLoop.now)
+    hibernation.onStreamFailure { [mailbox] name, error in
+      mailbox.post {
+        $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
+      }
+    }
     introduceWorkers()
     adoptSurvivors()
     startWorkers()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezerName)")
     sampleRegularly()
-    lookForSignals()
+    if wrapped == nil { lookForSignals() }
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !hasEnded {
@@ -157,6 +174,8 @@ public final class Daemon {
     chronicle.close(at: EventLoop.now)
     server?.close()
     rmdir(channelDirectory)
+    // Workers that were left alone may still sleep on one.
+    if (try? listDirectory(state.images))?.isEmpty == true { BootKey.discard(in: state.images) }
   }
 
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.

@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import Linux
 
 /// The daemon's own words, on standard error: one line each, with the priority in front that
 /// systemd's journal understands (sd-daemon(3)) where standard error goes there.
@@ -11,9 +12,28 @@ struct DaemonLog {
     case info = 6
   }
 
-  private let toJournal = Self.standardErrorIsTheJournal()
+  private let toJournal: Bool
+  private let descriptor: Descriptor?
+  /// Nothing less important is told.
+  private let least: Priority
+
+  init() {
+    toJournal = Self.standardErrorIsTheJournal()
+    descriptor = nil
+    least = .info
+  }
+
+  /// A wrapper's standard error is its program's: into it goes only what went wrong.
+  init(of wrapped: Wrapped) {
+    toJournal = false
+    descriptor = wrapped.settings.log.flatMap {
+      try? Descriptor.open($0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
+    }
+    least = descriptor == nil ? .error : .info
+  }
 
   func callAsFunction(_ priority: Priority, _ text: String) {
+    guard priority.rawValue <= least.rawValue else { return }
     let oneLine = text.split(separator: "\n", omittingEmptySubsequences: true)
       .joined(separator: " | ")
     // A process chooses its own name, and others read this on a terminal.
@@ -23,7 +43,7 @@ struct DaemonLog {
       ? "<\(priority.rawValue)>\(safe)\n" : "\(Self.timeOfDay()) \(safe)\n"
     var bytes = Array(line.utf8)
     // If even this can't be written there is nobody to tell.
-    _ = write(STDERR_FILENO, &bytes, bytes.count)
+    _ = write(descriptor?.raw ?? STDERR_FILENO, &bytes, bytes.count)
   }
 
   /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only where it names

@@ -49,7 +49,8 @@ extension Daemon {
 
   /// Of all images and what they lie over; and what of that belongs to workers that aren't hibernated.
   private func imageBytes() -> (held: Int64, idle: Int64) {
-    workers.values.reduce((0, 0)) { sum, runtime in
+    if let wrapped { return (WrapStore.imageBytes(of: wrapped.settings), 0) }
+    return workers.values.reduce((0, 0)) { sum, runtime in
       let base = baseBytes(of: runtime.id.name)
       let image = runtime.imagePath.map(Self.length) ?? 0
       return (sum.0 + image + base, sum.1 + (runtime.imagePath == nil ? base : 0))

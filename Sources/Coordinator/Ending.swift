@@ -98,6 +98,7 @@ extension Daemon {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
     clearAway(runtime)
     records.remove(id.name)
+    wrapped?.end = WrapEnd(status)
     feed(.exited(id, status))
     // No longer declared: it was only waited for.
     if engine.state(of: id) == nil { workers[id] = nil }
@@ -148,6 +149,8 @@ extension Daemon {
     runtime.readiness = nil
     runtime.imagePath = nil
     runtime.lastHibernation = nil
+    runtime.mayMissPages = false
+    runtime.resumeGear = nil
     runtime.hasExited = false
     runtime.mustNotRun = false
     runtime.needsRecovery = false

@@ -25,6 +25,7 @@ extension Daemon {
         try? cgroup?.remove(until: Deadline(in: .zero))
       }
       try attach(process, to: runtime)
+      wrapped?.letGoOfInherited()
       // From its first moment on: a daemon that dies now must leave it to the next.
       saveRecord(runtime, state: .launching)
       log(.info, "\(id): launched as pid \(process.identity.pid)")
@@ -51,18 +52,21 @@ extension Daemon {
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
     let name = runtime.id.name
-    try openChannels(runtime)
+    // What is wrapped has its own caller's environment, and no channel to us.
+    if wrapped == nil { try openChannels(runtime) }
     var cgroup: WorkerCgroup?
     if let cgroups {
       do throws(CgroupError) {
         cgroup = try WorkerCgroup.create(in: cgroups, name: name)
       } catch { log(.warning, "\(name): no cgroup of its own: \(error)") }
     }
-    return LaunchPlan(
+    var plan = LaunchPlan(
       name: name, command: runtime.configuration.command,
       directory: runtime.configuration.directory, environment: runtime.environment,
       cgroup: cgroup, logPath: state.log(of: name), notifySocket: runtime.notify?.path,
       pressureWatch: runtime.pressure?.path)
+    plan.inheritance = wrapped?.inheritance
+    return plan
   }
 
   /// The sockets at which a worker can speak to us, and listen.

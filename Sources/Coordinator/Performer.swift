@@ -36,6 +36,7 @@ extension Daemon {
         + transition.cause.sentence)
     if transition.to == .terminating, case .pressure = transition.cause { lookAtMemory() }
     if let runtime = workers[transition.worker] { saveRecord(runtime, state: transition.to) }
+    noteWrapped(transition)
   }
 
   func measure(_ id: WorkerID) {

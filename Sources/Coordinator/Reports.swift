@@ -10,6 +10,11 @@ extension Daemon {
   func report(_ request: ControlRequest) -> ControlResponse {
     let now = EventLoop.now
     if request.verb == .status, let name = request.worker {
+      if isWrapped(name), let entry = wrappers.entry(of: name) {
+        return ControlResponse(
+          id: request.id, result: .done, text: "\(name) is wrapped",
+          workers: [entry.current(at: now)], daemon: daemonReport())
+      }
       guard let snapshot = engine.snapshot(of: WorkerID(name), at: now) else {
         return ControlResponse(
           id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
@@ -19,7 +24,8 @@ extension Daemon {
         workers: [report(snapshot, nil, at: now)], daemon: daemonReport())
     }
     let scan = scanForWorkers(workers.values)
-    let reports = engine.snapshots(at: now).map { report($0, scan, at: now) }
+    let own = engine.snapshots(at: now).map { report($0, scan, at: now) }
+    let reports = own + wrappers.reports(at: now)
     return ControlResponse(
       id: request.id, result: .done,
       text: reports.count == 1 ? "1 worker" : "\(reports.count) workers", workers: reports,
@@ -56,14 +62,19 @@ extension Daemon {
     report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
     report.lastExit = snapshot.lastExit?.sentence
     report.tasks = snapshot.tasks
+    if let wrapped {
+      report.wrapper = getpid()
+      report.wakes = wrapped.wakes
+    }
     guard let runtime = workers[snapshot.worker] else { return report }
     report.command = runtime.configuration.command
     if runtime.foreign == nil {
-      report.log = state.log(of: runtime.id.name)
+      report.log = wrapped == nil ? state.log(of: runtime.id.name) : wrapped?.settings.log
     } else {
       report.isAdopted = true
     }
     report.says = runtime.statusText
+    report.resume = runtime.resumeGear
     guard let process = runtime.process else { return report }
     let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid

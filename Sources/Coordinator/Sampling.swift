@@ -79,7 +79,13 @@ extension Daemon {
       lastSweep = EventLoop.now
       hibernation.dropIdleBases(outdated: true)
     }
-    loop.after(.seconds(1)) { [unowned self] in sampleRegularly() }
+    let next = loop.after(interval(running.isEmpty)) { [unowned self] in sampleRegularly() }
+    wrapped?.nextSample = next
+  }
+
+  private func interval(_ nobodyRuns: Bool) -> Duration {
+    guard let wrapped else { return .seconds(1) }
+    return nobodyRuns ? Wrapped.restingInterval : wrapped.interval
   }
 
   func takeReading() {
@@ -96,7 +102,8 @@ extension Daemon {
   /// One look at all processes for those who have no cgroup; `nil` where nobody needs it.
   func scanForWorkers(_ runtimes: some Sequence<WorkerRuntime>) -> ProcessScan? {
     let needed = runtimes.contains { $0.process.map { $0.cgroup == nil } ?? false }
-    return needed ? try? ProcessScan.take() : nil
+    guard needed else { return nil }
+    return try? wrapped == nil ? ProcessScan.take() : ProcessScan.takeDescendants()
   }
 
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
@@ -124,7 +131,9 @@ extension Daemon {
   ) -> Bool {
     let rules = runtime.configuration.policy.foreground
     guard rules.by == .activity else { return false }
-    if hasTraffic(runtime, tree) { return true }
+    // Both, because both remember what they have seen.
+    let (hasTraffic, isAtWork) = (hasTraffic(runtime, tree), wrapped?.isAtWork(tree) == true)
+    if hasTraffic || isAtWork { return true }
     // Below zero: one that had a share of it has ended.
     guard ticks < 1 << 32 else { return false }
     let share =

@@ -14,16 +14,18 @@ extension Daemon {
     }
     // While it may still be opened: a worker's children have memory too.
     try? process.refreshMemory()
-    let bedtime = Bedtime(
+    var bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
       ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
       dependsOnInputs: runtime.configuration.policy.foreground.by == .activity,
       wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil)
+    let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause
+    bedtime.mustBeIdle = bedtime.dependsOnInputs && cause == .graceOver
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil
-    let hibernation = resumesHotFirst ? hibernation : nil
-    mechanics.submit { [mailbox] in
+    let hibernation = runtime.mayMissPages ? hibernation : nil
+    mechanics.submit { [mailbox, bedtime] in
       let outcome = Result {
         // Somebody who waits for a missing page can't be frozen.
         try hibernation?.settle(id.name)
@@ -44,6 +46,7 @@ extension Daemon {
     guard let runtime = workers[id] else { return }
     switch outcome {
     case .success(let asleep):
+      runtime.mayMissPages = false
       listen(for: runtime, at: asleep.sources)
       setAlarm(for: runtime, asleep.times)
       takeDiskReading()
@@ -67,8 +70,10 @@ extension Daemon {
     runtime.isBusy = true
     runtime.mayBeStopped = true
     hibernation.hibernate(
-      target, to: path, level: Int32(policy.compressionLevel), lazyReady: resumesHotFirst,
-      overlay: policy.overlay
+      target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
+      // Encrypted images are complete each time: a base is kept in plain only.
+      overlay: policy.overlay && !policy.encrypt, sealed: policy.encrypt,
+      dropsFilePages: policy.dropFilePages
     ) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
@@ -90,6 +95,11 @@ extension Daemon {
       workers[id]?.imagePath = path
       workers[id]?.needsRecovery = false
       note(summary, of: id, took: EventLoop.now - started)
+      if let files = summary.filePages { tell(files, of: id) }
+      if let plan = summary.resumePlan {
+        workers[id]?.resumeGear = .of(plan)
+        if plan.isHotFirst { startStandbyPager() }
+      }
       feed(
         .hibernated(
           id,
@@ -120,6 +130,16 @@ extension Daemon {
     } catch { log(.warning, "what is written to images can't be noted for later: \(error)") }
   }
 
+  private func tell(_ files: FilePages.Outcome, of id: WorkerID) {
+    log(.info, "\(id): \(ByteCount(Int64(clamping: files.dropped))) of its files' pages left, too")
+    if let refusal = files.refusal {
+      log(
+        .notice,
+        "\(id): its files' pages stay until the kernel drops them, although "
+          + "hibernate.drop_file_pages is on: \(refusal)")
+    }
+  }
+
   /// Its memory can't be proven: it is killed, and even if that fails it never runs again.
   func condemn(_ id: WorkerID) {
     workers[id]?.mustNotRun = true
@@ -143,9 +163,8 @@ extension Daemon {
     if runtime.needsRecovery {
       hibernation.recover(target, from: state.image(of: id.name), then: ended)
     } else if let path = runtime.imagePath {
-      let gear = resumesHotFirst ? ResumeGear.hotFirst(probing: true) : .eager
       hibernation.resume(
-        target, from: path, gear: gear, keepsBase: runtime.keepsBase, then: ended)
+        target, from: path, gear: .planned, keepsBase: runtime.keepsBase, then: ended)
     } else {
       let mayBeStopped = runtime.mayBeStopped
       mechanics.submit { [mailbox] in
@@ -175,8 +194,10 @@ extension Daemon {
     switch result {
     case .success(let summary):
       if let reason = summary.eagerReason {
+        workers[id]?.resumeGear = "eager, because \(reason)"
         log(.info, "\(id): all of its memory was brought back at once: \(reason)")
       }
+      workers[id]?.mayMissPages = summary.deferred > 0
       workers[id]?.imagePath = nil
       workers[id]?.needsRecovery = false
       if let runtime = workers[id] { stopListening(for: runtime) }

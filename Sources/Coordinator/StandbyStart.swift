@@ -2,16 +2,37 @@ import CLinux
 import Glibc
 import Hibernation
 import Linux
+import Policy
 
 extension Daemon {
-  /// A process that goes on with the pages of workers if this one dies. Without it, they wait for
-  /// the next daemon.
+  /// What decides between the ways of resuming; the environment overrules policies, for tests.
+  func resumePreference(_ rules: HibernationRules) -> ResumePreference {
+    resumeOverride ?? ResumePreference(rawValue: rules.resume.rawValue) ?? .auto
+  }
+
+  static func resumeOverrideInEnvironment() -> ResumePreference? {
+    guard let text = getenv("DORMOUSE_RESUME").map({ String(cString: $0) }) else { return nil }
+    return text == "hot-first" ? .hotFirst : ResumePreference(rawValue: text)
+  }
+
+  /// A process that goes on with the pages of workers if this one dies, from the first worker on
+  /// that needs it. Without it, they would wait for the next daemon.
   func startStandbyPager() {
+    if let standby, !standby.hasEnded() { return }
     var buffer = [CChar](repeating: 0, count: 4096)
     let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
     let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     do {
-      hibernation.set(try Standby(command: [own, "pager"]))
+      let new = try Standby(command: [own, "pager"])
+      standby = new
+      hibernation.set(new)
     } catch { log(.warning, "no standby pager: \(error)") }
+  }
+}
+
+extension String {
+  /// For `status`.
+  static func of(_ plan: ResumePlan) -> String {
+    (plan.isHotFirst ? "hot first: " : "eager, because ") + plan.reason
   }
 }

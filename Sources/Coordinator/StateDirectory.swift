@@ -40,6 +40,10 @@ struct StateDirectory {
   /// See `WriteLedger`.
   var writes: String { path + "/writes" }
 
+  /// All that a daemon makes in it: directories without others in them, and files.
+  static let parts = ["images", "logs", "workers", "jetsam", "journal", "reports"]
+  static let files = ["lock", "writes"]
+
   init(path: String) throws(StartError) {
     self.path = path
     let lock: Descriptor
@@ -47,7 +51,7 @@ struct StateDirectory {
       try makeDirectories(path, mode: 0o700)
     } catch { throw .directory(error) }
     try checkTrust(in: path, mayBeShared: false)
-    for part in ["images", "logs", "workers", "jetsam", "journal", "reports"] {
+    for part in Self.parts {
       try Self.makePrivate("\(path)/\(part)")
     }
     do throws(SystemCallError) {

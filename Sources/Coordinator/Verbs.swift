@@ -7,6 +7,8 @@ extension Daemon {
   /// Does what a client asks, and answers when it has happened.
   func carryOut(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     switch request.verb {
+    case .register:
+      respond(ControlResponse(id: request.id, result: .badRequest, text: "only wrappers register"))
     case .ps, .status: respond(report(request))
     case .jetsam: respond(jetsam(request))
     case .events: events(request, then: respond)
@@ -29,6 +31,7 @@ extension Daemon {
           ControlResponse(
             id: request.id, result: .badRequest, text: "`\(request.verb.rawValue)` needs a worker"))
       }
+      if isWrapped(name) { return relay(request, then: respond) }
       if isLeaving || isEnding && verb != .stop && verb != .terminate {
         return respond(
           ControlResponse(id: request.id, result: .refused, text: "the daemon is ending"))
@@ -37,6 +40,8 @@ extension Daemon {
         return respond(ControlResponse(id: request.id, result: .refused, text: refusal))
       }
       if verb == .hibernate { takeDiskReading() }
+      // Somebody waits for it.
+      if verb == .wake || verb == .foreground || verb == .stop { hibernation.hasten(name) }
       self.request(verb, WorkerID(name)) { answer in
         respond(
           ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))

@@ -23,6 +23,8 @@ struct Bedtime: Sendable {
   var dependsOnInputs: Bool
   /// Its timers are of interest.
   var wakesForTimers = false
+  /// It sleeps because nothing happened, and not because somebody wants it to.
+  var mustBeIdle = false
 
   private static let patience = Duration.seconds(5)
 
@@ -35,16 +37,24 @@ struct Bedtime: Sendable {
       _ = try ProcessTree.stopAll(
         root: identity, session: session, until: Deadline(in: Self.patience))
     }
+    if mustBeIdle, let thread = try discover().threadAtWork {
+      wakeAgain()
+      throw AtWork(thread: thread)
+    }
     let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
         sources: sources, times: wakesForTimers ? try DueTime.all(of: discover()) : [])
     }
+    wakeAgain()
+    throw Unwatchable(why: refusal)
+  }
+
+  /// Whatever fails of this: the reason to give is another.
+  private func wakeAgain() {
     let target = HibernationTarget(name: "", root: identity, session: session, cgroup: cgroup)
     target.mendInterruptedCalls()
-    // Whatever fails of this: the reason to give is the first one.
     try? target.wake(isStopped: false)
-    throw Unwatchable(why: refusal)
   }
 
   private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {
@@ -58,6 +68,12 @@ struct Bedtime: Sendable {
 
   private func discover() throws(SystemCallError) -> ProcessTree {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// Nothing would wake it to finish what it was at: a request that it has read, on a busy machine.
+  private struct AtWork: Error, CustomStringConvertible {
+    let thread: Int32
+    var description: String { "it is at work after all (its thread \(thread))" }
   }
 
   /// Under `by: activity`: it would sleep through its calls.
@@ -111,6 +127,7 @@ extension Daemon {
 
   private func wakeUp(_ runtime: WorkerRuntime, _ why: String) {
     runtime.unheardCall = why
+    hibernation.hasten(runtime.id.name)
     feed(.wakeNeeded(runtime.id, why))
   }
 

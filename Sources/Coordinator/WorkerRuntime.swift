@@ -45,6 +45,10 @@ final class WorkerRuntime {
   var imagePath: String?
   /// What its last hibernation took.
   var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
+  /// It was resumed with pages missing, and may miss some still.
+  var mayMissPages = false
+  /// How it is resumed, and why, once it has been hibernated.
+  var resumeGear: String?
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   /// It has been said that its footprint can't be measured exactly.
@@ -64,7 +68,8 @@ final class WorkerRuntime {
 
   /// Something of its image stays on disk while it runs.
   var keepsBase: Bool {
-    configuration.policy.hibernate.enabled && configuration.policy.hibernate.overlay
+    let rules = configuration.policy.hibernate
+    return rules.enabled && rules.overlay && !rules.encrypt
   }
 
   init(

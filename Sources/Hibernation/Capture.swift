@@ -101,21 +101,23 @@ struct WriteBack: Sendable {
   let image: ImageReader
   /// By the chunks' process index; `nil`: that one has ended, and needs nothing.
   let memories: [ProcessMemory?]
-  /// Leaves out what may come later.
-  var leavesDeferred = false
+  /// For a resume with missing pages: leaves out what may come later, and fills what mustn't.
+  var placing: MissingPages?
 
   /// Returns the indices of processes whose memory is gone: they are being killed.
   func run(lanes: Int) throws -> [Int] {
     let failure = FirstFailure()
     let gone = Gone()
-    let steps = image.steps(leavesDeferred: leavesDeferred)
+    let steps = image.steps(leavesDeferred: placing != nil)
     inParallel(count: steps.count, lanes: lanes) { next in
       failure.record {
         let lane = try Lane()
         while let index = next(), !failure.hasFailed {
           let process = steps[index].process
           guard let memory = memories[process], !gone.contains(process) else { continue }
-          if try !lane.restore(steps[index], of: image, to: memory) { gone.insert(process) }
+          if try !lane.restore(steps[index], of: image, to: memory, placing) {
+            gone.insert(process)
+          }
         }
       }
     }
@@ -146,12 +148,18 @@ struct WriteBack: Sendable {
 
     /// False when the process has no memory any more.
     func restore(
-      _ step: RestoreStep, of image: ImageReader, to memory: ProcessMemory
+      _ step: RestoreStep, of image: ImageReader, to memory: ProcessMemory,
+      _ placing: MissingPages?
     ) throws -> Bool {
       try image.load(step, stored: stored, into: pages, with: decompressor)
       guard let base = pages.baseAddress else { return true }
       do throws(SystemCallError) {
-        try memory.write(step.ranges, from: base, direct: step.chunk.writable)
+        // An image that is hot first has no base, and so is written by whole chunks.
+        if let placing {
+          try placing.place(step.chunk, from: base, memory)
+        } else {
+          try memory.write(step.ranges, from: base, direct: step.chunk.writable)
+        }
         return true
       } catch {
         if error.meansVanished { return false }

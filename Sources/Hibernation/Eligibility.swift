@@ -11,8 +11,9 @@ enum Eligibility {
       try checkStatus(process)
       try checkArchitecture(process)
       try checkDescriptors(process)
+      try checkPins(process)
     }
-    try checkSharedMemoryMaps(processes)
+    try SharedMemoryMaps.check(processes)
   }
 
   private static func checkStatus(_ process: ProcessStat) throws(HibernationError) {
@@ -24,8 +25,22 @@ enum Eligibility {
       throw refuse(process, "is traced by process \(status.tracer) (a debugger?)", .intact)
     }
     if status.lockedBytes > 0 {
+      let maps = (try? readText("/proc/\(process.pid)/maps")) ?? ""
+      if maps.contains(" /secretmem") { throw refuse(process, secretMemory) }
       throw refuse(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
     }
+  }
+
+  private static let secretMemory = "has secret memory (memfd_secret)"
+
+  /// Registered buffers of a ring that isn't among its descriptors any more, and what devices do. Who
+  /// holds on to a page writes to that one, whatever the process has there later.
+  private static func checkPins(_ process: ProcessStat) throws(HibernationError) {
+    guard let status = try? ProcessStatus.read(process.pid), status.pinnedBytes > 0 else { return }
+    throw refuse(
+      process,
+      "has \(status.pinnedBytes / 1024) KB pinned by the kernel or a device (io_uring buffers, RDMA)",
+      .intact)
   }
 
   /// ELFCLASS32 in the header of what it runs.
@@ -53,7 +68,7 @@ enum Eligibility {
     var ours: [FaultJournal.Header]?
     for name in names {
       guard let target = readLink("\(directory)/\(name)") else { continue }
-      if target == "anon_inode:[io_uring]" {
+      if target == ringName {
         let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
         if let why = ringIsInUse(info) { throw refuse(process, why, .intact) }
       } else if target.hasPrefix("/dev/infiniband/") {
@@ -66,9 +81,23 @@ enum Eligibility {
         if ours?.contains(where: { $0.userfault == number && $0.inode == inode }) == true {
           continue
         }
+        // Opened, and nothing else: by a daemon of ours that died then, or a program that has looked
+        // whether it may.
+        let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
+        if !userfaultIsInUse(info) { continue }
         throw refuse(process, "handles its own page faults (userfaultfd)")
       }
     }
+  }
+
+  /// Before UFFDIO_API a userfaultfd can't do anything. `API:` has version, features in use, and
+  /// features that there are; one in use always has a bit set.
+  static func userfaultIsInUse(_ info: String) -> Bool {
+    guard let line = info.split(separator: "\n").first(where: { $0.hasPrefix("API:") }) else {
+      return true
+    }
+    let words = line.dropFirst(4).split(separator: ":")
+    return words.count < 2 || words[1] != "0"
   }
 
   /// What speaks against moving the pages of a process with this ring, from its fdinfo. A kernel
@@ -91,33 +120,30 @@ enum Eligibility {
     if submitted != taken || completed != seen || pollEntries > 0 {
       return "has io_uring requests in flight"
     }
-    return nil
-  }
-
-  /// Two processes with one address space (between vfork and exec, or clone(CLONE_VM)).
-  private static func checkSharedMemoryMaps(
-    _ processes: [ProcessStat]
-  ) throws(HibernationError) {
-    let present = Set(processes.map(\.pid))
-    for process in processes where present.contains(process.parent) {
-      if clinux_share_memory(process.pid, process.parent) == 1 {
-        throw refuse(process, "shares its memory with process \(process.parent)", .intact)
-      }
+    // Each request has one answer. A ring that gives some of them none or several can't be told from
+    // one whose requests are with the kernel's threads.
+    if UInt32(truncatingIfNeeded: taken) != UInt32(truncatingIfNeeded: completed) {
+      return "has io_uring requests in flight: \(taken) were made, \(completed) answered"
     }
+    return nil
   }
 
   /// What only the mappings tell; the process is stopped by now.
   static func check(
     mappings: [MemoryMapping], of process: ProcessStat, tracker: WriteTracker? = nil
   ) throws(HibernationError) {
+    try checkRings(mappings, of: process)
     for mapping in mappings {
+      if isDevice(mapping) {
+        throw refuse(process, "maps a device (\(mapping.name)), which may write to its memory")
+      }
       if mapping.flags.contains(.hugetlb) { throw refuse(process, "uses huge pages (hugetlbfs)") }
       if mapping.flags.contains(.locked) { throw refuse(process, "has locked memory (mlock)") }
       let isWatchedByOthers = mapping.flags.contains(.writesWatched) && !watches(tracker, mapping)
       if mapping.flags.contains(.userfault) || isWatchedByOthers {
         throw refuse(process, "handles its own page faults (userfaultfd)")
       }
-      if mapping.name.hasPrefix("/secretmem") { throw refuse(process, "has secret memory") }
+      if mapping.name.hasPrefix("/secretmem") { throw refuse(process, secretMemory) }
       if mapping.name.hasPrefix("/[aio]") {
         throw refuse(process, "uses asynchronous I/O (io_submit)")
       }
@@ -134,6 +160,32 @@ enum Eligibility {
     } catch { return false }
   }
 
+  /// The kernel's own ([vvar], a ring of perf_event_open(2)) aren't below these directories.
+  private static func isDevice(_ mapping: MemoryMapping) -> Bool {
+    !mapping.flags.isDisjoint(with: [.deviceMemory, .pureFrames])
+      && (mapping.name.hasPrefix("/dev/") || mapping.name.hasPrefix("/sys/"))
+  }
+
+  /// A ring may be mapped that no descriptor leads to: the thread knows it by a number of its own
+  /// (IORING_REGISTER_RING_FDS). What is going on there can't be seen.
+  private static func checkRings(
+    _ mappings: [MemoryMapping], of process: ProcessStat
+  ) throws(HibernationError) {
+    let rings = Set(mappings.filter { $0.name == ringName }.map(\.inode))
+    if rings.isEmpty { return }
+    let directory = "/proc/\(process.pid)/fd"
+    let names = (try? listDirectory(directory)) ?? []
+    let open = names.filter { readLink("\(directory)/\($0)") == ringName }.map {
+      clinux_inode_at("\(directory)/\($0)")
+    }
+    if rings.isSubset(of: open) { return }
+    throw refuse(
+      process, "uses io_uring by a ring that it has registered, whose requests can't be seen",
+      .intact)
+  }
+
+  private static let ringName = "anon_inode:[io_uring]"
+
   /// Seccomp filters see injected calls too, and may kill for them.
   static func mayInject(into session: TraceSession) throws(HibernationError) {
     guard let status = try? ProcessStatus.read(session.pid), status.seccomp != 0 else { return }
@@ -148,7 +200,7 @@ enum Eligibility {
     }
   }
 
-  private static func refuse(
+  static func refuse(
     _ process: ProcessStat, _ why: String,
     _ aftermath: HibernationError.Aftermath = .ineligible
   ) -> HibernationError {

@@ -11,7 +11,8 @@ import Linux
 ///
 /// It also tells a later daemon that this userfaultfd is ours.
 ///
-///     0        64 bytes: magic, version, pid, start time, userfaultfd's number and inode, phase
+///     0        64 bytes: magic, version, pid, start time, userfaultfd's number and inode, phase,
+///              whether a recovery has begun to fill children
 ///     4096     slots of 32 bytes, until one whose event is 0
 final class FaultJournal: @unchecked Sendable {
   // Unchecked: one thread at a time uses it. The pager's while a stream runs; else the hibernator's,
@@ -131,6 +132,12 @@ final class FaultJournal: @unchecked Sendable {
     set { self[word: 6] = newValue?.rawValue ?? 0 }
   }
 
+  /// A later daemon has begun to write to children that were forked while their pages were missing.
+  var hasBegunChildren: Bool {
+    get { self[word: 7] != 0 }
+    set { self[word: 7] = newValue ? 1 : 0 }
+  }
+
   // MARK: messages
 
   typealias Message = clinux_uffd_message
@@ -172,6 +179,11 @@ final class FaultJournal: @unchecked Sendable {
     next += 1
   }
 
+  /// Children that don't have their pages.
+  var openForks: Int {
+    (0..<next).count { Int(slot($0).pointee.event) == CLINUX_UFFD_FORK }
+  }
+
   /// The children of all forks so far have their pages.
   func forksAreDone() {
     for index in 0..<next where Int(slot(index).pointee.event) == CLINUX_UFFD_FORK {
@@ -200,6 +212,7 @@ final class FaultJournal: @unchecked Sendable {
   func reset(to phase: Phase) {
     for index in 0..<next { slot(index).pointee = Message() }
     next = 0
+    hasBegunChildren = false
     self.phase = phase
   }
 }
@@ -217,8 +230,13 @@ extension FaultHandle {
     for (number, header) in FaultJournal.all(in: process.pid) where header.process == process {
       let userfault = try Userfault.take(header.userfault, of: process.pid)
       guard clinux_inode(userfault.raw) == header.inode else { continue }
+      let handle = Userfault(descriptor: userfault, pid: process.pid)
+      // Refused where the earlier daemon had got that far.
+      do throws(SystemCallError) { try handle.negotiate() } catch {
+        if error.code != EINVAL { throw error }
+      }
       return FaultHandle(
-        userfault: Userfault(descriptor: userfault, pid: process.pid),
+        userfault: handle,
         journal: try .adopt(try Userfault.take(number, of: process.pid)))
     }
     return nil
@@ -232,13 +250,14 @@ extension FaultHandle {
     do {
       let descriptor = try Userfault.take(number, of: process.pid)
       let userfault = Userfault(descriptor: descriptor, pid: process.pid)
-      try userfault.negotiate()
+      FaultPoint.userfaultOpened.pass()
       let file = try injector.createMemoryFile(FaultJournal.name)
-      return FaultHandle(
-        userfault: userfault,
-        journal: try .create(
-          in: try Userfault.take(file, of: process.pid), of: process, userfault: number,
-          inode: clinux_inode(descriptor.raw)))
+      let journal = try FaultJournal.create(
+        in: try Userfault.take(file, of: process.pid), of: process, userfault: number,
+        inode: clinux_inode(descriptor.raw))
+      // Last: if we die before, nobody takes it for one that the program uses.
+      try userfault.negotiate()
+      return FaultHandle(userfault: userfault, journal: journal)
     } catch {
       try injector.closeDescriptor(number)
       throw error

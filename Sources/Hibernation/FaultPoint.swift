@@ -14,21 +14,23 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case trackerOpened = "tracker-opened"
   case baseKept = "base-kept"
   case baseRemoved = "base-removed"
-  // Of a resume with missing pages only.
+  // Of resumes with missing pages only; the first one when they are prepared for.
+  case userfaultOpened = "userfault-opened"
   case streamMarked = "stream-marked"
+  case registered
   case streamPrepared = "stream-prepared"
   case streaming
   case eventRead = "event-read"
-  case streamed, unregistered
+  case streamed, unregistered, thawed
   // Of a recovery only.
   case recoverySeized = "recovery-seized"
   case registersBack = "registers-back"
 
   /// The one point that was asked for through DORMOUSE_FAULT when the process started: `POINT`, or
-  /// `POINT:2` for the second time that it is passed.
+  /// `POINT:2` (or `POINT@2`) for the second time that it is passed.
   private static let armed: (point: FaultPoint, pass: Int)? = {
     guard let text = getenv("DORMOUSE_FAULT").map({ String(cString: $0) }) else { return nil }
-    let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
+    let parts = text.split(maxSplits: 1) { $0 == ":" || $0 == "@" }.map(String.init)
     guard let point = parts.first.flatMap(FaultPoint.init(rawValue:)) else { return nil }
     return (point, parts.count > 1 ? Int(parts[1]) ?? 1 : 1)
   }()

@@ -22,6 +22,12 @@ public final class Hibernator {
   /// By worker: what stays on disk while it runs, and what is known of its writes.
   var bases: [String: Base] = [:]
   var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
+  /// How resumes went, and how the next one is to be, by worker.
+  var histories: [String: ResumeHistory] = [:]
+  var plans: [String: ResumePlan] = [:]
+  /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
+  /// killed then.
+  public var streamFailed: (@Sendable (String, HibernationError) -> Void)?
   /// Goes on with them if we die.
   public var standby: Standby?
 
@@ -39,15 +45,18 @@ public final class Hibernator {
   ///   - level: zstd's, −7…19.
   ///   - lazyReady: prepares for `ResumeGear.hotFirst`. Why it can't be, the summary says.
   ///   - overlay: writes only what has changed, where an earlier resume has kept a base, and prepares
-  ///     for that next time. Not together with `lazyReady`: a mapping has one userfaultfd.
+  ///     for that next time. Not together with `lazyReady` (a
+  ///     mapping has one userfaultfd) or `sealed`.
+  ///   - sealed: encrypts the image (`Seal`). Without a key it isn't written at all.
+  ///   - dropsFilePages: pushes out clean pages of files, too, which nobody else has in use.
   /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unprovable`, the worker is
   ///   suspended and unchanged, as before.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false,
-    overlay: Bool = false
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
   ) throws(HibernationError) -> HibernationSummary {
     try settle(target.name)
-    let overlay = overlay && !lazyReady
+    let overlay = overlay && !lazyReady && !sealed
     // Not under an image, which may lie over it: somebody has ordered this twice.
     if !overlay, access(path, F_OK) != 0 { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
@@ -58,9 +67,10 @@ public final class Hibernator {
     do throws(HibernationError) {
       try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
     } catch { throw judge(error, target, image: path) }
+    let seal = sealed ? try newSeal(for: path) : nil
     var operation = Operation(
       target: target, path: path, level: level, lazyReady: lazyReady, overlay: overlay,
-      hibernator: self)
+      seal: seal, hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation)
       try operation.capture()
@@ -75,12 +85,43 @@ public final class Hibernator {
     }
     do throws(HibernationError) {
       try operation.evict()
-      return try operation.rest()
+      var summary = try operation.rest()
+      if dropsFilePages { summary.filePages = operation.filePages.pushOut() }
+      return summary
     } catch {
       let outcome = operation.rollBack(after: error)
       if outcome.aftermath != .unprovable { dropBase(of: target.name, for: path) }
       throw judge(outcome, target, image: path)
     }
+  }
+
+  private func newSeal(for path: String) throws(HibernationError) -> Seal {
+    do throws(BootKeyError) { return try Seal.new(for: path) } catch {
+      throw HibernationError(.checking, "its image can't be encrypted: \(error)")
+    }
+  }
+
+  /// The same, laid out for the way of resuming that the worker's policy wants, and its history
+  /// speaks for. `ResumeGear.planned` follows it.
+  public func hibernate(
+    _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
+  ) throws(HibernationError) -> HibernationSummary {
+    // What the last resume has taught is known when it has ended.
+    try settle(target.name)
+    let plan =
+      sealed
+      ? ResumePlan(eager: "its images are encrypted")
+      : histories[target.name, default: ResumeHistory()].plan(resume)
+    var summary = try hibernate(
+      target, to: path, level: level, lazyReady: plan.isHotFirst, overlay: overlay, sealed: sealed,
+      dropsFilePages: dropsFilePages)
+    if let refusal = summary.lazyRefusal {
+      histories[target.name, default: ResumeHistory()].note(refusal: refusal)
+    }
+    summary.resumePlan = summary.lazyRefusal.map { ResumePlan(eager: $0) } ?? plan
+    plans[target.name] = summary.resumePlan
+    return summary
   }
 
   /// The end of one process isn't the end of a worker that has others; and whatever fails on a
@@ -135,6 +176,8 @@ public final class Hibernator {
     hot[name] = nil
     trackers[name] = nil
     if let base = bases.removeValue(forKey: name) { unlink(base.path) }
+    histories[name] = nil
+    plans[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
   }
 }
@@ -155,6 +198,10 @@ public struct HibernationSummary: Sendable {
   public var processes: Int
   /// Why it can't be resumed with missing pages although that was asked for.
   public var lazyRefusal: String?
+  /// `nil`: not asked for.
+  public var filePages: FilePages.Outcome?
+  /// How it will be resumed, and why; `nil` where nobody asked.
+  public var resumePlan: ResumePlan?
   public var duration: Duration
 }
 

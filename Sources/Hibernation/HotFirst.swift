@@ -12,6 +12,8 @@ public enum ResumeGear: Sendable, Hashable {
   /// - Parameter probing: the first time, nothing is known of what it wants. True: it is resumed
   ///   with nearly everything missing, to learn that, which takes longer. False: eagerly.
   case hotFirst(probing: Bool)
+  /// As was decided when it was hibernated (`ResumePlan`).
+  case planned
 }
 
 extension Hibernator {
@@ -36,6 +38,11 @@ extension Hibernator {
       guard let touched = outcome.touched[identity.pid] else { continue }
       hot[name, default: [:]][identity, default: PagePlan.Hot()].learn(touched)
     }
+    guard var record = stream.record else { return }
+    record.waited = outcome.waited
+    record.wasHalted = outcome.wasHalted
+    record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
+    histories[name, default: ResumeHistory()].note(record)
   }
 
   /// Writes what mustn't be missing, and lets the worker run. The rest follows.
@@ -53,6 +60,7 @@ extension Hibernator {
     if !isKnown, !probing { return .refused("nothing is known yet of what it wants first") }
     try checkAnybodyLives(image)
     try checkAtRest(target)
+    let began = Clocks.monotonic
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
       guard process.identity.isAlive else { return .refused("a process of it has ended") }
@@ -68,16 +76,21 @@ extension Hibernator {
     try attempt(.writingBack) { try image.mark(.streaming) }
     FaultPoint.streamMarked.pass()
     do {
-      let strays = try parts.map { try self.strays(in: image, process: $0.process) }
-      try writeBack(image, into: target, sessions: [], leavesDeferred: true)
-      for (index, pages) in strays.enumerated() {
-        parts[index].placed = try overwrite(
-          pages, of: image, process: parts[index].process, target)
-      }
+      // First of all: from here on nothing comes into those ranges but what we put there. Written to
+      // before, a page of an area for huge pages would bring 511 neighbours of zeros with it, and
+      // so would khugepaged; a debugger that reads would leave the page of zeros.
       for part in parts {
         for mapping in image.mappings where Int(mapping.process) == part.process {
           try part.handle.userfault.register(mapping.range)
         }
+      }
+      FaultPoint.registered.pass()
+      let strays = try parts.map { try self.strays(in: image, process: $0.process) }
+      try writeBack(
+        image, into: target, sessions: [], placing: MissingPages(parts: parts, image: image))
+      for (index, pages) in strays.enumerated() {
+        parts[index].placed = try overwrite(
+          pages, of: image, process: parts[index].process, target)
       }
     } catch {
       // Nobody has run. As before, then.
@@ -92,9 +105,12 @@ extension Hibernator {
     standby?.announce(target, image: path)
     for part in parts { part.handle.journal.phase = .streaming }
     FaultPoint.streamPrepared.pass()
-    try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown))
-    try attempt(.waking) { try target.wake() }
     let deferred = image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
+    let record = ResumeHistory.Stream(
+      beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - deferred,
+      total: image.dataLength, wasProbing: !isKnown, wasHalted: false)
+    try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown), record)
+    try attempt(.waking) { try target.wake() }
     return .done(written: image.dataLength - deferred, deferred: deferred)
   }
 
@@ -102,7 +118,8 @@ extension Hibernator {
 
   /// Pages that aren't missing although they were freed. The kernel writes to some while the worker
   /// comes to rest (the rseq area, beside the thread-locals): what is there is wrong, and wouldn't be
-  /// filled. To be looked for before anything is written.
+  /// filled. To be looked for when their ranges are registered, so that no more can come, and before
+  /// anything is filled.
   private func strays(in image: ImageReader, process index: Int) throws -> [clinux_range] {
     let pages = try PageMap(
       pid: image.processes[index].pid, useScan: features.pagemapScan)
@@ -144,13 +161,15 @@ extension Hibernator {
   /// Starts the stream's thread.
   private func start(
     _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [PagerPart], _ learning: Pager.Learning
+    _ parts: [PagerPart], _ learning: Pager.Learning, _ record: ResumeHistory.Stream
   ) throws(HibernationError) {
-    let stream = PageStream()
+    let stream = PageStream(record)
+    let streamFailed = streamFailed
     let isStarted = Thread.start(name: "dormouse-pager") {
-      stream.end(
-        Self.page(
-          image, target, cgroup, parts, learning, isFrozen: false, goesOnForAnother: false))
+      let outcome = Self.page(
+        image, target, cgroup, parts, learning, isFrozen: false, goesOnForAnother: false)
+      if let failure = outcome.failure { streamFailed?(target.name, failure) }
+      stream.end(outcome)
       clinux_trim_own_memory()
     }
     if isStarted {
@@ -176,6 +195,8 @@ extension Hibernator {
         goesOnForAnother: goesOnForAnother)
       try pager.run(learning)
       for paged in pager.processes { outcome.touched[paged.pid] = paged.touched }
+      outcome.waited = pager.waited
+      outcome.wasHalted = pager.wasHalted
     } catch {
       // At once: what it has might be wrong.
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
@@ -216,16 +237,10 @@ extension Hibernator {
       }
       return try bringBack(target, from: image.path, run: true)
     }
-    let forked = parts.contains { part in
-      let batches = part.handle.journal.batches
-      return (batches.closed + [batches.open]).joined().contains {
-        Int($0.event) == CLINUX_UFFD_FORK
-      }
-    }
-    if forked {
-      throw HibernationError(
-        .streaming, "it had just forked, and the child's memory can't be reached any more",
-        .unprovable)
+    for part in parts where part.handle.journal.openForks > 0 {
+      // Where nothing is missing any more, nothing is missing in a child.
+      if part.handle.journal.phase != .complete { try bringToChildren(of: part, image, target) }
+      part.handle.journal.forksAreDone()
     }
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")

@@ -20,6 +20,9 @@ import Linux
 enum ImageLayout {
   static let magic: [UInt8] = Array("DORMOUSE".utf8)
   static let version: UInt32 = 1
+  /// In the version's word: chunks and index are encrypted (`Seal`). Who doesn't know it, doesn't know
+  /// the version.
+  static let sealed: UInt32 = 1 << 16
   static let headerLength = 64
   /// Offset of `ImageProgress` in the header; outside the header's checksum, for it changes later.
   static let progressOffset = 60
@@ -133,6 +136,8 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
   case damaged(path: String, part: String)
   /// The file that lies where its base should is another one.
   case foreignBase(path: String, base: String)
+  /// It is encrypted, and there is no key.
+  case locked(path: String, BootKeyError)
 
   public var description: String {
     switch self {
@@ -145,6 +150,7 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
     case .damaged(let path, let part): "the image \(path) is damaged: \(part)"
     case .foreignBase(let path, let base):
       "the image \(path) lies over another base than \(base)"
+    case .locked(let path, let error): "the image \(path) can't be decrypted: \(error)"
     }
   }
 }
@@ -152,7 +158,11 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
 extension ImageError {
   /// Says nothing about the image: reading it again may work.
   var isTransient: Bool {
-    if case .unreadable(_, let error) = self { error.isTransient } else { false }
+    switch self {
+    case .unreadable(_, let error): error.isTransient
+    case .locked(_, .unusable): true
+    default: false
+    }
   }
 }
 

@@ -20,6 +20,8 @@ public struct ImageReader: Sendable {
   let reference: BaseReference?
   /// What it lies over: none or one.
   var openBase: [ImageReader] = []
+  /// `nil`: it is in plain.
+  private let seal: Seal?
 
   /// Bytes of page data in the image and what it takes from its base, uncompressed.
   public var dataLength: UInt64 {
@@ -38,11 +40,17 @@ public struct ImageReader: Sendable {
     let header = try Header(path: path, file: file)
     fileLength = header.fileLength
     progress = header.progress
-    let index = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
+    var index = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
     guard Checksum.crc32c(index) == header.indexChecksum else {
       throw .damaged(path: path, part: "its index has a wrong checksum")
     }
     indexChecksum = header.indexChecksum
+    seal = try header.seal(at: path)
+    if let seal {
+      do throws(Seal.Broken) {
+        try seal.open(&index, .index(header: header.bytes), at: header.indexOffset)
+      } catch { throw .damaged(path: path, part: "its index isn't what was encrypted") }
+    }
     do throws(ByteReader.Exhausted) {
       (processes, chunks, mappings, id, reference) = try Self.sections(of: index)
     } catch { throw .damaged(path: path, part: "its index ends early") }
@@ -56,8 +64,17 @@ public struct ImageReader: Sendable {
   ) throws(ImageError) {
     let area = UnsafeMutableRawBufferPointer(rebasing: stored[..<Int(chunk.storedLength)])
     try fill(area, from: file, path, at: chunk.offset)
+    var length = area.count
+    if let seal {
+      do throws(Seal.Broken) { length = try seal.open(area, .chunk(chunk), at: chunk.offset) } catch
+      {
+        throw .damaged(
+          path: path, part: "the chunk at byte \(chunk.offset) isn't what was encrypted")
+      }
+    }
     do throws(ZstdError) {
-      try decompressor.decompress(UnsafeRawBufferPointer(area), into: target)
+      try decompressor.decompress(
+        UnsafeRawBufferPointer(rebasing: area[..<length]), into: target)
     } catch {
       throw .damaged(path: path, part: "the chunk at byte \(chunk.offset): \(error)")
     }
@@ -101,6 +118,9 @@ public struct ImageReader: Sendable {
         chunk.length > 0, chunk.length <= ImageLayout.chunkLength
       else { throw .damaged(path: path, part: "a chunk lies outside the file") }
     }
+    guard mappings.allSatisfy({ Int($0.process) < processes.count }) else {
+      throw .damaged(path: path, part: "a mapping is of no process")
+    }
   }
 
   private static func sections(
@@ -140,11 +160,21 @@ public struct ImageReader: Sendable {
     for _ in 0..<(try reader.take(UInt32.self)) {
       mappings.append(
         ImageMapping(
-          process: try reader.take(UInt32.self),
-          range: clinux_range(
-            address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))))
+          process: try reader.take(UInt32.self), range: try readRange(&reader)))
     }
     return mappings
+  }
+
+  /// Whole pages, of which there is at least one, and which don't go around the end.
+  private static func readRange(
+    _ reader: inout ByteReader
+  ) throws(ByteReader.Exhausted) -> clinux_range {
+    let range = clinux_range(
+      address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
+    guard range.length > 0, range.address % pageSize == 0, range.length % pageSize == 0,
+      !range.address.addingReportingOverflow(range.length).overflow
+    else { throw ByteReader.Exhausted() }
+    return range
   }
 
   private static func readProcesses(
@@ -183,14 +213,11 @@ public struct ImageReader: Sendable {
       chunk.storedLength = try reader.take(UInt32.self)
       var total: UInt64 = 0
       for _ in 0..<(try reader.take(UInt32.self)) {
-        let range = clinux_range(
-          address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
+        let range = try readRange(&reader)
         total = total.addingReportingOverflow(range.length).partialValue
-        let isSane =
-          range.address % pageSize == 0 && range.length % pageSize == 0 && range.length > 0
-          && range.length <= UInt64(ImageLayout.chunkLength)
-          && total <= UInt64(ImageLayout.chunkLength)
-        if !isSane { throw ByteReader.Exhausted() }
+        guard range.length <= UInt64(ImageLayout.chunkLength),
+          total <= UInt64(ImageLayout.chunkLength)
+        else { throw ByteReader.Exhausted() }
         chunk.ranges.append(range)
       }
       chunks.append(chunk)
@@ -206,6 +233,16 @@ private struct Header {
   var indexLength: Int
   var indexChecksum: UInt32
   var progress: ImageProgress
+  /// All of it.
+  let bytes: [UInt8]
+
+  /// Whereby it was encrypted; `nil`: it wasn't.
+  func seal(at path: String) throws(ImageError) -> Seal? {
+    guard bytes[10] & 1 == 1 else { return nil }
+    do throws(BootKeyError) { return try Seal.of(Array(bytes[40..<56]), at: path) } catch {
+      throw .locked(path: path, error)
+    }
+  }
 
   init(path: String, file: Descriptor) throws(ImageError) {
     let actual = UInt64(max(0, lseek(file.raw, 0, SEEK_END)))
@@ -214,7 +251,7 @@ private struct Header {
         ? .truncated(path: path, expected: UInt64(ImageLayout.headerLength), actual: 0)
         : .notAnImage(path: path)
     }
-    let bytes = try readExactly(file, path, at: 0, count: ImageLayout.headerLength)
+    bytes = try readExactly(file, path, at: 0, count: ImageLayout.headerLength)
     guard Array(bytes[..<8]) == ImageLayout.magic else { throw .notAnImage(path: path) }
     let fields: Fields
     do throws(ByteReader.Exhausted) {
@@ -222,7 +259,7 @@ private struct Header {
     } catch { throw .notAnImage(path: path) }
 
     // The version before the checksum: a later version may checksum differently.
-    guard fields.version == ImageLayout.version else {
+    guard fields.version & ~ImageLayout.sealed == ImageLayout.version else {
       throw .unknownVersion(path: path, version: fields.version)
     }
     let covered = bytes[..<(ImageLayout.progressOffset - 4)]

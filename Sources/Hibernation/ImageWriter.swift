@@ -10,6 +10,8 @@ final class ImageWriter: Sendable {
   let id = ImageID.random()
   private let partialPath: String
   private let file: Descriptor
+  /// `nil`: in plain.
+  private let seal: Seal?
   private let state: Mutex<State>
 
   private struct State {
@@ -22,8 +24,9 @@ final class ImageWriter: Sendable {
   /// Its name until it is complete.
   static func partialPath(of path: String) -> String { path + ".partial" }
 
-  init(path: String) throws(SystemCallError) {
+  init(path: String, seal: Seal? = nil) throws(SystemCallError) {
     self.path = path
+    self.seal = seal
     partialPath = Self.partialPath(of: path)
     file = try Descriptor.open(partialPath, O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
     state = Mutex(State())
@@ -43,14 +46,19 @@ final class ImageWriter: Sendable {
 
   /// Appends one compressed chunk. `chunk`'s offset and stored length are filled in here.
   func append(_ data: UnsafeRawBufferPointer, _ chunk: ImageChunk) throws(SystemCallError) {
+    let length = data.count + (seal == nil ? 0 : Seal.overhead)
     let offset = state.withLock { state in
-      defer { state.end += UInt64(data.count) }
+      defer { state.end += UInt64(length) }
       return state.end
     }
-    try write(data, at: offset)
+    if let seal {
+      try write(seal.close(data, .chunk(chunk), at: offset), at: offset)
+    } else {
+      try write(data, at: offset)
+    }
     var chunk = chunk
     chunk.offset = offset
-    chunk.storedLength = UInt32(data.count)
+    chunk.storedLength = UInt32(length)
     state.withLock { [chunk] in $0.chunks.append(chunk) }
   }
 
@@ -60,11 +68,20 @@ final class ImageWriter: Sendable {
     processes: [ImageProcess], mappings: [ImageMapping] = [], base: BaseReference? = nil
   ) throws(SystemCallError) -> UInt64 {
     let (end, chunks) = state.withLock { ($0.end, $0.chunks) }
-    let index = Self.index(
+    var index = Self.index(
       processes: processes, chunks: chunks, mappings: mappings, id: id, base: base)
+    let stored = index.count + (seal == nil ? 0 : Seal.overhead)
+    let length = end + UInt64(stored)
+    if let seal {
+      let header = header(indexOffset: end, indexLength: stored, checksum: 0, fileLength: length)
+      index = try Self.close(index, seal, header, at: end)
+    }
     try write(index, at: end)
-    let length = end + UInt64(index.count)
-    try write(Self.header(indexOffset: end, index: index, fileLength: length), at: 0)
+    try write(
+      header(
+        indexOffset: end, indexLength: stored, checksum: Checksum.crc32c(index),
+        fileLength: length),
+      at: 0)
     _ = try systemCall("rename", on: path) { rename(partialPath, path) }
     state.withLock { $0.isOver = true }
     return length
@@ -100,17 +117,28 @@ final class ImageWriter: Sendable {
     }
   }
 
-  private static func header(
-    indexOffset: UInt64, index: [UInt8], fileLength: UInt64
+  private static func close(
+    _ index: [UInt8], _ seal: Seal, _ header: [UInt8], at offset: UInt64
+  ) throws(SystemCallError) -> [UInt8] {
+    let result = index.withUnsafeBytes { buffer in
+      Result { () throws(SystemCallError) in
+        try seal.close(buffer, .index(header: header), at: offset)
+      }
+    }
+    return try result.get()
+  }
+
+  private func header(
+    indexOffset: UInt64, indexLength: Int, checksum: UInt32, fileLength: UInt64
   ) -> [UInt8] {
     var writer = ByteWriter()
     writer.append(ImageLayout.magic)
-    writer.append(ImageLayout.version)
-    writer.append(Checksum.crc32c(index))
+    writer.append(ImageLayout.version | (seal == nil ? 0 : ImageLayout.sealed))
+    writer.append(checksum)
     writer.append(fileLength)
     writer.append(indexOffset)
-    writer.append(UInt64(index.count))
-    writer.append([UInt8](repeating: 0, count: 16))
+    writer.append(UInt64(indexLength))
+    writer.append(seal?.identifier ?? [UInt8](repeating: 0, count: Seal.identifierLength))
     writer.append(Checksum.crc32c(writer.bytes))
     writer.append(ImageProgress.committed.rawValue)
     return writer.bytes

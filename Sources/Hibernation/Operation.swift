@@ -11,6 +11,8 @@ struct Operation {
   let lazyReady: Bool
   /// Builds on a base, and makes for that next time.
   let overlays: Bool
+  /// `nil`: the image is written in plain.
+  let seal: Seal?
   let hibernator: Hibernator
   private var lazyRefusal: String?
   var trackingRefusal: String?
@@ -19,6 +21,7 @@ struct Operation {
   var processes: [Captive] = []
   private var writer: ImageWriter?
   private var imageLength: UInt64 = 0
+  private(set) var filePages = FilePages()
 
   /// A process under our control.
   struct Captive {
@@ -35,10 +38,11 @@ struct Operation {
 
   init(
     target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
-    overlay: Bool, hibernator: Hibernator
+    overlay: Bool, seal: Seal?, hibernator: Hibernator
   ) {
     overlays = overlay
     self.lazyReady = lazyReady
+    self.seal = seal
     self.target = target
     self.path = path
     self.level = level
@@ -84,7 +88,7 @@ struct Operation {
       throw HibernationError(.scanning, "it has no memory of its own that could be moved")
     }
     overlay = try planOverlay()
-    let writer = try attempt(.capturing) { try ImageWriter(path: path) }
+    let writer = try attempt(.capturing) { try ImageWriter(path: path, seal: seal) }
     do throws(HibernationError) {
       try capture(to: writer)
     } catch {
@@ -131,6 +135,7 @@ struct Operation {
         .scanning, "process \(stat.pid) has no room in its address space", .ineligible)
     }
     processes[index].mappings = mappings
+    filePages.note(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
     // ps(1) reads arguments and environment from the process's memory.
     let pages = try attempt(.scanning) {
@@ -141,8 +146,18 @@ struct Operation {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,
         keep: [stat.arguments, stat.environment],
-        hot: lazyReady ? hibernator.hot[target.name]?[stat.identity] ?? PagePlan.Hot() : nil)
+        hot: lazyReady ? hot(of: processes[index]) : nil)
     }
+  }
+
+  /// What has been learned, and what each thread's end needs: the kernel clears its number there and
+  /// looks through its robust mutexes, and doesn't wait for missing pages while it does.
+  private func hot(of captive: Captive) -> PagePlan.Hot {
+    var hot = hibernator.hot[target.name]?[captive.stat.identity] ?? PagePlan.Hot()
+    for thread in captive.session.threads {
+      for page in thread.registers.threadBlock { hot.pages.insert(page) }
+    }
+    return hot
   }
 
   private static func imageProcess(_ captive: Captive) -> ImageProcess {
@@ -213,14 +228,14 @@ struct Operation {
   ) throws -> String? {
     guard lazyReady, !plan.deferredMappings.isEmpty, target.cgroup != nil else { return nil }
     let identity = captive.stat.identity
-    if hibernator.handles[target.name]?[identity] != nil { return nil }
     do {
+      // Looked for each time: the program may have closed them, or become another (exec).
       let handle = try FaultHandle.find(in: identity) ?? .inject(injector, into: identity)
       hibernator.handles[target.name, default: [:]][identity] = handle
       return nil
     } catch TraceError.injected(let call, _, let code) where code == EPERM {
       return "\(call) isn't permitted in process \(identity.pid) "
-        + "(kernel: vm.unprivileged_userfaultfd)"
+        + "(vm.unprivileged_userfaultfd, /dev/userfaultfd)"
     } catch TraceError.injected(let call, let pid, let code) {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
     } catch let error as SystemCallError { return error.description }

@@ -91,8 +91,9 @@ struct PagePlan: Sendable {
       + (kind.absentIsZero ? 0 : 1)
   }
 
+  static let kernelOwned = ["[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]"]
+
   static func canMove(_ mapping: MemoryMapping) -> Bool {
-    let kernelOwned = ["[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]"]
     let immovable: MemoryMapping.Flags = [.shared, .deviceMemory, .pureFrames]
     if mapping.shared || kernelOwned.contains(mapping.name) { return false }
     if !mapping.flags.isDisjoint(with: immovable) { return false }
@@ -174,12 +175,14 @@ struct PagePlan: Sendable {
     return result
   }
 
-  /// A free place for the scratch area: under a mapping that has a wide gap below it, but not
-  /// under the stack, which grows, or the kernel's own. Nothing runs while it is mapped, so nothing else is lost.
+  /// A free place for the scratch area: under a mapping that has a wide gap below it, but not under
+  /// the stack, which grows, or the vsyscall page, which is beyond all that can be mapped. In a program
+  /// without libraries the widest gap is under the kernel's own [vvar]. Nothing runs while it is mapped,
+  /// so nothing else is lost.
   static func scratchAddress(in mappings: [MemoryMapping]) -> UInt64? {
     let clearance: UInt64 = 512 * 1024
     for (lower, upper) in zip(mappings, mappings.dropFirst()).reversed() {
-      if upper.name.hasPrefix("[") { continue }
+      if upper.name == "[stack]" || upper.name == "[vsyscall]" { continue }
       guard upper.start > lower.end + 4 * clearance else { continue }
       return upper.start - clearance
     }

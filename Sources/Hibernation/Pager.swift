@@ -27,6 +27,10 @@ final class Pager {
   private let goesOnForAnother: Bool
   /// Told to freeze, by us or (in a recovery) by an earlier daemon.
   var isFrozen: Bool
+  /// It was halted to read what it did with its mappings.
+  var wasHalted = false
+  /// What it took to answer those who waited, ns.
+  private(set) var waited: Int64 = 0
 
   struct Unexpected: Error, CustomStringConvertible {
     let address: UInt64
@@ -59,6 +63,8 @@ final class Pager {
 
   /// Runs until nothing is missing any more, and takes the image away (commit B).
   func run(_ learning: Learning?) throws {
+    // An earlier pager has filled everything.
+    if processes.contains(where: { $0.journal.phase == .complete }) { return try tearDown() }
     for paged in processes where !paged.unfinished.isEmpty { try drain(paged) }
     if let learning, learning.isProbing, !isFrozen { try probe(learning) }
     // The first answer is on its way, and wants the processors and the memory for itself.
@@ -95,9 +101,11 @@ final class Pager {
       pollfd(fd: $0.userfault.descriptor.raw, events: Int16(POLLIN), revents: 0)
     }
     guard poll(&polled, nfds_t(polled.count), wait) > 0 else { return false }
+    let began = Clocks.monotonic
     for (paged, result) in zip(processes, polled) where result.revents & Int16(POLLIN) != 0 {
       try serve(paged, singly: singly)
     }
+    waited += Clocks.monotonic - began
     return true
   }
 
@@ -148,6 +156,8 @@ final class Pager {
     /// A child's: how its parent was laid out before the changes that were made while it forked.
     /// Which of them the child has seen can't be told beforehand.
     let before: Layout?
+    /// Ranges that stay empty in a child.
+    var wiped: [Range<UInt64>] = []
     var isChild: Bool { before != nil }
 
     init(_ paged: Paged) {
@@ -156,8 +166,9 @@ final class Pager {
       before = nil
     }
 
-    init(child: Userfault, of paged: Paged, before: Layout) {
+    init(child: Userfault, of paged: Paged, before: Layout, wiped: [Range<UInt64>]) {
       self.paged = paged
+      self.wiped = wiped
       userfault = child
       self.before = before
     }
@@ -187,6 +198,10 @@ final class Pager {
     while done < length, !paged.isGone {
       let page = original + done
       guard let address = paged.layout.now(page) else {
+        done += pageSize
+        continue
+      }
+      if destination.wiped.contains(where: { $0.contains(address) }) {
         done += pageSize
         continue
       }

@@ -43,8 +43,9 @@ extension Pager {
     }
     let before = paged.layout
     try paged.layout.apply(batch)
+    let wiped = children.isEmpty ? [] : try wipedOnFork(paged)
     for child in children {
-      let destination = Destination(child: child, of: paged, before: before)
+      let destination = Destination(child: child, of: paged, before: before, wiped: wiped)
       for chunk in paged.chunks { try fill(chunk, of: paged, destination) }
     }
     // The last reference to a child's userfaultfd goes here: its memory is ordinary from now on.
@@ -52,11 +53,19 @@ extension Pager {
     paged.journal.markQuiet()
   }
 
+  /// What a child has got empty (MADV_WIPEONFORK): random generators notice forks by that.
+  private func wipedOnFork(_ paged: Paged) throws -> [Range<UInt64>] {
+    try MemoryMapping.all(of: paged.pid).filter { $0.flags.contains(.wipedOnFork) }.map {
+      $0.start..<$0.end
+    }
+  }
+
   private func freeze() throws {
     if isFrozen { return }
     // Not waited for: somebody who waits for us can't freeze.
     try writeControl("\(cgroup.path)/cgroup.freeze", "1")
     isFrozen = true
+    wasHalted = true
   }
 
   /// Nothing is on its way, and everything is filled.
@@ -72,10 +81,12 @@ extension Pager {
     for paged in processes { paged.journal.phase = .complete }
     for paged in processes where !paged.isGone { try release(paged) }
     FaultPoint.unregistered.pass()
-    unlink(image.path)
-    for paged in processes { paged.journal.reset(to: .idle) }
-    FaultPoint.unlinked.pass()
     if isFrozen { try mendAndThaw() }
+    FaultPoint.thawed.pass()
+    // Last of all: as long as it is there, it is locked, and a new daemon waits for us. Without it,
+    // that one might hibernate the worker anew while we still thaw it.
+    unlink(image.path)
+    FaultPoint.unlinked.pass()
   }
 
   /// Makes all of it ordinary memory again. Whoever forks or the like meanwhile is let go on:

@@ -28,9 +28,10 @@ extension Hibernator {
     let started = Clocks.monotonic
     try settle(target.name)
     var summary = ResumeSummary(restored: 0, duration: .zero)
+    let gear = chosen(gear, target.name, &summary)
     do throws(HibernationError) {
       switch gear {
-      case .eager:
+      case .eager, .planned:
         summary.restored = try bringBack(target, from: path, run: true, keepsBase: keepsBase)
       case .hotFirst(let probing):
         switch try bringHotFirst(target, from: path, probing: probing) {
@@ -43,8 +44,23 @@ extension Hibernator {
       }
     } catch { throw judge(error, target, image: path) }
     if summary.deferred == 0 { clinux_trim_own_memory() }
-    summary.duration = .nanoseconds(Clocks.monotonic - started)
+    let took = Clocks.monotonic - started
+    summary.duration = .nanoseconds(took)
+    if summary.deferred == 0 {
+      histories[target.name, default: ResumeHistory()].noteEager(took, bytes: summary.restored)
+    }
     return summary
+  }
+
+  /// What was planned; eagerly, where nothing was.
+  private func chosen(
+    _ gear: ResumeGear, _ name: String, _ summary: inout ResumeSummary
+  ) -> ResumeGear {
+    guard gear == .planned else { return gear }
+    guard let plan = plans[name] else { return .eager }
+    if plan.isHotFirst { return .hotFirst(probing: true) }
+    summary.eagerReason = plan.reason
+    return .eager
   }
 
   /// Writes back, commits (B), and lets the worker run or leaves it suspended.
@@ -85,14 +101,14 @@ extension Hibernator {
   /// Puts all pages back into whoever is still there. The processes rest, or are held by `sessions`.
   func writeBack(
     _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession],
-    leavesDeferred: Bool = false
+    placing: MissingPages? = nil
   ) throws(HibernationError) {
     let memories = try attempt(.writingBack) { try openMemories(of: image, target) }
     FaultPoint.writingBack.pass()
     let unreachable: [Int]
     do {
       unreachable = try WriteBack(
-        image: image, memories: memories, leavesDeferred: leavesDeferred
+        image: image, memories: memories, placing: placing
       ).run(lanes: lanes)
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)

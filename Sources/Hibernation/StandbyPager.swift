@@ -81,6 +81,11 @@ public final class Standby: Sendable {
         input: theirs.raw, output: null.raw, error: 2))
   }
 
+  /// It may have been killed. Buries it then; once.
+  public func hasEnded() -> Bool {
+    waitpid(process.pid, nil, WNOHANG) != 0
+  }
+
   /// Before a worker runs with pages missing. What can't be announced, the next daemon finds.
   func announce(_ target: HibernationTarget, image: String) {
     guard var line = StandbyPager.line(target, image: image) else { return }

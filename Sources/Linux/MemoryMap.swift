@@ -10,10 +10,15 @@ public struct MemoryMapping: Sendable, Hashable {
   public var shared = false
   /// It maps a file; a private copy of a page of it is anonymous memory all the same.
   public var hasFile = false
+  /// The file's, or 0.
+  public var inode: UInt64 = 0
   /// The file's path, or a kernel name such as `[stack]`.
   public var name = ""
   /// Bytes of anonymous memory in it, swapped ones not counted.
   public var anonymous: UInt64 = 0
+  /// Bytes in RAM, and the same with each page divided by how many processes map it.
+  public var resident: UInt64 = 0
+  public var proportional: UInt64 = 0
   public var flags: Flags = []
 
   public var length: UInt64 { end - start }
@@ -31,13 +36,16 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let sealed = Flags(rawValue: 1 << 6)  // sl
     /// Its writes are watched: by us (`WriteTracker`), or by itself.
     public static let writesWatched = Flags(rawValue: 1 << 7)  // uw
+    public static let wipedOnFork = Flags(rawValue: 1 << 8)  // wf
+    public static let hugePages = Flags(rawValue: 1 << 9)  // hg
 
     static let codes: [(UInt8, UInt8, Flags)] = [
       (ascii("s"), ascii("h"), .shared), (ascii("l"), ascii("o"), .locked),
       (ascii("h"), ascii("t"), .hugetlb), (ascii("i"), ascii("o"), .deviceMemory),
       (ascii("p"), ascii("f"), .pureFrames), (ascii("u"), ascii("m"), .userfault),
       (ascii("u"), ascii("w"), .writesWatched), (ascii("u"), ascii("i"), .userfault),
-      (ascii("s"), ascii("l"), .sealed),
+      (ascii("s"), ascii("l"), .sealed), (ascii("w"), ascii("f"), .wipedOnFork),
+      (ascii("h"), ascii("g"), .hugePages),
     ]
 
     private static func ascii(_ character: Unicode.Scalar) -> UInt8 {
@@ -88,6 +96,10 @@ private struct SmapsParser {
     let last = mappings.count - 1
     if has(prefix: "Anonymous:", at: start, end) {
       mappings[last].anonymous = decimal(start + 10, end) * 1024
+    } else if has(prefix: "Rss:", at: start, end) {
+      mappings[last].resident = decimal(start + 4, end) * 1024
+    } else if has(prefix: "Pss:", at: start, end) {
+      mappings[last].proportional = decimal(start + 4, end) * 1024
     } else if has(prefix: "VmFlags:", at: start, end) {
       mappings[last].flags = flags(start + 8, end)
     }
@@ -116,7 +128,8 @@ private struct SmapsParser {
     mapping.writable = permissions[first + 1] == UInt8(ascii: "w")
     mapping.executable = permissions[first + 2] == UInt8(ascii: "x")
     mapping.shared = permissions[first + 3] == UInt8(ascii: "s")
-    mapping.hasFile = !fields[4].elementsEqual([UInt8(ascii: "0")])
+    mapping.inode = decimal(fields[4].startIndex, fields[4].endIndex)
+    mapping.hasFile = mapping.inode != 0
     if fields.count > 5 {
       let name = fields[5].drop { $0 == UInt8(ascii: " ") }
       mapping.name = String(decoding: name, as: UTF8.self)

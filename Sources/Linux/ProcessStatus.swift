@@ -17,6 +17,10 @@ public struct ProcessStatus: Hashable, Sendable {
   /// Bytes; 0 for kernel threads.
   public var lockedBytes: Int64 = 0
   public var swappedBytes: Int64 = 0
+  /// Pages that a device or the kernel holds on to: registered io_uring buffers, RDMA.
+  public var pinnedBytes: Int64 = 0
+  /// Pages of files in RAM.
+  public var residentFileBytes: Int64 = 0
   /// 0 off, 1 strict, 2 filter.
   public var seccomp: Int32 = 0
   /// Its pid in each pid namespace, from ours inwards.
@@ -40,6 +44,8 @@ public struct ProcessStatus: Hashable, Sendable {
       case "SigIgn": ignored = value.number(radix: 16) ?? 0
       case "SigCgt": caught = value.number(radix: 16) ?? 0
       case "VmLck": lockedBytes = kilobytes(value) ?? 0
+      case "VmPin": pinnedBytes = kilobytes(value) ?? 0
+      case "RssFile": residentFileBytes = kilobytes(value) ?? 0
       case "VmSwap": swappedBytes = kilobytes(value) ?? 0
       case "Seccomp": seccomp = value.number() ?? 0
       case "NSpid": namespacePids = value.words().compactMap { $0.number() }

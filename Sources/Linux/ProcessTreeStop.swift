@@ -24,6 +24,12 @@ public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
+extension ProcessTreeError {
+  var isUninterruptible: Bool {
+    if case .stuck(_, _, _, .uninterruptible) = self { true } else { false }
+  }
+}
+
 extension ProcessTree {
   /// Stops the whole tree with SIGSTOP: until no new process appears, and every thread of every
   /// process is at rest. Undone when it fails.
@@ -32,6 +38,7 @@ extension ProcessTree {
     until deadline: Deadline
   ) throws(ProcessTreeError) -> ProcessTree {
     var stopped: Set<ProcessIdentity> = []
+    var patience = Duration.milliseconds(50)
     do throws(ProcessTreeError) {
       while true {
         let tree = try rethrowing { () throws(SystemCallError) in
@@ -50,12 +57,36 @@ extension ProcessTree {
           // One that is gone comes up no more; remembering it all the same ends the loop.
           if sent { stopped.insert(stat.identity) }
         }
-        for stat in new { try waitForRest(stat, until: deadline) }
+        if try !areAtRest(new, until: deadline, patience: patience) {
+          // A child that was stopped between vfork and exec holds its parent up. Once more from the
+          // beginning, a little later.
+          for identity in stopped { _ = try? signal(identity, SIGCONT) }
+          stopped = []
+          usleep(2000)
+          patience = patience * 2
+        }
       }
     } catch {
       for identity in stopped { _ = try? signal(identity, SIGCONT) }
       throw error
     }
+  }
+
+  /// False where somebody is in uninterruptible sleep for longer than `patience`, and there is time
+  /// left.
+  private static func areAtRest(
+    _ processes: [ProcessStat], until deadline: Deadline, patience: Duration
+  ) throws(ProcessTreeError) -> Bool {
+    for stat in processes {
+      let soon = Deadline(in: patience)
+      let limit = deadline.nanoseconds < soon.nanoseconds ? deadline : soon
+      do throws(ProcessTreeError) { try waitForRest(stat, until: limit) } catch {
+        if deadline.hasPassed { throw error }
+        if error.isUninterruptible { return false }
+        try waitForRest(stat, until: deadline)
+      }
+    }
+    return true
   }
 
   /// Waits until no thread of the process runs.

@@ -15,6 +15,8 @@ public struct SpawnRequest: Sendable {
   public var error: Int32
   /// Descriptor of the cgroup to be born in.
   public var cgroup: Int32?
+  /// Takes the place of `arguments` and `environment`.
+  public var inheritance: Inheritance?
 
   public init(
     path: String, arguments: [String], environment: [String: String], directory: String,
@@ -80,6 +82,9 @@ private func withPrepared<Result>(
   if all.contains(where: { $0.utf8.contains(0) }) {
     throw SpawnError(step: .prepare, code: EINVAL, request: request)
   }
+  if let inheritance = request.inheritance {
+    return withInherited(request, inheritance, body)
+  }
   let arguments = request.arguments.map { strdup($0) } + [nil]
   let variables = environment.map { strdup($0) } + [nil]
   defer { for pointer in arguments + variables { free(pointer) } }
@@ -90,7 +95,8 @@ private func withPrepared<Result>(
           var prepared = clinux_spawn(
             path: path, arguments: arguments.baseAddress, environment: variables.baseAddress,
             directory: directory, input: request.input, output: request.output,
-            error: request.error, cgroup: request.cgroup ?? -1)
+            error: request.error, cgroup: request.cgroup ?? -1, kept: nil, kept_count: 0,
+            ignored: 0, announcement: -1)
           return body(&prepared)
         }
       }

@@ -115,6 +115,19 @@ extension clinux_registers {
     withUnsafePointer(to: self) { clinux_registers_instruction($0) }
   }
 
+  /// The first thread of a forked child, before its first instruction.
+  public var isNewborn: Bool {
+    withUnsafePointer(to: self) { clinux_registers_newborn($0) == 1 }
+  }
+
+  /// Pages of the thread's own block, as far as C libraries use it for themselves: its number, its
+  /// robust mutexes, its rseq area. (glibc's struct pthread has 2.5 KB, others are smaller.)
+  public var threadBlock: Set<UInt64> {
+    let start = withUnsafePointer(to: self) { clinux_registers_thread_pointer($0) }
+    if start == 0 || start > .max - 4096 { return [] }
+    return [start / pageSize * pageSize, (start + 2559) / pageSize * pageSize]
+  }
+
   /// The thread was stopped inside a system call.
   public var isInSystemCall: Bool {
     withUnsafePointer(to: self) { clinux_registers_in_syscall($0) == 1 }

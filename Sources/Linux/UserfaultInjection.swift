@@ -6,10 +6,35 @@ extension Injector {
   private static let firstDescriptor: UInt64 = 200
 
   /// Makes the process open a userfaultfd on itself. Its number there.
-  /// - Throws: `TraceError.injected` with EPERM where the process may not (vm.unprivileged_userfaultfd).
+  /// - Throws: `TraceError.injected` with EPERM where the process may not: neither by
+  ///   vm.unprivileged_userfaultfd or CAP_SYS_PTRACE, nor by the permissions of /dev/userfaultfd.
   public func openUserfault() throws(TraceError) -> Int32 {
     let flags = UInt64(O_CLOEXEC | O_NONBLOCK)
-    return try moveAway(perform("userfaultfd", CLINUX_SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]))
+    do throws(TraceError) {
+      return try moveAway(perform("userfaultfd", CLINUX_SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]))
+    } catch {
+      guard case .injected(_, _, let code) = error, code == EPERM,
+        let number = try openUserfaultDevice(flags)
+      else { throw error }
+      return try moveAway(number)
+    }
+  }
+
+  /// The same through /dev/userfaultfd (Linux 6.1); `nil` where the process may not open it.
+  private func openUserfaultDevice(_ flags: UInt64) throws(TraceError) -> Int64? {
+    guard let path = try place("/dev/userfaultfd") else { return nil }
+    let here = UInt64(bitPattern: -100)  // AT_FDCWD
+    let mode = UInt64(O_RDWR | O_CLOEXEC)
+    let device = try call(
+      number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_openat)),
+      [here, path, mode, 0, 0, 0])
+    if device < 0 { return nil }
+    let new: UInt64 = 0xaa00  // USERFAULTFD_IOC_NEW
+    let number = try call(
+      number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_ioctl)),
+      [UInt64(device), new, flags, 0, 0, 0])
+    try closeDescriptor(Int32(truncatingIfNeeded: device))
+    return number < 0 ? nil : number
   }
 
   /// The same, of a kind that every user's process may open, for tracking writes. To be closed before

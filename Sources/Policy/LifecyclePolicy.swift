@@ -99,6 +99,16 @@ public struct BackgroundRules: Codable, Hashable, Sendable {
   }
 }
 
+/// `hibernate.resume`: how hibernated workers get their memory back.
+public enum ResumeRule: String, Codable, Hashable, Sendable, CaseIterable {
+  /// Whichever of the two the worker's own history says is faster.
+  case auto
+  /// All of it before it runs.
+  case eager
+  /// What it wants first, wherever the kernel permits; the rest follows while it runs.
+  case hotFirst = "hot_first"
+}
+
 /// `hibernate:`
 public struct HibernationRules: Codable, Hashable, Sendable {
   /// `false`: suspended workers stay in memory.
@@ -112,6 +122,7 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   public var after: Duration?
   /// Don't hibernate a worker whose resume is expected to cost more than its relaunch.
   public var onlyIfFasterThanRelaunch: Bool
+  public var resume: ResumeRule
   /// After a resume, no hibernation for this long.
   public var cooldown: Duration
   /// Hibernated for so long without a wake, it counts as suspended in the order of termination, and
@@ -125,15 +136,21 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   public var compressionLevel: Int
   /// The last image stays on disk while the worker runs, and the next one has only what has changed.
   public var overlay: Bool
+  /// Images are encrypted, with a key that the kernel keeps until the machine ends.
+  public var encrypt: Bool
+  /// Clean pages of files that nobody else uses are pushed out of memory, too.
+  public var dropFilePages: Bool
 
   public init(
     enabled: Bool = true, maxFootprint: ByteCount? = .megabytes(16),
     minFootprint: ByteCount = .megabytes(1), after: Duration? = .seconds(30),
     onlyIfFasterThanRelaunch: Bool = true, cooldown: Duration = .seconds(45),
     demoteAfter: Duration? = .seconds(86400), order: [TerminationRules.Criterion] = [.footprint],
-    disk: DiskRules = DiskRules(), compressionLevel: Int = 1, overlay: Bool = true
+    disk: DiskRules = DiskRules(), compressionLevel: Int = 1, overlay: Bool = true,
+    encrypt: Bool = false, dropFilePages: Bool = false, resume: ResumeRule = .auto
   ) {
     self.enabled = enabled
+    self.resume = resume
     self.maxFootprint = maxFootprint
     self.minFootprint = minFootprint
     self.after = after
@@ -144,6 +161,8 @@ public struct HibernationRules: Codable, Hashable, Sendable {
     self.disk = disk
     self.compressionLevel = compressionLevel
     self.overlay = overlay
+    self.encrypt = encrypt
+    self.dropFilePages = dropFilePages
   }
 }
 

@@ -117,6 +117,7 @@ struct PolicyReader {
       "after", into: &rules.after,
       as: Converter.duration.map(Optional.some).orWord("never", nil))
     reader.read("only_if_faster_than_relaunch", into: &rules.onlyIfFasterThanRelaunch, as: .boolean)
+    reader.read("resume", into: &rules.resume, as: .choice)
     reader.read("cooldown", into: &rules.cooldown, as: .duration)
     reader.read(
       "demote_after", into: &rules.demoteAfter,
@@ -133,6 +134,8 @@ struct PolicyReader {
     reader.section("compression") {
       $0.read("level", into: &rules.compressionLevel, as: .integer(-7...19))
     }
+    reader.read("encrypt", into: &rules.encrypt, as: .boolean)
+    reader.read("drop_file_pages", into: &rules.dropFilePages, as: .boolean)
   }
 
   private func watchdog(_ reader: MappingReader, _ rules: inout WatchdogRules) {

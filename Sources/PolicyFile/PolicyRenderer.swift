@@ -93,6 +93,7 @@ extension PolicyFile {
       "  min_footprint: \(rules.minFootprint.policyText)",
       "  after: \(rules.after?.policyText ?? "never")",
       "  only_if_faster_than_relaunch: \(rules.onlyIfFasterThanRelaunch)",
+      "  resume: \(rules.resume.rawValue)",
       "  cooldown: \(rules.cooldown.policyText)",
       "  demote_after: \(rules.demoteAfter?.policyText ?? "never")",
       "  order: [\(rules.order.map(\.rawValue).joined(separator: ", "))]",
@@ -103,6 +104,8 @@ extension PolicyFile {
       "  overlay: \(rules.overlay)",
       "  compression:",
       "    level: \(rules.compressionLevel)",
+      "  encrypt: \(rules.encrypt)",
+      "  drop_file_pages: \(rules.dropFilePages)",
     ]
   }
 

@@ -16,6 +16,8 @@ public struct LaunchPlan: Sendable {
   public var notifySocket: String?
   /// `MEMORY_PRESSURE_WATCH`: the path of a `PressureWatch`.
   public var pressureWatch: String?
+  /// It stands where we were started: it gets our own 0, 1 and 2 as well, and no log.
+  public var inheritance: Inheritance?
 
   public init(
     name: String, command: [String], directory: String, environment: [String: String],

@@ -56,6 +56,14 @@ public final class WorkerProcess {
   /// Starts it; where its cgroup can't be born into, outside of it.
   public static func launch(_ plan: LaunchPlan) throws(LaunchError) -> WorkerProcess {
     let path = try plan.executable(of: plan.command)
+    if let inheritance = plan.inheritance {
+      var request = SpawnRequest(
+        path: path, arguments: [], environment: [:], directory: plan.directory,
+        input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO,
+        cgroup: plan.cgroup?.directory.raw)
+      request.inheritance = inheritance
+      return try launch(plan, request, logStart: 0)
+    }
     let log: WorkerLog
     let null: Descriptor
     do throws(SystemCallError) {
@@ -64,10 +72,17 @@ public final class WorkerProcess {
     } catch {
       throw .log(error)
     }
-    var request = SpawnRequest(
+    let request = SpawnRequest(
       path: path, arguments: plan.command, environment: plan.fullEnvironment,
       directory: plan.directory, input: null.raw, output: log.descriptor.raw,
       error: log.descriptor.raw, cgroup: plan.cgroup?.directory.raw)
+    return try launch(plan, request, logStart: log.start)
+  }
+
+  private static func launch(
+    _ plan: LaunchPlan, _ request: SpawnRequest, logStart: Int64
+  ) throws(LaunchError) -> WorkerProcess {
+    var request = request
     var refusal: SpawnError?
     let process: SpawnedProcess
     do throws(SpawnError) {
@@ -77,7 +92,7 @@ public final class WorkerProcess {
     }
     return WorkerProcess(
       plan: plan, identity: process.identity, pidfd: process.pidfd,
-      cgroup: refusal == nil ? plan.cgroup : nil, cgroupRefusal: refusal, logStart: log.start)
+      cgroup: refusal == nil ? plan.cgroup : nil, cgroupRefusal: refusal, logStart: logStart)
   }
 
   private static func spawnOrLeaveCgroup(

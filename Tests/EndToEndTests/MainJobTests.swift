@@ -17,7 +17,9 @@ import Testing
     arguments: Setting.available)
   func wholeLife(setting: Setting) throws {
     let web = try WebWorker(cacheMegabytes: 6, more: "shed: { signal: USR1 }")
-    let daemon = try TestDaemon(Self.patient + web.entry(setting), setting: setting)
+    // What is resumed hot first is written as a whole each time.
+    let policy = Self.patient.replacing("hibernate: {", with: "hibernate: { resume: eager,")
+    let daemon = try TestDaemon(policy + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")
     let pid = try daemon.worker("web").pid
     let connection = try HTTPConnection(port: web.port)

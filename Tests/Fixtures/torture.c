@@ -8,6 +8,8 @@
 //   wake        woke N eintr M      every thread woken by its own mechanism, and blocked again
 //   touch SEED  touched N           rewrites the same N pages and blocks for the same seed
 //   grow MB     grown MB            new heap and a new mapping
+//   collapse    collapse asked      the kernel makes huge pages where it can, now
+//   detail FILE detailed            a line for each page: where, its checksum, its first word
 //   errors      errors N eintr M …  anything unexpected so far, with details
 //   quit        bye                 (end of input does the same, without the line)
 // A thread that doesn't answer within 10 s gives `error unanswered KIND`. The same arguments
@@ -198,6 +200,27 @@ static uint64_t sum_regions(uint64_t h) {
   }
   for (int i = 0; i < block_count; i++) h = hash(h, blocks[i].at, blocks[i].bytes);
   return h;
+}
+
+// To find what differs from another run of the same commands.
+static void detail(const char *path) {
+  FILE *file = fopen(path, "we");
+  if (!file) die(path);
+  for (int i = 0; i < region_count; i++) {
+    struct region *r = &regions[i];
+    int hidden = !(r->rest & PROT_READ);
+    if (hidden && mprotect(r->at, r->bytes, PROT_READ)) die("mprotect");
+    for (size_t p = 0; p < r->bytes / PAGE; p++) {
+      unsigned char *page = r->at + p * PAGE;
+      fprintf(file, "region %d page %zu: %016llx, begins %016llx @%p\n", i, p,
+              (unsigned long long)hash(1, page, PAGE), *(unsigned long long *)page, (void *)page);
+    }
+    if (hidden && mprotect(r->at, r->bytes, r->rest)) die("mprotect");
+  }
+  for (int i = 0; i < block_count; i++)
+    fprintf(file, "block %d: %016llx @%p\n", i,
+            (unsigned long long)hash(1, blocks[i].at, blocks[i].bytes), (void *)blocks[i].at);
+  fclose(file);
 }
 
 static int touch_regions(uint64_t seed) {
@@ -512,12 +535,6 @@ static void brief_sleep(void) {
   nanosleep(&brief, NULL);
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 // In its system call, and not merely in a lock's.
 static int is_blocked(struct victim *v) {
   char path[64], line[64] = "";
@@ -532,10 +549,11 @@ static int is_blocked(struct victim *v) {
 
 // The kind that didn't answer or didn't block in time; NULL when all did.
 static const char *await_all(void) {
-  double limit = now() + ANSWER_SECONDS;
+  // In naps of its own: it may be hibernated for longer than that meanwhile.
+  int patience = ANSWER_SECONDS * 1000;
   for (int i = 0; i < victim_count; i++)
     while (victims[i].answered != victims[i].requested || !is_blocked(&victims[i])) {
-      if (now() > limit) return kinds[victims[i].kind].name;
+      if (patience-- == 0) return kinds[victims[i].kind].name;
       brief_sleep();
     }
   return NULL;
@@ -600,6 +618,13 @@ static int command(char *line, struct frame *top, size_t *megabytes) {
     add_heap(half, number + 4242);
     add_region(map_anonymous(half), half, PROT_READ | PROT_WRITE, number + 4242, 1);
     printf("grown %zu\n", *megabytes += number);
+  } else if (!strcmp(line, "detail")) {
+    detail(argument ? argument + 1 : "/dev/null");
+    printf("detailed\n");
+  } else if (!strcmp(line, "collapse")) {
+    for (int i = 0; i < region_count; i++)
+      (void)madvise(regions[i].at, regions[i].bytes, 25 /* MADV_COLLAPSE */);
+    printf("collapse asked\n");
   } else {
     printf("error unknown command\n");
   }

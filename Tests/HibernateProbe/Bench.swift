@@ -62,11 +62,21 @@ func bench(_ arguments: ArraySlice<String>) throws {
   var times: [String: [Double]] = [:]
   var notes: [String: String] = [:]
   for round in 0..<rounds {
-    for way in ["cont", "eager", "hot", "later"] {
+    for way in ["cont", "eager", "sealed", "pushed", "hot", "later"] {
       try cgroup.freeze(until: Deadline(in: .seconds(5)))
       if way != "cont" {
         let slept = try service.wait { (h) throws(HibernationError) in
-          try h.hibernate(target, to: image, lazyReady: way != "eager")
+          try h.hibernate(
+            target, to: image, lazyReady: way == "hot" || way == "later",
+            sealed: way == "sealed", dropsFilePages: way == "pushed")
+        }
+        if round > 1 {
+          times["\(way): hibernating", default: []].append(
+            Double(slept.duration.components.attoseconds) / 1e15)
+        }
+        if let files = slept.filePages {
+          notes[way] =
+            "\(files.dropped >> 10) KiB of files" + (files.refusal.map { ", \($0)" } ?? "")
         }
         notes[way + " image"] = "\(slept.imageLength >> 10) KiB of \(slept.moved >> 10)"
         if let refusal = slept.lazyRefusal { notes["refusal"] = refusal }
@@ -76,7 +86,7 @@ func bench(_ arguments: ArraySlice<String>) throws {
       try client.send()
       switch way {
       case "cont": try cgroup.thaw(until: patience)
-      case "eager":
+      case "eager", "sealed", "pushed":
         _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
       default:
         let summary = try service.wait { (h) throws(HibernationError) in

@@ -7,7 +7,8 @@
 //   HibernateProbe selfcheck ROUNDS DIRECTORY -- COMMAND…
 //     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
 //   HibernateProbe bench ROUNDS DIRECTORY CGROUP -- COMMAND…
-//     time to the first answer of a server on an open connection: SIGCONT alone, eager, hot first.
+//     time to the first answer of a server on an open connection: SIGCONT alone, eager, encrypted,
+//     with its files' pages pushed out, hot first.
 //   HibernateProbe second ROUNDS DIRECTORY CGROUP PORT PATH REQUESTS -- COMMAND…
 //     hibernates a server after so many requests, over and over: all of it, what a comparison shows to
 //     have changed, what was tracked. `PORT` in the command becomes each server's own. CGROUP has the

@@ -7,11 +7,14 @@ import Testing
 extension Victim {
   /// Suspends and hibernates.
   @discardableResult
-  func sleep(_ service: HibernationService, at path: String) throws -> HibernationSummary {
+  func sleep(
+    _ service: HibernationService, at path: String, sealed: Bool = false,
+    dropsFilePages: Bool = false
+  ) throws -> HibernationSummary {
     try suspend()
     let target = target
     return try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: path)
+      try h.hibernate(target, to: path, sealed: sealed, dropsFilePages: dropsFilePages)
     }
   }
 

@@ -2,6 +2,7 @@ import Glibc
 import Synchronization
 import Testing
 
+@testable import Hibernation
 @testable import Linux
 
 /// The programs in Tests/Fixtures, compiled once a run.
@@ -25,6 +26,7 @@ enum Fixture {
   }()
 
   private static func removeScratch() {
+    BootKey.discard(in: scratch)
     if let root = Victim.cgroupRoot { rmdir(root.path) }
     for name in (try? listDirectory(scratch)) ?? [] {
       if unlink("\(scratch)/\(name)") != 0 { rmdir("\(scratch)/\(name)") }

@@ -117,7 +117,83 @@ struct FormatTests {
     #expect(noticed >= positions.count - 8)
   }
 
+  @Test("damage whose checksums are right is an error too, or an image that holds together")
+  func resealed() throws {
+    let files = try [
+      readFile(Self.image(chunks: 2)), readFile(Self.image(chunks: 3, hasMappings: true)),
+    ]
+    let path = Fixture.imagePath()
+    var random = SplitMix(seed: 47)
+    var refused = 0
+    for round in 0..<600 {
+      var file = files[round % 2]
+      let start = Header(file).indexOffset
+      for _ in 0..<Int.random(in: 1...3, using: &random) {
+        Self.mutate(&file, from: start, using: &random)
+      }
+      Header.seal(&file, index: Array(file[start...]), indexOffset: start)
+      try Self.write(file, to: path)
+      do {
+        let image = try ImageReader(path: path)
+        Self.expectWhole(image)
+        try image.verify()
+      } catch {
+        #expect(!error.description.isEmpty)
+        refused += 1
+      }
+    }
+    #expect(refused > 300)
+  }
+
+  @Test("huge counts and lengths make nobody allocate, or read on")
+  func hugeCounts() throws {
+    let file = try readFile(Self.image(chunks: 2, hasMappings: true))
+    let start = Header(file).indexOffset
+    let path = Fixture.imagePath()
+    for place in start..<(file.count - 8) {
+      for value: UInt64 in [0xffff_ffff, 0x7fff_ffff, .max, 1 << 63] {
+        var damaged = file
+        Header.put(value, value > 0xffff_ffff ? 8 : 4, at: place, in: &damaged)
+        Header.seal(&damaged, index: Array(damaged[start...]), indexOffset: start)
+        try Self.write(damaged, to: path)
+        do { Self.expectWhole(try ImageReader(path: path)) } catch {
+          #expect(!error.description.isEmpty)
+        }
+      }
+    }
+  }
+
   // MARK: helpers
+
+  /// One of the things that happen to files.
+  private static func mutate(
+    _ file: inout [UInt8], from start: Int, using random: inout SplitMix
+  ) {
+    guard file.count > start else { return }
+    let place = Int.random(in: start..<file.count, using: &random)
+    switch Int.random(in: 0..<4, using: &random) {
+    case 0: file[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+    case 1: file[place] = [0, 1, 0x7f, 0x80, 0xff].randomElement(using: &random) ?? 0
+    case 2: file.removeLast(file.count - place)
+    default:
+      let length = min(Int.random(in: 1...64, using: &random), file.count - place)
+      file.insert(contentsOf: Array(file[place..<(place + length)]), at: place)
+    }
+  }
+
+  /// What everybody who uses an image relies on.
+  private static func expectWhole(_ image: ImageReader) {
+    let ranges =
+      image.chunks.flatMap { chunk in chunk.ranges.map { (chunk.process, $0) } }
+      + image.mappings.map { ($0.process, $0.range) }
+    #expect(
+      ranges.allSatisfy { process, range in
+        image.processes.indices.contains(Int(process)) && range.length > 0
+          && range.address % pageSize == 0 && range.length % pageSize == 0
+          && !range.address.addingReportingOverflow(range.length).overflow
+      })
+    #expect(image.chunks.allSatisfy { $0.offset + UInt64($0.storedLength) <= image.fileLength })
+  }
 
   /// What a resume would use of it.
   private static func describe(_ path: String) throws -> [String] {
@@ -136,15 +212,17 @@ struct FormatTests {
     }
   }
 
-  static func image(chunks: Int) throws -> String {
+  static func image(
+    chunks: Int, sealed: Bool = false, seeds: [UInt64]? = nil, hasMappings: Bool = false
+  ) throws -> String {
     let path = Fixture.imagePath()
-    let writer = try ImageWriter(path: path)
+    let writer = try ImageWriter(path: path, seal: sealed ? Seal.new(for: path) : nil)
     let compressor = try ChunkCompressor(level: 1)
     let room = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 16)
     defer { room.deallocate() }
     for number in 0..<chunks {
-      let pages = pages(seed: UInt64(number))
+      let pages = pages(seed: seeds?[number] ?? UInt64(number))
       let size = try pages.withUnsafeBytes { try compressor.compress($0, into: room) }
       let start = 0x10000 * UInt64(number + 1)
       try writer.append(
@@ -158,10 +236,13 @@ struct FormatTests {
     }
     let thread = ImageProcess.TracedThreadState(
       tid: 17, isWaiting: true, signalMask: 5, registers: [1, 2, UInt64.max])
-    _ = try writer.commit(processes: [
-      ImageProcess(pid: 17, startTime: 170, scratchAddress: 0x6000, threads: [thread]),
-      ImageProcess(pid: 18, startTime: 180, scratchAddress: 0x7000, threads: []),
-    ])
+    let mapping = ImageMapping(
+      process: 1, range: clinux_range(address: 0x10000, length: 8 * pageSize))
+    _ = try writer.commit(
+      processes: [
+        ImageProcess(pid: 17, startTime: 170, scratchAddress: 0x6000, threads: [thread]),
+        ImageProcess(pid: 18, startTime: 180, scratchAddress: 0x7000, threads: []),
+      ], mappings: hasMappings ? [mapping] : [])
     return path
   }
 
@@ -171,7 +252,7 @@ struct FormatTests {
   }
 
   /// The header's fields as docs/image-format.md has them, independently of the reader.
-  private struct Header {
+  struct Header {
     let indexOffset: Int
 
     init(_ file: [UInt8]) {
@@ -185,7 +266,7 @@ struct FormatTests {
       put(UInt64(Checksum.crc32c(file[..<56])), 4, at: 56, in: &file)
     }
 
-    private static func put(_ value: UInt64, _ bytes: Int, at offset: Int, in file: inout [UInt8]) {
+    static func put(_ value: UInt64, _ bytes: Int, at offset: Int, in file: inout [UInt8]) {
       for byte in 0..<bytes {
         file[offset + byte] = UInt8(truncatingIfNeeded: value >> (8 * UInt64(byte)))
       }

@@ -24,7 +24,7 @@ struct OverlayDeathTests {
       let pass: Int
       switch fault {
       case .recoverySeized, .registersBack, .streamMarked, .streamPrepared, .streaming, .eventRead,
-        .streamed, .unregistered:
+        .streamed, .unregistered, .userfaultOpened, .registered, .thawed:
         return nil
       case .frozen, .detached:
         if rest != .frozen { return nil }
@@ -103,7 +103,7 @@ struct OverlayDeathTests {
 
   private func start(_ death: Death) throws -> Probe {
     let probe = try Probe(
-      Self.command(), rest: death.rest, fault: death.fault, pass: death.pass,
+      Self.command(), rest: death.rest, fault: death.fault, time: death.pass,
       overlays: death.way.rawValue)
     try #require(try probe.talk.line().hasPrefix("ready"))
     return probe

@@ -25,12 +25,12 @@ final class Probe {
   }()
 
   /// - Parameters:
+  ///   - time: dies when it passes `fault` for the first, second, … time.
   ///   - isLazy: resumes with pages missing.
-  ///   - pass: the fault is for that many times that its place is passed.
   ///   - overlays: keeps bases, `tracked` or `compared`.
   ///   - hasStandby: with a process that goes on when the daemon dies.
   init(
-    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, pass: Int = 1,
+    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, time: Int = 1,
     isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false
   ) throws {
     // Its worker becomes ours when it dies, so that we can tell when it has ended.
@@ -41,8 +41,8 @@ final class Probe {
     let fifo = Fixture.imagePath() + ".fifo"
     _ = try systemCall("mkfifo", on: fifo) { mkfifo(fifo, 0o600) }
     cgroup = try Victim.makeGroup(for: rest)
-    var environment = Self.environment(fault, isLazy: isLazy, hasStandby: hasStandby)
-    if let fault { environment["DORMOUSE_FAULT"] = "\(fault.rawValue):\(pass)" }
+    var environment = Self.environment(
+      fault, time: time, isLazy: isLazy, hasStandby: hasStandby)
     environment["DORMOUSE_OVERLAY"] = overlays
     daemon = try spawn(
       SpawnRequest(
@@ -60,12 +60,12 @@ final class Probe {
   }
 
   static func environment(
-    _ fault: FaultPoint?, isLazy: Bool = false, hasStandby: Bool = false
+    _ fault: FaultPoint?, time: Int = 1, isLazy: Bool = false, hasStandby: Bool = false
   ) -> [String: String] {
     var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
     if hasStandby { environment["DORMOUSE_STANDBY"] = "1" }
     if isLazy { environment["DORMOUSE_RESUME"] = "hot-first" }
-    if let fault { environment["DORMOUSE_FAULT"] = fault.rawValue }
+    if let fault { environment["DORMOUSE_FAULT"] = "\(fault.rawValue)@\(time)" }
     return environment
   }
 

@@ -12,8 +12,9 @@ struct RecoveryTests {
   static func points(of rest: Victim.Rest) -> [FaultPoint] {
     FaultPoint.allCases.filter { point in
       switch point {
-      case .recoverySeized, .registersBack, .streamMarked, .streamPrepared, .streaming, .eventRead,
-        .streamed, .unregistered, .trackerOpened, .baseKept, .baseRemoved:
+      case .recoverySeized, .registersBack, .userfaultOpened, .streamMarked, .streamPrepared,
+        .streaming, .eventRead, .streamed, .unregistered, .registered, .thawed, .trackerOpened,
+        .baseKept, .baseRemoved:
         false
       case .frozen, .detached: rest == .frozen
       default: true

@@ -24,6 +24,7 @@ import Testing
   static var events: [Event] {
     [
       .added(worker, profile), .profileChanged(worker, profile), .removed(worker),
+      .released(worker),
       .adopted(worker, profile, .hibernated),
       .request(Request(id: .max, verb: .hibernate, worker: worker)), .launched(worker),
       .launchFailed(worker, "no such file\u{2028}"), .ready(worker), .shedAnswered(worker),

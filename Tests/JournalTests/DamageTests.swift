@@ -46,7 +46,7 @@ import Testing
 
   @Test("is told by byte and line, and goes on with the next segment")
   func corruptMiddle() throws {
-    let recording = try Recording(seed: 5, segmentSize: 20_000)
+    let recording = try Recording(seed: 5, segmentSize: 6_000)
     try #require(recording.segments.count > 2)
     var segments = recording.segments
     let lines = segments[1].split(separator: UInt8(ascii: "\n"))

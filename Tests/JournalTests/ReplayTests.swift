@@ -28,7 +28,7 @@ import Testing
 
   @Test("gives the same engine when its first segments are gone")
   func laterSegment() throws {
-    let recording = try Recording(seed: 7, segmentSize: 15_000)
+    let recording = try Recording(seed: 7, segmentSize: 6_000)
     try #require(recording.segments.count > 3)
     for first in 1..<recording.segments.count {
       var player = JournalPlayer()

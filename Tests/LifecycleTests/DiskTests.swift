@@ -32,7 +32,7 @@ struct DiskTests {
       (0, 105, 0, "the disk has 105 MB free, and 8 MB less would be under hibernate.disk.min_free"),
       (
         0, 900, 495,
-        "495 MB were written to images today, and 8 MB more would be over hibernate.disk.daily_writes"
+        "495 MB were written to images in 24 hours, and 8 MB more would be over hibernate.disk.daily_writes"
       ),
     ] as [(Int64, Int64, Int64, String)])
   func limits(images: Int64, free: Int64, written: Int64, text: String) {

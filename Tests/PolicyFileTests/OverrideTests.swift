@@ -89,6 +89,8 @@ import Testing
       policy.foreground.cpuBelow = Double(Int.random(in: 0...100_000, using: &random)) / 1_000
       policy.hibernate.compressionLevel = Int.random(in: -7...19, using: &random)
       policy.hibernate.overlay = Bool.random(using: &random)
+      policy.hibernate.encrypt = Bool.random(using: &random)
+      policy.hibernate.dropFilePages = Bool.random(using: &random)
       let text = PolicyFile.render(policy)
       #expect(PolicyFile.parse(text: text, file: "r.yaml").value == policy, "\(text)")
     }

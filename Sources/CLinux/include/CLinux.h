@@ -8,6 +8,7 @@
 
 #include "clinux_epoll.h"
 #include "clinux_inputs.h"
+#include "clinux_keyring.h"
 #include "clinux_memory.h"
 #include "clinux_more.h"
 #include "clinux_ptrace.h"

@@ -24,6 +24,10 @@ int clinux_registers_mend_interrupted(struct clinux_registers *registers);
 void clinux_registers_prepare_call(struct clinux_registers *registers, uint64_t instruction,
                                    int64_t number, const uint64_t arguments[6]);
 uint64_t clinux_registers_instruction(const struct clinux_registers *registers);
+// The thread is the first of a child that has been forked and hasn't run an instruction yet.
+int clinux_registers_newborn(const struct clinux_registers *registers);
+// Where the thread's own block of memory is (x86-64: fs), 0 where it has none.
+uint64_t clinux_registers_thread_pointer(const struct clinux_registers *registers);
 
 // Finds a `syscall` instruction in a copy of the vdso; offset, or -ENOENT.
 int64_t clinux_find_syscall_instruction(const void *code, int64_t length);

@@ -1,5 +1,6 @@
 #ifndef CLINUX_SPAWN_H
 #define CLINUX_SPAWN_H
+#include <stdint.h>
 #include <sys/types.h>
 
 // What a new worker is started with. Everything is prepared by the caller: between fork and exec
@@ -7,10 +8,15 @@
 struct clinux_spawn {
   const char *path;
   char *const *arguments;    // NULL-terminated
-  char *const *environment;  // NULL-terminated
+  char *const *environment;  // NULL-terminated; NULL: ours, byte for byte
   const char *directory;
   int input, output, error;  // become 0, 1, 2
   int cgroup;                // descriptor of the cgroup to start in, or -1
+  // For a program that stands in for another (`dormouse wrap`); all zeros otherwise.
+  const int *kept;           // descriptors that stay open under their numbers
+  int kept_count;
+  uint64_t ignored;          // signals to ignore: N in bit N-1
+  int announcement;          // gets the new process's number, four bytes, before it executes; or -1
 };
 
 // The step that failed, for the error message.
@@ -35,4 +41,12 @@ void clinux_raise_descriptor_limit(void);
 // stores the step. Call it from a thread that lives as long as the daemon: PR_SET_PDEATHSIG, which
 // workers may use themselves, follows the thread that forked.
 pid_t clinux_spawn(const struct clinux_spawn *what, int *pidfd, int *failed_step);
+
+// fork(2), which Swift doesn't import. Only while there is one thread.
+pid_t clinux_fork(void);
+// Signals that are ignored: N in bit N-1. As we were started, if nobody has changed it.
+uint64_t clinux_ignored_signals(void);
+// Ends the process by the signal, without a core file: whoever waits for it sees what ended the
+// program that it stood in for. Returns only if that can't be.
+void clinux_end_by_signal(int signal);
 #endif

@@ -38,7 +38,11 @@ int clinux_uffd_event_in_flight(int fd);
 // before a SIGKILL can take effect.
 int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message);
 
-enum { CLINUX_SYS_userfaultfd = 100, CLINUX_SYS_memfd_create, CLINUX_SYS_fcntl, CLINUX_SYS_close };
+enum { CLINUX_SYS_userfaultfd = 100, CLINUX_SYS_memfd_create, CLINUX_SYS_fcntl, CLINUX_SYS_close,
+       CLINUX_SYS_openat, CLINUX_SYS_ioctl };
+// A userfaultfd of this process, closed again: 0 where userfaultfd(2) gives one, 1 where
+// /dev/userfaultfd does, or what userfaultfd(2) refuses it with.
+int clinux_try_userfaultfd(void);
 int64_t clinux_userfault_syscall_number(int which);
 
 // Gives a memfd its size, for good (seals it).

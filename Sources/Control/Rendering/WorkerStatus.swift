@@ -9,6 +9,7 @@ public func renderWorkerStatus(
     title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
   block.add("why", escaped(worker.reason))
   block.add("says", worker.says.map(escaped))
+  block.add("resume", worker.resume.map(escaped))
   block.add(
     "band", "\(worker.band)\(worker.importance > 0 ? ", importance \(worker.importance)" : "")")
   block.add("last used", "\(durationText(worker.secondsSinceUse)) ago")
@@ -30,6 +31,11 @@ public func renderWorkerStatus(
   block.add("shadow mode", worker.shadow.map(escaped))
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
   block.add("processes", processesText(worker))
+  block.add(
+    "wrapped by",
+    worker.wrapper.map { pid in
+      "pid \(pid)" + (worker.wakes.map { ", woken \($0) times" } ?? "")
+    })
   block.add("last exit", worker.lastExit.map(escaped))
   block.add("policy", escaped(worker.policy))
   block.add("log", worker.log.map(escaped))

@@ -51,6 +51,9 @@ public enum BenchGear: String, CaseIterable, Codable, Hashable, Sendable {
   case cached
   /// Hibernated, the image only on disk.
   case dropped
+  /// Hibernated, the image in the page cache; what it wants first is there before it runs, the rest
+  /// follows. Learned beforehand, in a resume that isn't counted.
+  case hotFirst = "hot-first"
   /// Ended, and started again: to the first response. Its end isn't counted.
   case relaunch
   /// Stopped, and paged out to the kernel's swap.
@@ -60,8 +63,9 @@ public enum BenchGear: String, CaseIterable, Codable, Hashable, Sendable {
     switch self {
     case .signal: "SIGCONT alone"
     case .freezer: "thaw alone"
-    case .cached: "resume, image cached"
-    case .dropped: "resume, image on disk"
+    case .cached: "eager, image cached"
+    case .dropped: "eager, image on disk"
+    case .hotFirst: "hot first, cached"
     case .relaunch: "relaunch"
     case .swap: "kernel swap"
     }

@@ -13,11 +13,14 @@ extension BenchSubject {
 
   /// One measurement of a gear; ns. The program runs before and after.
   func measure(_ gear: BenchGear, _ note: (BenchHibernation) -> Void) throws -> Int64 {
+    // Pages of the last resume that are missing still aren't to be measured with the next sleep.
+    try service.settle(Self.name)
     switch gear {
     case .signal: return try measureSignal()
     case .freezer: return try measureFreezer()
     case .cached: return try measureHibernation(dropped: false, note)
     case .dropped: return try measureHibernation(dropped: true, note)
+    case .hotFirst: return try measureHotFirst(note)
     case .swap: return try measureSwap()
     case .relaunch:
       kill()
@@ -53,8 +56,24 @@ extension BenchSubject {
 
   // MARK: hibernation
 
+  /// A newly launched program is learned from first: with nearly everything missing, and once more
+  /// for what it wants when it isn't slowed down by that.
+  private func measureHotFirst(_ note: (BenchHibernation) -> Void) throws -> Int64 {
+    let identity = try running.identity
+    if learned?.process != identity { learned = (identity, 0) }
+    while true {
+      let isKnown = (learned?.resumes ?? 0) > 1
+      let took = try measureHibernation(dropped: false, gear: .hotFirst(probing: true)) {
+        if isKnown { note($0) }
+      }
+      if isKnown { return took }
+      try service.settle(Self.name)
+      learned?.resumes += 1
+    }
+  }
+
   private func measureHibernation(
-    dropped: Bool, _ note: (BenchHibernation) -> Void
+    dropped: Bool, gear: ResumeGear = .eager, _ note: (BenchHibernation) -> Void
   ) throws -> Int64 {
     if dropped, let reason = Self.whyNotDropped(imagePath) { throw GearRefusal(reason: reason) }
     let process = try running
@@ -66,7 +85,11 @@ extension BenchSubject {
     } else {
       _ = try stop()
     }
-    let summary = try hibernate()
+    let summary = try hibernate(lazyReady: gear != .eager)
+    if let refusal = summary.lazyRefusal {
+      _ = try timeFromOrder { try beginResume(.eager) }
+      throw GearRefusal(reason: refusal)
+    }
     let after = try Footprint.measure(pids)
     note(
       BenchHibernation(
@@ -74,14 +97,14 @@ extension BenchSubject {
         imageBytes: summary.imageLength, anonymousBefore: before.anonymous,
         anonymousAfter: after.anonymous))
     if dropped { try dropImage() }
-    return try timeFromOrder { try beginResume() }
+    return try timeFromOrder { try beginResume(gear) }
   }
 
-  private func hibernate() throws -> HibernationSummary {
+  private func hibernate(lazyReady: Bool) throws -> HibernationSummary {
     let (target, path, level) = (try target, imagePath, options.level)
     do throws(HibernationError) {
       return try service.wait { (hibernator) throws(HibernationError) in
-        try hibernator.hibernate(target, to: path, level: level)
+        try hibernator.hibernate(target, to: path, level: level, lazyReady: lazyReady)
       }
     } catch {
       switch error.aftermath {
@@ -93,9 +116,9 @@ extension BenchSubject {
     }
   }
 
-  private func beginResume() throws -> Order {
+  private func beginResume(_ gear: ResumeGear) throws -> Order {
     let order = try Order()
-    service.resume(try target, from: imagePath) { result in
+    service.resume(try target, from: imagePath, gear: gear) { result in
       order.complete(result.map { _ in }.mapError { $0 })
     }
     return order

@@ -15,6 +15,8 @@ final class BenchSubject {
   let line: HTTPLine?
 
   static let name = "bench"
+  /// The process of which is learned what it wants first after a resume, and how often it was.
+  var learned: (process: ProcessIdentity, resumes: Int)?
   var imagePath: String { "\(directory)/\(Self.name).image" }
   private var logPath: String { "\(directory)/\(Self.name).log" }
 

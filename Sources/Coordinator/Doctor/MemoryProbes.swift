@@ -3,7 +3,7 @@ import Glibc
 import Linux
 
 extension Probe {
-  static let ofMemory = [memoryFile, memoryCalls, pagemap, madvise, tracking]
+  static let ofMemory = [memoryFile, memoryCalls, pagemap, pageOut, madvise, tracking]
 
   private static let memoryFile = Probe(
     "proc-mem", "a worker's memory, as a file", .required,
@@ -53,6 +53,23 @@ extension Probe {
       return .missing("/proc/PID/pagemap shows no pages of a child to us")
     }
     return .works("PAGEMAP_SCAN found \(pages.reduce(0) { $0 + $1.length } / 1024) KB of a child")
+  }
+
+  private static let pageOut = Probe(
+    "process-madvise-pageout", "pushing out programs",
+    lost: "`hibernate.drop_file_pages` has no effect: the pages of a worker's program stay until "
+      + "the kernel drops them.",
+    enable: "Linux 5.10 or later, and CAP_SYS_NICE. Without CAP_FOWNER it takes files that belong "
+      + "to the daemon's user, or that it may write to."
+  ) { examination in
+    let child = try examination.child.get()
+    guard let code = try MemoryMapping.all(of: child.pid).first(where: { $0.hasFile && !$0.shared })
+    else { throw ProbeFailure("a child maps no file") }
+    var page = clinux_range(address: code.start, length: pageSize)
+    try shim("process_madvise", on: "pid \(child.pid)") {
+      clinux_page_out(child.process.pidfd.raw, &page)
+    }
+    return .works("process_madvise with MADV_PAGEOUT on a page of a child's program")
   }
 
   private static let madvise = Probe(

@@ -1,9 +1,10 @@
 import Control
 import Glibc
+import Hibernation
 import Linux
 
 extension Probe {
-  static let ofPlaces = [images, socket]
+  static let ofPlaces = [images, keyring, socket]
 
   private static let images = Probe(
     "state-directory", "a place for images", .required,
@@ -20,6 +21,20 @@ extension Probe {
     try file.writeAll("dormouse")
     _ = try systemCall("fsync", on: examination.stateDirectory) { fsync(file.raw) }
     return space(try FileSystem(file), at: escaped(examination.stateDirectory))
+  }
+
+  private static let keyring = Probe(
+    "keyring", "a key for encrypted images",
+    lost: "Where a policy says `hibernate.encrypt`, nothing is hibernated.",
+    enable: "a kernel with CONFIG_KEYS; in a container, a seccomp profile that permits add_key and "
+      + "keyctl; for an ordinary user, a free place among the keys that it may have "
+      + "(kernel.keys.maxkeys, /proc/key-users)."
+  ) { _ in
+    do throws(BootKeyError) { try BootKey.tryKeyring() } catch {
+      guard case .unusable(let cause) = error else { throw error }
+      throw ProbeFailure("\(cause.call): \(cause.reason)")
+    }
+    return .works("kept a key in the user keyring, and found it again")
   }
 
   private static func space(_ system: FileSystem, at place: String) -> Finding {

@@ -41,8 +41,9 @@ extension Probe {
 
   private static let compare = Probe(
     "kcmp", "shared address spaces",
-    lost: "Two processes in one address space (between vfork and exec) aren't recognised before a "
-      + "hibernation begins.",
+    lost:
+      "Processes of one worker are told apart by what they have in memory: slower. A child that is exactly as it "
+      + "was forked may be taken for one that shares its parent's memory: then it isn't hibernated.",
     enable: "a kernel with CONFIG_KCMP; in a container, a seccomp profile that permits kcmp."
   ) { examination in
     let child = try examination.child.get()

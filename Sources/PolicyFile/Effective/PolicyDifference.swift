@@ -143,6 +143,13 @@ enum DifferenceMeaning {
       "false": "workers are hibernated even if a relaunch would be quicker",
       "true": "workers that launch quicker than they resume aren't hibernated",
     ],
+    "hibernate.encrypt": [
+      "false": "images are written in the clear", "true": "images are encrypted",
+    ],
+    "hibernate.drop_file_pages": [
+      "false": "workers' programs stay in memory until the kernel drops them",
+      "true": "hibernated workers' programs leave memory, too",
+    ],
     "watchdog.on_miss": [
       "terminate": "a worker that misses a deadline is ended",
       "report": "a missed deadline is only reported",

@@ -42,6 +42,8 @@ enum KeyDescriptions {
     "hibernate.cooldown": "After a resume, no hibernation for so long.",
     "hibernate.demote_after": "Not woken for so long, a hibernated worker is the first to go.",
     "hibernate.order": "Which worker is hibernated first.",
+    "hibernate.resume":
+      "All of its memory before it runs, what it wants first before it runs, or what proves faster.",
     "hibernate.overlay":
       "A hibernation writes only what has changed since the one before, whose image stays for that.",
     "hibernate.disk": "What images may use.",
@@ -50,6 +52,10 @@ enum KeyDescriptions {
     "hibernate.disk.daily_writes": "The most that is written to images in a day.",
     "hibernate.compression": "How images are compressed.",
     "hibernate.compression.level": "Of zstd.",
+    "hibernate.encrypt":
+      "Images are encrypted, with a key that only the kernel's keyring holds. Without one, nothing is hibernated.",
+    "hibernate.drop_file_pages":
+      "Clean pages of files that nobody else uses leave memory, too.",
     "watchdog": "Deadlines, and what a missed one means.",
     "watchdog.launch": "From start to readiness, for workers that announce readiness.",
     "watchdog.answer": "From a request to its answer.",

@@ -86,6 +86,9 @@ final class TestDaemon {
     return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", copy]
   }
 
+  /// For its environment; before it starts.
+  func set(_ name: String, _ value: String) { environment[name] = value }
+
   deinit {
     stop(patience: .seconds(1))
     removeLeftovers()

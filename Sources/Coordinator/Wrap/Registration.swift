@@ -1,0 +1,102 @@
+import CLinux
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+
+/// Tells a daemon, where one runs, about the wrapped worker: `ps` and `status` show it with the
+/// others, and their verbs reach it through the wrapper's own socket. The wrapper decides for
+/// itself all the same, by its own policy, and works without any daemon.
+///
+/// Nothing here waits: a daemon that doesn't read is left.
+final class Registration {
+  private let path: String
+  private unowned let daemon: Daemon
+  private var connection: (socket: Descriptor, token: EventLoop.Token)?
+  private var count: UInt64 = 0
+
+  /// From one look for a daemon to the next.
+  private static let interval = Duration.seconds(5)
+  /// Between two changes of state a running worker's footprint is told so often. To measure it is
+  /// work for the kernel.
+  private static let looksPerReport = 6
+  private var looks = 0
+
+  init(path: String, daemon: Daemon) {
+    self.path = path
+    self.daemon = daemon
+  }
+
+  func begin() {
+    looks += 1
+    let isRunning = daemon.wrapped.flatMap { daemon.engine.state(of: $0.id) }?.runs == true
+    if connection == nil || isRunning && looks % Self.looksPerReport == 0 { report() }
+    daemon.loop.after(Self.interval) { [weak self] in self?.begin() }
+  }
+
+  /// As of now.
+  func report() {
+    guard let wrapped = daemon.wrapped, connect(), let socket = connection?.socket,
+      let report = daemon.wrappedReport(),
+      let line = line(wrapped, report)
+    else { return }
+    let sent = send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    // Half a line can't be taken back.
+    if sent != line.count { disconnect() }
+  }
+
+  private func line(_ wrapped: Wrapped, _ report: WorkerReport) -> [UInt8]? {
+    count += 1
+    var request = ControlRequest(id: count, verb: .register, worker: wrapped.id.name)
+    request.wrapper = WrapperReport(
+      pid: getpid(), socket: daemon.settings.socket, worker: report)
+    return try? WireCodec.line(for: request)
+  }
+
+  private func connect() -> Bool {
+    if connection != nil { return true }
+    guard let socket = try? UnixSocket.connected(to: path, .stream), isTrusted(socket),
+      let token = try? daemon.loop.watch(socket, .readable, { [unowned self] _ in hear() })
+    else { return false }
+    connection = (socket, token)
+    return true
+  }
+
+  /// Anybody may listen in a directory that anybody can make.
+  private func isTrusted(_ socket: Descriptor) -> Bool {
+    var pid: pid_t = 0
+    var user: uid_t = 0
+    var group: gid_t = 0
+    guard clinux_peer_credentials(socket.raw, &pid, &user, &group) == 0 else { return false }
+    return user == geteuid() || user == 0
+  }
+
+  /// Answers are of no interest, but their end is.
+  private func hear() {
+    guard let socket = connection?.socket else { return }
+    let heard = (try? socket.read(upTo: 4096)) ?? []
+    if heard.isEmpty { disconnect() }
+  }
+
+  private func disconnect() {
+    guard let (socket, token) = connection else { return }
+    daemon.loop.unwatch(socket, token)
+    connection = nil
+  }
+}
+
+extension Daemon {
+  func register() {
+    guard let wrapped else { return }
+    let registration = Registration(path: wrapped.settings.daemonSocket, daemon: self)
+    wrapped.registration = registration
+    registration.begin()
+  }
+
+  func wrappedReport() -> WorkerReport? {
+    guard let wrapped else { return nil }
+    let request = ControlRequest(id: 0, verb: .status, worker: wrapped.id.name)
+    return report(request).workers?.first
+  }
+}

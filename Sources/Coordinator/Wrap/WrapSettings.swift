@@ -1,0 +1,81 @@
+import CLinux
+import Glibc
+import Linux
+import Policy
+
+/// What `dormouse wrap` was asked for.
+public struct WrapSettings: Sendable {
+  /// For people, and to find the program; it gets its arguments by `inheritance`.
+  public var command: [String]
+  /// Where the program is.
+  public var path: String
+  public var inheritance: Inheritance
+  public var policy: LifecyclePolicy
+  /// Holds `wrap/NAME` for each wrapper.
+  public var stateDirectory: String
+  /// Of the daemon that it registers with; the wrapper's own socket is in `wrap` beside it.
+  public var daemonSocket: String
+  /// nil: standard error, and only what is worth a person's attention.
+  public var log: String?
+  public var version: String
+
+  public init(
+    command: [String], path: String, inheritance: Inheritance, policy: LifecyclePolicy,
+    stateDirectory: String, daemonSocket: String, log: String?, version: String
+  ) {
+    self.command = command
+    self.path = path
+    self.inheritance = inheritance
+    self.policy = policy
+    self.stateDirectory = stateDirectory
+    self.daemonSocket = daemonSocket
+    self.log = log
+    self.version = version
+  }
+
+  /// `clangd-4711`: unique as long as the wrapper lives, and a valid worker's name.
+  var name: String {
+    let base = (command.first ?? "").split(separator: "/").last ?? "wrapped"
+    let safe = base.unicodeScalars.prefix(40).map { scalar in
+      let isPlain = scalar.isASCII && scalar.properties.isAlphabetic
+      return isPlain || ("0"..."9").contains(scalar) || "-_.".unicodeScalars.contains(scalar)
+        ? Character(scalar) : "_"
+    }
+    let start = safe.first.map { $0 == "." || $0 == "-" } ?? true
+    return "\(start ? "w" : "")\(String(safe))-\(getpid())"
+  }
+
+  var socketDirectory: String {
+    let slash = daemonSocket.lastIndex(of: "/") ?? daemonSocket.startIndex
+    return "\(daemonSocket[..<slash])/wrap"
+  }
+}
+
+/// How a wrapper ends.
+public enum WrapEnd: Hashable, Sendable {
+  /// As its program has.
+  case exited(Int32)
+  case signaled(Int32)
+  /// The program didn't start; why, in a sentence.
+  case notStarted(String)
+  /// It couldn't be managed here, and hasn't been started: why, in a sentence.
+  case unmanaged(String)
+}
+
+extension LifecyclePolicy {
+  /// For helpers of an editor or agent host, one in each wrapper. Nobody is ever terminated for
+  /// memory: to its host that would be a crash. It needs no cool-down: `idle_after` and
+  /// `hibernate.after` pass between two hibernations in any case.
+  public static func wrapping() -> LifecyclePolicy {
+    var policy = LifecyclePolicy(name: "wrap")
+    policy.foreground = ForegroundRules(
+      by: .activity, max: nil, idleAfter: .seconds(300), cpuBelow: 2)
+    policy.background.suspendAfter = .seconds(10)
+    policy.hibernate = HibernationRules(
+      maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(300),
+      onlyIfFasterThanRelaunch: false, cooldown: .zero,
+      disk: DiskRules(budget: .gigabytes(16), minFreePercent: 5, dailyWrites: .gigabytes(50)))
+    policy.ladder = Ladder(warning: [.hibernate], urgent: [.hibernate], critical: [.hibernate])
+    return policy
+  }
+}

@@ -1,0 +1,107 @@
+import Glibc
+import Linux
+import Supervision
+
+/// Where wrappers keep what must outlive them: `wrap/NAME` in the state directory, each locked by
+/// its wrapper for as long as that lives.
+///
+///     wrap/.lock            held for an instant, by whoever adds a directory or looks for old ones
+///     wrap/clangd-4711/     a state directory, as a daemon's
+struct WrapStore {
+  let path: String
+  /// Held while `self` lives.
+  private let lock: Descriptor
+
+  /// Waits for its turn.
+  init(stateDirectory: String) throws(StartError) {
+    path = "\(stateDirectory)/wrap"
+    do throws(SystemCallError) {
+      try makeDirectories(path, mode: 0o700)
+      try checkTrustAsCall(path)
+      lock = try Descriptor.open("\(path)/.lock", O_RDWR | O_CREAT, mode: 0o600)
+      let raw = lock.raw
+      _ = try systemCall("flock", on: "\(path)/.lock") { flock(raw, LOCK_EX) }
+    } catch { throw .directory(error) }
+  }
+
+  func directory(of name: String) -> String { "\(path)/\(name)" }
+
+  /// Ends what wrappers that were killed have left behind, should their guardians have been killed
+  /// too.
+  func clearAwayRemains(socketDirectory: String) {
+    for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
+      guard let lock = try? Descriptor.open("\(path)/\(name)/lock", O_RDWR),
+        flock(lock.raw, LOCK_EX | LOCK_NB) == 0
+      else { continue }
+      Self.clearAway("\(path)/\(name)", socket: "\(socketDirectory)/\(name).sock", known: [])
+    }
+  }
+
+  /// All wrappers' together: `hibernate.disk.budget` isn't meant for each of thirty.
+  static func imageBytes(of settings: WrapSettings) -> Int64 {
+    let path = "\(settings.stateDirectory)/wrap"
+    var sum: Int64 = 0
+    for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
+      for image in (try? listDirectory("\(path)/\(name)/images")) ?? [] {
+        var info = stat()
+        if stat("\(path)/\(name)/images/\(image)", &info) == 0 { sum += Int64(info.st_size) }
+      }
+    }
+    return sum
+  }
+
+  /// Ends all that is left of a wrapper's program, and removes what it kept: nothing stays stopped,
+  /// frozen or on disk. What its host would have done to a program that isn't wrapped.
+  ///
+  /// - Parameter known: root processes that may not be recorded yet.
+  static func clearAway(_ directory: String, socket: String, known: [ProcessIdentity]) {
+    var roots = known
+    var groups: Set<String> = []
+    let bootID = (try? WorkerRecord.currentBootID()) ?? ""
+    let store = try? WorkerRecordStore(directory: "\(directory)/workers")
+    for record in (try? store?.loadAll())?.records ?? [] where record.bootID == bootID {
+      if !roots.contains(record.process) { roots.append(record.process) }
+      if let path = record.cgroupPath { groups.insert(path) }
+    }
+    // Born, but not recorded.
+    if let root = try? CgroupRoot.detect(name: cgroupName(of: directory)) {
+      let names = (try? listDirectory(root.path, onlyDirectories: true)) ?? []
+      groups.formUnion(names.map { "\(root.path)/\($0)" })
+      for path in groups { remove(group: path) }
+      root.remove()
+    }
+    for root in roots { try? ProcessTree.killAll(root: root, session: root.pid) }
+    unlink(socket)
+    removeAll(directory)
+  }
+
+  private static func remove(group path: String) {
+    guard let group = try? WorkerCgroup(path: path) else { return }
+    try? group.kill()
+    try? group.remove(until: Deadline(in: .seconds(5)))
+  }
+
+  /// The daemon's way to name it; see `Daemon.init`.
+  private static func cgroupName(of directory: String) -> String {
+    "dormouse-" + String(directory.suffix(80))
+  }
+
+  /// Only what a wrapper makes: never a whole tree that somebody has put in its place.
+  private static func removeAll(_ directory: String) {
+    for part in StateDirectory.parts {
+      for name in (try? listDirectory("\(directory)/\(part)")) ?? [] {
+        unlink("\(directory)/\(part)/\(name)")
+      }
+      rmdir("\(directory)/\(part)")
+    }
+    for file in StateDirectory.files { unlink("\(directory)/\(file)") }
+    rmdir(directory)
+  }
+}
+
+/// `checkTrust`, for a chain of system calls.
+private func checkTrustAsCall(_ path: String) throws(SystemCallError) {
+  do throws(StartError) { try checkTrust(in: path, mayBeShared: true) } catch {
+    throw SystemCallError("use", on: path, code: EPERM)
+  }
+}

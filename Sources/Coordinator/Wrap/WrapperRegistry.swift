@@ -1,0 +1,84 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+
+/// The daemon's side: wrappers that have registered, and what they last said of their workers. Each
+/// is here for as long as its connection.
+struct WrapperRegistry {
+  struct Entry {
+    var report: WrapperReport
+    var at: Instant
+  }
+
+  private var entries: [ObjectIdentifier: Entry] = [:]
+
+  /// Why not; nil: it is taken.
+  mutating func take(
+    _ report: WrapperReport?, from client: AnyObject, at now: Instant
+  ) -> String? {
+    guard let report else { return "`register` needs a wrapper" }
+    if let problem = WorkerName.problem(with: report.worker.name) { return problem }
+    entries[ObjectIdentifier(client)] = Entry(report: report, at: now)
+    return nil
+  }
+
+  mutating func forget(_ client: AnyObject) { entries[ObjectIdentifier(client)] = nil }
+
+  func entry(of worker: String?) -> Entry? {
+    entries.values.first { $0.report.worker.name == worker }
+  }
+
+  /// By name, their clocks set forward to now.
+  func reports(at now: Instant) -> [WorkerReport] {
+    entries.values.map { $0.current(at: now) }.sorted { $0.name < $1.name }
+  }
+}
+
+extension WrapperRegistry.Entry {
+  func current(at now: Instant) -> WorkerReport {
+    var worker = report.worker
+    let elapsed = (now - at).seconds
+    worker.secondsInState += elapsed
+    worker.secondsSinceUse += elapsed
+    worker.wrapper = report.pid
+    return worker
+  }
+}
+
+extension Daemon {
+  func isWrapped(_ worker: String?) -> Bool {
+    guard let worker, workers[WorkerID(worker)] == nil else { return false }
+    return wrappers.entry(of: worker) != nil
+  }
+
+  /// Passes a request for a wrapped worker on to its wrapper, and the answer back.
+  func relay(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    let name = request.worker ?? ""
+    func refuse(_ why: String) {
+      respond(
+        ControlResponse(
+          id: request.id, result: .failed, text: "\(name) can't be reached: its wrapper \(why)"))
+    }
+    guard let entry = wrappers.entry(of: request.worker) else { return refuse("has ended") }
+    do {
+      let socket = try UnixSocket.connected(to: entry.report.socket, .stream)
+      let line = try WireCodec.line(for: request)
+      guard send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) == line.count
+      else { return refuse("doesn't listen") }
+      var framer = LineFramer()
+      var token: EventLoop.Token?
+      token = try loop.watch(socket, .readable) { [unowned self] _ in
+        let bytes = (try? socket.read(upTo: 65536)) ?? []
+        framer.append(bytes)
+        let answer = try? framer.next()
+        if !bytes.isEmpty, answer == nil { return }
+        if let token { loop.unwatch(socket, token) }
+        let response = answer.flatMap { try? WireCodec.decode(ControlResponse.self, from: $0) }
+        guard let response else { return refuse("has ended") }
+        respond(response)
+      }
+    } catch { refuse("isn't there: \(error)") }
+  }
+}

@@ -1,0 +1,152 @@
+import CLinux
+import Glibc
+import Linux
+
+/// A pager that dies over a fork takes the child's userfaultfd with it, which nobody else holds. The
+/// child stands frozen since its birth, and what its parent misses isn't there. As long as it hasn't
+/// run an instruction, its pages can be written to it like anybody's.
+extension Hibernator {
+  /// - Throws: `unprovable` where a child has run, is gone, or can't be looked at.
+  func bringToChildren(
+    of part: PagerPart, _ image: ImageReader, _ target: HibernationTarget
+  ) throws(HibernationError) {
+    let journal = part.handle.journal
+    do {
+      let parent = image.processes[part.process].pid
+      var children = try newborns(of: parent, image, target)
+      // The message comes while the child is being made: its parent finishes that first.
+      let deadline = Deadline(in: .seconds(2))
+      while children.count < journal.openForks, !deadline.hasPassed {
+        usleep(2000)
+        children = try newborns(of: parent, image, target)
+      }
+      guard children.count >= journal.openForks else {
+        throw HibernationError(
+          .streaming, "it had just forked, and the child's memory can't be reached any more",
+          .unprovable)
+      }
+      let batches = journal.batches
+      let before = try Layout(replaying: batches.closed)
+      var after = before
+      try after.apply(batches.open)
+      for pid in children {
+        let child = try ForkedChild(pid: pid, useScan: features.pagemapScan)
+        if child.mayGetHugePages, journal.hasBegunChildren {
+          throw HibernationError(
+            .streaming, "two daemons in a row died over a fork of it", .unprovable)
+        }
+        journal.hasBegunChildren = true
+        for chunk in image.chunks where chunk.isDeferred && Int(chunk.process) == part.process {
+          try child.fill(chunk, of: image, before, after)
+        }
+      }
+    } catch let error as HibernationError {
+      throw error
+    } catch {
+      throw HibernationError(
+        .streaming, "it had just forked, and the child's memory can't be brought: \(error)",
+        .unprovable)
+    }
+  }
+
+  /// Children that haven't run yet, those of earlier forks among them: they lack nothing, and get
+  /// nothing.
+  private func newborns(
+    of parent: Int32, _ image: ImageReader, _ target: HibernationTarget
+  ) throws -> [Int32] {
+    let known = Set(image.processes.map(\.identity))
+    return try target.discover().processes.filter {
+      $0.parent == parent && !known.contains($0.identity)
+    }.map(\.pid).filter { pid in
+      // The others aren't to be interrupted.
+      guard isInFork(pid) else { return false }
+      let session = try TraceSession.seize(pid: pid)
+      defer { session.detach() }
+      return session.threads.count == 1 && session.threads[0].registers.isNewborn
+    }
+  }
+}
+
+/// By what /proc tells without stopping anybody.
+private func isInFork(_ pid: Int32) -> Bool {
+  guard let number = try? readText("/proc/\(pid)/syscall").split(separator: " ").first else {
+    return false
+  }
+  return ["56", "57", "435"].contains(number)  // clone, fork, clone3 on x86-64
+}
+
+/// A child that was forked while pages were missing.
+private final class ForkedChild {
+  private let memory: ProcessMemory
+  private let mappings: [MemoryMapping]
+  /// What it has got by the fork, or from the pager before it died.
+  private let populated: Set<UInt64>
+  private let buffer: ChunkBuffer
+
+  init(pid: Int32, useScan: Bool) throws {
+    memory = try ProcessMemory(pid: pid)
+    buffer = try ChunkBuffer()
+    let pages = try PageMap(pid: pid, useScan: useScan)
+    mappings = try MemoryMapping.all(of: pid).filter {
+      !$0.hasFile && !$0.shared && !$0.flags.contains(.wipedOnFork)
+        && !PagePlan.kernelOwned.contains($0.name)
+    }
+    var populated: Set<UInt64> = []
+    for mapping in mappings {
+      for run in try pages.populatedPages(from: mapping.start, to: mapping.end) {
+        for page in stride(from: run.address, to: run.address + run.length, by: Int(pageSize)) {
+          populated.insert(page)
+        }
+      }
+    }
+    self.populated = populated
+  }
+
+  /// Then a page that is written brings neighbours of zeros with it, which a second look would take
+  /// for the child's own.
+  var mayGetHugePages: Bool {
+    let setting = try? readText("/sys/kernel/mm/transparent_hugepage/enabled")
+    if setting?.contains("[never]") != false { return false }
+    return setting?.contains("[always]") == true
+      || mappings.contains { $0.flags.contains(.hugePages) }
+  }
+
+  func fill(
+    _ chunk: ImageChunk, of image: ImageReader, _ before: Layout, _ after: Layout
+  ) throws {
+    var pages = try buffer.load(chunk, of: image)
+    for range in chunk.ranges {
+      for page in stride(from: range.address, to: range.address + range.length, by: Int(pageSize)) {
+        if let place = place(of: page, before, after) {
+          try memory.write(
+            [clinux_range(address: place.address, length: pageSize)], from: pages,
+            direct: place.writable)
+        }
+        pages += Int(pageSize)
+      }
+    }
+  }
+
+  /// Where it is missing; `nil`: nowhere. As with a child that is reached in time, which of the
+  /// changes around its fork it has seen shows in where it has mappings.
+  private func place(
+    of page: UInt64, _ before: Layout, _ after: Layout
+  ) -> (address: UInt64, writable: Bool)? {
+    guard let now = after.now(page) else { return nil }
+    for address in [now, before.now(page)] {
+      guard let address, let mapping = mapping(at: address) else { continue }
+      return populated.contains(address) ? nil : (address, mapping.writable)
+    }
+    return nil
+  }
+
+  private func mapping(at address: UInt64) -> MemoryMapping? {
+    var low = 0
+    var high = mappings.count
+    while low < high {
+      let middle = (low + high) / 2
+      if mappings[middle].end <= address { low = middle + 1 } else { high = middle }
+    }
+    return low < mappings.count && mappings[low].start <= address ? mappings[low] : nil
+  }
+}

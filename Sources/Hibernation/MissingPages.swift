@@ -1,0 +1,78 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Ranges in which missing pages wait already, while nobody runs: there, pages are filled in and not
+/// written, because a write would have to wait for itself.
+struct MissingPages: Sendable {
+  private struct Place {
+    let range: Range<UInt64>
+    let userfault: Userfault
+  }
+  /// By the image's process index; by address.
+  private var places: [Int: [Place]] = [:]
+
+  init(parts: [PagerPart], image: ImageReader) {
+    for part in parts {
+      places[part.process] = image.mappings.filter { Int($0.process) == part.process }.map {
+        Place(
+          range: $0.range.address..<($0.range.address + $0.range.length),
+          userfault: part.handle.userfault)
+      }.sorted { $0.range.lowerBound < $1.range.lowerBound }
+    }
+  }
+
+  /// Puts a chunk's pages in place. Each of its ranges lies within one mapping, as it was captured.
+  func place(
+    _ chunk: ImageChunk, from pages: UnsafeRawPointer, _ memory: ProcessMemory
+  ) throws(SystemCallError) {
+    let process = Int(chunk.process)
+    if !chunk.ranges.contains(where: { userfault(of: process, at: $0.address) != nil }) {
+      return try memory.write(chunk.ranges, from: pages, direct: chunk.writable)
+    }
+    var offset = 0
+    for range in chunk.ranges {
+      if let userfault = userfault(of: process, at: range.address) {
+        try fill(range, from: pages + offset, userfault, memory, direct: chunk.writable)
+      } else {
+        try memory.write([range], from: pages + offset, direct: chunk.writable)
+      }
+      offset += Int(range.length)
+    }
+  }
+
+  private func fill(
+    _ range: clinux_range, from pages: UnsafeRawPointer, _ userfault: Userfault,
+    _ memory: ProcessMemory, direct: Bool
+  ) throws(SystemCallError) {
+    var done: UInt64 = 0
+    while done < range.length {
+      let address = range.address + done
+      switch try userfault.fill(address, range.length - done, from: pages + Int(done)) {
+      case .filled(let count): done += count
+      case .present:
+        // It came back by itself while the worker slept: what is there is wrong.
+        let page = clinux_range(address: address, length: pageSize)
+        try memory.write([page], from: pages + Int(done), direct: direct)
+        done += pageSize
+      case .vanished: throw SystemCallError("fill", on: "pid \(userfault.pid)", code: ESRCH)
+      case .notRegistered, .eventFirst:
+        // Nobody runs, so nobody changes mappings.
+        throw SystemCallError(
+          "fill", on: "0x\(String(address, radix: 16)) of pid \(userfault.pid)", code: EBUSY)
+      }
+    }
+  }
+
+  private func userfault(of process: Int, at address: UInt64) -> Userfault? {
+    guard let places = places[process] else { return nil }
+    var low = 0
+    var high = places.count
+    while low < high {
+      let middle = (low + high) / 2
+      if places[middle].range.upperBound <= address { low = middle + 1 } else { high = middle }
+    }
+    guard low < places.count, places[low].range.contains(address) else { return nil }
+    return places[low].userfault
+  }
+}

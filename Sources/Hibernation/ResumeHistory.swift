@@ -1,0 +1,111 @@
+/// What a worker's policy wants of its resumes.
+public enum ResumePreference: String, Sendable, CaseIterable {
+  /// Whichever of the two its own history says is faster.
+  case auto
+  case eager
+  /// Wherever it is possible.
+  case hotFirst = "hot_first"
+}
+
+/// How the next resume of a worker is to be. Decided when it is hibernated, for the image is laid
+/// out for it.
+public struct ResumePlan: Sendable, Hashable {
+  public var isHotFirst: Bool
+  /// Why, for somebody who asks.
+  public var reason: String
+
+  init(hotFirst reason: String) { (isHotFirst, self.reason) = (true, reason) }
+  init(eager reason: String) { (isHotFirst, self.reason) = (false, reason) }
+}
+
+/// How a worker's resumes went, and which gear that speaks for. Kept in memory: it ends with the
+/// daemon, as the addresses of the hot pages do.
+struct ResumeHistory: Sendable {
+  /// What came of a resume with missing pages. Times in ns, sizes in bytes.
+  struct Stream: Sendable {
+    /// Until it ran.
+    var beforeRunning: Int64
+    /// What it waited for, after that.
+    var waited: Int64
+    /// Pages that were in place before it ran, or that it waited for.
+    var wanted: UInt64
+    var total: UInt64
+    /// Nearly everything was missing, to learn from it: its times say nothing.
+    var wasProbing: Bool
+    /// It forked, or gave memory back, so that it stood until everything was there.
+    var wasHalted: Bool
+  }
+
+  /// Means of late, in ns.
+  private var eager: Int64?
+  private var hotFirst: Int64?
+  private var bytes: UInt64 = 0
+  private var lastStream: Stream?
+  /// Eager resumes since a resume with missing pages.
+  private var eagerInARow = 0
+
+  /// Why it can't be resumed with missing pages, whatever speaks for it. Images that are laid out for
+  /// that can't be built on, so it isn't asked again each time.
+  private var refusal: String?
+
+  /// Under it, laying out and streaming cost as much as they bring.
+  static let smallest: UInt64 = 2 << 20
+  /// A program changes: after so many eager resumes the other gear gets another chance.
+  static let patience = 16
+
+  mutating func noteEager(_ nanoseconds: Int64, bytes: UInt64) {
+    eager = Self.mean(eager, nanoseconds)
+    self.bytes = bytes
+    eagerInARow += 1
+  }
+
+  mutating func note(_ stream: Stream) {
+    if !stream.wasProbing { hotFirst = Self.mean(hotFirst, stream.beforeRunning + stream.waited) }
+    bytes = stream.total
+    lastStream = stream
+    eagerInARow = 0
+  }
+
+  mutating func note(refusal: String) { self.refusal = refusal }
+
+  func plan(_ preference: ResumePreference) -> ResumePlan {
+    switch preference {
+    case .eager: return ResumePlan(eager: "hibernate.resume is eager")
+    case .hotFirst: return ResumePlan(hotFirst: "hibernate.resume is hot_first")
+    case .auto: break
+    }
+    if let refusal { return ResumePlan(eager: refusal) }
+    guard let eager else {
+      return ResumePlan(eager: "it hasn't been resumed before, and nothing is known of it")
+    }
+    if bytes < Self.smallest {
+      return ResumePlan(eager: "it is small, and as fast all at once")
+    }
+    guard let lastStream, eagerInARow < Self.patience else {
+      return ResumePlan(hotFirst: "to learn which pages it wants first")
+    }
+    if lastStream.wasHalted {
+      return ResumePlan(
+        eager: "it forks or gives memory back as soon as it runs, and that waits for all of it")
+    }
+    if lastStream.wanted * 2 > lastStream.total {
+      return ResumePlan(eager: "it wants most of its memory as soon as it runs")
+    }
+    guard let hotFirst else {
+      return ResumePlan(hotFirst: "the pages that it wants first are known")
+    }
+    let times = "\(Self.text(hotFirst)) against \(Self.text(eager)) ms"
+    if hotFirst * 10 < eager * 9 { return ResumePlan(hotFirst: "that took it \(times)") }
+    return ResumePlan(eager: "hot first took it \(times)")
+  }
+
+  private static func mean(_ old: Int64?, _ new: Int64) -> Int64 {
+    guard let old else { return new }
+    return (old * 3 + new) / 4
+  }
+
+  private static func text(_ nanoseconds: Int64) -> String {
+    let tenths = (nanoseconds + 50_000) / 100_000
+    return "\(tenths / 10).\(tenths % 10)"
+  }
+}

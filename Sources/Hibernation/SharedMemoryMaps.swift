@@ -1,0 +1,71 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Two processes with one address space: between vfork and exec, or by clone(CLONE_VM). What is freed
+/// for one is gone for the other.
+enum SharedMemoryMaps {
+  /// - Parameter compare: 1: they share, 0: they don't, -errno: can't be told.
+  static func check(
+    _ processes: [ProcessStat],
+    compare: (Int32, Int32) -> Int32 = { clinux_share_memory($0, $1) }
+  ) throws(HibernationError) {
+    for (index, one) in processes.enumerated() {
+      for other in processes[..<index] {
+        if let why = relation(one.pid, other.pid, compare) {
+          throw Eligibility.refuse(one, why, .intact)
+        }
+      }
+    }
+  }
+
+  /// What speaks against it; `nil`: each has its own.
+  private static func relation(
+    _ one: Int32, _ other: Int32, _ compare: (Int32, Int32) -> Int32
+  ) -> String? {
+    let answer = compare(one, other)
+    if answer == 0 || answer == -ESRCH { return nil }
+    if answer == 1 { return "shares its memory with process \(other)" }
+    if haveDifferentMemory(one, other) { return nil }
+    let reason = String(cString: strerror(-answer))
+    return "may share its memory with process \(other): kcmp can't tell (\(reason)), and they "
+      + "have the same in it"
+  }
+
+  /// Where kcmp(2) isn't permitted. One address space can't show two faces: neither in how much of
+  /// each mapping is in memory, nor in what is there. (A forked child's differs from its parent's at
+  /// least in its thread's number, which the C library keeps.) A reading that is repeated and still the
+  /// same wasn't taken in the middle of a change.
+  private static func haveDifferentMemory(_ one: Int32, _ other: Int32) -> Bool {
+    guard let first = try? readFile("/proc/\(one)/smaps"),
+      let second = try? readFile("/proc/\(other)/smaps"),
+      let again = try? readFile("/proc/\(one)/smaps"), first == again
+    else { return false }
+    return first != second || haveDifferentContents(one, other)
+  }
+
+  private static let pieceLength: UInt64 = 64 * 1024
+  /// Of memory that is compared, in bytes; further on there is hardly anything else.
+  private static let limit: UInt64 = 64 << 20
+
+  private static func haveDifferentContents(_ one: Int32, _ other: Int32) -> Bool {
+    guard let mappings = try? MemoryMapping.all(of: one), let mine = try? ProcessMemory(pid: one),
+      let theirs = try? ProcessMemory(pid: other)
+    else { return false }
+    var compared: UInt64 = 0
+    // The thread-locals and the stack are at the end.
+    for mapping in mappings.reversed()
+    where mapping.writable && !mapping.shared && mapping.anonymous > 0 {
+      for start in stride(from: mapping.start, to: mapping.end, by: Int(pieceLength)) {
+        let count = Int(min(pieceLength, mapping.end - start))
+        guard compared < limit, let first = try? mine.readBytes(at: start, count: count),
+          let second = try? theirs.readBytes(at: start, count: count),
+          let again = try? mine.readBytes(at: start, count: count)
+        else { break }
+        if first == again, first != second { return true }
+        compared += UInt64(count)
+      }
+    }
+    return false
+  }
+}

@@ -1,0 +1,65 @@
+import CLinux
+import Glibc
+
+/// What a program gets of ours as it is, because it stands where we were started: arguments and
+/// environment byte for byte (they needn't be UTF-8), further descriptors, ignored signals.
+public struct Inheritance: Hashable, Sendable {
+  /// Where in our own arguments its own begin, with argv[0].
+  public var firstArgument: Int
+  /// Besides 0, 1 and 2; they keep their numbers.
+  public var descriptors: [Int32]
+  /// As in `ProcessStatus`.
+  public var ignoredSignals: UInt64
+  /// A pipe that is told its pid (four bytes) before it executes.
+  public var announcement: Int32?
+
+  public init(
+    firstArgument: Int, descriptors: [Int32] = [], ignoredSignals: UInt64 = 0,
+    announcement: Int32? = nil
+  ) {
+    self.firstArgument = firstArgument
+    self.descriptors = descriptors
+    self.ignoredSignals = ignoredSignals
+    self.announcement = announcement
+  }
+
+  /// What we were given ourselves; to be asked before we open anything.
+  public static func ofThisProcess(firstArgument: Int) -> Inheritance {
+    let open = (try? listNumbers("/proc/self/fd")) ?? []
+    // Among them the one that the list was read through, which is closed by now.
+    let ours = open.filter { $0 > STDERR_FILENO && fcntl($0, F_GETFD) == 0 }
+    return Inheritance(
+      firstArgument: firstArgument, descriptors: ours, ignoredSignals: clinux_ignored_signals())
+  }
+
+  /// Becomes the program, in this process. Returns the error's number where that can't be.
+  public func execute(_ path: String) -> Int32 {
+    for number in [SIGPIPE, SIGXFSZ] where !ProcessStatus.contains(ignoredSignals, number) {
+      signal(number, SIG_DFL)
+    }
+    execv(path, CommandLine.unsafeArgv + firstArgument)
+    return errno
+  }
+}
+
+/// Lends a request whose program inherits.
+func withInherited<Result>(
+  _ request: SpawnRequest, _ inheritance: Inheritance,
+  _ body: (inout clinux_spawn) -> Result
+) -> Result {
+  // `char *const[]`, ended by nil, for as long as we live.
+  let arguments = UnsafeRawPointer(CommandLine.unsafeArgv + inheritance.firstArgument)
+    .assumingMemoryBound(to: UnsafeMutablePointer<CChar>?.self)
+  return request.path.withCString { path in
+    request.directory.withCString { directory in
+      inheritance.descriptors.withUnsafeBufferPointer { kept in
+        var prepared = clinux_spawn(
+          path: path, arguments: arguments, environment: nil, directory: directory,
+          input: request.input, output: request.output, error: request.error,
+          cgroup: request.cgroup ?? -1, kept: kept.baseAddress, kept_count: Int32(kept.count),
+          ignored: inheritance.ignoredSignals, announcement: inheritance.announcement ?? -1)
+        return body(&prepared)
+      }
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Tells whether a worker has something to say: the half of a conversation over pipes that
+/// `TrafficMonitor` can't see.
+///
+/// What it has written is in the kernel's own count (`wchar` of proc_pid_io(5)), which includes log
+/// files and its wake-ups of its own threads; those are 8 bytes each, so small sums don't count.
+/// And while its standard output is full it waits with half an answer: that goes on when the
+/// reader reads, which nothing tells a sleeper.
+public struct OutputMeter {
+  private var written: UInt64?
+
+  /// Bytes between two looks. The shortest answers of JSON-RPC have about 40.
+  private static let least: UInt64 = 32
+
+  public init() {}
+
+  /// Since the last look; the first only prepares.
+  public mutating func look(at tree: ProcessTree) -> Bool {
+    let now = tree.pids.reduce(UInt64(0)) { $0 &+ Self.written(by: $1) }
+    defer { written = now }
+    if let root = tree.pids.first, Self.isFull(STDOUT_FILENO, of: root) { return true }
+    // Less than before: one that had a share of it has ended.
+    guard let written, now > written else { return false }
+    return now - written >= Self.least
+  }
+
+  private static func written(by pid: Int32) -> UInt64 {
+    guard let text = try? readText("/proc/\(pid)/io") else { return 0 }
+    for line in text.split(separator: "\n") where line.hasPrefix("wchar: ") {
+      return UInt64(line.dropFirst(7)) ?? 0
+    }
+    return 0
+  }
+
+  /// Through a duplicate that is held for microseconds: a longer one would keep the reader from
+  /// seeing the end.
+  private static func isFull(_ number: Int32, of pid: Int32) -> Bool {
+    guard let pidfd = try? Descriptor.pidfd(of: pid) else { return false }
+    let raw = clinux_pidfd_getfd(pidfd.raw, number)
+    guard raw >= 0 else { return false }
+    let duplicate = Descriptor(owning: raw)
+    var entry = pollfd(fd: duplicate.raw, events: Int16(POLLOUT), revents: 0)
+    return poll(&entry, 1, 0) == 0
+  }
+}

@@ -1,0 +1,193 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Disks that fail, and come back") struct DiskTests {
+  /// What becomes of the directory of images, and how it is mended.
+  enum Failure: String, CaseIterable, CustomTestStringConvertible {
+    case full, withoutInodes, readOnly, broken, removed, replacedByFile, forbidden
+
+    /// What `status` says of it.
+    var reason: String {
+      switch self {
+      case .full, .withoutInodes: "No space left on device"
+      case .readOnly: "Read-only file system"
+      case .broken: "Input/output error"
+      case .removed: "No such file or directory"
+      case .replacedByFile: "Not a directory"
+      case .forbidden: "Permission denied"
+      }
+    }
+
+    /// Of writes that fail half-way.
+    fileprivate var code: Int32? {
+      switch self {
+      case .full: ENOSPC
+      case .broken: EIO
+      default: nil
+      }
+    }
+
+    static let cases = allCases.flatMap { failure in
+      Setting.available.filter { failure.isPossible(in: $0) }.map { (failure, $0) }
+    }
+
+    private func isPossible(in setting: Setting) -> Bool {
+      switch self {
+      case .withoutInodes, .readOnly: Surroundings.isRoot
+      case .full, .broken: setting != .ordinaryUser
+      case .removed, .replacedByFile: true
+      // Nothing is forbidden to root.
+      case .forbidden: setting == .ordinaryUser || !Surroundings.isRoot
+      }
+    }
+
+    var testDescription: String { rawValue }
+
+    func begin(_ place: Place) throws {
+      let images = place.images
+      switch self {
+      case .withoutInodes: try place.mount("size=64m,nr_inodes=1")
+      case .readOnly:
+        try place.mount("size=64m")
+        try place.mount("remount,ro,size=64m")
+      case .full, .broken: _ = try Descriptor.open(place.order, O_WRONLY | O_CREAT, mode: 0o644)
+      case .removed: _ = try systemCall("rmdir", on: images) { rmdir(images) }
+      case .replacedByFile:
+        _ = try systemCall("rmdir", on: images) { rmdir(images) }
+        _ = try Descriptor.open(images, O_WRONLY | O_CREAT, mode: 0o644)
+      case .forbidden: _ = try systemCall("chmod", on: images) { chmod(images, 0o500) }
+      }
+    }
+
+    func end(_ place: Place) throws {
+      let images = place.images
+      switch self {
+      case .withoutInodes: try place.mount("remount,size=64m,nr_inodes=100")
+      case .readOnly: try place.mount("remount,rw,size=64m")
+      case .full, .broken: unlink(place.order)
+      case .removed: try place.make()
+      case .replacedByFile:
+        unlink(images)
+        try place.make()
+      case .forbidden: chmod(images, 0o700)
+      }
+    }
+  }
+
+  /// The directory of images, and what is mounted over it.
+  final class Place {
+    let images: String
+    let order: String
+    private let owner: (uid_t, gid_t)
+    private var isMounted = false
+
+    init(_ daemon: TestDaemon) throws {
+      images = "\(daemon.state)/images"
+      order = "\(daemon.scratch.path)/fail"
+      var status = stat()
+      _ = try systemCall("stat", on: images) { [images] in stat(images, &status) }
+      owner = (status.st_uid, status.st_gid)
+    }
+
+    deinit { if isMounted { umount2(images, Int32(MNT_DETACH)) } }
+
+    func mount(_ options: String) throws {
+      let scratch = try Scratch()
+      let options = options + ",mode=700,uid=\(owner.0),gid=\(owner.1)"
+      let outcome = try Command(
+        arguments: ["mount", "-t", "tmpfs", "-o", options, "dormouse-test", images]
+      ).run(in: scratch)
+      guard outcome.code == 0 else { throw TestFailure("mount: \(outcome)") }
+      isMounted = true
+    }
+
+    func make() throws {
+      _ = try systemCall("mkdir", on: images) { mkdir(images, 0o700) }
+      _ = try systemCall("chown", on: images) { chown(images, owner.0, owner.1) }
+    }
+  }
+
+  private static let anyDisk = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB, disk: { min_free: 0% },
+        overlay: false, resume: eager }
+    workers:
+
+    """
+
+  @Test(
+    "The worker stays suspended and intact, `status` says why, and it is hibernated later",
+    arguments: Failure.cases)
+  func writing(failure: Failure, setting: Setting) throws {
+    let web = try WebWorker(megabytes: 3)
+    let scratch = try Scratch()
+    let daemon = try TestDaemon(
+      Self.anyDisk + web.entry(setting), setting: setting, starts: false,
+      wrapper: try failure.code.map { try Self.failingDisk(scratch, $0) } ?? [])
+    daemon.set("FAILING_DISK", "\(daemon.scratch.path)/fail")
+    try daemon.start()
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    let place = try Place(daemon)
+
+    try failure.begin(place)
+    for _ in 0..<2 {
+      let outcome = try daemon.verb("hibernate", "web")
+      #expect(outcome.code == 1)
+      #expect(outcome.error.contains(failure.reason), "\(outcome)")
+      #expect(try daemon.worker("web").state == "suspended")
+      #expect(try daemon.done("status", "web").contains(failure.reason))
+      // What had been written is given back.
+      if failure != .removed, failure != .replacedByFile {
+        #expect(try listDirectory(place.images).isEmpty)
+      }
+    }
+    try daemon.done("wake", "web")
+    #expect(try connection.get("/digest") == digest)
+
+    try failure.end(place)
+    try daemon.done("hibernate", "web")
+    #expect(try listDirectory(place.images) == ["web.image"])
+    try daemon.done("wake", "web")
+    #expect(try connection.get("/digest") == digest)
+    #expect(try listDirectory(place.images).isEmpty)
+  }
+
+  @Test(
+    "An image that can't be removed: the worker sleeps on, for it must never run beside it",
+    .enabled(if: Surroundings.isRoot), arguments: Setting.ofOwnUser)
+  func removing(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1)
+    let daemon = try TestDaemon(Self.anyDisk + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    let place = try Place(daemon)
+    try place.mount("size=64m")
+    try daemon.done("hibernate", "web")
+    try place.mount("remount,ro,size=64m")
+    let outcome = try daemon.verb("wake", "web")
+    #expect(outcome.code == 1)
+    #expect(outcome.error.contains("Read-only file system"), "\(outcome)")
+    #expect(try daemon.worker("web").state == "hibernated")
+    try place.mount("remount,rw,size=64m")
+    try daemon.done("wake", "web")
+    #expect(try connection.get("/digest") == digest)
+    #expect(try listDirectory(place.images).isEmpty)
+  }
+
+  private static func failingDisk(_ scratch: Scratch, _ code: Int32) throws -> [String] {
+    let library = "\(scratch.path)/failing_disk.so"
+    let outcome = try Command(
+      arguments: [
+        "cc", "-shared", "-fPIC", "-O1", "-o", library, Surroundings.fixture("failing_disk.c"),
+      ]
+    ).run(in: scratch)
+    guard outcome.code == 0 else { throw TestFailure("cc: \(outcome)") }
+    return ["env", "LD_PRELOAD=\(library)", "FAILING_DISK_ERROR=\(code)"]
+  }
+}

@@ -1,0 +1,136 @@
+import CLinux
+import Control
+import Glibc
+import Linux
+import Testing
+
+extension Surroundings {
+  /// keyctl(2) may be forbidden (containers), and its numbers are this architecture's.
+  static let hasKeyring = {
+    let name = "dormouse:test:\(getpid())"
+    defer { _ = clinux_key_remove(name) }
+    return clinux_key_add(name, "key", 3) == 0
+  }()
+}
+
+@Suite("Images hold secrets") struct SecretTests {
+  private static let encrypted = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB, encrypt: true }
+    workers:
+
+    """
+
+  @Test("Nobody but the daemon's user can look at them")
+  func permissions() throws {
+    let web = try WebWorker(megabytes: 1)
+    let daemon = try TestDaemon(MainJobTests.patient + web.entry())
+    try daemon.wait("web", toBe: "foreground")
+    try daemon.done("hibernate", "web")
+    #expect(try mode("\(daemon.state)") == 0o700)
+    #expect(try mode("\(daemon.state)/images") == 0o700)
+    #expect(try mode("\(daemon.state)/images/web.image") == 0o600)
+    // Somebody was more generous meanwhile.
+    chmod("\(daemon.state)/images", 0o755)
+    try daemon.crash()
+    try daemon.start()
+    #expect(try mode("\(daemon.state)/images") == 0o700)
+    try daemon.done("foreground", "web")
+    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+  }
+
+  @Test("What belongs to no worker is removed when a daemon starts, and nothing else")
+  func orphans() throws {
+    let web = try WebWorker(megabytes: 1)
+    let daemon = try TestDaemon(MainJobTests.patient + web.entry())
+    try daemon.wait("web", toBe: "foreground")
+    try daemon.done("hibernate", "web")
+    try daemon.crash()
+    for name in ["gone.image", "gone.image.partial", "web.image.partial", "notes.txt"] {
+      _ = try Descriptor.open("\(daemon.state)/images/\(name)", O_WRONLY | O_CREAT, mode: 0o600)
+    }
+    try daemon.start()
+    try daemon.done("foreground", "web")
+    #expect(try listDirectory("\(daemon.state)/images") == ["notes.txt"])
+  }
+
+  @Test(
+    "Encrypted, they are read by the next daemon too, in whatever session that is started",
+    .enabled(if: Surroundings.hasKeyring, "the kernel's keyring can't be used here"),
+    arguments: Setting.available)
+  func restart(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1)
+    let script = Surroundings.fixture("new_session_keyring.py")
+    let daemon = try TestDaemon(
+      Self.encrypted + web.entry(setting), setting: setting,
+      wrapper: setting == .ordinaryUser ? [] : [Surroundings.python, script])
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    for _ in 0..<2 {
+      try daemon.done("hibernate", "web")
+      #expect(try readFile("\(daemon.state)/images/web.image")[10] & 1 == 1, "it is sealed")
+      try daemon.crash()
+      try daemon.start()
+      try daemon.done("foreground", "web")
+      #expect(try connection.get("/digest") == digest, "\(daemon.words)")
+    }
+    // The same daemon, there and back; and the key goes with the last image.
+    try daemon.done("hibernate", "web")
+    try daemon.done("foreground", "web")
+    #expect(try connection.get("/digest") == digest)
+    daemon.stop(patience: .seconds(10))
+    if setting != .ordinaryUser {
+      var byte: UInt8 = 0
+      let found = clinux_key_read("dormouse:\(daemon.state)/images", &byte, 1)
+      #expect(found == -Int64(ENOKEY))
+    }
+  }
+
+  @Test(
+    "Without its key the worker is ended and reported, as with a damaged image",
+    .enabled(if: Surroundings.hasKeyring, "the kernel's keyring can't be used here"),
+    arguments: Setting.ofOwnUser)
+  func keyIsGone(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1)
+    let daemon = try TestDaemon(Self.encrypted + web.entry(setting), setting: setting)
+    try daemon.wait("web", toBe: "foreground")
+    try daemon.done("hibernate", "web")
+    let pid = try #require(try daemon.worker("web").pid)
+    try daemon.crash()
+    #expect(clinux_key_remove("dormouse:\(daemon.state)/images") == 0)
+    try daemon.start()
+    try daemon.waitForWords("its key is gone from the kernel's keyring")
+    #expect(try eventually { hasEnded(pid) })
+    #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })
+  }
+
+  @Test(
+    "Where there is no keyring nothing is written in plain: it stays suspended, and says why",
+    arguments: Setting.ofOwnUser)
+  func noKeyring(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1)
+    let daemon = try TestDaemon(
+      Self.encrypted + web.entry(setting), setting: setting,
+      wrapper: [Surroundings.python, Surroundings.fixture("without.py"), "248,249,250"])
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    let outcome = try daemon.verb("hibernate", "web")
+    #expect(outcome.code == 1)
+    #expect(
+      outcome.error.contains("its image can't be encrypted: the kernel's keyring can't be used"))
+    #expect(try daemon.worker("web").state == "suspended")
+    #expect(try daemon.done("status", "web").contains("can't be encrypted"))
+    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+    try daemon.done("foreground", "web")
+    #expect(try connection.get("/digest") == digest)
+  }
+
+  private func mode(_ path: String) throws -> mode_t {
+    var status = stat()
+    _ = try systemCall("stat", on: path) { stat(path, &status) }
+    return status.st_mode & 0o777
+  }
+}

@@ -1,0 +1,132 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("dormouse wrap, and a daemon") struct WrapDaemonTests {
+  @Test("A daemon shows it, and passes verbs on", arguments: Setting.ofOwnUser)
+  func registers(setting: Setting) throws {
+    let daemon = try TestDaemon("", setting: setting)
+    let options = ["--idle-after", "1h", "--hibernate-after", "1h", "--socket", daemon.socket]
+    let host = try WrapHost(options: options, setting: setting)
+    let sum = try host.ask("fill", #"{"megabytes": 8}"#)
+    let name = host.name()
+    #expect(try eventually { try daemon.json(Listing.self, "ps").workers.map(\.name) == [name] })
+    #expect(try daemon.worker(name).state == "foreground")
+
+    try daemon.done("hibernate", name)
+    #expect(try daemon.worker(name).state == "hibernated")
+    #expect(try host.anonymous(daemon.worker(name).pid ?? 0) < 1024)
+    #expect(try host.ask("sum") == sum)
+    #expect(try eventually { (try? daemon.worker(name))?.state == "foreground" })
+    let report = try daemon.worker(name)
+    #expect(report.wrapper == host.pid && report.wakes == 1)
+    #expect(try daemon.done("status", name).contains("wrapped by"))
+    #expect(try daemon.verb("wake", name + "0").code == CommandExit.unknownWorker.rawValue)
+
+    try daemon.done("stop", name)
+    #expect(try host.end() == .signaled(SIGTERM))
+    #expect(try eventually { try daemon.json(Listing.self, "ps").workers.isEmpty })
+  }
+
+  @Test("A daemon's death means nothing to it, and the next one learns of it")
+  func daemonDies() throws {
+    let daemon = try TestDaemon("")
+    let host = try WrapHost(options: WrapHost.hasty + ["--socket", daemon.socket])
+    let sum = try host.ask("fill", #"{"megabytes": 8}"#)
+    let name = host.name()
+    #expect(try eventually { (try? daemon.worker(name))?.state == "hibernated" })
+    try daemon.crash()
+    #expect(try host.ask("sum") == sum)
+    try daemon.start()
+    #expect(try eventually { (try? daemon.worker(name)) != nil })
+    // What is wrapped belongs to its host, and stays when the daemon goes.
+    try daemon.done("shutdown")
+    #expect(try daemon.waitForEnd() == 0)
+    #expect(try host.ask("sum") == sum)
+  }
+
+  @Test("Who registers nonsense is told so, and harms nobody")
+  func nonsense() throws {
+    let daemon = try TestDaemon("")
+    #expect(try daemon.ask(.register).result == .badRequest)
+    var client = try ControlClient(connectingTo: daemon.socket)
+    var request = ControlRequest(id: 1, verb: .register)
+    request.wrapper = WrapperReport(
+      pid: 1, socket: "/nowhere", worker: WorkerReport(name: "../x y", state: "foreground"))
+    try client.send(request)
+    #expect(try client.response(to: 1).result == .badRequest)
+    request.id = 2
+    request.wrapper?.worker.name = "ghost"
+    try client.send(request)
+    #expect(try client.response(to: 2).result == .done)
+    #expect(try daemon.verb("wake", "ghost").error.contains("can't be reached"))
+    client = try ControlClient(connectingTo: daemon.socket)
+    #expect(try eventually { try daemon.json(Listing.self, "ps").workers.isEmpty })
+  }
+}
+
+/// The real thing, over its real protocol.
+@Suite("dormouse wrap, and clangd") struct WrapClangdTests {
+  private static let clangd = ["/opt/swift/usr/bin", "/usr/bin", "/usr/local/bin"]
+    .map { $0 + "/clangd" }.first { (path: String) in access(path, X_OK) == 0 }
+
+  @Test(
+    "It completes from warm state", .enabled(if: clangd != nil, "clangd isn't installed"))
+  func completes() throws {
+    let host = try WrapHost([
+      Self.clangd ?? "", "--log=error", "--background-index=false", "--pch-storage=memory",
+    ])
+    let text = #"struct Shape { int dormouse_one; int dormouse_two; };\nint main() { Shape s; s. }"#
+    let file = "\(host.scratch.path)/main.cpp"
+    let document = #""textDocument": {"uri": "file://\#(file)""#
+    try ask(
+      host, 1, "initialize", #"{"processId": null, "rootUri": null, "capabilities": {}}"#)
+    try host.send(raw: #"{"jsonrpc": "2.0", "method": "initialized", "params": {}}"#)
+    try host.send(
+      raw: #"{"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {\#(document), "#
+        + #""languageId": "cpp", "version": 1, "text": "\#(text)"}}}"#)
+    let place = #"{\#(document)}, "position": {"line": 1, "character": 24}}"#
+    func complete(_ id: Int) throws -> String {
+      try ask(host, id, "textDocument/completion", place)
+    }
+    var id = 1
+    let isThere = try eventually(within: .seconds(60)) {
+      id += 1
+      let found = try complete(id)
+      // With its type. Before it knows types, clangd completes to the words in the file.
+      return found.contains("dormouse_one") && found.contains(#""detail":"int""#)
+    }
+    #expect(isThere)
+    let awake = Self.result(try complete(100))
+    let pid = try #require(host.status().pid)
+    let before = try host.anonymous(pid)
+    for round in 1...3 {
+      try host.wait(toBe: "hibernated")
+      #expect(try host.anonymous(pid) < before / 5)
+      #expect(Self.result(try complete(100 + round)) == awake)
+    }
+    try ask(host, 200, "shutdown", "null")
+    try host.send(raw: #"{"jsonrpc": "2.0", "method": "exit"}"#)
+    #expect(try host.end() == .exited(0))
+    #expect(host.hasLeftNothing())
+  }
+
+  /// The answer; what the server says besides is skipped.
+  @discardableResult
+  private func ask(
+    _ host: WrapHost, _ id: Int, _ method: String, _ parameters: String
+  ) throws -> String {
+    try host.send(
+      raw: #"{"jsonrpc": "2.0", "id": \#(id), "method": "\#(method)", "params": \#(parameters)}"#)
+    while true {
+      let message = try host.receive()
+      if message.contains(#""id":\#(id),"#) { return message }
+    }
+  }
+
+  private static func result(_ message: String) -> Substring {
+    guard let start = message.firstRange(of: #""result":"#) else { return "" }
+    return message[start.lowerBound...]
+  }
+}

@@ -1,0 +1,83 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+/// Deaths that nobody can prepare for: of the wrapper, its guardian, its caller.
+@Suite("dormouse wrap, and deaths") struct WrapDeathTests {
+  @Test(
+    "A killed wrapper takes its helper along, however that sleeps", arguments: Setting.available)
+  func killed(setting: Setting) throws {
+    for state in ["foreground", "suspended", "hibernated"] {
+      let options = [
+        "--idle-after", state == "foreground" ? "1h" : "500ms", "--hibernate-after",
+        state == "hibernated" ? "100ms" : "never",
+      ]
+      let host = try WrapHost(options: options, setting: setting)
+      try host.ask("fill", #"{"megabytes": 8}"#)
+      let pids = try [host.serverPid(), Int32(host.ask("child")) ?? 0, host.guardianPid()]
+      try host.wait(toBe: state)
+      kill(host.pid, SIGKILL)
+      #expect(try host.end() == .signaled(SIGKILL))
+      #expect(try eventually { pids.allSatisfy(hasEnded) }, "\(state)")
+      #expect(host.hasLeftNothing())
+    }
+  }
+
+  @Test(
+    "What a killed wrapper and its killed guardian leave, the next wrapper ends",
+    arguments: Setting.ofOwnUser)
+  func killedWithItsGuardian(setting: Setting) throws {
+    let host = try WrapHost(setting: setting)
+    try host.ask("fill", #"{"megabytes": 8}"#)
+    let server = try host.serverPid()
+    let guardian = try host.guardianPid()
+    try host.wait(toBe: "hibernated")
+    kill(guardian, SIGKILL)
+    #expect(try eventually { hasEnded(guardian) })
+    kill(host.pid, SIGKILL)
+    _ = try host.end()
+    #expect(!hasEnded(server))
+    let next = try WrapHost(setting: setting, scratch: host.scratch)
+    try next.ask("pid")
+    #expect(try eventually { hasEnded(server) })
+    next.closeInput()
+    #expect(try next.end() == .exited(7))
+    #expect(next.hasLeftNothing())
+  }
+
+  @Test("Its caller's death wakes it, even if somebody else holds its input open")
+  func callersDeath() throws {
+    // The shell is the caller, and gives an asynchronous command /dev/null unless it is told
+    // otherwise. The test holds the pipe.
+    let host = try WrapHost(starter: ["sh", "-c", #"exec 3<&0; "$@" <&3 3<&- & wait"#, "sh"])
+    try host.ask("fill", #"{"megabytes": 8}"#)
+    let pids = try host.ask("pid").split { !$0.isNumber }.compactMap { Int32($0) }
+    let (server, wrapper) = (pids[0], pids[1])
+    defer { kill(wrapper, SIGKILL) }
+    #expect(try eventually { try readText(host.log).contains("→ hibernated") })
+    kill(host.pid, SIGKILL)
+    _ = try host.end()
+    let words = "the end of the process that started it"
+    #expect(try eventually { try readText(host.log).contains(words) })
+    #expect(!hasEnded(server))
+    // It looks, finds that it has no use for the news, and has its input's end to go by.
+    host.closeInput()
+    #expect(try eventually { hasEnded(server) && hasEnded(wrapper) })
+    #expect(try eventually { host.hasLeftNothing() })
+  }
+
+  @Test(
+    "A caller that wants it to die with itself has its way",
+    .enabled(if: access("/usr/bin/setpriv", X_OK) == 0, "setpriv isn't installed"))
+  func parentDeathSignal() throws {
+    let host = try WrapHost(
+      starter: ["sh", "-c", #"exec 3<&0; setpriv --pdeathsig KILL "$@" <&3 3<&- & wait"#, "sh"])
+    try host.ask("fill", #"{"megabytes": 8}"#)
+    let pids = try host.ask("pid").split { !$0.isNumber }.compactMap { Int32($0) }
+    #expect(try eventually { try readText(host.log).contains("→ hibernated") })
+    kill(host.pid, SIGKILL)
+    _ = try host.end()
+    #expect(try eventually { pids.allSatisfy(hasEnded) && host.hasLeftNothing() })
+  }
+}

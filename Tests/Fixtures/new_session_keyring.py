@@ -1,0 +1,14 @@
+"""Runs a program with a session keyring of its own, from which no other keyring can be reached: as
+systemd does it for its services, and sudo for a login.
+
+    new_session_keyring.py COMMAND…
+"""
+import ctypes
+import os
+import sys
+
+JOIN_SESSION_KEYRING = 1
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.syscall(250, JOIN_SESSION_KEYRING, None) < 0:
+    sys.exit("new_session_keyring: " + os.strerror(ctypes.get_errno()))
+os.execvp(sys.argv[1], sys.argv[1:])

@@ -1,0 +1,146 @@
+// A libFuzzer target for the image reader: scripts/fuzz-image builds and runs it. Compiled into one
+// module with Sources/Hibernation.
+import CLinux
+import Glibc
+import Linux
+
+/// Reads the input as an image, as it is and with its checksums put right: a reader must say what is
+/// wrong, or have something that holds together.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+  guard let data, size <= 1 << 20 else { return 0 }
+  var file = Array(UnsafeBufferPointer(start: data, count: size))
+  tryToRead(file)
+  guard file.count >= ImageLayout.headerLength else { return 0 }
+  reseal(&file)
+  tryToRead(file)
+  return 0
+}
+
+/// Writes images of each kind into a directory, for the fuzzer to begin with.
+@_cdecl("LLVMFuzzerInitialize")
+public func initialize(
+  _ count: UnsafeMutablePointer<CInt>?,
+  _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?>?
+) -> CInt {
+  _ = try? BootKey.forSealing(in: "/proc/self/fd")
+  if let directory = getenv("FUZZ_SEEDS").map({ String(cString: $0) }) {
+    do { try writeSeeds(to: directory) } catch { fatalError("\(error)") }
+    exit(0)
+  }
+  return 0
+}
+
+private let scratch: (descriptor: Int32, path: String) = {
+  var path = Array("/dev/shm/fuzz-image-XXXXXX".utf8CString)
+  let descriptor = mkstemp(&path)
+  precondition(descriptor >= 0, "can't make a file in /dev/shm")
+  unlink(path)
+  return (descriptor, "/proc/self/fd/\(descriptor)")
+}()
+
+private func tryToRead(_ file: [UInt8]) {
+  ftruncate(scratch.descriptor, 0)
+  guard pwrite(scratch.descriptor, file, file.count, 0) == file.count else { return }
+  do throws(ImageError) {
+    let image = try ImageReader(path: scratch.path)
+    check(image)
+    try image.verify()
+  } catch { precondition(!error.description.isEmpty) }
+}
+
+/// What everybody who uses an image relies on.
+private func check(_ image: ImageReader) {
+  for chunk in image.chunks {
+    precondition(image.processes.indices.contains(Int(chunk.process)))
+    precondition(chunk.length > 0 && chunk.length <= ImageLayout.chunkLength)
+    precondition(chunk.offset + UInt64(chunk.storedLength) <= image.fileLength)
+    for range in chunk.ranges {
+      precondition(range.length > 0 && range.length % pageSize == 0)
+      precondition(range.address % pageSize == 0)
+      precondition(!range.address.addingReportingOverflow(range.length).overflow)
+    }
+  }
+  for mapping in image.mappings {
+    precondition(image.processes.indices.contains(Int(mapping.process)))
+    precondition(mapping.range.address % pageSize == 0 && mapping.range.length % pageSize == 0)
+    precondition(!mapping.range.address.addingReportingOverflow(mapping.range.length).overflow)
+  }
+  for process in image.processes {
+    for thread in process.threads { _ = clinux_registers(storedWords: thread.registers) }
+  }
+  _ = image.dataLength
+}
+
+/// Length, checksums and the index's place, so that what is behind them is reached.
+private func reseal(_ file: inout [UInt8]) {
+  file.replaceSubrange(0..<8, with: ImageLayout.magic)
+  file[8] = 1
+  (file[9], file[11]) = (0, 0)
+  file[10] &= 1
+  let room = UInt64(file.count - ImageLayout.headerLength)
+  var start = number(file, 24, 8)
+  if start < UInt64(ImageLayout.headerLength) || start > UInt64(file.count) {
+    start = UInt64(ImageLayout.headerLength) + (room == 0 ? 0 : start % room)
+  }
+  put(UInt64(file.count), 8, 16, &file)
+  put(start, 8, 24, &file)
+  put(UInt64(file.count) - start, 8, 32, &file)
+  if file[10] == 1, file.count - Int(start) >= Seal.overhead {
+    for place in (file.count - Seal.overhead)..<file.count { file[place] = 0 }
+  }
+  put(UInt64(Checksum.crc32c(file[Int(start)...])), 4, 12, &file)
+  put(UInt64(Checksum.crc32c(file[..<56])), 4, 56, &file)
+  if ImageProgress(rawValue: UInt32(truncatingIfNeeded: number(file, 60, 4))) == nil {
+    put(1, 4, 60, &file)
+  }
+}
+
+private func number(_ file: [UInt8], _ offset: Int, _ count: Int) -> UInt64 {
+  file[offset..<(offset + count)].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+}
+
+private func put(_ value: UInt64, _ count: Int, _ offset: Int, _ file: inout [UInt8]) {
+  for byte in 0..<count {
+    file[offset + byte] = UInt8(truncatingIfNeeded: value >> (8 * UInt64(byte)))
+  }
+}
+
+private func writeSeeds(to directory: String) throws {
+  for sealed in [false, true] {
+    for chunks in 0..<3 {
+      let path = "\(directory)/seed-\(sealed ? "sealed" : "plain")-\(chunks)"
+      let writer = try ImageWriter(path: path, seal: sealed ? Seal.new(for: path) : nil)
+      try append(chunks, to: writer)
+      let thread = ImageProcess.TracedThreadState(
+        tid: 17, isWaiting: true, signalMask: 5, registers: (0..<27).map { UInt64($0) })
+      let processes = [
+        ImageProcess(pid: 17, startTime: 170, scratchAddress: 0x6000, threads: [thread]),
+        ImageProcess(pid: 18, startTime: 180, scratchAddress: 0x7000, threads: []),
+      ]
+      let mapping = ImageMapping(
+        process: 0, range: clinux_range(address: 0x10000, length: 4 * pageSize))
+      _ = try writer.commit(processes: processes, mappings: chunks == 2 ? [mapping] : [])
+    }
+  }
+}
+
+private func append(_ count: Int, to writer: ImageWriter) throws {
+  let compressor = try ChunkCompressor(level: 1)
+  let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 17, alignment: 16)
+  defer { room.deallocate() }
+  for number in 0..<count {
+    let pages = (0..<Int(2 * pageSize)).map { UInt8(truncatingIfNeeded: $0 / 64 + number) }
+    let size = try pages.withUnsafeBytes { try compressor.compress($0, into: room) }
+    let start = 0x10000 * UInt64(number + 1)
+    try writer.append(
+      UnsafeRawBufferPointer(rebasing: room[..<size]),
+      ImageChunk(
+        process: UInt32(number % 2), writable: true, isDeferred: number == 1, offset: 0,
+        storedLength: 0,
+        ranges: [
+          clinux_range(address: start, length: pageSize),
+          clinux_range(address: start + 4 * pageSize, length: pageSize),
+        ]))
+  }
+}

@@ -1,0 +1,168 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Programs of each kind that can't be hibernated (Tests/Fixtures/ineligible.c): told so before
+/// anything is touched, and as well as before afterwards.
+@Suite(.serialized)
+struct EligibilityTests {
+  let service = HibernationService()
+
+  struct Kind: CustomTestStringConvertible, Sendable {
+    let name: String
+    /// What the sentence names.
+    let cause: String
+    let aftermath: HibernationError.Aftermath
+    var testDescription: String { name }
+
+    init(_ name: String, _ cause: String, _ aftermath: HibernationError.Aftermath = .intact) {
+      (self.name, self.cause, self.aftermath) = (name, cause, aftermath)
+    }
+  }
+
+  static let refused = [
+    Kind("uring-buffers", "has 1 io_uring buffers registered with the kernel"),
+    Kind("uring-buffers-hidden", "has 64 KB pinned by the kernel or a device (io_uring buffers"),
+    Kind("uring-hidden", "uses io_uring by a ring that it has registered"),
+    Kind("uring-poll", "has io_uring requests in flight"),
+    Kind("uring-worker", "has io_uring requests in flight"),
+    Kind("mlockall", "of locked memory (mlock)", .ineligible),
+    Kind("hugetlb", "uses huge pages (hugetlbfs)", .ineligible),
+    Kind("aio", "uses asynchronous I/O (io_submit)", .ineligible),
+    Kind("userfaultfd", "handles its own page faults (userfaultfd)", .ineligible),
+    Kind("secret", "has secret memory (memfd_secret)", .ineligible),
+    Kind("vfork", "shares its memory with process"),
+    Kind("clone-vm", "shares its memory with process"),
+    Kind("device", "maps a device (/", .ineligible),
+  ]
+
+  @Test("is refused, named, and not touched", arguments: refused, Victim.Rest.available)
+  func refusal(kind: Kind, rest: Victim.Rest) throws {
+    guard let victim = try Self.start(kind.name, rest) else { return }
+    // A parent that waits in vfork(2) can be frozen, and not stopped.
+    let isSuspended = rest == .frozen || kind.name != "vfork"
+    if isSuspended { try victim.suspend() }
+    let before = try victim.anonymousMemory()
+    let path = Fixture.imagePath()
+    let target = victim.target
+    let error = try #require(
+      #expect(throws: HibernationError.self) {
+        try service.wait { (h) throws(HibernationError) in try h.hibernate(target, to: path) }
+      })
+    #expect(error.description.contains(kind.cause), "\(error)")
+    #expect(error.aftermath == kind.aftermath)
+    #expect(try listDirectory(Fixture.scratch).allSatisfy { !path.hasSuffix($0) })
+    if isSuspended {
+      #expect(try victim.isSuspended)
+      #expect(try victim.anonymousMemory() == before)
+      try victim.carryOn()
+    }
+    #expect(try victim.ask("check") == "fine")
+  }
+
+  @Test(
+    "is hibernated, for nothing speaks against it", arguments: ["plain", "uring-idle"],
+    Victim.Rest.available)
+  func control(kind: String, rest: Victim.Rest) throws {
+    guard let victim = try Self.start(kind, rest) else { return }
+    for _ in 0..<3 {
+      try victim.cycle(service)
+      #expect(try victim.ask("check") == "fine")
+    }
+  }
+
+  @Test("what was in flight is over, and then it can be hibernated", arguments: ["uring-poll"])
+  func laterOn(kind: String) throws {
+    guard let victim = try Self.start(kind, .traced) else { return }
+    #expect(try victim.refusal(service).description.contains("in flight"))
+    try victim.carryOn()
+    #expect(try victim.ask("check") == "fine")
+    try victim.cycle(service)
+  }
+
+  @Test("a strict seccomp mode is suspended meanwhile, or the process refused")
+  func strictSeccomp() throws {
+    guard let victim = try Self.start("strict", .traced) else { return }
+    try victim.waitUntilBlocked()
+    do {
+      for _ in 0..<3 {
+        try victim.cycle(service)
+        #expect(try victim.ask("check") == "fine")
+      }
+    } catch let error as HibernationError {
+      #expect(error.description.contains("seccomp filter"))
+      #expect(error.aftermath == .ineligible)
+      try victim.carryOn()
+      #expect(try victim.ask("check") == "fine")
+    }
+  }
+
+  @Test("a 32-bit program is refused", .enabled(if: Program.find("ld") != nil, "there is no ld"))
+  func program32() throws {
+    let program = "\(Fixture.scratch)/program32"
+    let object = "\(program).o"
+    try #require(
+      try Fixture.run(["as", "--32", "-o", object, Fixture.path("program32.s")]) == 0)
+    try #require(try Fixture.run(["ld", "-m", "elf_i386", "-o", program, object]) == 0)
+    guard let victim = try? Victim([program]), (try? victim.line()) == "ready" else {
+      return Self.skip("this kernel runs no 32-bit programs")
+    }
+    let error = try victim.refusal(service)
+    #expect(error.description.contains("is a 32-bit program"))
+    #expect(error.aftermath == .ineligible)
+    #expect(try victim.isSuspended)
+    try victim.carryOn()
+    #expect(try victim.ask("check") == "fine")
+  }
+
+  @Test("where kcmp can't tell, mappings do: a tree may go on, a sharer may not")
+  func withoutKcmp() throws {
+    let tree = try Victim([try Fixture.compile("forktree"), "4", "3", "9"])
+    _ = try tree.line()
+    try tree.suspend()
+    let processes = try tree.target.discover().processes
+    #expect(processes.count == 4)
+    try SharedMemoryMaps.check(processes) { _, _ in -EPERM }
+
+    guard let sharer = try Self.start("clone-vm", .traced) else { return }
+    try sharer.suspend()
+    let pair = try sharer.target.discover().processes
+    #expect(pair.count == 2)
+    let error = #expect(throws: HibernationError.self) {
+      try SharedMemoryMaps.check(pair) { _, _ in -EPERM }
+    }
+    #expect(
+      error?.description.contains("kcmp can't tell (Operation not permitted)") == true)
+    #expect(error?.aftermath == .intact)
+  }
+
+  /// `nil` where this machine doesn't let it be of that kind.
+  private static func start(_ kind: String, _ rest: Victim.Rest) throws -> Victim? {
+    let pages = kind == "hugetlb" ? HugePages() : nil
+    defer { pages?.giveBack() }
+    let victim = try Victim([try Fixture.compile("ineligible"), kind], rest: rest)
+    let line = try victim.line()
+    if line == "ready" { return victim }
+    skip("\(kind): \(line)")
+    return nil
+  }
+
+  private static func skip(_ why: String) { print("Not tested here: \(why)") }
+}
+
+/// A huge page for the kernel to give out, where we may ask for one. Those in use stay when it is
+/// given back.
+private struct HugePages {
+  private static let path = "/proc/sys/vm/nr_hugepages"
+  private let before = (try? readText(path))?.prefix { $0 != "\n" }
+
+  init() {
+    if let before, let count = Int(before) { try? writeControl(Self.path, "\(count + 1)") }
+  }
+
+  func giveBack() {
+    if let before { try? writeControl(Self.path, String(before)) }
+  }
+}

@@ -1,0 +1,67 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// What a resume with missing pages does when a part of them is known to be wanted first: hot and
+/// cold pages lie side by side.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
+struct HotPageTests {
+  let service = HibernationService()
+
+  @Test("cold pages beside hot ones come back", arguments: [2, 7, 64, 700])
+  func hotAmongCold(every: Int) throws {
+    let victim = try Victim([try Fixture.compile("torture"), "8", "6", "7"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    let path = Fixture.imagePath()
+    let (target, identity) = (victim.target, victim.process.identity)
+    for round in 1...4 {
+      let private_ = try MemoryMapping.all(of: victim.process.pid).filter(PagePlan.canMove)
+      let pages = private_.filter { !$0.hasFile }.flatMap {
+        Array(stride(from: $0.start, to: $0.end, by: Int(pageSize)))
+      }
+      let hot = Set(stride(from: round, to: pages.count, by: every).map { pages[$0] })
+      try victim.suspend()
+      let woken = try service.wait { (h) throws(HibernationError) in
+        h.hot[target.name] = [identity: PagePlan.Hot(pages: hot)]
+        _ = try h.hibernate(target, to: path, lazyReady: true)
+        return try h.resume(target, from: path, gear: .hotFirst(probing: true))
+      }
+      #expect(woken.eagerReason == nil)
+      #expect(woken.deferred > 0)
+      try victim.send("sum")
+      try service.settle(target.name)
+      try #require(try victim.line() == sum, "round \(round)")
+      try #require(try victim.ask("sum") == sum, "round \(round), all there")
+    }
+  }
+
+  @Test(
+    "what a program rarely does while pages are missing",
+    arguments: [
+      ("wipe", "child 0"), ("leave", "left 0"), ("drop", "dropped 0"),
+    ])
+  func edges(command: String, answer: String) throws {
+    // The kernel writes to the thread block when a thread goes on, if it knows it (rseq).
+    let victim = try Victim(
+      [try Fixture.compile("edges")], rest: .frozen,
+      environment: ["GLIBC_TUNABLES": "glibc.pthread.rseq=0"])
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    let target = victim.target
+    try victim.suspend()
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(target, to: path, lazyReady: true)
+    }
+    try victim.send(command)
+    let woken = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: path, gear: .hotFirst(probing: true))
+    }
+    #expect(woken.deferred > 4 << 20)
+    #expect(try victim.line() == answer)
+    try service.settle(target.name)
+  }
+}

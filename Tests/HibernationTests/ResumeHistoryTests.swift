@@ -1,0 +1,70 @@
+import Testing
+
+@testable import Hibernation
+
+/// Which way a worker is resumed next, by how its earlier resumes went.
+struct ResumeHistoryTests {
+  private static func stream(
+    beforeRunning: Int64 = 3_000_000, waited: Int64 = 500_000, wanted: UInt64 = 2 << 20,
+    probing: Bool = false, halted: Bool = false
+  ) -> ResumeHistory.Stream {
+    ResumeHistory.Stream(
+      beforeRunning: beforeRunning, waited: waited, wanted: wanted, total: 16 << 20,
+      wasProbing: probing, wasHalted: halted)
+  }
+
+  /// Resumed eagerly, and learned from.
+  private static func known(_ last: ResumeHistory.Stream? = nil) -> ResumeHistory {
+    var history = ResumeHistory()
+    history.noteEager(18_000_000, bytes: 16 << 20)
+    history.note(stream(beforeRunning: 1_000_000, waited: 40_000_000, probing: true))
+    if let last { history.note(last) }
+    return history
+  }
+
+  @Test("the first resume is eager, the second learns, and then the faster one is taken")
+  func course() {
+    var history = ResumeHistory()
+    #expect(!history.plan(.auto).isHotFirst)
+    history.noteEager(18_000_000, bytes: 16 << 20)
+    #expect(history.plan(.auto).isHotFirst)
+    history.note(Self.stream(beforeRunning: 1_000_000, waited: 40_000_000, probing: true))
+    #expect(history.plan(.auto).isHotFirst)
+    history.note(Self.stream())
+    #expect(history.plan(.auto) == ResumePlan(hotFirst: "that took it 3.5 against 18.0 ms"))
+  }
+
+  @Test("policy outweighs history")
+  func policy() {
+    #expect(!Self.known(Self.stream()).plan(.eager).isHotFirst)
+    #expect(ResumeHistory().plan(.hotFirst).isHotFirst)
+  }
+
+  @Test("where it brings nothing, resumes are eager, and say why")
+  func eager() {
+    var small = ResumeHistory()
+    small.noteEager(1_500_000, bytes: 1 << 20)
+    let cases: [(ResumeHistory, String)] = [
+      (small, "small"),
+      (Self.known(Self.stream(waited: 14_000_000)), "17.0 against 18.0"),
+      (Self.known(Self.stream(wanted: 9 << 20)), "most of its memory"),
+      (Self.known(Self.stream(halted: true)), "forks"),
+    ]
+    for (history, reason) in cases {
+      let plan = history.plan(.auto)
+      #expect(!plan.isHotFirst)
+      #expect(plan.reason.contains(reason), "\(plan.reason)")
+    }
+  }
+
+  @Test("after sixteen eager resumes the other way gets another chance")
+  func secondChance() {
+    var history = Self.known(Self.stream(halted: true))
+    for _ in 1..<ResumeHistory.patience {
+      history.noteEager(18_000_000, bytes: 16 << 20)
+      #expect(!history.plan(.auto).isHotFirst)
+    }
+    history.noteEager(18_000_000, bytes: 16 << 20)
+    #expect(history.plan(.auto).isHotFirst)
+  }
+}

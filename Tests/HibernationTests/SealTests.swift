@@ -1,0 +1,163 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+enum Keyring {
+  static let isUsable = (try? BootKey.tryKeyring()) != nil
+}
+
+/// Encrypted images (docs/hibernation.md, Secrets).
+@Suite(
+  .serialized,
+  .enabled(if: Keyring.isUsable, "the kernel's keyring can't be used here"))
+struct SealTests {
+  let service = HibernationService()
+
+  @Test(
+    "a worker's secret is in a plain image and not in an encrypted one, and comes back from both",
+    arguments: Victim.Rest.available)
+  func secret(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("secret")], rest: rest)
+    #expect(try victim.line() == "ready")
+    let shown = try victim.line()
+    let secret = try Self.bytes(shown)
+    for sealed in [false, true] {
+      let path = Fixture.imagePath()
+      try victim.sleep(service, at: path, sealed: sealed)
+      #expect(try Self.contains(secret, at: path) == !sealed)
+      try victim.wake(service, from: path)
+      #expect(try victim.ask("show") == shown)
+    }
+  }
+
+  @Test("what was sealed is read again, and nothing of it is readable")
+  func roundTrip() throws {
+    let path = try FormatTests.image(chunks: 3, sealed: true)
+    let image = try ImageReader(path: path)
+    #expect(image.processes.map(\.pid) == [17, 18])
+    var contents: [[UInt8]] = []
+    try image.forEachChunk { _, pages in contents.append(Array(pages)) }
+    #expect(contents == (0..<3).map { FormatTests.pages(seed: UInt64($0)) })
+    // A start time and a register of the index, as it would be in plain.
+    var registers = ByteWriter()
+    registers.append(UInt64(1))
+    registers.append(UInt64(2))
+    registers.append(UInt64.max)
+    #expect(try !Self.contains(registers.bytes, at: path))
+    #expect(try Self.contains(registers.bytes, at: FormatTests.image(chunks: 1)))
+  }
+
+  @Test("any flipped bit is refused")
+  func flippedBits() throws {
+    let file = try readFile(FormatTests.image(chunks: 2, sealed: true))
+    let path = Fixture.imagePath()
+    var random = SplitMix(seed: 39)
+    // The progress, at 60, is outside of it.
+    let places =
+      Array(0..<60) + (0..<300).map { _ in Int.random(in: 64..<file.count, using: &random) }
+    for place in places {
+      var damaged = file
+      damaged[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+      try FormatTests.write(damaged, to: path)
+      #expect(throws: ImageError.self, "byte \(place)") { try ImageReader(path: path).verify() }
+    }
+  }
+
+  @Test("a flipped bit is refused also where its checksums are put right")
+  func resealed() throws {
+    let file = try readFile(FormatTests.image(chunks: 2, sealed: true))
+    let header = FormatTests.Header(file)
+    let path = Fixture.imagePath()
+    for place in stride(from: header.indexOffset, to: file.count, by: 7) {
+      var damaged = file
+      damaged[place] ^= 4
+      FormatTests.Header.seal(
+        &damaged, index: Array(damaged[header.indexOffset...]), indexOffset: header.indexOffset)
+      try FormatTests.write(damaged, to: path)
+      let error = #expect(throws: ImageError.self) { try ImageReader(path: path) }
+      #expect(error?.description.contains("isn't what was encrypted") == true)
+    }
+  }
+
+  @Test("chunks can't change places, neither in an image nor between two")
+  func swapped() throws {
+    // Of the same content, so that only their places tell them apart.
+    let paths = try (0..<2).map { _ in
+      try FormatTests.image(chunks: 2, sealed: true, seeds: [5, 5])
+    }
+    let files = try paths.map { try readFile($0) }
+    let chunks = try ImageReader(path: paths[0]).chunks
+    let length = Int(chunks[0].storedLength)
+    #expect(chunks[1].storedLength == chunks[0].storedLength)
+    func part(_ file: Int, _ chunk: Int) -> ArraySlice<UInt8> {
+      files[file][Int(chunks[chunk].offset)...].prefix(length)
+    }
+    // An image's own two; and one from the other image, at the same place.
+    for (place, source) in [(0, part(0, 1)), (1, part(0, 0)), (0, part(1, 0))] {
+      var file = files[0]
+      let start = Int(chunks[place].offset)
+      file.replaceSubrange(start..<(start + length), with: source)
+      let path = Fixture.imagePath()
+      try FormatTests.write(file, to: path)
+      let error = #expect(throws: ImageError.self) { try ImageReader(path: path).verify() }
+      #expect(error?.description.contains("isn't what was encrypted") == true)
+    }
+    try ImageReader(path: paths[0]).verify()
+  }
+
+  @Test("an image in another directory has another key, and says so")
+  func otherDirectory() throws {
+    let path = try FormatTests.image(chunks: 1, sealed: true)
+    let directory = Fixture.imagePath()
+    _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
+    defer { BootKey.discard(in: directory) }
+    try FormatTests.write(readFile(path), to: directory + "/image")
+    let error = try #require(
+      #expect(throws: ImageError.self) { try ImageReader(path: directory + "/image") })
+    #expect(error.description.hasSuffix("its key is gone from the kernel's keyring"))
+    #expect(!error.isTransient)
+    unlink(directory + "/image")
+  }
+
+  @Test("the key is one that only its possessor can read, and goes when it is discarded")
+  func keyring() throws {
+    let directory = Fixture.imagePath()
+    _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
+    _ = try BootKey.forSealing(in: directory)
+    func line() throws -> Substring? {
+      try readText("/proc/keys").split(separator: "\n").first {
+        $0.contains("dormouse:\(directory):")
+      }
+    }
+    let key = try #require(try line()).split(separator: " ")
+    #expect(key[4] == "1b010000")
+    #expect(key[7] == "user")
+    BootKey.discard(in: directory)
+    // The kernel collects it a little later.
+    var byte: UInt8 = 0
+    #expect(clinux_key_read("dormouse:\(directory)", &byte, 1) == -Int64(ENOKEY))
+  }
+
+  private static func bytes(_ text: String) throws -> [UInt8] {
+    let digits = Array(text)
+    return try stride(from: 0, to: digits.count - 1, by: 2).map {
+      try #require(UInt8(String(digits[$0...($0 + 1)]), radix: 16))
+    }
+  }
+
+  private static func contains(_ secret: [UInt8], at path: String) throws -> Bool {
+    let file = try readFile(path)
+    return file.withUnsafeBytes { file in
+      var rest = file[...]
+      while let start = rest.firstIndex(of: secret[0]) {
+        rest = rest[start...]
+        if rest.starts(with: secret) { return true }
+        rest = rest.dropFirst()
+      }
+      return false
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Whole trees: frozen without a race, and what they share stays shared.
+@Suite(.serialized)
+struct TreeTests {
+  let service = HibernationService()
+
+  @Test(
+    "a tree that forks, executes and starts threads all the time is held as a whole",
+    arguments: Victim.Rest.available)
+  func forkStorm(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("forkstorm"), "3", "4"], rest: rest)
+    #expect(try victim.line() == "ready")
+    let first = try victim.ask("sum").split(separator: " ")
+    try #require(first.first == "sum")
+    var births = try #require(Int(first[2]))
+    var hibernated = 0
+    for round in 0..<20 {
+      try victim.suspend()
+      // Nobody is born, ends or moves while it is held.
+      let before = try Self.look(victim)
+      usleep(2000)
+      #expect(try Self.look(victim) == before, "round \(round)")
+      let path = Fixture.imagePath()
+      do {
+        try victim.sleep(service, at: path)
+        try victim.wake(service, from: path)
+        hibernated += 1
+      } catch let error as HibernationError {
+        // One is between vfork and exec (then a parent can't be stopped), or in a computation.
+        #expect(error.aftermath == .intact, "\(error)")
+        let known = ["shares its memory", "it is busy", "can't be stopped"]
+        #expect(known.contains(where: error.description.contains), "\(error)")
+        try victim.carryOn()
+      }
+      let words = try victim.ask("sum").split(separator: " ")
+      try #require(words.first == "sum", "round \(round): \(words)")
+      #expect(words[1] == first[1])
+      let now = try #require(Int(words[2]))
+      #expect(now >= births)
+      births = now
+    }
+    #expect(hibernated >= 3, "only \(hibernated) of 20 rounds were possible")
+    // They still do it.
+    let goes = try Self.eventually {
+      let words = try victim.ask("sum").split(separator: " ")
+      return words.count == 3 && (Int(words[2]) ?? 0) > births
+    }
+    #expect(goes)
+  }
+
+  @Test(
+    "python's pool of processes keeps its heap, and keeps it shared",
+    .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
+    arguments: Victim.Rest.available)
+  func pool(rest: Victim.Rest) throws {
+    let victim = try Victim(["python3", Fixture.path("pool.py"), "3", "8"], rest: rest)
+    #expect(try victim.line() == "ready")
+    // Reference counts un-share what they are written to; the second time nothing more changes.
+    let digest = try victim.ask("digest")
+    #expect(try victim.ask("digest") == digest)
+    func proportional() throws -> Int64 {
+      try Footprint.measure(victim.target.discover().pids).proportional
+    }
+    let before = try proportional()
+    for _ in 0..<3 {
+      let summary = try victim.cycle(service)
+      #expect(summary.processes == 4)
+      #expect(summary.moved > 1 << 20)
+      #expect(try victim.ask("digest") == digest)
+    }
+    let after = try proportional()
+    #expect(after <= before + 1 << 20, "\(before) bytes have become \(after)")
+  }
+
+  @Test(
+    "huge pages come back as huge pages", .enabled(if: hasHugePages()),
+    arguments: Victim.Rest.available)
+  func hugePages(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("thp"), "32"], rest: rest)
+    let before = try #require(try victim.line().split(separator: " ").last.flatMap { Int($0) })
+    // Where memory is in pieces, the kernel has none to give.
+    guard before > 0 else { return print("Not tested here: the kernel gave no huge pages") }
+    let sum = try victim.ask("sum")
+    for _ in 0..<3 {
+      let summary = try victim.cycle(service)
+      #expect(summary.moved >= 32 << 20)
+      #expect(try victim.ask("huge") == "huge \(before)")
+      #expect(try victim.ask("sum") == sum)
+    }
+  }
+
+  static func hasHugePages() -> Bool {
+    let text = (try? readText("/sys/kernel/mm/transparent_hugepage/enabled")) ?? "[never]"
+    return !text.contains("[never]")
+  }
+
+  /// Who there is, and where every thread is.
+  private static func look(_ victim: Victim) throws -> [String] {
+    try victim.target.discover().pids.flatMap { pid in
+      try threads(of: pid).map {
+        "\(pid)/\($0) \(try ProcessStat.read(thread: $0, of: pid).cpuTicks)"
+      }
+    }
+  }
+
+  private static func eventually(_ condition: () throws -> Bool) throws -> Bool {
+    let deadline = Deadline(in: .seconds(20))
+    while !deadline.hasPassed {
+      if try condition() { return true }
+      usleep(2000)
+    }
+    return false
+  }
+}

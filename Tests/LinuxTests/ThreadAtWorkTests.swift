@@ -1,0 +1,41 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite("Who was at work") struct ThreadAtWorkTests {
+  @Test("A stopped process shows whether it was computing or waiting")
+  func stopped() throws {
+    let busy = try TestChild("sh", "-c", "echo up; while :; do :; done")
+    let idle = try TestChild("sh", "-c", "echo up; sleep 61; true")
+    for child in [busy, idle] { #expect(try child.line() == "up") }
+    // Both shells are past their `echo`, and the second waits for its child.
+    #expect(try eventually { try idle.tree().processes.count == 2 })
+    func stop(_ child: TestChild) throws -> ProcessTree {
+      try ProcessTree.stopAll(
+        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(10)))
+    }
+    let found = try eventually {
+      let isAtWork = try stop(busy).threadAtWork == busy.pid
+      try busy.tree().continueAll()
+      return isAtWork
+    }
+    #expect(found)
+    let waits = try eventually {
+      let isAtWork = try stop(idle).threadAtWork != nil
+      try idle.tree().continueAll()
+      return !isAtWork
+    }
+    #expect(waits)
+  }
+
+  @Test("Our own descendants are found without a look at everybody")
+  func descendants() throws {
+    let child = try TestChild("sh", "-c", "sleep 61 & sleep 62 & echo up; wait")
+    #expect(try child.line() == "up")
+    #expect(try eventually { try child.tree().processes.count == 3 })
+    let scan = try ProcessScan.takeDescendants()
+    let tree = scan.tree(root: child.process.identity, session: child.pid)
+    #expect(try Set(tree.pids) == Set(child.tree().pids))
+  }
+}
