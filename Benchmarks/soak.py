@@ -208,13 +208,13 @@ def descriptors(pid):
 
 
 def leaked(pid, before, workers, patience=20):
-    """Kinds of descriptors of which there are more than before, and more than one for each worker:
-    what is kept of a worker (a base, an epoll) may come after its first sleep. A leak goes on."""
+    """Kinds of descriptors of which there are more than before, and more than two for each worker: so
+    many epolls a sleeper has, and other things come with its first sleep. A leak goes on."""
     end = time.monotonic() + patience
     while True:
         after = descriptors(pid)
         more = {kind: (before.get(kind, 0), count) for kind, count in after.items()
-                if count > max(before.get(kind, 0), workers + 8)}
+                if count > max(before.get(kind, 0), 2 * workers + 8)}
         if not more or time.monotonic() > end:
             return sum(after.values()), more
         time.sleep(0.1)
@@ -269,12 +269,22 @@ def soak(options, program):
         report = {"rss": run.peak, "share": share, "descriptors": (sum(before.values()), after),
                   "started": started}
     finally:
+        tell_of_faulty(run)
         for worker in workers:
             worker.hang_up()
         daemon.close()
     for one in processes_of(program):
         run.fault(f"pid {one[0]}", f"is left ({one[1]})")
     return run, report
+
+
+def tell_of_faulty(run):
+    """What the daemon said of the workers that something was wrong with."""
+    with open(run.daemon.log.name) as file:
+        rows = file.readlines()
+    for name in dict.fromkeys(fault.split(":")[0] for fault in run.faults):
+        for row in [row for row in rows if f" {name}: " in row][-12:]:
+            print(row, end="", file=sys.stderr)
 
 
 def quantile(values, share):
