@@ -231,6 +231,9 @@ def soak(options, program):
     daemon = Daemon({
         "policy": os.path.join(ROOT, "Policies", "server.yaml"),
         "policy_overrides": {
+            # Terminated for what others do to the machine is right, but no answer to our question.
+            "pressure": {"warning": "never", "urgent": "never",
+                         "critical": {"available_below": "1%"}},
             "foreground": {"idle_after": "5s"}, "background": {"suspend_after": "2s"},
             "hibernate": {"after": "5s", "cooldown": "0s", "min_footprint": "64KB",
                           "only_if_faster_than_relaunch": False}},
