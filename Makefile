@@ -29,6 +29,8 @@ test:
 	$(SWIFT) build --build-tests $(CHECKED)
 	$(SWIFT) test --skip-build $(CHECKED)
 	scripts/chaos-minute "$$($(SWIFT) build --show-bin-path)/dormouse"
+	DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
+	  python3 Benchmarks/soak.py --quiet --seconds 30 --workers 40 --rss-limit 0
 
 # Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
 fuzz:
@@ -40,9 +42,11 @@ format:
 lint:
 	$(SWIFT) format lint --strict -r $(SOURCES)
 
+# The manual and the completions are what the executable says of itself.
 install: build
 	install -D -m 755 "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
 	  "$(DESTDIR)$(PREFIX)/bin/dormouse"
+	scripts/install-texts "$(DESTDIR)$(PREFIX)/bin/dormouse" "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	for kind in user system; do \

@@ -48,6 +48,9 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     case register
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
+    /// Only tells what that would change. A verb of its own: a daemon that doesn't know it must not
+    /// take it for `reload`.
+    case previewReload
     /// Ends the daemon; workers are stopped first.
     case shutdown
     /// Ends the daemon, and leaves its workers to the next one.

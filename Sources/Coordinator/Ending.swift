@@ -64,6 +64,14 @@ extension Daemon {
     do throws(CgroupError) {
       try process.killAll()
     } catch { log(.warning, "\(runtime.id): not all of it could be killed: \(error)") }
+    let strays = killStrays(of: runtime)
+    let others = left.filter { $0 != process.identity.pid }.count + strays
+    if others > 0, isAlive(runtime.id), engine.state(of: runtime.id) != .terminating {
+      log(
+        .warning,
+        "\(runtime.id): its first process has ended while \(others) more ran, which are ended with "
+          + "it; if it puts itself into the background, start it with its option against that")
+    }
     let exit = (try? process.reap()) ?? .unknown
     runtime.isReaped = true
     hibernation.forget(runtime.id.name)

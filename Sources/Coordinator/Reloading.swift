@@ -75,20 +75,28 @@ extension Daemon {
     let environment = settings.environment.merging(configuration.environment) { $1 }
     guard let runtime = workers[id] else { return nil }
     guard runtime.configuration != configuration || !runtime.isDeclared else { return nil }
-    let changed = configuration.changes(from: runtime.configuration, machine: machine)
+    let text = changeText(of: configuration, from: runtime, machine)
     runtime.configuration = configuration
     runtime.environment = environment
     runtime.isDeclared = true
     restartRulesChanged(runtime)
     feed(.profileChanged(id, runtime.profile))
-    let isAlive = engine.state(of: id)?.isAlive == true
-    if !isAlive { relisten(runtime) }
-    // What changed for all of them has been told.
+    if engine.state(of: id)?.isAlive != true { relisten(runtime) }
+    return text
+  }
+
+  /// What a worker's new configuration changes of it, beside what has been told for all; nil: nothing.
+  func changeText(
+    of configuration: WorkerConfiguration, from runtime: WorkerRuntime,
+    _ machine: (old: LifecyclePolicy, new: LifecyclePolicy)
+  ) -> String? {
+    let changed = configuration.changes(from: runtime.configuration, machine: machine)
     guard !changed.isEmpty else { return nil }
+    let isAlive = engine.state(of: runtime.id)?.isAlive == true
     let atLaunch = changed.filter(\.atLaunch).map(\.key)
     let later =
       isAlive && !atLaunch.isEmpty
       ? " (\(atLaunch.joined(separator: ", ")) when it is started next)" : ""
-    return "\(id): \(changed.map(\.text).joined(separator: ", "))\(later)"
+    return "\(runtime.id): \(changed.map(\.text).joined(separator: ", "))\(later)"
   }
 }

@@ -18,8 +18,8 @@ extension Daemon {
     case .leave: leave()
     case .adopt: respond(adopt(request))
     case .release: release(request, then: respond)
-    case .reload:
-      let outcome = reload()
+    case .reload, .previewReload:
+      let outcome = request.verb == .reload ? reload() : previewReload()
       respond(
         ControlResponse(
           id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))
@@ -40,6 +40,8 @@ extension Daemon {
         return respond(ControlResponse(id: request.id, result: .refused, text: refusal))
       }
       if verb == .hibernate { takeDiskReading() }
+      // Somebody waits for it.
+      if verb == .wake || verb == .foreground || verb == .stop { hibernation.hasten(name) }
       personAsks(verb, WorkerID(name))
       let answered = { (answer: Answer) in
         respond(

@@ -131,6 +131,7 @@ extension Daemon {
 
   private func wakeUp(_ runtime: WorkerRuntime, _ why: String) {
     runtime.unheardCall = why
+    hibernation.hasten(runtime.id.name)
     feed(.wakeNeeded(runtime.id, why))
   }
 

@@ -2,7 +2,7 @@ import Linux
 import Synchronization
 
 /// The hibernator on its own thread, for an event loop that mustn't wait. Operations are performed
-/// one after the other, and each calls its completion on that thread.
+/// one after the other, resumes before all others, and each calls its completion on that thread.
 public final class HibernationService: Sendable {
   private let queue = WorkQueue(name: "dormouse-trace")
   /// Locked only on the queue's thread; the lock is how the compiler knows.
@@ -19,7 +19,7 @@ public final class HibernationService: Sendable {
     overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
-    submit(completion) { (hibernator) throws(HibernationError) in
+    submit(about: target.name, completion) { (hibernator) throws(HibernationError) in
       try hibernator.hibernate(
         target, to: path, level: level, lazyReady: lazyReady, overlay: overlay, sealed: sealed,
         dropsFilePages: dropsFilePages)
@@ -32,7 +32,7 @@ public final class HibernationService: Sendable {
     overlay: Bool, sealed: Bool, dropsFilePages: Bool,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
-    submit(completion) { (hibernator) throws(HibernationError) in
+    submit(about: target.name, completion) { (hibernator) throws(HibernationError) in
       try hibernator.hibernate(
         target, to: path, level: level, resume: resume, overlay: overlay, sealed: sealed,
         dropsFilePages: dropsFilePages)
@@ -44,7 +44,8 @@ public final class HibernationService: Sendable {
     keepsBase: Bool = false,
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
-    submit(completion) { (hibernator) throws(HibernationError) in
+    submit(about: target.name, isUrgent: true, completion) {
+      (hibernator) throws(HibernationError) in
       try hibernator.resume(target, from: path, gear: gear, keepsBase: keepsBase)
     }
   }
@@ -53,7 +54,8 @@ public final class HibernationService: Sendable {
     _ target: HibernationTarget, from path: String,
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
-    submit(completion) { (hibernator) throws(HibernationError) in
+    submit(about: target.name, isUrgent: true, completion) {
+      (hibernator) throws(HibernationError) in
       try hibernator.recover(target, from: path)
     }
   }
@@ -83,6 +85,10 @@ public final class HibernationService: Sendable {
     }
   }
 
+  /// Somebody waits for that worker: what is still to be done with it, its hibernation for one, is
+  /// done before all that nobody waits for.
+  public func hasten(_ name: String) { queue.hasten(name) }
+
   /// See `Hibernator.dropIdleBases`.
   public func dropIdleBases(outdated: Bool = false) {
     queue.submit { self.hibernator.withLock { $0.dropIdleBases(outdated: outdated) } }
@@ -90,12 +96,12 @@ public final class HibernationService: Sendable {
 
   /// See `Hibernator.dropIdleBase`.
   public func dropIdleBase(of name: String) {
-    queue.submit { self.hibernator.withLock { $0.dropIdleBase(of: name) } }
+    queue.submit(about: name) { self.hibernator.withLock { $0.dropIdleBase(of: name) } }
   }
 
   /// See `Hibernator.forget`.
   public func forget(_ name: String) {
-    queue.submit { self.hibernator.withLock { $0.forget(name) } }
+    queue.submit(about: name) { self.hibernator.withLock { $0.forget(name) } }
   }
 
   /// Performs the operation and waits for it.
@@ -108,10 +114,11 @@ public final class HibernationService: Sendable {
   }
 
   private func submit<Value: Sendable>(
+    about name: String, isUrgent: Bool = false,
     _ completion: @escaping @Sendable (Result<Value, HibernationError>) -> Void,
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) {
-    queue.submit { completion(self.perform(operation)) }
+    queue.submit(about: name, isUrgent: isUrgent) { completion(self.perform(operation)) }
   }
 
   private func perform<Value: Sendable>(

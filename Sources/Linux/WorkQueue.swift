@@ -3,8 +3,12 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// One thread that performs jobs in order, always the same kernel thread. ptrace needs that: only
-/// the thread that attached may give orders to a tracee. A `DispatchQueue` doesn't promise it.
+/// One thread that performs jobs, always the same kernel thread. ptrace needs that: only the thread
+/// that attached may give orders to a tracee. A `DispatchQueue` doesn't promise it.
+///
+/// Jobs are performed in order, but for urgent ones, which come before all that aren't: somebody
+/// waits for a worker to be back, and nobody for a hundred others to be put away. Jobs about the same
+/// subject never overtake each other: an urgent one makes those before it urgent, too.
 public final class WorkQueue: Sendable {
   public typealias Job = @Sendable () -> Void
 
@@ -13,13 +17,18 @@ public final class WorkQueue: Sendable {
   /// What the thread and the submitters share. The thread holds it, and not the queue, so that a
   /// forgotten queue can go and end its thread.
   private final class Backlog: Sendable {
-    private let jobs = Mutex<(waiting: [Job], ended: Bool)>(([], false))
+    private let jobs = Mutex<(waiting: WaitingJobs, ended: Bool)>((WaitingJobs(), false))
     private let work = DispatchSemaphore(value: 0)
 
-    func append(_ job: Job?) {
-      jobs.withLock { jobs in
-        if let job { jobs.waiting.append(job) } else { jobs.ended = true }
-      }
+    func append(_ job: @escaping Job, about subject: String?, isUrgent: Bool) {
+      jobs.withLock { $0.waiting.append(job, about: subject, isUrgent: isUrgent) }
+      work.signal()
+    }
+
+    func hasten(_ subject: String) { jobs.withLock { $0.waiting.hasten(subject) } }
+
+    func end() {
+      jobs.withLock { $0.ended = true }
       work.signal()
     }
 
@@ -28,7 +37,7 @@ public final class WorkQueue: Sendable {
       while true {
         work.wait()
         let (job, ended) = jobs.withLock { jobs in
-          (jobs.waiting.isEmpty ? nil : jobs.waiting.removeFirst(), jobs.ended)
+          (jobs.waiting.next(), jobs.ended)
         }
         if job != nil || ended { return job }
       }
@@ -44,9 +53,17 @@ public final class WorkQueue: Sendable {
     precondition(started, "no thread can be started")
   }
 
-  deinit { backlog.append(nil) }
+  deinit { backlog.end() }
 
-  public func submit(_ job: @escaping Job) { backlog.append(job) }
+  /// `subject`: whom the job is about, such as a worker's name.
+  public func submit(
+    about subject: String? = nil, isUrgent: Bool = false, _ job: @escaping Job
+  ) {
+    backlog.append(job, about: subject, isUrgent: isUrgent)
+  }
+
+  /// What waits to be done about the subject is urgent from now on.
+  public func hasten(_ subject: String) { backlog.hasten(subject) }
 
   /// Performs `body` on the queue's thread and waits for it. Never from that thread itself.
   public func perform<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {

@@ -50,5 +50,5 @@ struct ReleaseCommand: WorkerCommand {
     abstract: "Give adopted workers back: awake, and no longer looked after.")
   static let verb = ControlRequest.Verb.release
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }

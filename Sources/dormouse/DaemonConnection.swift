@@ -51,6 +51,21 @@ struct DaemonConnection: ~Copyable {
   }
 }
 
+extension DaemonConnection {
+  /// nil: not yet. It may be asked for again.
+  mutating func response(
+    to id: UInt64, within limit: Duration
+  ) throws(ControlError) -> ControlResponse? {
+    do {
+      return try client.response(to: id, timeout: limit)
+    } catch {
+      // `catch .timedOut`, in a function whose caller throws untyped, crashes Swift 6.3.1.
+      guard case .timedOut = error else { throw error }
+      return nil
+    }
+  }
+}
+
 extension CommandFailure {
   /// `keepsLines`: the text is diagnostics. Any other is one sentence, whatever name is in it.
   init(_ response: ControlResponse, keepsLines: Bool = false) {

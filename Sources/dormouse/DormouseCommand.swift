@@ -37,13 +37,14 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(
         name: "Inspection",
         subcommands: [
-          ProcessesCommand.self, StatusCommand.self, ExplainCommand.self, LogsCommand.self,
-          EventsCommand.self, JetsamCommand.self, ReportCommand.self,
+          ProcessesCommand.self, TopCommand.self, StatusCommand.self, ExplainCommand.self,
+          LogsCommand.self, EventsCommand.self, JetsamCommand.self, ReportCommand.self,
         ]),
       CommandGroup(
         name: "Policy",
         subcommands: [PolicyCommand.self, ReplayCommand.self, ImportCommand.self]),
       CommandGroup(name: "Measurement", subcommands: [BenchCommand.self, SimulateCommand.self]),
+      CommandGroup(name: "Shell", subcommands: [CompletionsCommand.self]),
     ])
 
   /// Every verb throws what went wrong; here it becomes a sentence and an exit code.

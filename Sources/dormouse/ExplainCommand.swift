@@ -13,7 +13,7 @@ struct ExplainCommand: ParsableCommand {
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
   @Flag(help: "The order of termination and of hibernation.") var next = false
-  @Argument(help: "A worker.") var name: String?
+  @Argument(help: "A worker.", completion: .workers) var name: String?
 
   func validate() throws {
     if next == (name != nil) {
@@ -42,7 +42,7 @@ struct ShadowCommand: WorkerCommand {
     abstract: "Only tell from now on what the policy would do with workers.")
   static let verb = ControlRequest.Verb.shadow
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }
 
 struct EnforceCommand: WorkerCommand {
@@ -50,5 +50,5 @@ struct EnforceCommand: WorkerCommand {
     commandName: "enforce", abstract: "Subject workers to the policy again, after `shadow`.")
   static let verb = ControlRequest.Verb.enforce
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }

@@ -49,47 +49,42 @@ extension DaemonConnection {
   }
 }
 
-struct StartCommand: WorkerCommand {
+struct StartCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "start", abstract: "Launch workers; answered when they are ready.")
-  static let verb = ControlRequest.Verb.start
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @OptionGroup var selection: WorkerSelection
+
+  func run() throws {
+    var daemon = try connection.connect()
+    try daemon.apply(.start, to: selection.resolve(.start, with: &daemon))
+  }
 }
 
 struct StopCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stop",
-    abstract: "End workers gracefully; sleeping ones are woken first, to save their work.")
+    abstract: "End workers gracefully; sleeping ones are woken first, to save their work.",
+    discussion: "The daemon stays; `dormouse shutdown` ends it, too.")
   @OptionGroup var connection: ConnectionOptions
-  @Flag(help: "All workers; the daemon stays.") var all = false
-  @Argument(help: "Names of workers.") var names: [String] = []
-
-  func validate() throws {
-    if all, !names.isEmpty { throw ValidationError("Name workers or use --all, not both.") }
-    if !all, names.isEmpty { throw ValidationError("Name workers, or use --all.") }
-  }
+  @OptionGroup var selection: WorkerSelection
 
   func run() throws {
     var daemon = try connection.connect()
-    var names = names
-    if all {
-      names = try (daemon.ask(.ps).workers ?? [])
-        .filter { $0.state != "terminated" }.map(\.name)
-      if names.isEmpty { try Output.line("no worker runs") }
-    }
-    try daemon.apply(.stop, to: names)
+    try daemon.apply(.stop, to: selection.resolve(.stop, with: &daemon))
   }
 }
 
 struct RestartCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "restart", abstract: "Stop workers, and launch them again.")
+    commandName: "restart", abstract: "Stop workers, and launch them again.",
+    discussion: "With --all, those that run.")
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @OptionGroup var selection: WorkerSelection
 
   func run() throws {
     var daemon = try connection.connect()
+    let names = try selection.resolve(.restart, with: &daemon)
     let stopped = try daemon.attempt(.stop, to: names)
     let started = try daemon.attempt(.start, to: stopped.done)
     try DaemonConnection.tell(stopped.failures + started.failures)
@@ -101,7 +96,7 @@ struct ForegroundCommand: WorkerCommand {
     commandName: "foreground", abstract: "Bring workers to the front, waking them if they sleep.")
   static let verb = ControlRequest.Verb.foreground
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }
 
 struct BackgroundCommand: WorkerCommand {
@@ -109,7 +104,7 @@ struct BackgroundCommand: WorkerCommand {
     commandName: "background", abstract: "Send workers to the background.")
   static let verb = ControlRequest.Verb.background
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }
 
 struct SuspendCommand: WorkerCommand {
@@ -118,7 +113,7 @@ struct SuspendCommand: WorkerCommand {
     abstract: "Suspend workers: they get no processor time until they are woken.")
   static let verb = ControlRequest.Verb.suspend
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }
 
 struct HibernateCommand: WorkerCommand {
@@ -126,7 +121,7 @@ struct HibernateCommand: WorkerCommand {
     commandName: "hibernate", abstract: "Move the memory of workers to disk; the processes stay.")
   static let verb = ControlRequest.Verb.hibernate
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }
 
 struct WakeCommand: WorkerCommand {
@@ -134,16 +129,20 @@ struct WakeCommand: WorkerCommand {
     commandName: "wake", abstract: "Resume suspended or hibernated workers, into the background.")
   static let verb = ControlRequest.Verb.wake
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }
 
-struct TerminateCommand: WorkerCommand {
+struct TerminateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "terminate",
     abstract: "End workers as lack of memory would: hibernated ones aren't woken first.")
-  static let verb = ControlRequest.Verb.terminate
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @OptionGroup var selection: WorkerSelection
+
+  func run() throws {
+    var daemon = try connection.connect()
+    try daemon.apply(.terminate, to: selection.resolve(.terminate, with: &daemon))
+  }
 }
 
 struct WarnCommand: WorkerCommand {
@@ -151,5 +150,5 @@ struct WarnCommand: WorkerCommand {
     commandName: "warn", abstract: "Ask workers to give memory back, and tell what they did.")
   static let verb = ControlRequest.Verb.warn
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.") var names: [String]
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }

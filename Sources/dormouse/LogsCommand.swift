@@ -5,7 +5,7 @@ struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "logs", abstract: "Show what a worker has written.")
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "A worker.") var name: String
+  @Argument(help: "A worker.", completion: .workers) var name: String
   @Flag(name: .shortAndLong, help: "Go on as it writes more.") var follow = false
   @Option(
     name: [.customShort("n"), .long],

@@ -6,11 +6,17 @@ struct ProcessesCommand: ParsableCommand {
     commandName: "ps", abstract: "List the workers: state, memory, and why.")
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
+  @Flag(help: "Only the names, a line each.") var names = false
+
+  func validate() throws {
+    if json, names { throw ValidationError("--json or --names, one of the two.") }
+  }
 
   func run() throws {
     var daemon = try connection.connect()
     let response = try daemon.ask(.ps)
     let workers = response.workers ?? []
+    if names { return try Output.write(workers.map { escaped($0.name) + "\n" }.joined()) }
     if json { return try Output.json(Listing(daemon: response.daemon, workers: workers)) }
     try Output.write(
       renderProcessTable(
@@ -29,7 +35,7 @@ struct StatusCommand: ParsableCommand {
     commandName: "status", abstract: "Explain one worker, or the daemon and the machine.")
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
-  @Argument(help: "A worker; none for the daemon.") var name: String?
+  @Argument(help: "A worker; none for the daemon.", completion: .workers) var name: String?
 
   func run() throws {
     var daemon = try connection.connect()

@@ -39,21 +39,3 @@ enum Output {
     _ = bytes.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 }
-
-/// What the terminal can show, where there is one.
-enum Terminal {
-  /// Colours on standard output: a terminal that isn't dumb, and no NO_COLOR (no-color.org).
-  static var showsColor: Bool {
-    guard isatty(STDOUT_FILENO) == 1 else { return false }
-    let environment = ProcessEnvironment.current().variables
-    return environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
-  }
-
-  /// Columns; nil where standard output is no terminal.
-  static var width: Int? {
-    guard isatty(STDOUT_FILENO) == 1 else { return nil }
-    var size = winsize()
-    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
-    return Int(size.ws_col)
-  }
-}

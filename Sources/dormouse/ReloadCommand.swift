@@ -12,9 +12,10 @@ struct ReloadCommand: ParsableCommand {
       """)
 
   @OptionGroup var connection: ConnectionOptions
+  @Flag(help: "Only tell what would change.") var dryRun = false
 
   func run() throws {
     var daemon = try connection.connect()
-    try Output.line(escaped(daemon.ask(.reload).text))
+    try Output.line(escaped(daemon.ask(dryRun ? .previewReload : .reload, keepsLines: true).text))
   }
 }

@@ -8,13 +8,14 @@ struct UnknownVerb {
   var verb: String
   var known: [String]
 
-  /// nil: the first word is a verb, or an option.
+  /// nil: the first word is a verb, or an option. Behind `help` it is the second.
   init?(arguments: [String], known: [String]) {
-    guard let first = arguments.first, !first.isEmpty, !first.hasPrefix("-"), first != "help",
+    let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
+    guard let first = words.first, !first.isEmpty, !first.hasPrefix("-"), first != "help",
       !known.contains(first)
     else { return nil }
     verb = first
-    self.known = known
+    self.known = known + ["help"]
   }
 
   var failure: CommandFailure {
@@ -27,7 +28,7 @@ struct UnknownVerb {
 
   /// What supervisord, systemd, process-compose, Docker and the shell call it.
   private static let elsewhere = [
-    "list": "ps", "ls": "ps", "top": "ps", "show": "status", "info": "status",
+    "list": "ps", "ls": "ps", "watch": "top", "htop": "top", "show": "status", "info": "status",
     "log": "logs", "tail": "logs", "kill": "terminate", "down": "shutdown", "exit": "shutdown",
     "up": "daemon", "serve": "daemon", "pause": "suspend", "freeze": "suspend", "fg": "foreground",
     "bg": "background", "resume": "wake", "unpause": "wake", "thaw": "wake", "add": "run",

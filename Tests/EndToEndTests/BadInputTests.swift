@@ -61,6 +61,22 @@ import Testing
     #expect(try daemon.ask(.ps).workers?.map(\.state).contains("launching") == false)
   }
 
+  @Test("Help about a verb that isn't there is no help about all of them")
+  func unknownHelp() throws {
+    let daemon = try TestDaemon(Self.idle, starts: false)
+    for (words, hint) in [(["help", "hibernat"], "hibernate"), (["hlep"], "help")] {
+      let outcome = try Command(arguments: [Surroundings.executable] + words).run(
+        in: daemon.scratch)
+      #expect(outcome.code == 64 && outcome.output.isEmpty, "\(outcome)")
+      #expect(outcome.error.contains("did you mean `dormouse \(hint)`?"), "\(outcome)")
+    }
+    for words in [["help", "hibernate"], ["help"], ["help", "policy", "check"], []] {
+      let outcome = try Command(arguments: [Surroundings.executable] + words).run(
+        in: daemon.scratch)
+      #expect(outcome.code == 0 && outcome.output.hasPrefix("OVERVIEW: "), "\(outcome)")
+    }
+  }
+
   @Test("A worker that runs already isn't run twice")
   func twice() throws {
     let daemon = try TestDaemon(Self.idle)

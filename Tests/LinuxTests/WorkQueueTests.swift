@@ -1,3 +1,4 @@
+import Dispatch
 import Synchronization
 import Testing
 
@@ -20,5 +21,25 @@ import Testing
       #expect(remembered == nil)
       #expect(sum.withLock { $0 } == 28)
     }
+  }
+
+  @Test("Urgent jobs come first, and none overtakes one about the same subject")
+  func urgency() {
+    let order = Mutex<[Int]>([])
+    func job(_ number: Int) -> WorkQueue.Job { { order.withLock { $0.append(number) } } }
+    let queue = WorkQueue(name: "test")
+    let gate = DispatchSemaphore(value: 0)
+    queue.submit { gate.wait() }
+    queue.submit(about: "a", job(1))
+    queue.submit(about: "b", job(2))
+    queue.submit(about: "c", job(3))
+    queue.submit(about: "d", isUrgent: true, job(4))
+    queue.submit(about: "c", isUrgent: true, job(5))
+    queue.hasten("b")
+    queue.hasten("nobody")
+    queue.submit(job(6))
+    gate.signal()
+    queue.perform {}
+    #expect(order.withLock { $0 } == [4, 3, 5, 2, 1, 6])
   }
 }

@@ -4,18 +4,22 @@ public func renderProcessTable(
 ) -> String {
   var lines: [String] = []
   if !workers.isEmpty {
-    var table = Table(columns: [
-      .init(title: "NAME"), .init(title: "STATE"), .init(title: "BAND", alignsRight: true),
-      .init(title: "FOOTPRINT", alignsRight: true), .init(title: "IMAGE", alignsRight: true),
-      .init(title: "PID", alignsRight: true), .init(title: "FOR", alignsRight: true),
-      .init(title: "REASON"),
-    ])
-    table.rows = workers.map(processRow)
-    lines += table.lines(width: width, color: color)
+    lines += workerTable(workers).lines(width: width, color: color)
   }
   lines += wrapped(totalsLine(workers), to: width)
   if let daemon { lines.append(pressureLine(daemon, color: color)) }
   return lines.joined(separator: "\n") + "\n"
+}
+
+func workerTable(_ workers: [WorkerReport]) -> Table {
+  var table = Table(columns: [
+    .init(title: "NAME"), .init(title: "STATE"), .init(title: "BAND", alignsRight: true),
+    .init(title: "FOOTPRINT", alignsRight: true), .init(title: "IMAGE", alignsRight: true),
+    .init(title: "PID", alignsRight: true), .init(title: "FOR", alignsRight: true),
+    .init(title: "REASON"),
+  ])
+  table.rows = workers.map(processRow)
+  return table
 }
 
 private func processRow(_ worker: WorkerReport) -> [Table.Cell] {

@@ -16,7 +16,8 @@ struct EventsCommand: ParsableCommand {
   @OptionGroup var connection: ConnectionOptions
   @Flag(name: .shortAndLong, help: "Go on as things happen.") var follow = false
   @Flag(help: "As JSON, an object a line.") var json = false
-  @Option(help: ArgumentHelp("Of this worker only.", valueName: "name")) var worker: String?
+  @Option(help: ArgumentHelp("Of this worker only.", valueName: "name"), completion: .workers)
+  var worker: String?
   @Option(help: ArgumentHelp("So far back: 90s, 30m, 12h, 7d or 2w.", valueName: "time"))
   var since: Since?
   @Option(

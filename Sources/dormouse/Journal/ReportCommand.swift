@@ -18,7 +18,8 @@ struct ReportCommand: ParsableCommand {
   @OptionGroup var connection: ConnectionOptions
   @Option(help: ArgumentHelp("So far back, in whole days.", valueName: "time"))
   var since = Since.week
-  @Option(help: ArgumentHelp("Of this worker only.", valueName: "name")) var worker: String?
+  @Option(help: ArgumentHelp("Of this worker only.", valueName: "name"), completion: .workers)
+  var worker: String?
   @Flag(help: "As JSON.") var json = false
   @Option(
     help: ArgumentHelp(

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Control
+
+/// Workers by name, or all for which a verb makes sense.
+struct WorkerSelection: ParsableArguments {
+  @Flag(help: "All workers that it can concern.") var all = false
+  @Flag(help: "Only tell what would happen.") var dryRun = false
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String] = []
+
+  func validate() throws {
+    if all, !names.isEmpty { throw ValidationError("Name workers or use --all, not both.") }
+    if !all, names.isEmpty { throw ValidationError("Name workers, or use --all.") }
+  }
+
+  /// The names to go on with. None where there is nothing to do, which has been told then, as with
+  /// `--dry-run`.
+  func resolve(_ intent: Intent, with daemon: inout DaemonConnection) throws -> [String] {
+    var chosen = names
+    if all {
+      chosen = try (daemon.ask(.ps).workers ?? []).filter(intent.concerns).map(\.name)
+      if chosen.isEmpty { try Output.line(intent.nothing) }
+    }
+    guard dryRun else { return chosen }
+    var failures: [CommandFailure] = []
+    for name in chosen {
+      let id = try daemon.client.send(.status, worker: name)
+      let response = try daemon.wait(for: id, what: "status \(name)")
+      guard response.result == .done, let worker = response.workers?.first else {
+        failures.append(CommandFailure(response))
+        continue
+      }
+      try Output.line(intent.forecast(worker))
+    }
+    try DaemonConnection.tell(failures)
+    return []
+  }
+}
+
+/// What somebody is about to do with workers, for `--all` and `--dry-run`.
+enum Intent {
+  case start, stop, restart, terminate
+
+  func concerns(_ worker: WorkerReport) -> Bool {
+    // What somebody else supervises, somebody else starts and ends.
+    worker.isAdopted != true && isRunning(worker) == (self != .start)
+  }
+
+  var nothing: String {
+    self == .start ? "no worker is left to start" : "no worker runs"
+  }
+
+  /// One sentence, escaped.
+  func forecast(_ worker: WorkerReport) -> String {
+    let name = escaped(worker.name)
+    if worker.isAdopted == true, self != .terminate {
+      return "\(name) would be left alone: it is adopted, and never started or stopped here"
+    }
+    switch (self, isRunning(worker)) {
+    case (.start, true): return "\(name) would be left alone: it runs already"
+    case (.start, false), (.restart, false): return "\(name) would be started"
+    case (.stop, false), (.terminate, false):
+      return "\(name) would be left alone: it doesn't run"
+    case (.stop, true): return "\(name) would be stopped (\(facts(worker)))"
+    case (.restart, true): return "\(name) would be stopped and started (\(facts(worker)))"
+    case (.terminate, true): return "\(name) would be terminated (\(facts(worker)))"
+    }
+  }
+
+  private func isRunning(_ worker: WorkerReport) -> Bool { worker.state != "terminated" }
+
+  private func facts(_ worker: WorkerReport) -> String {
+    let pid = worker.pid.map { ", pid \($0)" } ?? ""
+    return "\(escaped(worker.state))\(pid), \(sizeText(worker.footprint))"
+  }
+}

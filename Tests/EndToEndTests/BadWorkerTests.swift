@@ -1,0 +1,169 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Workers that can't work") struct BadWorkerTests {
+  static let calm = """
+    policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+
+    """
+
+  @Test("Workers that depend on each other in a circle are refused, with the circle")
+  func circle() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        one: { command: sleep 1, depends_on: [two] }
+        two: { command: sleep 1, depends_on: [one] }
+      """, starts: false)
+    let process = try daemon.launch()
+    #expect(try process.wait(.seconds(20)) == 65)
+    #expect(daemon.words.contains("`one` → `two` → `one`"), "\(daemon.words)")
+  }
+
+  @Test("Of two workers on one port the second is gone, with its exit, and its log says why")
+  func onePort() throws {
+    let port = try Surroundings.freePort()
+    let command = "[\(Surroundings.python), -u, -m, http.server, \"\(port)\", -b, 127.0.0.1]"
+    let daemon = try TestDaemon(
+      Self.calm + """
+        workers:
+          first: { command: \(command), readiness: { log_line: Serving } }
+          second: { command: \(command), readiness: { log_line: Serving }, autostart: false }
+        """)
+    try daemon.wait("first", toBe: "foreground")
+    let outcome = try daemon.verb("start", "second")
+    #expect(outcome.code == 1)
+    #expect(outcome.error.contains("it exited with status 1"), "\(outcome)")
+    #expect(try daemon.done("logs", "second").contains("Address already in use"))
+    #expect(try daemon.worker("first").state == "foreground")
+  }
+
+  @Test("A program that has vanished: the restart says so, and the worker stays gone")
+  func vanished() throws {
+    let scratch = try Scratch()
+    let program = "\(scratch.path)/program"
+    #expect(try Command(arguments: ["cp", "/bin/sleep", program]).run(in: scratch).code == 0)
+    let daemon = try TestDaemon(
+      Self.calm + "workers: { vanishing: { command: [\(program), \"650\"] } }")
+    try daemon.wait("vanishing", toBe: "foreground")
+    unlink(program)
+    // The running one lacks nothing: its program is open.
+    try daemon.done("suspend", "vanishing")
+    try daemon.done("wake", "vanishing")
+    let outcome = try daemon.verb("restart", "vanishing")
+    #expect(outcome.code == 1)
+    #expect(outcome.error.contains("No such file or directory"), "\(outcome)")
+    #expect(try daemon.worker("vanishing").state == "terminated")
+  }
+
+  @Test(
+    "One that puts itself into the background is over, leaves nothing, and it is said why",
+    arguments: Setting.ofOwnUser)
+  func daemonises(setting: Setting) throws {
+    let scratch = try Scratch()
+    let pidFile = "\(scratch.path)/pid"
+    let script = try scratch.write(
+      "forker.py",
+      """
+      import os, sys, time
+      read, write = os.pipe()
+      if os.fork():
+        os.read(read, 1)
+        os._exit(0)
+      os.setsid()
+      if os.fork(): os._exit(0)
+      open(sys.argv[1], "w").write(str(os.getpid()))
+      os.write(write, b"x")
+      time.sleep(651)
+      """)
+    let daemon = try TestDaemon(
+      Self.calm
+        + "workers: { forker: { command: [\(Surroundings.python), \(script), \(pidFile)] } }",
+      setting: setting)
+    try daemon.wait("forker", toBe: "terminated")
+    let pid = try #require(Int32(try readText(pidFile)))
+    #expect(try eventually { hasEnded(pid) })
+    try daemon.waitForWords("if it puts itself into the background")
+    #expect(try eventually { try daemon.zombies().isEmpty })
+  }
+
+  @Test(
+    "What another user sends to a worker's NOTIFY_SOCKET doesn't even arrive",
+    .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
+  func foreignUser() throws {
+    let daemon = try TestDaemon(
+      "workers: { mute: { command: sleep 652, readiness: { notify: true } } }")
+    #expect(try eventually { try daemon.worker("mute").pid != nil })
+    let path = try #require(daemon.record("mute")["notify"])
+    let user = "\(Surroundings.nobody)"
+    let send = """
+      import socket, sys
+      socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", sys.argv[1])
+      """
+    let outcome = try Command(arguments: [
+      "setpriv", "--reuid", user, "--regid", user, "--clear-groups", Surroundings.python, "-c",
+      send,
+      path,
+    ]).run(in: daemon.scratch)
+    #expect(outcome.error.contains("PermissionError"), "\(outcome)")
+    #expect(try daemon.worker("mute").state == "launching")
+  }
+
+  @Test(
+    "A notification of more than 64 KB, and a thousand of them, are dropped; the next one counts")
+  func longNotification() throws {
+    let scratch = try Scratch()
+    let script = try scratch.write(
+      "shout.py",
+      """
+      import os, socket, sys, time
+      out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+      out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 21)
+      where = os.environ["NOTIFY_SOCKET"]
+      for size in (70_000, 150_000, 1 << 20):
+        try: out.sendto(b"STATUS=" + b"x" * size, where)
+        except OSError as error: print(error)  # more than the kernel lets through
+      for n in range(1000): out.sendto(b"\\n=\\0\\xff" * 100, where)
+      out.sendto(b"READY=1\\nSTATUS=all said", where)
+      time.sleep(653)
+      """)
+    let daemon = try TestDaemon(
+      Self.calm + """
+        workers: { loud: { command: [\(Surroundings.python), \(script)], readiness: { notify: true } } }
+        """)
+    try daemon.wait("loud", toBe: "foreground")
+    #expect(try daemon.worker("loud").says == "all said")
+  }
+
+  @Test("One that closes its standard input, output and error while it runs serves on")
+  func closesInput() throws {
+    let port = try Surroundings.freePort()
+    let scratch = try Scratch()
+    let script = try scratch.write(
+      "closer.py",
+      """
+      import http.server, os
+      server = http.server.HTTPServer(("127.0.0.1", \(port)), http.server.SimpleHTTPRequestHandler)
+      for descriptor in range(3): os.close(descriptor)
+      class Quiet(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+          self.send_response(200); self.send_header("Content-Length", "2"); self.end_headers()
+          self.wfile.write(b"on")
+        def log_message(self, *arguments): pass
+      server.RequestHandlerClass = Quiet
+      server.serve_forever()
+      """)
+    let daemon = try TestDaemon(
+      Self.calm + """
+        workers:
+          closer: { command: [\(Surroundings.python), \(script)], readiness: { tcp: \(port) } }
+        """)
+    try daemon.wait("closer", toBe: "foreground")
+    for verb in ["suspend", "hibernate"] {
+      try daemon.done(verb, "closer")
+      #expect(try HTTPConnection(port: port).get("/") == "on")
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import Glibc
+import Testing
+
+/// Real shells, asked as Tab asks them.
+@Suite("Completions") struct CompletionTests {
+  static let two = """
+    policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+    workers: { sleeper: { command: sleep 640 }, slumber: { command: sleep 641 } }
+    """
+
+  @Test("bash completes verbs, options and the names of workers that aren't on the line yet")
+  func bash() throws {
+    let daemon = try TestDaemon(Self.two)
+    #expect(try bash("dormouse hib", daemon) == ["hibernate"])
+    #expect(try bash("dormouse stop s", daemon) == ["sleeper", "slumber"])
+    #expect(try bash("dormouse stop sleeper s", daemon) == ["slumber"])
+    #expect(try bash("dormouse stop --al", daemon) == ["--all"])
+    #expect(try bash("dormouse events --worker sl", daemon) == ["sleeper", "slumber"])
+    #expect(try bash("dormouse completions ", daemon).contains("fish"))
+  }
+
+  @Test("Without a daemon there are no names, at once and in silence")
+  func noDaemon() throws {
+    let daemon = try TestDaemon(Self.two, starts: false)
+    #expect(try bash("dormouse stop s", daemon).isEmpty)
+    #expect(try bash("dormouse sta", daemon) == ["start", "status"])
+  }
+
+  @Test(
+    "fish offers the names of workers, on a terminal",
+    .enabled(if: Self.has("fish"), "fish isn't installed"))
+  func fish() throws { try tab("fish", "dormouse completions fish | source") }
+
+  @Test(
+    "zsh offers the names of workers, on a terminal",
+    .enabled(if: Self.has("zsh"), "zsh isn't installed"))
+  func zsh() throws {
+    try tab(
+      "zsh",
+      "autoload -Uz compinit && compinit -u -d $TMPDIR/dump && source <(dormouse completions zsh)")
+  }
+
+  private func tab(_ shell: String, _ setup: String) throws {
+    let daemon = try TestDaemon(Self.two)
+    let fixture = Surroundings.fixture("tab.py")
+    _ = try run(
+      [Surroundings.python, fixture, shell, setup, "dormouse wake s", "sleeper", "slumber"], daemon)
+  }
+
+  private static func has(_ program: String) -> Bool {
+    ["/usr/bin", "/bin", "/usr/local/bin"].contains { access("\($0)/\(program)", X_OK) == 0 }
+  }
+
+  /// What bash would offer for a line, sorted.
+  private func bash(_ line: String, _ daemon: TestDaemon) throws -> [String] {
+    let script = """
+      source <(dormouse completions bash)
+      line=$1
+      COMP_LINE=$line COMP_POINT=${#line} COMP_TYPE=9 COMP_KEY=9
+      read -ra COMP_WORDS <<< "$line"
+      [[ $line == *' ' ]] && COMP_WORDS+=('')
+      COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
+      function=$(complete -p dormouse | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+      "$function" dormouse "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+      printf '%s\\n' "${COMPREPLY[@]}"
+      """
+    return try run(["bash", "--norc", "-c", script, "bash", line], daemon)
+  }
+
+  /// The lines of its output, sorted; it must be silent otherwise.
+  private func run(_ arguments: [String], _ daemon: TestDaemon) throws -> [String] {
+    let directory = Surroundings.executable.split(separator: "/").dropLast()
+      .joined(separator: "/")
+    var command = Command(arguments: arguments)
+    command.environment["PATH"] = "/\(directory):\(command.environment["PATH"] ?? "")"
+    command.environment["DORMOUSE_SOCKET_PATH"] = daemon.socket
+    command.environment["TMPDIR"] = daemon.scratch.path
+    command.environment["HOME"] = daemon.scratch.path
+    let outcome = try command.run(in: daemon.scratch)
+    #expect(outcome.code == 0 && outcome.error.isEmpty, "\(outcome)")
+    return outcome.output.split(separator: "\n").map(String.init).sorted()
+  }
+}

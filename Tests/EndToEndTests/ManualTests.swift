@@ -1,0 +1,50 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("The manual") struct ManualTests {
+  @Test("Its pages are made of what the executable says, and have every verb and key")
+  func complete() throws {
+    let scratch = try Scratch()
+    let pages = "\(scratch.path)/pages"
+    try write(pages, scratch)
+    let command = try readText("\(pages)/dormouse.1")
+    let help = try Command(arguments: [Surroundings.executable, "--help"]).run(in: scratch).output
+    // A verb's line: two blanks, the verb, blanks, what it does.
+    let verbs = help.split(separator: "\n").filter {
+      $0.hasPrefix("  ") && !$0.hasPrefix("   ") && !$0.hasPrefix("  -")
+    }.compactMap { $0.split(separator: " ").first }
+    #expect(verbs.count > 25, "\(verbs)")
+    for verb in verbs where verb != "help" && Int(verb) == nil {
+      let heading = ".SS dormouse \(verb)"
+      #expect(command.contains("\(heading)\n") || command.contains("\(heading) "), "\(verb)")
+    }
+    #expect(try readText("\(pages)/dormouse-policy.5").contains("hibernate.max_footprint"))
+    #expect(try readText("\(pages)/dormouse.yaml.5").contains("readiness.log_line"))
+  }
+
+  @Test("man and mandoc have nothing to say against them")
+  func formatted() throws {
+    let scratch = try Scratch()
+    let pages = "\(scratch.path)/pages"
+    try write(pages, scratch)
+    var tried = 0
+    for checker in [["mandoc", "-T", "lint", "-W", "warning"], ["groff", "-man", "-ww", "-z"]] {
+      guard access("/usr/bin/\(checker[0])", X_OK) == 0 else { continue }
+      tried += 1
+      for page in try listDirectory(pages) {
+        let outcome = try Command(arguments: checker + ["\(pages)/\(page)"]).run(in: scratch)
+        #expect(outcome.code == 0 && outcome.output.isEmpty && outcome.error.isEmpty, "\(outcome)")
+      }
+    }
+    if tried == 0 { print("neither mandoc nor groff is installed: the pages aren't checked") }
+  }
+
+  private func write(_ directory: String, _ scratch: Scratch) throws {
+    let outcome = try Command(arguments: [
+      Surroundings.python, "\(Surroundings.root)/scripts/manual", Surroundings.executable,
+      directory,
+    ]).run(in: scratch)
+    #expect(outcome.code == 0 && outcome.error.isEmpty, "\(outcome)")
+  }
+}

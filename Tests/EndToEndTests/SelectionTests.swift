@@ -1,0 +1,78 @@
+import Glibc
+import Testing
+
+@Suite("Verbs for all workers, and verbs that only tell") struct SelectionTests {
+  static let three = """
+    policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+    workers:
+      a: { command: sleep 660 }
+      b: { command: sleep 661 }
+      c: { command: sleep 662, autostart: false }
+    """
+
+  @Test("--all stops, starts and restarts those that it can concern")
+  func all() throws {
+    let daemon = try TestDaemon(Self.three)
+    #expect(try daemon.done("stop", "--all") == "a has ended\nb has ended\n")
+    #expect(try daemon.done("stop", "--all") == "no worker runs\n")
+    #expect(try daemon.done("start", "--all").split(separator: "\n").count == 3)
+    #expect(try daemon.done("start", "--all") == "no worker is left to start\n")
+    let before = try daemon.worker("c").pid
+    try daemon.done("restart", "--all")
+    #expect(try daemon.worker("c").pid != before)
+    #expect(try daemon.verb("stop", "--all", "a").code == 64)
+    #expect(try daemon.verb("stop").code == 64)
+  }
+
+  @Test("--dry-run tells what would happen, and nothing does")
+  func dryRun() throws {
+    let daemon = try TestDaemon(Self.three)
+    let pid = try #require(try daemon.worker("a").pid)
+    let stop = try daemon.done("stop", "--all", "--dry-run")
+    #expect(stop.contains("a would be stopped (background, pid \(pid), "), "\(stop)")
+    #expect(
+      try daemon.done("start", "a", "c", "--dry-run")
+        == "a would be left alone: it runs already\nc would be started\n")
+    #expect(try daemon.done("terminate", "a", "--dry-run").contains("a would be terminated"))
+    #expect(try daemon.verb("stop", "nobody", "--dry-run").code == 3)
+    #expect(try daemon.worker("a").pid == pid)
+  }
+
+  @Test("`reload --dry-run` tells what the new configuration would change")
+  func reload() throws {
+    let daemon = try TestDaemon(Self.three)
+    #expect(try daemon.done("reload", "--dry-run") == "nothing would change\n")
+    _ = try daemon.scratch.write(
+      "dormouse.yaml",
+      """
+      policy_overrides: { background: { suspend_after: 2h }, hibernate: { after: never } }
+      workers:
+        a: { command: sleep 660, importance: 7 }
+        d: { command: sleep 663 }
+      """)
+    let text = try daemon.done("reload", "--dry-run")
+    for words in [
+      "suspend_after", "b would be stopped and removed", "c would be removed",
+      "d would be added and started", "importance",
+    ] { #expect(text.contains(words), "\(text)") }
+    #expect(try daemon.ask(.ps).workers?.map(\.name) == ["a", "b", "c"])
+    _ = try daemon.scratch.write("dormouse.yaml", "polcy: x\n")
+    let wrong = try daemon.verb("reload", "--dry-run")
+    #expect(wrong.code == 1)
+    #expect(wrong.error.contains("nothing would be changed"), "\(wrong)")
+  }
+
+  @Test("`top` prints one look where there is no terminal, the largest first; `ps --names` names")
+  func top() throws {
+    let large = "x = bytearray(30 << 20); import time; time.sleep(664)"
+    let daemon = try TestDaemon(
+      Self.three + "\n  z: { command: [\(Surroundings.python), -c, \"\(large)\"] }")
+    #expect(try daemon.done("ps", "--names") == "a\nb\nc\nz\n")
+    #expect(try eventually { try daemon.worker("z").footprint > 30 << 20 })
+    let lines = try daemon.done("top").split(separator: "\n")
+    #expect(lines[0].hasPrefix("pressure "))
+    #expect(lines[1].hasPrefix("4 workers"))
+    #expect(lines[3].hasPrefix("z "))
+    #expect(!lines.joined().contains("\u{1B}"))
+  }
+}
