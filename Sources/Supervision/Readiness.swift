@@ -49,8 +49,15 @@ public final class Readiness {
     return !isReady && rule != .notify
   }
 
-  /// It said `READY=1`. Whoever says so is ready, whatever the rule waits for.
-  public func notified() { isReady = true }
+  /// It said `READY=1`. Whoever says so is ready, whatever the rule waits for. What looked for that is
+  /// given up: a connection that it had begun would stay until the daemon's end, and wake the worker then.
+  public func notified() {
+    isReady = true
+    tcp = nil
+    scanner = nil
+    pattern = nil
+    channel = nil
+  }
 
   public func check() throws(SystemCallError) -> Bool {
     if isReady { return true }

@@ -27,6 +27,29 @@ import Testing
     #expect(!readiness.needsChecking)
   }
 
+  @Test func `who says so itself is left alone by what looked for it`() throws {
+    let worker = try TestWorker(
+      "python3", "-c",
+      """
+      import socket, time
+      s = socket.socket()
+      s.bind(('127.0.0.1', 0))
+      s.listen()
+      print('port', s.getsockname()[1], 'x', flush=True)
+      c, _ = s.accept()
+      print('hung up' if c.recv(1) == b'' else 'talked', flush=True)
+      time.sleep(60)
+      """)
+    try worker.waitForOutput("x")
+    let port = try #require(UInt16(readText(worker.log).split(separator: " ")[1]))
+    let readiness = Readiness(.tcp(port), worker: worker.process)
+    // Begins to connect, and mostly isn't through with that at the first look.
+    _ = try readiness.check()
+    readiness.notified()
+    try worker.waitForOutput("hung up")
+    #expect(readiness.isReady)
+  }
+
   @Test func `a listener on IPv6 only is found too`() throws {
     let worker = try TestWorker(
       "python3", "-c",
