@@ -204,6 +204,7 @@ public final class Daemon {
     clinux_keep_heap_small()
     // A worker costs seven descriptors and more, and 1024 is the usual limit.
     clinux_raise_descriptor_limit()
+    dropOwnCode()
     _ = clinux_lock_memory()
     spareItselfFromTheKernel()
     signal(SIGPIPE, SIG_IGN)
