@@ -35,7 +35,7 @@ class Subject:
         return {
             "command": [str(self.ports[way]) if word == "PORT" else word for word in self.command],
             "readiness": {"tcp": self.ports[way]},
-            "policy": {"hibernate": {"overlay": way != "complete"}}}
+            "policy": {"hibernate": {"overlay": way != "complete", "resume": "eager"}}}
 
     def request(self, way):
         if self.talk is Web:

@@ -48,7 +48,7 @@ extension Daemon {
       else { continue }
       feed(.wakeNeeded(runtime.id, "signal \(signal), which was sent to it"))
     }
-    loop.after(.seconds(5)) { [unowned self] in lookForSignals() }
+    loop.after(.seconds(10)) { [unowned self] in lookForSignals() }
   }
 
   /// Of the signals that ask a program to do something. Not those of job control, nor what the end of
