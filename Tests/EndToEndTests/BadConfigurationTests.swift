@@ -26,7 +26,7 @@ import Testing
   @Test("Each mistake is shown where it is, and nothing is started", arguments: mistakes.indices)
   func mistake(index: Int) throws {
     let (text, place, hint) = Self.mistakes[index]
-    let daemon = try TestDaemon(text, starts: false)
+    let daemon = try TestDaemon(text, starts: false, isCalm: false)
     let process = try daemon.launch()
     #expect(try process.wait(.seconds(20)) == 65, "\(daemon.words)")
     #expect(daemon.words.contains("dormouse.yaml\(place)"), "\(daemon.words)")

@@ -119,8 +119,9 @@ import Testing
       try daemon.wait("web", toBe: "background")
       if round == 1 { descriptors = try daemon.descriptorCount() }
     }
-    // A verb's connection may be open for a moment after its answer.
-    #expect(try eventually { try daemon.descriptorCount() <= descriptors })
+    // A verb's connection may be open for a moment after its answer. What a worker's first hibernation
+    // leaves open (its base, what tracks its writes, the pager that stands by) may have come since.
+    #expect(try eventually { try daemon.descriptorCount() <= descriptors + 4 })
   }
 
   @Test("Under the server policy a request a second keeps it awake, and silence doesn't")
