@@ -26,6 +26,10 @@ let package = Package(
       providers: [.apt(["libzstd-dev"])]),
     .target(name: "CLinux"),
 
+    // JSON without Foundation, a value a line: for the journal, the control socket and workers.
+    .target(name: "JSONLines", swiftSettings: strict),
+    .target(name: "WorkerProtocol", dependencies: ["JSONLines"], swiftSettings: strict),
+
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
     .target(
@@ -33,7 +37,8 @@ let package = Package(
       dependencies: ["Policy", .product(name: "Yams", package: "Yams")],
       swiftSettings: strict),
     .target(name: "Simulation", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
-    .target(name: "Journal", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
+    .target(
+      name: "Journal", dependencies: ["JSONLines", "Lifecycle", "Policy"], swiftSettings: strict),
 
     .target(name: "Linux", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
@@ -44,19 +49,19 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "Supervision", dependencies: ["Linux", "CLinux", "Policy"], swiftSettings: strict),
-    .target(name: "Control", swiftSettings: strict),
+    .target(name: "Control", dependencies: ["JSONLines"], swiftSettings: strict),
     .target(
       name: "Coordinator",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux", "Hibernation",
-        "Supervision", "Control",
+        "Supervision", "Control", "JSONLines", "WorkerProtocol",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "dormouse",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
-        "Coordinator", "Control", "Simulation",
+        "Coordinator", "Control", "JSONLines", "Simulation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -74,7 +79,8 @@ let package = Package(
       name: "SimulationTests", dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile"],
       swiftSettings: strict),
     .testTarget(
-      name: "JournalTests", dependencies: ["Journal", "Lifecycle", "Policy", "Simulation"],
+      name: "JournalTests",
+      dependencies: ["Journal", "JSONLines", "Lifecycle", "Policy", "Simulation"],
       swiftSettings: strict),
     .testTarget(
       name: "PolicyFileTests",
@@ -91,11 +97,16 @@ let package = Package(
     .testTarget(
       name: "SupervisionTests", dependencies: ["Supervision", "Linux", "Policy"],
       swiftSettings: strict),
-    .testTarget(name: "ControlTests", dependencies: ["Control"], swiftSettings: strict),
+    .testTarget(
+      name: "ControlTests", dependencies: ["Control", "JSONLines"], swiftSettings: strict),
+    .testTarget(
+      name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],
+      swiftSettings: strict),
     .testTarget(
       name: "CoordinatorTests", dependencies: ["Coordinator", "Linux", "Policy"],
       swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["CLinux", "Control", "Linux"], swiftSettings: strict),
+      name: "EndToEndTests", dependencies: ["CLinux", "Control", "JSONLines", "Linux"],
+      swiftSettings: strict),
   ]
 )

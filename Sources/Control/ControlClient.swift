@@ -1,4 +1,5 @@
 import Glibc
+import JSONLines
 
 /// A blocking client of the control socket: what every verb of the command line is made of.
 ///

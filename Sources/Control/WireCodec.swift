@@ -1,4 +1,5 @@
 import FoundationEssentials
+import JSONLines
 
 /// One JSON object a line, keys sorted, so that equal values are equal bytes.
 public enum WireCodec {

@@ -1,6 +1,7 @@
 import CLinux
 import Control
 import Glibc
+import JSONLines
 import Linux
 
 /// Listens for clients: one JSON object a line, each request answered once, when the thing has

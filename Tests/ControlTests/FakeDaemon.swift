@@ -1,6 +1,7 @@
 import Control
 import Dispatch
 import Glibc
+import JSONLines
 
 /// A daemon that accepts one client on a thread of its own and follows a script.
 final class FakeDaemon: Sendable {

@@ -1,4 +1,5 @@
 import Control
+import JSONLines
 import Testing
 
 @Suite struct Wire {

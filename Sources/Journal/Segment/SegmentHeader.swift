@@ -1,3 +1,4 @@
+import JSONLines
 import Policy
 
 /// The first record of every segment.

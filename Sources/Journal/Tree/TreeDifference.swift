@@ -1,3 +1,5 @@
+import JSONLines
+
 // Most workers live by the machine's policy with a key or two of their own. Only those are written.
 
 extension JSON {

@@ -1,3 +1,4 @@
+import JSONLines
 import Policy
 
 // `Codable` values as JSON trees, without Foundation. Equal values give equal trees: keys are

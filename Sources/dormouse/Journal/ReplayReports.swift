@@ -1,5 +1,6 @@
 import Control
 import Coordinator
+import JSONLines
 import Journal
 import Lifecycle
 import Policy

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Control
+@testable import JSONLines
 
 @Suite struct LineFraming {
   private let stream = Array("{\"a\":1}\r\nzweite Zeile ü\n\n\r\nlast\n".utf8)

@@ -49,7 +49,7 @@ extension JSON {
     return bytes
   }
 
-  func write(to bytes: inout [UInt8]) {
+  public func write(to bytes: inout [UInt8]) {
     switch self {
     case .null: bytes += "null".utf8
     case .bool(let value): bytes += (value ? "true" : "false").utf8

@@ -1,0 +1,106 @@
+import JSONLines
+
+/// A line from the daemon to a worker.
+public enum DaemonMessage: Hashable, Sendable {
+  /// The first on each connection. The state and level are names of the daemon's vocabulary.
+  case hello(version: Int, worker: String, state: String, pressure: String)
+  /// Answered with `WorkerMessage.done`.
+  case request(id: UInt64, deadlineSeconds: Double, Request)
+  /// It runs again, after so long.
+  case didResume(id: UInt64, asleepSeconds: Double, cause: String)
+  case didEnterForeground(id: UInt64)
+  case pressure(level: String)
+  case error(message: String)
+
+  public enum Request: Hashable, Sendable {
+    case didEnterBackground
+    case memoryWarning(level: String, footprintBytes: Int64)
+    case willSuspend
+    case willTerminate(reason: String)
+    case taskExpired(task: String)
+  }
+}
+
+extension DaemonMessage {
+  /// Without a line end.
+  public var line: [UInt8] { json.line }
+
+  private var json: JSON {
+    switch self {
+    case .hello(let version, let worker, let state, let pressure):
+      .message(
+        "hello", ("version", .int(Int64(version))), ("worker", .string(worker)),
+        ("state", .string(state)), ("pressure", .string(pressure)))
+    case .request(let id, let deadline, let request):
+      .message(
+        request.type,
+        [("id", .id(id)), ("deadlineSeconds", .double(deadline))] + request.fields)
+    case .didResume(let id, let asleep, let cause):
+      .message(
+        "didResume", ("id", .id(id)), ("asleepSeconds", .double(asleep)),
+        ("cause", .string(cause)))
+    case .didEnterForeground(let id): .message("didEnterForeground", ("id", .id(id)))
+    case .pressure(let level): .message("pressure", ("level", .string(level)))
+    case .error(let message): .message("error", ("message", .string(message)))
+    }
+  }
+
+  /// `nil` for a type that isn't known here: a newer daemon says more.
+  public static func read(_ line: [UInt8]) throws(WorkerMessageError) -> DaemonMessage? {
+    let fields = try MessageFields(line)
+    switch fields.type {
+    case "hello":
+      return .hello(
+        version: Int(try fields.integer("version")), worker: try fields.text("worker"),
+        state: try fields.text("state"), pressure: try fields.text("pressure"))
+    case "didResume":
+      return .didResume(
+        id: try fields.id(), asleepSeconds: try fields.number("asleepSeconds"),
+        cause: try fields.text("cause"))
+    case "didEnterForeground": return .didEnterForeground(id: try fields.id())
+    case "pressure": return .pressure(level: try fields.text("level"))
+    case "error": return .error(message: try fields.text("message"))
+    default:
+      guard let request = try Request.read(fields) else { return nil }
+      return .request(
+        id: try fields.id(), deadlineSeconds: try fields.number("deadlineSeconds"), request)
+    }
+  }
+}
+
+extension DaemonMessage.Request {
+  var type: String {
+    switch self {
+    case .didEnterBackground: "didEnterBackground"
+    case .memoryWarning: "memoryWarning"
+    case .willSuspend: "willSuspend"
+    case .willTerminate: "willTerminate"
+    case .taskExpired: "taskExpired"
+    }
+  }
+
+  fileprivate var fields: [(String, JSON)] {
+    switch self {
+    case .didEnterBackground, .willSuspend: []
+    case .memoryWarning(let level, let footprint):
+      [("level", .string(level)), ("footprintBytes", .int(footprint))]
+    case .willTerminate(let reason): [("reason", .string(reason))]
+    case .taskExpired(let task): [("task", .string(task))]
+    }
+  }
+
+  fileprivate static func read(
+    _ fields: MessageFields
+  ) throws(WorkerMessageError) -> DaemonMessage.Request? {
+    switch fields.type {
+    case "didEnterBackground": return .didEnterBackground
+    case "memoryWarning":
+      return .memoryWarning(
+        level: try fields.text("level"), footprintBytes: try fields.integer("footprintBytes"))
+    case "willSuspend": return .willSuspend
+    case "willTerminate": return .willTerminate(reason: try fields.text("reason"))
+    case "taskExpired": return .taskExpired(task: try fields.text("task"))
+    default: return nil
+    }
+  }
+}

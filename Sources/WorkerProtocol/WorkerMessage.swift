@@ -1,0 +1,68 @@
+import JSONLines
+
+/// A line from a worker to the daemon.
+public enum WorkerMessage: Hashable, Sendable {
+  case hello(version: Int)
+  case ready
+  /// The answer to the request with that id.
+  case done(id: UInt64)
+  case beginTask(name: String, limitSeconds: Double?)
+  case endTask(name: String)
+  case hold(Bool)
+  case snapshot(Snapshot)
+  /// Memory is on offer, or what is has changed. The first comes with a descriptor.
+  case purgeable
+  case status(String)
+
+  /// What is shown of a worker while it sleeps.
+  public enum Snapshot: Hashable, Sendable {
+    case text(String)
+    /// `base64` of an image of that MIME type.
+    case image(mime: String, base64: String)
+  }
+}
+
+extension WorkerMessage {
+  /// Without a line end.
+  public var line: [UInt8] { json.line }
+
+  private var json: JSON {
+    switch self {
+    case .hello(let version): .message("hello", ("version", .int(Int64(version))))
+    case .ready: .message("ready")
+    case .done(let id): .message("done", ("id", .id(id)))
+    case .beginTask(let name, let limit):
+      .message(
+        "beginTask",
+        [("task", .string(name))] + (limit.map { [("limitSeconds", .double($0))] } ?? []))
+    case .endTask(let name): .message("endTask", ("task", .string(name)))
+    case .hold(let on): .message("hold", ("on", .bool(on)))
+    case .snapshot(.text(let text)): .message("snapshot", ("text", .string(text)))
+    case .snapshot(.image(let mime, let base64)):
+      .message("snapshot", ("mime", .string(mime)), ("data", .string(base64)))
+    case .purgeable: .message("purgeable")
+    case .status(let text): .message("status", ("text", .string(text)))
+    }
+  }
+
+  /// `nil` for a type that isn't known here: a newer worker says more.
+  public static func read(_ line: [UInt8]) throws(WorkerMessageError) -> WorkerMessage? {
+    let fields = try MessageFields(line)
+    switch fields.type {
+    case "hello": return .hello(version: Int(clamping: try fields.integer("version")))
+    case "ready": return .ready
+    case "done": return .done(id: try fields.id())
+    case "beginTask":
+      return .beginTask(name: try fields.name("task"), limitSeconds: try fields.limit())
+    case "endTask": return .endTask(name: try fields.name("task"))
+    case "hold": return .hold(try fields.flag("on"))
+    case "snapshot":
+      if fields.has("text") { return .snapshot(.text(try fields.text("text"))) }
+      return .snapshot(
+        .image(mime: try fields.text("mime"), base64: try fields.text("data")))
+    case "purgeable": return .purgeable
+    case "status": return .status(try fields.text("text"))
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,16 @@
+/// What workers and their daemon say to each other over `DORMOUSE_SOCKET`: docs/worker-protocol.md.
+/// Both sides' lines as values; no I/O.
+public enum WorkerProtocol {
+  /// The only version so far.
+  public static let version = 1
+  /// Where a worker finds its socket.
+  public static let socketVariable = "DORMOUSE_SOCKET"
+  /// Bytes, without the line end.
+  public static let longestLine = 262_144
+}
+
+/// A line that the other side can't make sense of, in half a sentence.
+public struct WorkerMessageError: Error, Hashable, Sendable, CustomStringConvertible {
+  public var description: String
+  public init(_ description: String) { self.description = description }
+}
