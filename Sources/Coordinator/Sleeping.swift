@@ -12,7 +12,9 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
-    whenUnasked(runtime) { [unowned self] in suspend(runtime, process) }
+    whenUnasked(runtime) { [unowned self] in
+      whenTold(runtime, process) { [unowned self] in suspend(runtime, process) }
+    }
   }
 
   private func suspend(_ runtime: WorkerRuntime, _ process: WorkerProcess) {
@@ -53,12 +55,14 @@ extension Daemon {
     switch outcome {
     case .success(let asleep):
       runtime.mayMissPages = false
+      runtime.asleepSince = EventLoop.now
       listen(for: runtime, at: asleep.sources)
       setAlarm(for: runtime, asleep.times)
       takeDiskReading()
       feed(.suspended(id))
       wakeForWhatWaits(runtime)
     case .failure(let refusal):
+      tellAwake(runtime, why: "it was not suspended: \(refusal.text)")
       feed(.suspendFailed(id, refusal.text))
     }
   }
@@ -190,6 +194,7 @@ extension Daemon {
       repeatCall(runtime)
     } else {
       stopListening(for: runtime)
+      tellAwake(runtime)
       feed(.resumed(id, EventLoop.now - started))
     }
   }
@@ -206,7 +211,10 @@ extension Daemon {
       workers[id]?.mayMissPages = summary.deferred > 0
       workers[id]?.imagePath = nil
       workers[id]?.needsRecovery = false
-      if let runtime = workers[id] { stopListening(for: runtime) }
+      if let runtime = workers[id] {
+        stopListening(for: runtime)
+        tellAwake(runtime)
+      }
       feed(.resumed(id, EventLoop.now - started))
     case .failure(let error):
       log(.error, "\(id): not resumed: \(error)")

@@ -25,6 +25,7 @@ public struct WorkerRecord: Hashable, Sendable {
   public var logPath: String
   public var notifySocket: String?
   public var pressureWatch: String?
+  public var workerSocket: String?
   /// The hibernation image, while there is one.
   public var imagePath: String?
   /// The engine's name for it (`suspended`, …).
@@ -68,6 +69,7 @@ public struct WorkerRecord: Hashable, Sendable {
       cgroupPath: worker.cgroup?.path, command: plan.command, directory: plan.directory,
       logPath: plan.logPath, notifySocket: plan.notifySocket,
       pressureWatch: plan.pressureWatch, state: state)
+    workerSocket = plan.workerSocket
   }
 
   /// This boot's.
@@ -94,7 +96,7 @@ extension WorkerRecord {
     lines += [line("directory", directory), line("log", logPath), line("state", state)]
     let optional = [
       ("cgroup", cgroupPath), ("notify", notifySocket), ("pressure", pressureWatch),
-      ("image", imagePath),
+      ("image", imagePath), ("socket", workerSocket),
     ]
     if importance != 0 { lines.append("importance=\(importance)") }
     if let alarm { lines.append("alarm=\(alarm)") }
@@ -136,6 +138,7 @@ extension WorkerRecord {
       directory: try text("directory"), logPath: try text("log"),
       notifySocket: fields["notify"]?.first, pressureWatch: fields["pressure"]?.first,
       imagePath: fields["image"]?.first, state: try text("state"))
+    record.workerSocket = fields["socket"]?.first
     if fields["importance"] != nil { record.importance = try number("importance") }
     if fields["alarm"] != nil { record.alarm = try number("alarm") }
     // What can't be read protects.
