@@ -13,6 +13,7 @@
 #include "clinux_more.h"
 #include "clinux_passing.h"
 #include "clinux_ptrace.h"
+#include "clinux_purgeable.h"
 #include "clinux_registers.h"
 #include "clinux_spawn.h"
 #include "clinux_system.h"
