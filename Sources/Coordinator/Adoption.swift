@@ -49,6 +49,7 @@ extension Daemon {
     let state = state == .hibernated && runtime.imagePath == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.imagePath
+    record.purgeable = runtime.offers.compactMap { $0.file?.inode }
     record.importance = runtime.configuration.importance
     record.alarm = runtime.alarm?.at.nanoseconds
     record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }

@@ -16,6 +16,7 @@ extension Daemon {
     }
     stopListening(for: runtime)
     if runtime.mustNotRun { return kill(id) }
+    dropFoundOffers(runtime)
     let signal = runtime.configuration.stopSignal
     // Whom it has may be others by then.
     let isTold = whenToldOfEnd(runtime, process) { _ = try? process.tree().signalAll(signal) }
@@ -139,7 +140,7 @@ extension Daemon {
     }
     closeTalk(runtime)
     snapshots.remove(runtime.id.name)
-    forgetOffers(runtime)
+    runtime.offers = []
     let image = state.image(of: runtime.id.name)
     unlink(image)
     unlink(Hibernator.basePath(of: image))

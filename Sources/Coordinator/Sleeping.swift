@@ -59,6 +59,7 @@ extension Daemon {
       listen(for: runtime, at: asleep.sources)
       setAlarm(for: runtime, asleep.times)
       takeDiskReading()
+      recount(runtime)
       feed(.suspended(id))
       wakeForWhatWaits(runtime)
     case .failure(let refusal):
@@ -72,6 +73,7 @@ extension Daemon {
       return
     }
     let policy = runtime.configuration.policy.hibernate
+    recount(runtime)
     let before = footprint(of: runtime) ?? .zero
     makeRoomOnDisk(for: before)
     let path = state.image(of: id.name)
@@ -164,6 +166,7 @@ extension Daemon {
       return feed(.resumeFailed(id, "its memory can't be proven", intact: false))
     }
     let started = EventLoop.now
+    dropFoundOffers(runtime)
     runtime.isBusy = true
     let ended: @Sendable (Result<ResumeSummary, HibernationError>) -> Void = { [mailbox] result in
       mailbox.post { daemon in

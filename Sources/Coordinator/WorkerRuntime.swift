@@ -53,6 +53,10 @@ final class WorkerRuntime {
   var mayMissPages = false
   /// How it is resumed, and why, once it has been hibernated.
   var resumeGear: String?
+  /// Memory that may be taken without asking.
+  var offers: [PurgeableOffer] = []
+  /// They will be counted anew in a moment.
+  var recountIsDue = false
   /// By this daemon's clock.
   var asleepSince: Instant?
   /// What the worker last said of itself (`STATUS=`).

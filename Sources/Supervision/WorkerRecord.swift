@@ -26,6 +26,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var notifySocket: String?
   public var pressureWatch: String?
   public var workerSocket: String?
+  /// Inodes of the memfds in which it offers memory.
+  public var purgeable: [UInt64] = []
   /// The hibernation image, while there is one.
   public var imagePath: String?
   /// The engine's name for it (`suspended`, …).
@@ -99,6 +101,7 @@ extension WorkerRecord {
       ("image", imagePath), ("socket", workerSocket),
     ]
     if importance != 0 { lines.append("importance=\(importance)") }
+    lines += purgeable.map { "purgeable=\($0)" }
     if let alarm { lines.append("alarm=\(alarm)") }
     if let foreign { lines.append("foreign=\(foreign.rawValue)") }
     for (key, value) in optional {
@@ -138,6 +141,8 @@ extension WorkerRecord {
       directory: try text("directory"), logPath: try text("log"),
       notifySocket: fields["notify"]?.first, pressureWatch: fields["pressure"]?.first,
       imagePath: fields["image"]?.first, state: try text("state"))
+    // One that can't be read is offered again by the worker itself.
+    record.purgeable = (fields["purgeable"] ?? []).compactMap { UInt64($0) }
     record.workerSocket = fields["socket"]?.first
     if fields["importance"] != nil { record.importance = try number("importance") }
     if fields["alarm"] != nil { record.alarm = try number("alarm") }

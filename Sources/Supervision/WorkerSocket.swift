@@ -57,8 +57,8 @@ public final class WorkerSocket {
   public var connectionIDs: [ConnectionID] { connections.keys.sorted() }
   public var isConnected: Bool { !connections.isEmpty }
 
-  /// The pid of the process that connected.
-  public func pid(of id: ConnectionID) -> Int32? { connections[id]?.pid }
+  /// Whoever holds it keeps the connection from ending.
+  public func descriptor(of id: ConnectionID) -> Descriptor? { connections[id]?.descriptor }
 
   /// Takes the name away; see `NotifySocket.remove`.
   public func remove() { unlink(path) }

@@ -134,6 +134,20 @@ final class WorkerTalk {
     return isPowerOfTwo(refusals)
   }
 
+  /// For `status`; nil where nobody is connected.
+  var connectionCount: Int? {
+    let count = socket.connectionIDs.count
+    return count == 0 ? nil : count
+  }
+
+  /// What had no effect; nil: there was nothing of the kind.
+  var sentence: String? {
+    let refused =
+      refusals == 0 ? nil : "connections turned away or closed by the daemon: \(refusals)"
+    let parts = [strays.sentence, refused].compactMap { $0 }
+    return parts.isEmpty ? nil : parts.joined(separator: "; ")
+  }
+
   private func isPowerOfTwo(_ count: Int) -> Bool { count & (count - 1) == 0 }
 }
 
