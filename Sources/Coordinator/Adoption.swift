@@ -131,10 +131,20 @@ extension Daemon {
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
           daemon.recovered(id, result, started: started)
-          for request in daemon.adopting.removeValue(forKey: id) ?? [] { request() }
+          daemon.adoptionIsOver(id)
         }
       }
     }
+  }
+
+  /// Whoever waited for the worker is heard: clients, and what it has said itself meanwhile.
+  func adoptionIsOver(_ id: WorkerID) {
+    if let runtime = workers[id], let talk = runtime.talk {
+      do throws(SystemCallError) { try listen(to: talk, of: runtime) } catch {
+        log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
+      }
+    }
+    for request in adopting.removeValue(forKey: id) ?? [] { request() }
   }
 
   private func takeOver(_ record: WorkerRecord, _ runtime: WorkerRuntime) throws {
@@ -158,7 +168,8 @@ extension Daemon {
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     try process.refreshMemory()
     try attach(process, to: runtime)
-    try listen(on: runtime)
+    // What it says before the engine knows it again would be lost: it waits in the socket.
+    try listen(on: runtime, talks: false)
   }
 
   /// A socket that the worker knows. One that can't be had makes it mute, and that is no reason to

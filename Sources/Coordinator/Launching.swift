@@ -97,7 +97,8 @@ extension Daemon {
     try listen(on: runtime)
   }
 
-  func listen(on runtime: WorkerRuntime) throws {
+  /// `talks`: to its connections, too.
+  func listen(on runtime: WorkerRuntime, talks: Bool = true) throws {
     if let notify = runtime.notify {
       runtime.notifyWatch = try loop.watch(notify.descriptor, .readable) { [unowned self] _ in
         heard(runtime)
@@ -108,7 +109,7 @@ extension Daemon {
         [unowned self] _ in serve(pressure, of: runtime)
       }
     }
-    if let talk = runtime.talk { try listen(to: talk, of: runtime) }
+    if talks, let talk = runtime.talk { try listen(to: talk, of: runtime) }
   }
 
   /// Beside the control socket: those paths are short. Named after it, because another daemon's
