@@ -90,7 +90,9 @@ struct Invariants {
   private mutating func check(_ transition: Transition, _ after: Engine) -> String? {
     let known = states[transition.worker] ?? .terminated
     guard known == transition.from else { return "\(transition) starts elsewhere than in \(known)" }
-    guard transition.cause == .adopted || transition.from.mayBecome(transition.to) else { return "\(transition) is no step" }
+    guard transition.cause == .adopted || transition.from.mayBecome(transition.to) else {
+      return "\(transition) is no step"
+    }
     seen.insert("\(transition.from) → \(transition.to)")
     if transition.cause == .heartbeat { seen.insert("heartbeat of \(transition.from)") }
     if transition.cause == .adopted { seen.insert("adopted") }
