@@ -48,7 +48,9 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
-      name: "Supervision", dependencies: ["Linux", "CLinux", "Policy"], swiftSettings: strict),
+      name: "Supervision",
+      dependencies: ["Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
+      swiftSettings: strict),
     .target(name: "Control", dependencies: ["JSONLines"], swiftSettings: strict),
     .target(
       name: "Coordinator",
@@ -95,7 +97,8 @@ let package = Package(
       name: "HibernateProbe", dependencies: ["Hibernation", "Linux", "CLinux"],
       path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
-      name: "SupervisionTests", dependencies: ["Supervision", "Linux", "Policy"],
+      name: "SupervisionTests",
+      dependencies: ["Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
     .testTarget(
       name: "ControlTests", dependencies: ["Control", "JSONLines"], swiftSettings: strict),
