@@ -114,6 +114,10 @@ let package = Package(
       name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],
       swiftSettings: strict),
     .testTarget(
+      name: "WorkerKitTests",
+      dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
+      swiftSettings: strict),
+    .testTarget(
       name: "CoordinatorTests", dependencies: ["Coordinator", "Linux", "Policy"],
       swiftSettings: strict),
     .testTarget(
