@@ -11,8 +11,11 @@ let strict: [SwiftSetting] = [
 
 let package = Package(
   name: "dormouse",
+  // For WorkerKit, of which nothing but the mechanisms is Linux's.
+  platforms: [.macOS(.v15)],
   products: [
-    .executable(name: "dormouse", targets: ["dormouse"])
+    .executable(name: "dormouse", targets: ["dormouse"]),
+    .library(name: "WorkerKit", targets: ["WorkerKit"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -29,6 +32,12 @@ let package = Package(
     // JSON without Foundation, a value a line: for the journal, the control socket and workers.
     .target(name: "JSONLines", swiftSettings: strict),
     .target(name: "WorkerProtocol", dependencies: ["JSONLines"], swiftSettings: strict),
+
+    // What a cooperative worker links: no Foundation, and nothing of the daemon.
+    .target(name: "CWorkerKit"),
+    .target(
+      name: "WorkerKit", dependencies: ["CWorkerKit", "JSONLines", "WorkerProtocol"],
+      swiftSettings: strict),
 
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
@@ -72,6 +81,10 @@ let package = Package(
     .executableTarget(
       name: "EngineBenchmark", dependencies: ["Lifecycle", "Policy", "Simulation"],
       path: "Benchmarks/Engine", exclude: ["mallocs.c"], swiftSettings: strict),
+    // Links Foundation, to measure its NSCache beside ours.
+    .executableTarget(
+      name: "WorkerKitBenchmark", dependencies: ["WorkerKit"], path: "Benchmarks/WorkerKit",
+      swiftSettings: strict),
 
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
@@ -104,6 +117,10 @@ let package = Package(
       name: "ControlTests", dependencies: ["Control", "JSONLines"], swiftSettings: strict),
     .testTarget(
       name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "WorkerKitTests",
+      dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
       swiftSettings: strict),
     .testTarget(
       name: "CoordinatorTests", dependencies: ["Coordinator", "Linux", "Policy"],
