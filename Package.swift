@@ -30,13 +30,17 @@ let package = Package(
     .target(name: "JSONLines", swiftSettings: strict),
     .target(name: "WorkerProtocol", dependencies: ["JSONLines"], swiftSettings: strict),
 
+    // Pictures: axes, numbers, what SVG needs.
+    .target(name: "Drawing", swiftSettings: strict),
+
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
     .target(
       name: "PolicyFile",
       dependencies: ["Policy", .product(name: "Yams", package: "Yams")],
       swiftSettings: strict),
-    .target(name: "Simulation", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
+    .target(
+      name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"], swiftSettings: strict),
     .target(
       name: "Journal", dependencies: ["JSONLines", "Lifecycle", "Policy"], swiftSettings: strict),
 
@@ -50,18 +54,22 @@ let package = Package(
     .target(
       name: "Supervision", dependencies: ["Linux", "CLinux", "Policy"], swiftSettings: strict),
     .target(name: "Control", dependencies: ["JSONLines"], swiftSettings: strict),
+    // Footprints over time: the format, what can be said of them, and their pictures.
+    .target(
+      name: "FootprintTrace", dependencies: ["Control", "Drawing", "JSONLines"],
+      swiftSettings: strict),
     .target(
       name: "Coordinator",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux", "Hibernation",
-        "Supervision", "Control", "JSONLines", "WorkerProtocol",
+        "Supervision", "Control", "Drawing", "FootprintTrace", "JSONLines", "WorkerProtocol",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "dormouse",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
-        "Coordinator", "Control", "JSONLines", "Simulation",
+        "Coordinator", "Control", "FootprintTrace", "JSONLines", "Simulation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -71,6 +79,10 @@ let package = Package(
       name: "EngineBenchmark", dependencies: ["Lifecycle", "Policy", "Simulation"],
       path: "Benchmarks/Engine", exclude: ["mallocs.c"], swiftSettings: strict),
 
+    .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
+    .testTarget(
+      name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
+      swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
       name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation"],
