@@ -1,14 +1,5 @@
 /// Two recordings side by side: in the order of a change, the one before it first.
 public struct RecordingComparison: Encodable, Sendable {
-  public struct Side: Encodable, Sendable {
-    /// The file's.
-    public var name: String
-    public var worker: String
-    public var command: [String]
-    public var time: String
-    public var statistics: RecordingStatistics
-  }
-
   /// One number of both.
   public struct Metric: Encodable, Hashable, Sendable {
     public enum Unit: String, Codable, Sendable { case bytes, seconds, count }
@@ -39,8 +30,8 @@ public struct RecordingComparison: Encodable, Sendable {
     }
   }
 
-  public var a: Side
-  public var b: Side
+  public var a: RecordingSummary
+  public var b: RecordingSummary
   public var metrics: [Metric]
   /// What has grown more than it may, a sentence each.
   public var exceeded: [String] = []
@@ -49,8 +40,8 @@ public struct RecordingComparison: Encodable, Sendable {
     _ a: (name: String, recording: Recording), _ b: (name: String, recording: Recording),
     limit: Int64 = RecordingStatistics.defaultLimit
   ) {
-    self.a = Side(a, limit)
-    self.b = Side(b, limit)
+    self.a = RecordingSummary(a.recording, name: a.name, limit: limit)
+    self.b = RecordingSummary(b.recording, name: b.name, limit: limit)
     metrics = Self.metrics(self.a.statistics, self.b.statistics)
   }
 
@@ -85,15 +76,6 @@ public struct RecordingComparison: Encodable, Sendable {
       metric("hibernations", "hibernations", .count) { Double($0.hibernations) },
       metric("seconds", "recorded", .seconds, \.seconds),
     ]
-  }
-}
-
-extension RecordingComparison.Side {
-  fileprivate init(_ side: (name: String, recording: Recording), _ limit: Int64) {
-    let header = side.recording.header
-    self.init(
-      name: side.name, worker: header.name, command: header.command, time: header.time,
-      statistics: RecordingStatistics(side.recording, limit: limit))
   }
 }
 

@@ -79,3 +79,23 @@ extension Recording {
     marks.count { $0.kind == .state && $0.to == state && $0.from != state }
   }
 }
+
+/// What is said of a recording, for programs.
+public struct RecordingSummary: Encodable, Sendable {
+  /// The file's.
+  public var name: String
+  public var worker: String
+  public var command: [String]
+  public var time: String
+  public var statistics: RecordingStatistics
+
+  public init(
+    _ recording: Recording, name: String, limit: Int64 = RecordingStatistics.defaultLimit
+  ) {
+    self.name = name
+    worker = recording.header.name
+    command = recording.header.command
+    time = recording.header.time
+    statistics = RecordingStatistics(recording, limit: limit)
+  }
+}

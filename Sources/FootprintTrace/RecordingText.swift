@@ -12,11 +12,8 @@ public func renderRecording(
   let title = style.fit("\(name): \(statistics.sentence)")
   var lines = [style.color ? Color.bold.paint(title) : title]
   lines += StepPlot(recording, style: style).lines
-  let events = recording.eventLines(statistics.warnings)
-  lines += events.prefix(most ?? .max).map { line in
-    let text = style.ascii ? line.ascii : line.text
-    return style.fit(text)
-  }
+  let events = recording.eventLines(statistics.warnings, ascii: style.ascii)
+  lines += events.prefix(most ?? .max).flatMap { style.wrap($0.text, indent: $0.indent) }
   if let most, events.count > most {
     lines.append(style.fit("… and \(events.count - most) more (--marks all)"))
   }
@@ -51,8 +48,11 @@ extension RecordingStatistics {
 }
 
 extension Recording {
-  /// A line for each mark that says something of its own, in the order of time.
-  fileprivate func eventLines(_ effects: [WarningEffect]) -> [(text: String, ascii: String)] {
+  /// A line for each mark that says something of its own, in the order of time, and where its text
+  /// begins.
+  fileprivate func eventLines(
+    _ effects: [WarningEffect], ascii: Bool
+  ) -> [(text: String, indent: Int)] {
     let resolution = max(header.every, 0.001)
     var effects = effects[...]
     var rows: [(moment: String, kind: FootprintMark.Kind, text: String)] = []
@@ -63,13 +63,11 @@ extension Recording {
       rows.append((momentWords(mark.at, step: resolution), mark.kind, text))
     }
     if let end { rows.append((momentWords(end.at, step: resolution), .note, end.sentence)) }
-    rows.removeAll { $0.kind.symbol(ascii: true) == nil }
+    rows.removeAll { $0.kind.symbol(ascii: ascii) == nil }
     let width = rows.map(\.moment.count).max() ?? 0
     return rows.map { row in
-      func line(_ ascii: Bool) -> String {
-        "\(padded(row.moment, width))  \(row.kind.symbol(ascii: ascii) ?? " ")  \(row.text)"
-      }
-      return (line(false), TerminalStyle.plain(line(true)))
+      let symbol = row.kind.symbol(ascii: ascii) ?? " "
+      return ("\(padded(row.moment, width))  \(symbol)  \(row.text)", width + 5)
     }
   }
 }

@@ -25,6 +25,14 @@ public struct TerminalStyle: Hashable, Sendable {
     return text.count > width ? text.prefix(width - 3) + "..." : text
   }
 
+  /// The same, on as many lines as it takes.
+  func wrap(_ line: String, indent: Int) -> [String] {
+    let start = String(line.prefix(indent))
+    let rest = wrapped(String(line.dropFirst(indent)), to: max(10, width - indent))
+    let margin = String(repeating: " ", count: indent)
+    return rest.enumerated().map { fit(($0.offset == 0 ? start : margin) + $0.element) }
+  }
+
   static func plain(_ text: String) -> String {
     text.unicodeScalars.reduce(into: "") { result, scalar in
       switch scalar {

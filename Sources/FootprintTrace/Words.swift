@@ -25,9 +25,9 @@ func momentWords(_ seconds: Double, step: Double) -> String {
 extension WarningEffect {
   /// One sentence.
   var sentence: String {
-    guard givenBack > 0 else { return "warned; it gave nothing back (\(sizeWords(before)))" }
-    return "warned; it gave back \(sizeWords(givenBack)), from \(sizeWords(before)) to "
-      + "\(sizeWords(after)), and was at rest after \(restWords)"
+    guard givenBack > 0 else { return "warned: nothing given back (\(sizeWords(before)))" }
+    return "warned: \(sizeWords(givenBack)) given back (\(sizeWords(before)) → \(sizeWords(after))), "
+      + "at rest after \(restWords)"
   }
 
   /// A sample can't tell more exactly than it was taken.
