@@ -11,8 +11,11 @@ let strict: [SwiftSetting] = [
 
 let package = Package(
   name: "dormouse",
+  // For WorkerKit, of which nothing but the mechanisms is Linux's.
+  platforms: [.macOS(.v15)],
   products: [
-    .executable(name: "dormouse", targets: ["dormouse"])
+    .executable(name: "dormouse", targets: ["dormouse"]),
+    .library(name: "WorkerKit", targets: ["WorkerKit"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -33,6 +36,12 @@ let package = Package(
     // Pictures: axes, numbers, what SVG needs.
     .target(name: "Drawing", swiftSettings: strict),
 
+    // What a cooperative worker links: no Foundation, and nothing of the daemon.
+    .target(name: "CWorkerKit"),
+    .target(
+      name: "WorkerKit", dependencies: ["CWorkerKit", "JSONLines", "WorkerProtocol"],
+      swiftSettings: strict),
+
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
     .target(
@@ -52,7 +61,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
-      name: "Supervision", dependencies: ["Linux", "CLinux", "Policy"], swiftSettings: strict),
+      name: "Supervision", dependencies: ["Linux", "CLinux", "Policy", "WorkerProtocol"],
+      swiftSettings: strict),
     .target(name: "Control", dependencies: ["JSONLines"], swiftSettings: strict),
     // Footprints over time: the format, what can be said of them, and their pictures.
     .target(
@@ -107,7 +117,8 @@ let package = Package(
       name: "HibernateProbe", dependencies: ["Hibernation", "Linux", "CLinux"],
       path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
-      name: "SupervisionTests", dependencies: ["Supervision", "Linux", "Policy"],
+      name: "SupervisionTests",
+      dependencies: ["Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
     .testTarget(
       name: "ControlTests", dependencies: ["Control", "JSONLines"], swiftSettings: strict),

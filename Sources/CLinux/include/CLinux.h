@@ -12,6 +12,7 @@
 #include "clinux_memory.h"
 #include "clinux_more.h"
 #include "clinux_ptrace.h"
+#include "clinux_purgeable.h"
 #include "clinux_registers.h"
 #include "clinux_spawn.h"
 #include "clinux_system.h"
