@@ -61,7 +61,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
-      name: "Supervision", dependencies: ["Linux", "CLinux", "Policy", "WorkerProtocol"],
+      name: "Supervision",
+      dependencies: ["Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
     .target(name: "Control", dependencies: ["JSONLines"], swiftSettings: strict),
     // Footprints over time: the format, what can be said of them, and their pictures.

@@ -19,6 +19,9 @@ enum Terminal {
     return locale.contains("utf-8") || locale.contains("utf8")
   }
 
+  /// Standard output is one.
+  static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
+
   /// Columns; nil where standard output is no terminal.
   static var width: Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }
