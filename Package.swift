@@ -85,6 +85,10 @@ let package = Package(
       ],
       swiftSettings: strict),
 
+    // The recipe's demo: an object cache that consumes a megabyte a step (Examples/consume).
+    .executableTarget(
+      name: "consume", dependencies: ["WorkerKit"], path: "Sources/Consume", swiftSettings: strict),
+
     // Benchmarks/engine.py runs it.
     .executableTarget(
       name: "EngineBenchmark", dependencies: ["Lifecycle", "Policy", "Simulation"],

@@ -24,7 +24,8 @@ extension RecordingComparison {
 
   private var peakSentence: String {
     guard let peak = metric("peak") else { return "" }
-    let change = peak.percent.map { percentWords($0.magnitude) } ?? sizeWords(Int64(peak.difference))
+    let change =
+      peak.percent.map { percentWords($0.magnitude) } ?? sizeWords(Int64(peak.difference))
     if peak.difference == 0 { return "both have the same peak" }
     return "the peak of B is \(change) \(peak.difference > 0 ? "higher" : "lower") than that of A"
   }

@@ -13,7 +13,9 @@ public func renderComparison(
     lines.append(style.color ? Color.bold.paint(title) : title)
     lines += StepPlot(recording, style: style, most: most, seconds: seconds).lines + [""]
   }
-  let rows = comparison.tableLines(color: style.color).map { style.ascii ? TerminalStyle.plain($0) : $0 }
+  let rows = comparison.tableLines(color: style.color).map {
+    style.ascii ? TerminalStyle.plain($0) : $0
+  }
   return lines + rows
 }
 

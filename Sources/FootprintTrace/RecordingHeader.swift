@@ -97,7 +97,8 @@ extension RecordingHeader {
         "this is no footprint trace, whose first line begins with {\"trace\":\"\(Self.magic)\"")
     }
     guard (1...Self.format).contains(format) else {
-      throw RecordingFault("format \(format) is newer than this program, which knows \(Self.format)")
+      throw RecordingFault(
+        "format \(format) is newer than this program, which knows \(Self.format)")
     }
     guard let every = json["every"]?.number, every >= 0, every.isFinite else {
       throw RecordingFault("the header lacks `every`, the seconds between samples")

@@ -101,7 +101,8 @@ private struct RecordingPicture {
       if let lane = free.firstIndex(where: { $0 <= start }) {
         free[lane] = start + width + 8
         lines.append(
-          svgText(start, PictureFrame.upper - 10 - Double(lane) * 14, text, size: 11, kind: "warned"))
+          svgText(
+            start, PictureFrame.upper - 10 - Double(lane) * 14, text, size: 11, kind: "warned"))
       }
       return lines + ["</g>"]
     }
@@ -143,7 +144,8 @@ private struct RecordingPicture {
         """
       ]
       if to - from > Double(name.count) * 6.4 + 10 {
-        parts.append(svgText((from + to) / 2, y + 14, name, size: 11, kind: "strip", anchor: "middle"))
+        parts.append(
+          svgText((from + to) / 2, y + 14, name, size: 11, kind: "strip", anchor: "middle"))
       }
       return parts
     }

@@ -68,7 +68,8 @@ extension WarningEffect {
       if sample.at > lowAt + quiet || sample.at >= limit { break }
       if sample.footprint < low - noise { (low, lowAt) = (sample.footprint, sample.at) }
     }
-    return WarningEffect(at: warning.at, before: before, after: low, restSeconds: lowAt - warning.at)
+    return WarningEffect(
+      at: warning.at, before: before, after: low, restSeconds: lowAt - warning.at)
   }
 }
 

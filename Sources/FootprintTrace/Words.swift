@@ -26,7 +26,8 @@ extension WarningEffect {
   /// One sentence.
   var sentence: String {
     guard givenBack > 0 else { return "warned: nothing given back (\(sizeWords(before)))" }
-    return "warned: \(sizeWords(givenBack)) given back (\(sizeWords(before)) → \(sizeWords(after))), "
+    return
+      "warned: \(sizeWords(givenBack)) given back (\(sizeWords(before)) → \(sizeWords(after))), "
       + "at rest after \(restWords)"
   }
 

@@ -29,6 +29,7 @@ public struct SignalQueue: ~Copyable {
     let count = record.withUnsafeMutableBytes { read(descriptor.raw, $0.baseAddress, $0.count) }
     guard count == 128 else { return nil }
     return Arrival(
-      number: Int32(bitPattern: record[0]), isFromTerminal: Int32(bitPattern: record[2]) == SI_KERNEL)
+      number: Int32(bitPattern: record[0]),
+      isFromTerminal: Int32(bitPattern: record[2]) == SI_KERNEL)
   }
 }

@@ -22,10 +22,11 @@ import Testing
     #expect(!LogarithmicAxis(of: []).ticks.isEmpty)
   }
 
-  @Test(arguments: [
-    (0, 1024), (1, 1024), (4096, 1024), (4097, 2048), (5 << 20, 2 << 20), (64 << 20, 16 << 20),
-    (Int64.max, 1 << 60),
-  ] as [(Int64, Int64)])
+  @Test(
+    arguments: [
+      (0, 1024), (1, 1024), (4096, 1024), (4097, 2048), (5 << 20, 2 << 20), (64 << 20, 16 << 20),
+      (Int64.max, 1 << 60),
+    ] as [(Int64, Int64)])
   func `Bytes are counted in powers of two, at most so many times`(top: Int64, step: Int64) {
     #expect(RoundSteps.bytes(upTo: top, count: 4) == step)
   }
@@ -38,7 +39,8 @@ import Testing
 
 @Suite struct SVGTests {
   @Test func `Any text is harmless in a picture, and only what XML can't hold is missing`() {
-    #expect(xmlText("<a b=\"c\">&\u{1B}[2J\u{0}é→\u{FFFE}") == "&lt;a b=&quot;c&quot;&gt;&amp;[2Jé→")
+    #expect(
+      xmlText("<a b=\"c\">&\u{1B}[2J\u{0}é→\u{FFFE}") == "&lt;a b=&quot;c&quot;&gt;&amp;[2Jé→")
     #expect(svgText(1, 2, "</text>", size: 9).contains(">&lt;/text&gt;</text>"))
   }
 }

@@ -32,7 +32,9 @@ import Testing
         + #""clean":5,"processes":6}"#)
   }
 
-  @Test func `A last line that was cut is left out, and the rest is there, at whatever byte`() throws {
+  @Test func `A last line that was cut is left out, and the rest is there, at whatever byte`()
+    throws
+  {
     let bytes = Array(Self.whole.file.utf8)
     let second = try #require(bytes.dropFirst().firstIndex(of: UInt8(ascii: "\n"))) + 120
     for cut in second..<bytes.count {
@@ -58,7 +60,8 @@ import Testing
     let error = #expect(throws: RecordingError.self) {
       try read(header + "\n" + text + "\n" + #"{"t":2,"footprint":1}"# + "\n")
     }
-    #expect(error?.description.hasPrefix("a.trace:\(line): ") == true, "\(String(describing: error))")
+    #expect(
+      error?.description.hasPrefix("a.trace:\(line): ") == true, "\(String(describing: error))")
   }
 
   @Test(arguments: [

@@ -29,7 +29,9 @@ struct FootprintMeter {
 
   private static func copiedBytes(of pid: Int32) -> Int64 {
     let mappings = (try? MemoryMapping.all(of: pid)) ?? []
-    return mappings.reduce(0) { $0 + ($1.hasFile && !$1.shared ? Int64(clamping: $1.anonymous) : 0) }
+    return mappings.reduce(0) {
+      $0 + ($1.hasFile && !$1.shared ? Int64(clamping: $1.anonymous) : 0)
+    }
   }
 }
 
