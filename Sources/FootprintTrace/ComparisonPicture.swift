@@ -37,12 +37,11 @@ extension RecordingComparison {
   private func key(_ names: [String]) -> [String] {
     zip(["a", "b"], names).enumerated().flatMap { place, entry in
       let y = 70 + Double(place) * 17
-      let text = entry.1.count > 130 ? "\(entry.1.prefix(129))…" : entry.1
       return [
         """
         <rect class="fill\(entry.0)" x="24" y="\(fixed(y, 1))" width="11" height="11" rx="2"/>
         """,
-        svgText(41, y + 10, text, size: 12),
+        svgText(41, y + 10, shortened(entry.1, to: 130), size: 12),
       ]
     }
   }

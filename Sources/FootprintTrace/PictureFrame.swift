@@ -35,7 +35,8 @@ struct PictureFrame {
       [
         rule(Self.left, y(bytes), Self.right, y(bytes)),
         svgText(
-          Self.left - 8, y(bytes) + 4, sizeWords(bytes), size: 11, kind: "dim", anchor: "end"),
+          Self.left - 8, y(bytes) + 4, bytes == 0 ? "0" : sizeWords(bytes), size: 11, kind: "dim",
+          anchor: "end"),
       ]
     } + timeAxis
   }
@@ -65,8 +66,11 @@ struct PictureFrame {
   /// Only where it isn't at the edge anyway.
   func limitLine(_ bytes: Int64) -> [String] {
     guard bytes > 0, bytes < top else { return [] }
+    let line = rule(Self.left, y(bytes), Self.right, y(bytes), kind: "limit")
+    // The axis says it already.
+    if bytes % step == 0 { return [line] }
     return [
-      rule(Self.left, y(bytes), Self.right, y(bytes), kind: "limit"),
+      line,
       svgText(
         Self.right - 4, y(bytes) - 4, sizeWords(bytes), size: 10, kind: "halo", anchor: "end"),
     ]

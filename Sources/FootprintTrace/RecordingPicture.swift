@@ -23,19 +23,26 @@ private struct RecordingPicture {
   }
 
   var text: String {
-    let header = recording.header
-    let name = escaped(header.name)
+    let name = shortened(escaped(recording.header.name), to: 60)
     let events = statistics.warnings.map {
       "At \(momentWords($0.at, step: 0.1)) it was \($0.sentence)."
     }
-    let command = header.command.isEmpty ? "" : shellText(header.command)
-    let short = command.count > 96 ? "\(command.prefix(95))…" : command
+    let foot = PictureFrame.lower + (states.isEmpty ? 44 : 78)
     return PictureFrame.document(
-      height: PictureFrame.lower + (states.isEmpty ? 40 : 72),
-      title: "Footprint of \(name): \(statistics.sentence)",
-      description: ([summary] + events).joined(separator: " "),
-      subtitle: [short, header.time].filter { !$0.isEmpty }.joined(separator: ", "),
-      legend + frame.grid + areas + frame.limitLine(limit) + marks + strip)
+      height: foot + 18, title: "Footprint of \(name)",
+      description: ([summary] + events).joined(separator: " "), subtitle: statistics.sentence,
+      legend + frame.grid + areas + frame.limitLine(limit) + marks + strip
+        + [svgText(24, foot, origin, size: 11, kind: "dim")])
+  }
+
+  /// What was recorded, where and when.
+  private var origin: String {
+    let header = recording.header
+    let host = header.host.map { host in
+      "\(counted(host.cores, "core")), \(sizeWords(host.memory)), Linux \(escaped(host.kernel))"
+    }
+    return [shortened(shellText(header.command), to: 80), host, escaped(header.time)]
+      .compactMap { $0?.isEmpty == true ? nil : $0 }.joined(separator: "; ")
   }
 
   private var summary: String {
