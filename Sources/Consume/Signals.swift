@@ -6,7 +6,7 @@
   import Darwin
 #endif
 
-/// A thread of its own for what blocks: reading, and waiting for signals.
+/// A thread of its own for what blocks.
 func startThread(_ body: @escaping @Sendable () -> Void) {
   final class Box: Sendable {
     let body: @Sendable () -> Void
@@ -29,23 +29,30 @@ func startThread(_ body: @escaping @Sendable () -> Void) {
   if pthread_create(&thread, nil, start, box.toOpaque()) != 0 { box.release() }
 }
 
-/// Each SIGUSR1 from here on. To be called while there is one thread alone: it and those that come
-/// after have the signal blocked, so that it waits for the one that asks for it.
+/// A pipe from the signal's handler, which may do little more than write to one.
+private let warned: (read: Int32, write: Int32) = {
+  var ends: (Int32, Int32) = (-1, -1)
+  _ = withUnsafeMutableBytes(of: &ends) { pipe($0.assumingMemoryBound(to: Int32.self).baseAddress) }
+  return (ends.0, ends.1)
+}()
+
+/// Each SIGUSR1 from here on. A daemon or `trace record` sends it only to who has a handler for it,
+/// since it would end anybody else.
 func warnings() -> AsyncStream<Void> {
-  // The signal is sent only to who has a handler for it, since it would end anybody else. This one is
-  // never called.
-  signal(SIGUSR1) { _ in }
-  var set = sigset_t()
-  sigemptyset(&set)
-  sigaddset(&set, SIGUSR1)
-  pthread_sigmask(SIG_BLOCK, &set, nil)
   let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+  // The pipe is made here, before the handler can be the first to ask for it.
+  let end = warned.read
+  signal(SIGUSR1) { _ in
+    var byte: UInt8 = 1
+    _ = write(warned.write, &byte, 1)
+  }
   startThread {
-    var set = sigset_t()
-    sigemptyset(&set)
-    sigaddset(&set, SIGUSR1)
-    var number: Int32 = 0
-    while sigwait(&set, &number) == 0 { continuation.yield() }
+    var byte: UInt8 = 0
+    while true {
+      let count = read(end, &byte, 1)
+      if count > 0 { continuation.yield() }
+      if count == 0 || (count < 0 && errno != EINTR) { return }
+    }
   }
   return stream
 }
