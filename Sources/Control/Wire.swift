@@ -160,6 +160,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var importance: Int
   public var pid: Int32?
   public var processes: Int
+  /// The cgroup that its processes are in, where it has one of its own.
+  public var cgroup: String?
   public var footprint: Int64
   public var peakFootprint: Int64
   /// Private and shared clean file pages that the kernel can take back by itself.

@@ -83,6 +83,7 @@ extension Daemon {
     guard let process = runtime.process else { return report }
     let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid
+    report.cgroup = process.cgroup?.path
     report.processes = pids.count
     report.reclaimable = (try? Footprint.measure(pids))?.reclaimable ?? 0
     return report
