@@ -3,6 +3,7 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
+import Supervision
 
 // What `ps`, `status` and `jetsam` show.
 
@@ -21,10 +22,12 @@ extension Daemon {
       }
       return ControlResponse(
         id: request.id, result: .done, text: "\(name) is \(snapshot.state.spoken)",
-        workers: [report(snapshot, nil, at: now)], daemon: daemonReport())
+        workers: [report(snapshot, nil, at: now, withGroup: true)], daemon: daemonReport())
     }
     let scan = scanForWorkers(workers.values)
-    let own = engine.snapshots(at: now).map { report($0, scan, at: now) }
+    let own = engine.snapshots(at: now).map {
+      report($0, scan, at: now, withGroup: request.verb == .status)
+    }
     let reports = own + wrappers.reports(at: now)
     return ControlResponse(
       id: request.id, result: .done,
@@ -32,8 +35,9 @@ extension Daemon {
       daemon: daemonReport())
   }
 
+  /// - Parameter withGroup: also what the kernel counts of its cgroup, which takes six files.
   private func report(
-    _ snapshot: WorkerSnapshot, _ scan: ProcessScan?, at now: Instant
+    _ snapshot: WorkerSnapshot, _ scan: ProcessScan?, at now: Instant, withGroup: Bool
   ) -> WorkerReport {
     var report = WorkerReport(name: snapshot.worker.name, state: snapshot.state.rawValue)
     report.band = snapshot.band
@@ -68,6 +72,7 @@ extension Daemon {
     }
     guard let runtime = workers[snapshot.worker] else { return report }
     report.command = runtime.configuration.command
+    report.reloadSignal = runtime.configuration.reloadSignal.map(SignalName.text)
     describePlans(of: runtime, &report, at: now)
     if runtime.foreign == nil {
       report.log = wrapped == nil ? logPath(of: runtime) : wrapped?.settings.log
@@ -80,6 +85,7 @@ extension Daemon {
     let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid
     report.processes = pids.count
+    if withGroup { report.cgroup = process.cgroup.flatMap(CgroupReport.init(of:)) }
     report.reclaimable = (try? Footprint.measure(pids))?.reclaimable ?? 0
     return report
   }
@@ -132,6 +138,21 @@ extension Daemon {
       try jetsamReports.save(record)
       log(.warning, "low memory report \(record.id): `dormouse jetsam` shows it")
     } catch { log(.error, "the low memory report \(record.id) can't be kept: \(error)") }
+  }
+}
+
+extension CgroupReport {
+  fileprivate init?(of group: WorkerCgroup) {
+    let account = group.account()
+    guard !account.isEmpty else { return nil }
+    self.init(path: group.path)
+    cpuSeconds = account.cpuMicroseconds.map { Double($0) / 1_000_000 }
+    memory = account.memory
+    memoryPeak = account.memoryPeak
+    tasks = account.tasks
+    memoryStall = account.memoryStall?.some.average10
+    cpuStall = account.cpuStall?.some.average10
+    ioStall = account.inputOutputStall?.some.average10
   }
 }
 

@@ -18,6 +18,7 @@ extension Daemon {
     case .leave: leave()
     case .adopt: respond(adopt(request))
     case .release: release(request, then: respond)
+    case .reloadWorker: reloadWorker(request, then: respond)
     case .reload, .previewReload:
       let outcome = request.verb == .reload ? reload() : previewReload()
       respond(
@@ -48,7 +49,9 @@ extension Daemon {
           ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
       }
       if verb == .start {
-        startInOrder(WorkerID(name), then: answered)
+        startInOrder(WorkerID(name)) { [unowned self] in
+          watchFirstMoments(of: WorkerID(name), $0, then: answered)
+        }
       } else {
         self.request(verb, WorkerID(name), then: answered)
       }
@@ -86,10 +89,13 @@ extension Daemon {
         name: name, command: launch.command, directory: launch.directory, importance: importance,
         policy: engine.policy),
       environment: launch.environment, isDeclared: false)
+    runtime.runs = RunHistory(exits: rememberedExits(of: id))
     workers[id] = runtime
     feed(.added(id, runtime.profile))
-    self.request(.start, id) { answer in
-      respond(ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
+    self.request(.start, id) { [unowned self] answer in
+      watchFirstMoments(of: id, answer) {
+        respond(ControlResponse(id: request.id, result: .init($0.code), text: $0.text))
+      }
     }
   }
 

@@ -35,6 +35,8 @@ public struct Engine: Codable, Sendable, Equatable {
   var directives: [Directive] = []
   /// Counts decisions, those too that no directive tells of: a goal reached, a step of the ladder.
   var decisions = 0
+  /// What an earlier engine has learned of workers that haven't been named here yet.
+  var remembered: [WorkerID: LearnedWorker]?
   /// Something changed outside `handle`.
   var reviewDue = false
 

@@ -58,7 +58,7 @@ extension Engine {
       workers[index].profile = profile
       workers[index].forgetWhenGone = false
     } else {
-      workers.add(WorkerRecord(id: worker, profile: profile, at: now))
+      workers.add(newRecord(worker, profile))
     }
   }
 
