@@ -67,11 +67,14 @@ public struct WrapperReport: Codable, Hashable, Sendable {
   /// Where it takes requests for its worker, in this same protocol.
   public var socket: String
   public var worker: WorkerReport
+  /// It may be terminated when memory runs out (`--may-terminate`).
+  public var mayBeTerminated: Bool?
 
-  public init(pid: Int32, socket: String, worker: WorkerReport) {
+  public init(pid: Int32, socket: String, worker: WorkerReport, mayBeTerminated: Bool? = nil) {
     self.pid = pid
     self.socket = socket
     self.worker = worker
+    self.mayBeTerminated = mayBeTerminated
   }
 }
 

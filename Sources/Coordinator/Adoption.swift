@@ -19,6 +19,7 @@ extension Daemon {
       environment: settings.environment.merging(configuration.environment) { $1 },
       isDeclared: true)
     runtime.runs = RunHistory(exits: rememberedExits(of: runtime.id))
+    if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
     workers[runtime.id] = runtime
     feed(.added(runtime.id, runtime.profile))
   }

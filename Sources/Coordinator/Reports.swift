@@ -25,7 +25,7 @@ extension Daemon {
         workers: [report(snapshot, nil, at: now, withGroup: true)], daemon: daemonReport())
     }
     let scan = scanForWorkers(workers.values)
-    let own = engine.snapshots(at: now).map {
+    let own = engine.snapshots(at: now).filter { !wrappers.leads($0.worker) }.map {
       report($0, scan, at: now, withGroup: request.verb == .status)
     }
     let reports = own + wrappers.reports(at: now)

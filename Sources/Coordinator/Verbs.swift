@@ -12,6 +12,7 @@ extension Daemon {
     case .ps, .status: respond(report(request))
     case .jetsam: respond(jetsam(request))
     case .events: events(request, then: respond)
+    case .explain where isWrapped(request.worker): relay(request, then: respond)
     case .explain: respond(explain(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
@@ -75,6 +76,7 @@ extension Daemon {
       return refuse(.badRequest, "importance \(importance) is not between 0 and 100")
     }
     let id = WorkerID(name)
+    if wrappers.leads(id) { return refuse(.refused, "\(name) is the name of a wrapped worker") }
     if let known = workers[id] {
       if isAlive(id) {
         return refuse(.refused, "\(name) is running already")
