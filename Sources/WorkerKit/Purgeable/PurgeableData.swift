@@ -5,10 +5,11 @@ import WorkerProtocol
 /// whole, or gone; never in part.
 ///
 /// ```swift
-/// let bitmap = PurgeableData(decoded)   // counts as in use
-/// defer { bitmap.endContentAccess() }   // from here on it may go
-/// …
-/// let sum = bitmap.withContent { bytes in checksum(bytes) } ?? again()
+/// let bitmap = PurgeableData(decoded)  // held
+/// show(bitmap)
+/// bitmap.endContentAccess()  // from here on it may go
+/// let sum = bitmap.withContent { bytes in checksum(bytes) }
+/// if sum == nil { decodeAgain() }
 /// ```
 ///
 /// The content begins its life with one access, as Foundation's `NSPurgeableData` does: `endContentAccess`
