@@ -33,6 +33,9 @@ let package = Package(
     .target(name: "JSONLines", swiftSettings: strict),
     .target(name: "WorkerProtocol", dependencies: ["JSONLines"], swiftSettings: strict),
 
+    // Pictures: axes, numbers, what SVG needs.
+    .target(name: "Drawing", swiftSettings: strict),
+
     // What a cooperative worker links: no Foundation, and nothing of the daemon.
     .target(name: "CWorkerKit"),
     .target(
@@ -45,7 +48,8 @@ let package = Package(
       name: "PolicyFile",
       dependencies: ["Policy", .product(name: "Yams", package: "Yams")],
       swiftSettings: strict),
-    .target(name: "Simulation", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
+    .target(
+      name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"], swiftSettings: strict),
     .target(
       name: "Journal", dependencies: ["JSONLines", "Lifecycle", "Policy"], swiftSettings: strict),
 
@@ -57,24 +61,33 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
-      name: "Supervision", dependencies: ["Linux", "CLinux", "Policy", "WorkerProtocol"],
+      name: "Supervision",
+      dependencies: ["Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
     .target(name: "Control", dependencies: ["JSONLines"], swiftSettings: strict),
+    // Footprints over time: the format, what can be said of them, and their pictures.
+    .target(
+      name: "FootprintTrace", dependencies: ["Control", "Drawing", "JSONLines"],
+      swiftSettings: strict),
     .target(
       name: "Coordinator",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux", "Hibernation",
-        "Supervision", "Control", "JSONLines", "WorkerProtocol",
+        "Supervision", "Control", "Drawing", "FootprintTrace", "JSONLines", "WorkerProtocol",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "dormouse",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
-        "Coordinator", "Control", "JSONLines", "Simulation",
+        "Coordinator", "Control", "FootprintTrace", "JSONLines", "Simulation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
+
+    // The recipe's demo: an object cache that consumes a megabyte a step (Examples/consume).
+    .executableTarget(
+      name: "consume", dependencies: ["WorkerKit"], path: "Sources/Consume", swiftSettings: strict),
 
     // Benchmarks/engine.py runs it.
     .executableTarget(
@@ -85,6 +98,10 @@ let package = Package(
       name: "WorkerKitBenchmark", dependencies: ["WorkerKit"], path: "Benchmarks/WorkerKit",
       swiftSettings: strict),
 
+    .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
+    .testTarget(
+      name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
+      swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
       name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation"],

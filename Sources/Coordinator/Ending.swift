@@ -16,10 +16,13 @@ extension Daemon {
     }
     stopListening(for: runtime)
     if runtime.mustNotRun { return kill(id) }
+    dropFoundOffers(runtime)
     let signal = runtime.configuration.stopSignal
-    // Pending while it is frozen or stopped; delivered when it goes on.
+    // Whom it has may be others by then.
+    let isTold = whenToldOfEnd(runtime, process) { _ = try? process.tree().signalAll(signal) }
     let tree = try? process.tree()
-    _ = try? tree?.signalAll(signal)
+    // Pending while it is frozen or stopped; delivered when it goes on.
+    if !isTold { _ = try? tree?.signalAll(signal) }
     guard let target = runtime.target(tree) else { return }
     mechanics.submit { [mailbox] in
       guard let why = Self.failure({ try target.wake() }) else { return }
@@ -74,6 +77,7 @@ extension Daemon {
     }
     let exit = (try? process.reap()) ?? .unknown
     runtime.isReaped = true
+    runtime.runs.leftBehind = others
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
@@ -97,6 +101,7 @@ extension Daemon {
   private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
     runtime.runs.footprint = engine.footprint(of: id)
+    runtime.runs.lastWords = runtime.process?.lastWords()
     clearAway(runtime)
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
@@ -135,6 +140,9 @@ extension Daemon {
       loop.unwatch(pressure.descriptor, token)
       pressure.remove()
     }
+    closeTalk(runtime)
+    snapshots.remove(runtime.id.name)
+    runtime.offers = []
     let image = state.image(of: runtime.id.name)
     unlink(image)
     unlink(Hibernator.basePath(of: image))
@@ -157,6 +165,7 @@ extension Daemon {
     runtime.hasExited = false
     runtime.mustNotRun = false
     runtime.needsRecovery = false
+    runtime.asleepSince = nil
     if runtime.announcedChannel {
       runtime.announcedChannel = false
       feed(.profileChanged(runtime.id, runtime.profile))

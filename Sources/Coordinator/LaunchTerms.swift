@@ -46,6 +46,7 @@ extension Daemon {
     plan.account = account
     if let account { plan.environment = environment(of: runtime, as: account) }
     plan.limits = configuration.limits.spawnLimits
+    plan.umask = configuration.umask
     takeLog(&plan, configuration)
     if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
     if case .notificationDescriptor(let number) = configuration.readiness {
@@ -61,6 +62,7 @@ extension Daemon {
     do throws(TermsError) {
       plan.account = try account(of: runtime.configuration)
     } catch { log(.warning, "\(runtime.id): \(error)") }
+    plan.umask = runtime.configuration.umask
     let path = plan.logPath
     takeLog(&plan, runtime.configuration)
     // Where it was told to write when it was started.
@@ -135,11 +137,16 @@ extension Daemon {
     if let pressure = runtime.pressure, !give(pressure.path, to: account) {
       log(
         .notice,
-        "\(runtime.id): no MEMORY_PRESSURE_WATCH: user \(account.identity.user) can't get into "
+        "\(runtime.id): no MEMORY_PRESSURE_WATCH and no DORMOUSE_SOCKET: user \(account.identity.user) can't get into "
           + "\(channelDirectory); `chmod o+x` the directories on the way to it, or give --socket another"
       )
       pressure.remove()
       runtime.pressure = nil
+    }
+    if let talk = runtime.talk, !give(talk.socket.path, to: account) {
+      // For the same reason, which has been told.
+      talk.socket.remove()
+      runtime.talk = nil
     }
   }
 

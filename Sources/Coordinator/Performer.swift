@@ -5,6 +5,7 @@ import Policy
 extension Daemon {
   /// Does what the engine wants. No decisions here: whatever goes wrong goes back as an event.
   func perform(_ directive: Directive) {
+    if askWrapper(directive) { return }
     switch directive {
     case .launch(let id): launch(id)
     case .shed(let id, let kind, let deadline): beginShed(id, kind, until: deadline)
@@ -22,6 +23,7 @@ extension Daemon {
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
+      tellPressure()
       if to == .normal { pressureIsNormal() }
     case .report(let report): keep(report)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
@@ -39,6 +41,7 @@ extension Daemon {
     noteWrapped(transition)
     guard let runtime = workers[transition.worker] else { return }
     saveRecord(runtime, state: transition.to)
+    tell(runtime, of: transition)
     supervise(runtime, transition)
   }
 

@@ -24,6 +24,7 @@ extension Cause {
     case .adopted: "it was running already"
     case .released: "it was released, and lives on by itself"
     case .succeeded: "it succeeded"
+    case .led: "whoever leads it decided so"
     }
   }
 
@@ -62,6 +63,16 @@ extension ShedRecord {
     let span = "(from \(before) to \(after))"
     return after < before
       ? "gave back \(before - after) \(span)\(silence)" : "gave nothing back \(span)\(silence)"
+  }
+}
+
+extension FruitlessWarnings {
+  /// `answered 2 memory warnings and gave nothing back, the last 40 s ago; …`. Its subject is the worker.
+  public func sentence(at now: Instant) -> String {
+    let often = count == 1 ? "a memory warning" : "\(count) memory warnings"
+    let last = "\(count == 1 ? "" : "the last ")\((now - last).spoken) ago"
+    return "answered \(often) and gave nothing back, \(last); while the pressure lasts it isn't "
+      + "warned a second time"
   }
 }
 
