@@ -93,6 +93,10 @@ let package = Package(
     .executableTarget(
       name: "EngineBenchmark", dependencies: ["Lifecycle", "Policy", "Simulation"],
       path: "Benchmarks/Engine", exclude: ["mallocs.c"], swiftSettings: strict),
+    // Links Foundation, to measure its NSCache beside ours.
+    .executableTarget(
+      name: "WorkerKitBenchmark", dependencies: ["WorkerKit"], path: "Benchmarks/WorkerKit",
+      swiftSettings: strict),
 
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
@@ -129,6 +133,10 @@ let package = Package(
       name: "ControlTests", dependencies: ["Control", "JSONLines"], swiftSettings: strict),
     .testTarget(
       name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "WorkerKitTests",
+      dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
       swiftSettings: strict),
     .testTarget(
       name: "CoordinatorTests", dependencies: ["Coordinator", "Linux", "Policy"],

@@ -18,6 +18,8 @@ extension Daemon {
       configuration: configuration,
       environment: settings.environment.merging(configuration.environment) { $1 },
       isDeclared: true)
+    runtime.runs = RunHistory(exits: rememberedExits(of: runtime.id))
+    if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
     workers[runtime.id] = runtime
     feed(.added(runtime.id, runtime.profile))
   }
@@ -75,6 +77,10 @@ extension Daemon {
 
   private func forget(_ record: WorkerRecord) {
     log(.notice, "\(record.name): ended while there was no daemon")
+    workers[WorkerID(record.name)]?.runs.note(
+      ExitRecord(
+        at: Int64(time(nil)), why: "it ended while there was no daemon", status: .unknown,
+        footprint: .zero))
     unlink(state.image(of: record.name))
     unlink(Hibernator.basePath(of: state.image(of: record.name)))
     snapshots.remove(record.name)
@@ -102,6 +108,7 @@ extension Daemon {
           name: record.name, command: record.command, directory: record.directory,
           importance: min(max(record.importance, 0), 100), policy: engine.policy),
         environment: settings.environment, isDeclared: false)
+    if workers[id] == nil { runtime.runs = RunHistory(exits: rememberedExits(of: id)) }
     workers[id] = runtime
     runtime.foreign = record.foreign.map {
       ForeignWorker(mayBeTerminated: $0 == .mayBeTerminated)
@@ -131,10 +138,20 @@ extension Daemon {
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
           daemon.recovered(id, result, started: started)
-          for request in daemon.adopting.removeValue(forKey: id) ?? [] { request() }
+          daemon.adoptionIsOver(id)
         }
       }
     }
+  }
+
+  /// Whoever waited for the worker is heard: clients, and what it has said itself meanwhile.
+  func adoptionIsOver(_ id: WorkerID) {
+    if let runtime = workers[id], let talk = runtime.talk {
+      do throws(SystemCallError) { try listen(to: talk, of: runtime) } catch {
+        log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
+      }
+    }
+    for request in adopting.removeValue(forKey: id) ?? [] { request() }
   }
 
   private func takeOver(_ record: WorkerRecord, _ runtime: WorkerRuntime) throws {
@@ -158,7 +175,8 @@ extension Daemon {
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     try process.refreshMemory()
     try attach(process, to: runtime)
-    try listen(on: runtime)
+    // What it says before the engine knows it again would be lost: it waits in the socket.
+    try listen(on: runtime, talks: false)
   }
 
   /// A socket that the worker knows. One that can't be had makes it mute, and that is no reason to

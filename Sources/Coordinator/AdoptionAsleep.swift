@@ -57,7 +57,7 @@ extension Daemon {
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
           daemon.sleepsOn(id, asleep, sources, alarm: alarm)
-          for request in daemon.adopting.removeValue(forKey: id) ?? [] { request() }
+          daemon.adoptionIsOver(id)
         }
       }
     }

@@ -97,7 +97,8 @@ extension Daemon {
     try listen(on: runtime)
   }
 
-  func listen(on runtime: WorkerRuntime) throws {
+  /// `talks`: to its connections, too.
+  func listen(on runtime: WorkerRuntime, talks: Bool = true) throws {
     if let notify = runtime.notify {
       runtime.notifyWatch = try loop.watch(notify.descriptor, .readable) { [unowned self] _ in
         heard(runtime)
@@ -108,7 +109,7 @@ extension Daemon {
         [unowned self] _ in serve(pressure, of: runtime)
       }
     }
-    if let talk = runtime.talk { try listen(to: talk, of: runtime) }
+    if talks, let talk = runtime.talk { try listen(to: talk, of: runtime) }
   }
 
   /// Beside the control socket: those paths are short. Named after it, because another daemon's
@@ -163,6 +164,7 @@ extension Daemon {
     switch message {
     case .ready:
       if runtime.readiness?.isReady == false { becameReady(runtime) }
+      reloadAdvanced(runtime, .ready)
     case .status(let text): runtime.statusText = text
     case .shedDone: shedAnswered(runtime)
     case .hold(let holds): feed(.hold(id, holds))
@@ -170,7 +172,8 @@ extension Daemon {
     case .taskEnded(let task): feed(.taskEnded(id, task: task))
     // Told by systemd's services; nothing here depends on them yet.
     case .extendTimeout(let time): feed(.extendTimeout(id, time))
-    case .reloading, .stopping, .watchdog, .mainProcess: break
+    case .reloading: reloadAdvanced(runtime, .reloading)
+    case .stopping, .watchdog, .mainProcess: break
     }
   }
 

@@ -4,9 +4,9 @@ import Synchronization
 /// entering the background unless it is in use, and loaded again on the next access.
 ///
 /// ```swift
-/// final class EntryScreen: Sendable {
-///   let draft: Draft                                  // can't be made again: stays
-///   @Unloadable var photo: Bitmap                     // can
+/// @MainActor final class EntryScreen {
+///   var draft: Draft                // can't be made again: stays
+///   @Unloadable var photo: Bitmap   // can
 ///
 ///   init(_ entry: Entry) {
 ///     draft = Draft(entry)
@@ -22,7 +22,9 @@ import Synchronization
 /// Reading the property hands out the value; who keeps a reference keeps the memory. For work that takes longer,
 /// `$photo.use { … }` keeps the value loaded for its duration, so that it isn't loaded twice.
 ///
-/// Thread-safe: two that need it at once load it once. `load` mustn't read the property that it loads.
+/// Thread-safe: two that need it at once load it once. `load` mustn't read the property that it loads. A class
+/// that is `Sendable` by itself can't have a `var`: there, `let photo = Unloadable { … }` and `photo.value` are the
+/// same. Copies share the value.
 @propertyWrapper
 public struct Unloadable<Value: Sendable>: Sendable {
   private let box: UnloadableBox<Value>
@@ -43,6 +45,9 @@ public struct Unloadable<Value: Sendable>: Sendable {
 
   /// The value, loaded if it must be.
   public var wrappedValue: Value { box.value() }
+
+  /// The same, where it isn't used as a wrapper.
+  public var value: Value { box.value() }
 
   /// For `use`, `unload` and `isLoaded`.
   public var projectedValue: Unloadable { self }

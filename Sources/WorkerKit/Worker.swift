@@ -47,9 +47,10 @@ public final class Worker: Sendable {
 
   /// Connects to the daemon, and stays connected: after the daemon's end to the next one.
   ///
-  /// - Parameter delegate: told of all events from now on, instead of the one before; kept. `nil`: nobody.
+  /// - Parameter delegate: told of all events from now on, instead of the one before; kept alive. `nil`:
+  ///   whoever it is stays.
   public func connect(delegate: (any WorkerDelegate)? = nil) {
-    listeners.setDelegate(delegate)
+    if let delegate { listeners.setDelegate(delegate) }
     let isFirst = told.withLock { told in
       defer { told.isConnecting = true }
       return !told.isConnecting

@@ -69,7 +69,7 @@ extension Daemon {
     let asleep = runtime.asleepSince.map { EventLoop.now - $0 } ?? .zero
     runtime.asleepSince = nil
     let cause = why ?? engine.snapshot(of: runtime.id)?.cause.sentence ?? ""
-    tell(runtime) { .didResume(id: $0, asleepSeconds: asleep.seconds, cause: cause) }
+    tell(runtime) { .didResume(id: $0, asleepSeconds: asleep.milliseconds, cause: cause) }
     if let level = talk.level, level != engine.pressure { tellPressure(talk, runtime) }
   }
 

@@ -65,7 +65,7 @@ final class WorkerTalk {
     then: @escaping () -> Void
   ) -> Bool {
     let message = DaemonMessage.request(
-      id: id, deadlineSeconds: max(0, limit.seconds), request)
+      id: id, deadlineSeconds: max(0, limit.milliseconds), request)
     let asked = socket.connectionIDs.filter { socket.send(message, to: $0) }
     if asked.isEmpty { return false }
     open[id] = OpenRequest(waiting: Set(asked), then: then)
@@ -183,6 +183,11 @@ struct StrayAnswers: Hashable {
     guard !parts.isEmpty else { return nil }
     return "answers without effect: " + parts.joined(separator: ", ")
   }
+}
+
+extension Duration {
+  /// In seconds, as fine as anybody wants to read.
+  var milliseconds: Double { (seconds * 1000).rounded() / 1000 }
 }
 
 extension StrayAnswers.Kind {

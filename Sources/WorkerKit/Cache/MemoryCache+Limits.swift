@@ -74,7 +74,7 @@ extension MemoryCache: Shedder {
 }
 
 extension MemoryCache.State {
-  private func limit(_ base: Int) -> Int {
+  @inlinable func limit(_ base: Int) -> Int {
     guard base > 0 else { return .max }
     guard options.followsPressure else { return base }
     switch pressure {
@@ -85,14 +85,14 @@ extension MemoryCache.State {
     }
   }
 
-  func exceedsAlone(_ cost: Int) -> Bool { cost > limit(options.costLimit) }
+  @inlinable func exceedsAlone(_ cost: Int) -> Bool { cost > limit(options.costLimit) }
 
-  private var exceeds: Bool {
+  @inlinable var exceeds: Bool {
     entries.count > limit(options.countLimit) || entries.cost > limit(options.costLimit)
   }
 
   /// Down to the limits.
-  mutating func evict(
+  @inlinable mutating func evict(
     _ discardability: MemoryCache.Discardability?, into gone: inout Gone<Value>
   ) {
     if let discardability {
@@ -109,7 +109,7 @@ extension MemoryCache.State {
   /// used just now: each is asked once at most, and next time not first.
   ///
   /// - Returns: how many entries went.
-  mutating func removeContent(
+  @inlinable mutating func removeContent(
     _ discardability: MemoryCache.Discardability, into gone: inout Gone<Value>,
     while goesOn: (MemoryCache.State) -> Bool
   ) -> Int {
@@ -130,11 +130,13 @@ extension MemoryCache.State {
 
 /// Values that have left, until nobody waits for their ends. The first takes no memory of its own: that is
 /// what a put into a full cache makes.
-struct Gone<Value: Sendable>: Sendable {
-  private var first: Value?
-  private var others: [Value] = []
+@usableFromInline struct Gone<Value: Sendable>: Sendable {
+  @usableFromInline var first: Value?
+  @usableFromInline var others: [Value] = []
 
-  mutating func append(_ value: Value) {
+  @inlinable init() {}
+
+  @inlinable mutating func append(_ value: Value) {
     if first == nil { first = value } else { others.append(value) }
   }
 }

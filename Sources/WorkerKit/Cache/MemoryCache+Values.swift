@@ -2,7 +2,7 @@ import Synchronization
 
 extension MemoryCache {
   /// `nil`: it was never there, or isn't any more. It counts as used.
-  public func value(for key: Key) -> Value? {
+  @inlinable public func value(for key: Key) -> Value? {
     guard let discardability else {
       return state.withLock { state in
         let value = state.entries.value(for: key)
@@ -13,7 +13,7 @@ extension MemoryCache {
     return value(for: key, discardability)
   }
 
-  private func value(for key: Key, _ discardability: Discardability) -> Value? {
+  @inlinable func value(for key: Key, _ discardability: Discardability) -> Value? {
     let (value, lost) = state.withLock { state -> (Value?, Value?) in
       guard let value = state.entries.value(for: key) else {
         state.misses += 1
@@ -35,7 +35,7 @@ extension MemoryCache {
   ///
   /// `make` runs without a lock: of two that make the same value at the same time, the one that is there
   /// first stays, and both get it.
-  public func value<Failure: Error>(
+  @inlinable public func value<Failure: Error>(
     for key: Key, cost: (Value) -> Int = { _ in 0 }, orMake make: () throws(Failure) -> Value
   ) throws(Failure) -> Value {
     if let value = value(for: key) { return value }
@@ -44,7 +44,7 @@ extension MemoryCache {
   }
 
   /// The same for a value that takes waiting.
-  public func value<Failure: Error>(
+  @inlinable public func value<Failure: Error>(
     for key: Key, cost: @Sendable (Value) -> Int = { _ in 0 },
     orMake make: () async throws(Failure) -> Value
   ) async throws(Failure) -> Value {
@@ -53,14 +53,14 @@ extension MemoryCache {
     return keep(made, for: key, cost: cost(made))
   }
 
-  private func keep(_ made: Value, for key: Key, cost: Int) -> Value {
+  @inlinable func keep(_ made: Value, for key: Key, cost: Int) -> Value {
     if let other = peek(key) { return other }
     insert(made, for: key, cost: cost)
     return made
   }
 
   /// Without counting it.
-  private func peek(_ key: Key) -> Value? {
+  @inlinable func peek(_ key: Key) -> Value? {
     state.withLock { state in
       guard let value = state.entries.value(for: key),
         discardability?.isDiscarded(value) != true
@@ -71,8 +71,8 @@ extension MemoryCache {
 
   /// Keeps a value, instead of the one that the key had. One that costs more than the limit isn't kept.
   ///
-  /// - Parameter cost: in the unit of the cost limit, 0 or more; bytes, best.
-  public func insert(_ value: Value, for key: Key, cost: Int = 0) {
+  /// `cost` is in the unit of the cost limit, 0 or more; bytes, best.
+  @inlinable public func insert(_ value: Value, for key: Key, cost: Int = 0) {
     let cost = max(0, cost)
     // All of these go when the lock is open again: their ends may run anybody's code.
     var replaced: Value?
@@ -90,7 +90,7 @@ extension MemoryCache {
   }
 
   /// As `value(for:)` and `insert(_:for:)`, with cost 0; `nil` removes.
-  public subscript(key: Key) -> Value? {
+  @inlinable public subscript(key: Key) -> Value? {
     get { value(for: key) }
     set {
       if let newValue { insert(newValue, for: key) } else { removeValue(for: key) }
@@ -98,12 +98,12 @@ extension MemoryCache {
   }
 
   /// - Returns: the value that the key had.
-  @discardableResult public func removeValue(for key: Key) -> Value? {
+  @inlinable @discardableResult public func removeValue(for key: Key) -> Value? {
     state.withLock { $0.entries.remove(key)?.value }
   }
 
   /// Everything, in use or not.
-  public func removeAll() {
+  @inlinable public func removeAll() {
     let all = state.withLock { $0.entries.removeAll() }
     _ = consume all
   }

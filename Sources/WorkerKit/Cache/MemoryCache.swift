@@ -18,26 +18,26 @@ import Synchronization
 /// Getting and putting take constant time, under a lock; keys are hashed and compared there, so a key's
 /// `==`, and a content's `discardContentIfPossible`, mustn't use the cache. Values are let go of outside.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  struct State: Sendable {
-    var entries = LeastRecentlyUsed<Key, Value>()
-    var options: CacheOptions
-    var pressure = PressureLevel.normal
-    var hits: UInt64 = 0
-    var misses: UInt64 = 0
-    var evictions: UInt64 = 0
-    var shed: UInt64 = 0
+  @usableFromInline struct State: Sendable {
+    @usableFromInline var entries = LeastRecentlyUsed<Key, Value>()
+    @usableFromInline var options: CacheOptions
+    @usableFromInline var pressure = PressureLevel.normal
+    @usableFromInline var hits: UInt64 = 0
+    @usableFromInline var misses: UInt64 = 0
+    @usableFromInline var evictions: UInt64 = 0
+    @usableFromInline var shed: UInt64 = 0
   }
 
   /// For values that are discardable content.
-  struct Discardability: Sendable {
-    let discard: @Sendable (Value) -> Void
-    let isDiscarded: @Sendable (Value) -> Bool
+  @usableFromInline struct Discardability: Sendable {
+    @usableFromInline let discard: @Sendable (Value) -> Void
+    @usableFromInline let isDiscarded: @Sendable (Value) -> Bool
   }
 
   /// For people.
   public let name: String
-  let state: Mutex<State>
-  let discardability: Discardability?
+  @usableFromInline let state: Mutex<State>
+  @usableFromInline let discardability: Discardability?
 
   init(
     _ name: String, _ options: CacheOptions, _ discardability: Discardability?, _ worker: Worker
@@ -48,7 +48,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     worker.listeners.subscribers.add(self)
   }
 
-  /// - Parameter worker: whose events it follows.
+  /// - Parameters:
+  ///   - name: for people.
+  ///   - options: its limits, and when it empties itself.
+  ///   - worker: whose events it follows.
   public convenience init(
     name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
   ) {
@@ -69,7 +72,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 }
 
 extension MemoryCache where Value: DiscardableContent {
-  /// - Parameter worker: whose events it follows.
+  /// - Parameters:
+  ///   - name: for people.
+  ///   - options: its limits, and when it empties itself.
+  ///   - worker: whose events it follows.
   public convenience init(
     name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
   ) {

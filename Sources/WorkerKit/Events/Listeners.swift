@@ -19,9 +19,9 @@ final class Listeners: Sendable {
     }
   }
 
-  /// From now on this one is the delegate, if any.
-  func setDelegate(_ delegate: (any WorkerDelegate)?) {
-    let stream = delegate.map { delegate in Self.serially { await $0.tell(delegate) } }
+  /// From now on this one is the delegate.
+  func setDelegate(_ delegate: any WorkerDelegate) {
+    let stream = Self.serially { await $0.tell(delegate) }
     let former = state.withLock { state in
       defer { state.delegate = stream }
       return state.delegate

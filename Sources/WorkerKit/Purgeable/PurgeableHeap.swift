@@ -35,6 +35,11 @@ final class PurgeableHeap: Sendable {
   /// For the daemon; -1 where there is only private memory.
   var file: Int32 { mapping.file }
 
+  /// Contents that exist, or haven't been noticed to be gone.
+  var givenCount: Int {
+    state.withLock { state in state.given.count { $0 != nil } + state.orphans.count }
+  }
+
   func word(_ place: Place) -> PurgeableWord { mapping.word(place.slot) }
 
   /// - Returns: zeroed pages with one access; `nil`: there is no room.
