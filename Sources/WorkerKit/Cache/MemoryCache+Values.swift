@@ -71,7 +71,7 @@ extension MemoryCache {
 
   /// Keeps a value, instead of the one that the key had. One that costs more than the limit isn't kept.
   ///
-  /// - Parameter cost: in the unit of the cost limit, 0 or more; bytes, best.
+  /// `cost` is in the unit of the cost limit, 0 or more; bytes, best.
   @inlinable public func insert(_ value: Value, for key: Key, cost: Int = 0) {
     let cost = max(0, cost)
     // All of these go when the lock is open again: their ends may run anybody's code.

@@ -48,7 +48,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     worker.listeners.subscribers.add(self)
   }
 
-  /// - Parameter worker: whose events it follows.
+  /// - Parameters:
+  ///   - name: for people.
+  ///   - options: its limits, and when it empties itself.
+  ///   - worker: whose events it follows.
   public convenience init(
     name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
   ) {
@@ -69,7 +72,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 }
 
 extension MemoryCache where Value: DiscardableContent {
-  /// - Parameter worker: whose events it follows.
+  /// - Parameters:
+  ///   - name: for people.
+  ///   - options: its limits, and when it empties itself.
+  ///   - worker: whose events it follows.
   public convenience init(
     name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
   ) {

@@ -5,10 +5,11 @@ import WorkerProtocol
 /// whole, or gone; never in part.
 ///
 /// ```swift
-/// let bitmap = PurgeableData(decoded)   // counts as in use
-/// defer { bitmap.endContentAccess() }   // from here on it may go
-/// …
-/// let sum = bitmap.withContent { bytes in checksum(bytes) } ?? again()
+/// let bitmap = PurgeableData(decoded)  // held
+/// show(bitmap)
+/// bitmap.endContentAccess()  // from here on it may go
+/// let sum = bitmap.withContent { bytes in checksum(bytes) }
+/// if sum == nil { decodeAgain() }
 /// ```
 ///
 /// The content begins its life with one access, as Foundation's `NSPurgeableData` does: `endContentAccess`
@@ -28,12 +29,13 @@ public final class PurgeableData: DiscardableContent {
   /// `nil`: there was no room for it, or it is gone since its beginning.
   private let place: PurgeableHeap.Place?
 
-  /// Content of so many bytes, all zero before `initialize` fills them. Where there is no room, it is
-  /// discarded from the beginning, and `initialize` doesn't run.
+  /// Where there is no room for it, the content is discarded from the beginning.
   ///
   /// - Parameters:
+  ///   - count: bytes, 0 or more.
   ///   - isHeld: with one access, which whoever makes it ends.
   ///   - worker: whose daemon may take it.
+  ///   - initialize: fills the bytes, which are all zero. It doesn't run where there is no room.
   public init<Failure: Error>(
     count: Int, isHeld: Bool = true, worker: Worker = .shared,
     initialize: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
