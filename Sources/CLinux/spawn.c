@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,6 +96,7 @@ static void meet(const struct clinux_terms *terms, int report) {
       fail(report, CLINUX_SPAWN_LIMIT | index << 8);
   }
   if (terms->changes_identity && take_identity(terms) < 0) fail(report, CLINUX_SPAWN_IDENTITY);
+  if (terms->umask >= 0) umask((mode_t)terms->umask);
   if (!terms->own_number) return;
   // Fork has given us our own copy of the environment.
   char digits[12];

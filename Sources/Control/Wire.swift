@@ -53,6 +53,9 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     /// Only tells what that would change. A verb of its own: a daemon that doesn't know it must not
     /// take it for `reload`.
     case previewReload
+    /// Tells a worker to read its own configuration again (`reload_signal`); a verb of its own for the
+    /// same reason.
+    case reloadWorker
     /// Ends the daemon; workers are stopped first.
     case shutdown
     /// Ends the daemon, and leaves its workers to the next one.
@@ -66,11 +69,14 @@ public struct WrapperReport: Codable, Hashable, Sendable {
   /// Where it takes requests for its worker, in this same protocol.
   public var socket: String
   public var worker: WorkerReport
+  /// It may be terminated when memory runs out (`--may-terminate`).
+  public var mayBeTerminated: Bool?
 
-  public init(pid: Int32, socket: String, worker: WorkerReport) {
+  public init(pid: Int32, socket: String, worker: WorkerReport, mayBeTerminated: Bool? = nil) {
     self.pid = pid
     self.socket = socket
     self.worker = worker
+    self.mayBeTerminated = mayBeTerminated
   }
 }
 
@@ -206,7 +212,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// How it is resumed from an image, and why.
   public var resume: String?
   public var lastExit: String?
-  /// How its last runs ended, the latest last; of this daemon's time.
+  /// How its last runs ended, the latest last.
   public var exits: [ExitReport]?
   /// Times that it was started again by itself since somebody started it.
   public var restarts: Int?
@@ -218,6 +224,11 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var nextWake: Int64?
   /// Health checks that were answered for it since it fell asleep.
   public var answeredAsleep: Int?
+  /// By which it is told to read its configuration again: `SIGHUP`.
+  public var reloadSignal: String?
+  /// The cgroup that its processes are in, where it has one of its own; in `status`, with what the
+  /// kernel counts of it.
+  public var cgroup: CgroupReport?
   public var tasks: [String]
   /// Somebody else has started it, and supervises it.
   public var isAdopted: Bool?
@@ -263,6 +274,24 @@ public struct SnapshotReport: Codable, Hashable, Sendable {
   }
 }
 
+/// What the kernel counts of a worker's cgroup, each where it does.
+public struct CgroupReport: Codable, Hashable, Sendable {
+  public var path: String
+  /// Processor time of all who are or were in it.
+  public var cpuSeconds: Double?
+  /// Bytes charged to it, file pages and the kernel's own included; and the most that ever were.
+  public var memory: Int64?
+  public var memoryPeak: Int64?
+  /// Processes and threads.
+  public var tasks: Int?
+  /// Share of the last 10 s in which some of its tasks waited for it, 0–100 %.
+  public var memoryStall: Double?
+  public var cpuStall: Double?
+  public var ioStall: Double?
+
+  public init(path: String) { self.path = path }
+}
+
 /// How one run of a worker ended.
 public struct ExitReport: Codable, Hashable, Sendable {
   /// Seconds since 1970.
@@ -270,11 +299,14 @@ public struct ExitReport: Codable, Hashable, Sendable {
   public var why: String
   /// Bytes, as last measured.
   public var footprint: Int64
+  /// The last line of its log.
+  public var lastWords: String?
 
-  public init(at: Int64, why: String, footprint: Int64) {
+  public init(at: Int64, why: String, footprint: Int64, lastWords: String? = nil) {
     self.at = at
     self.why = why
     self.footprint = footprint
+    self.lastWords = lastWords
   }
 }
 

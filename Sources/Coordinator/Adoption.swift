@@ -18,6 +18,8 @@ extension Daemon {
       configuration: configuration,
       environment: settings.environment.merging(configuration.environment) { $1 },
       isDeclared: true)
+    runtime.runs = RunHistory(exits: rememberedExits(of: runtime.id))
+    if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
     workers[runtime.id] = runtime
     feed(.added(runtime.id, runtime.profile))
   }
@@ -75,6 +77,10 @@ extension Daemon {
 
   private func forget(_ record: WorkerRecord) {
     log(.notice, "\(record.name): ended while there was no daemon")
+    workers[WorkerID(record.name)]?.runs.note(
+      ExitRecord(
+        at: Int64(time(nil)), why: "it ended while there was no daemon", status: .unknown,
+        footprint: .zero))
     unlink(state.image(of: record.name))
     unlink(Hibernator.basePath(of: state.image(of: record.name)))
     snapshots.remove(record.name)
@@ -102,6 +108,7 @@ extension Daemon {
           name: record.name, command: record.command, directory: record.directory,
           importance: min(max(record.importance, 0), 100), policy: engine.policy),
         environment: settings.environment, isDeclared: false)
+    if workers[id] == nil { runtime.runs = RunHistory(exits: rememberedExits(of: id)) }
     workers[id] = runtime
     runtime.foreign = record.foreign.map {
       ForeignWorker(mayBeTerminated: $0 == .mayBeTerminated)

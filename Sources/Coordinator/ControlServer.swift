@@ -198,6 +198,7 @@ final class ControlServer {
     }
     if request.verb == .register {
       let refusal = daemon.wrappers.take(request.wrapper, from: client, at: EventLoop.now)
+      if refusal == nil { daemon.follow(client) }
       return respond(
         to: client,
         ControlResponse(
@@ -253,7 +254,7 @@ final class ControlServer {
   func drop(_ client: Client) {
     guard !client.isClosed else { return }
     client.isClosed = true
-    daemon.wrappers.forget(client)
+    daemon.unfollow(client)
     if let token = client.token { daemon.loop.unwatch(client.descriptor, token) }
     clients[client.descriptor.raw] = nil
     if clients.count == Self.mostClients - 1 { setListening(.readable) }

@@ -55,6 +55,8 @@ public final class Daemon {
   /// Of what workers are told and asked.
   var messageCount: UInt64 = 0
   let chronicle: Chronicle
+  /// nil: a wrapper's worker has no second life.
+  var memoryKeeper: MemoryKeeper?
   /// Clients who wait until the journal is written.
   var waitingForJournal: [() -> Void] = []
   /// The host's memory when the first victim of a burst was chosen.
@@ -146,7 +148,14 @@ public final class Daemon {
       features.writeTracking = false
     }
     hibernation = HibernationService(features: features)
-    engine = Engine(policy: settings.configuration.policy)
+    memoryKeeper =
+      wrapped == nil ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
+    engine = Engine(
+      policy: settings.configuration.policy,
+      remembering: memoryKeeper?.kept.learned ?? Learned())
+    if let damage = memoryKeeper?.damage {
+      log(.warning, "what was learned of workers isn't known any more: \(damage)")
+    }
     chronicle = try Chronicle(settings, state, log)
 
     // The same group for every daemon of this state directory, so that the next one finds it.
@@ -194,6 +203,7 @@ public final class Daemon {
     } catch { throw .system(error) }
     ServiceManager.tell("STOPPING=1")
     chronicle.close(at: EventLoop.now)
+    closeMemory()
     server?.close()
     rmdir(channelDirectory)
     // Workers that were left alone may still sleep on one.

@@ -77,6 +77,7 @@ extension Daemon {
     }
     let exit = (try? process.reap()) ?? .unknown
     runtime.isReaped = true
+    runtime.runs.leftBehind = others
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
@@ -100,6 +101,7 @@ extension Daemon {
   private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
     runtime.runs.footprint = engine.footprint(of: id)
+    runtime.runs.lastWords = runtime.process?.lastWords()
     clearAway(runtime)
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)

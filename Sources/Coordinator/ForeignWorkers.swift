@@ -28,6 +28,7 @@ extension Daemon {
       }
       let id = WorkerID(name)
       if isAlive(id) { throw .refused("\(name) is running already") }
+      if wrappers.leads(id) { throw .refused("\(name) is the name of a wrapped worker") }
       if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
       let found = try examine(specification)
       let runtime = try take(found, as: name, specification)

@@ -46,6 +46,7 @@ extension Daemon {
     plan.account = account
     if let account { plan.environment = environment(of: runtime, as: account) }
     plan.limits = configuration.limits.spawnLimits
+    plan.umask = configuration.umask
     takeLog(&plan, configuration)
     if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
     if case .notificationDescriptor(let number) = configuration.readiness {
@@ -61,6 +62,7 @@ extension Daemon {
     do throws(TermsError) {
       plan.account = try account(of: runtime.configuration)
     } catch { log(.warning, "\(runtime.id): \(error)") }
+    plan.umask = runtime.configuration.umask
     let path = plan.logPath
     takeLog(&plan, runtime.configuration)
     // Where it was told to write when it was started.

@@ -164,6 +164,7 @@ extension Daemon {
     switch message {
     case .ready:
       if runtime.readiness?.isReady == false { becameReady(runtime) }
+      reloadAdvanced(runtime, .ready)
     case .status(let text): runtime.statusText = text
     case .shedDone: shedAnswered(runtime)
     case .hold(let holds): feed(.hold(id, holds))
@@ -171,7 +172,8 @@ extension Daemon {
     case .taskEnded(let task): feed(.taskEnded(id, task: task))
     // Told by systemd's services; nothing here depends on them yet.
     case .extendTimeout(let time): feed(.extendTimeout(id, time))
-    case .reloading, .stopping, .watchdog, .mainProcess: break
+    case .reloading: reloadAdvanced(runtime, .reloading)
+    case .stopping, .watchdog, .mainProcess: break
     }
   }
 

@@ -17,7 +17,11 @@ extension Daemon {
     report.restarts = runs.restarts > 0 ? runs.restarts : nil
     report.exits =
       runs.exits.isEmpty
-      ? nil : runs.exits.map { ExitReport(at: $0.at, why: $0.why, footprint: $0.footprint.bytes) }
+      ? nil
+      : runs.exits.map {
+        ExitReport(
+          at: $0.at, why: $0.why, footprint: $0.footprint.bytes, lastWords: $0.lastWords)
+      }
     report.livenessFailure = runtime.liveness?.lastFailure
     report.nextWake = nextWake(runtime, after: Int64(time(nil)))
     report.answeredAsleep = runtime.answering?.count

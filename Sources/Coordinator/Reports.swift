@@ -3,6 +3,7 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
+import Supervision
 
 // What `ps`, `status` and `jetsam` show.
 
@@ -22,11 +23,14 @@ extension Daemon {
       return ControlResponse(
         id: request.id, result: .done, text: "\(name) is \(snapshot.state.spoken)",
         workers: [
-          withSnapshot(report(snapshot, nil, at: now), content: request.withSnapshot == true)
+          withSnapshot(
+            report(snapshot, nil, at: now, withGroup: true), content: request.withSnapshot == true)
         ], daemon: daemonReport())
     }
     let scan = scanForWorkers(workers.values)
-    let own = engine.snapshots(at: now).map { report($0, scan, at: now) }
+    let own = engine.snapshots(at: now).filter { !wrappers.leads($0.worker) }.map {
+      report($0, scan, at: now, withGroup: request.verb == .status)
+    }
     let reports = own + wrappers.reports(at: now)
     return ControlResponse(
       id: request.id, result: .done,
@@ -34,8 +38,9 @@ extension Daemon {
       daemon: daemonReport())
   }
 
+  /// - Parameter withGroup: also what the kernel counts of its cgroup, which takes six files.
   private func report(
-    _ snapshot: WorkerSnapshot, _ scan: ProcessScan?, at now: Instant
+    _ snapshot: WorkerSnapshot, _ scan: ProcessScan?, at now: Instant, withGroup: Bool
   ) -> WorkerReport {
     var report = WorkerReport(name: snapshot.worker.name, state: snapshot.state.rawValue)
     report.band = snapshot.band
@@ -70,6 +75,7 @@ extension Daemon {
     }
     guard let runtime = workers[snapshot.worker] else { return report }
     report.command = runtime.configuration.command
+    report.reloadSignal = runtime.configuration.reloadSignal.map(SignalName.text)
     describePlans(of: runtime, &report, at: now)
     if runtime.foreign == nil {
       report.log = wrapped == nil ? logPath(of: runtime) : wrapped?.settings.log
@@ -84,6 +90,7 @@ extension Daemon {
     let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid
     report.processes = pids.count
+    report.cgroup = process.cgroup.map { CgroupReport(of: $0, withAccount: withGroup) }
     report.reclaimable = (try? Footprint.measure(pids))?.reclaimable ?? 0
     return report
   }
@@ -152,6 +159,21 @@ extension Daemon {
 extension ShedRecord {
   /// `warned, it gave back 3.1 MB (from 20 MB to 16.9 MB)`.
   var spoken: String { "\(kind.spoken), it \(sentence)" }
+}
+
+extension CgroupReport {
+  fileprivate init(of group: WorkerCgroup, withAccount: Bool) {
+    self.init(path: group.path)
+    guard withAccount else { return }
+    let account = group.account()
+    cpuSeconds = account.cpuMicroseconds.map { Double($0) / 1_000_000 }
+    memory = account.memory
+    memoryPeak = account.memoryPeak
+    tasks = account.tasks
+    memoryStall = account.memoryStall?.some.average10
+    cpuStall = account.cpuStall?.some.average10
+    ioStall = account.inputOutputStall?.some.average10
+  }
 }
 
 extension Directive.ShedKind {

@@ -15,7 +15,7 @@ import PolicyFile
 // worker until somebody starts it.
 
 /// How one run of a worker ended.
-struct ExitRecord: Hashable {
+struct ExitRecord: Codable, Hashable, Sendable {
   /// Seconds since 1970.
   var at: Int64
   /// A clause: `it exited with status 1`.
@@ -24,6 +24,8 @@ struct ExitRecord: Hashable {
   var status: ExitStatus?
   /// The last that was measured.
   var footprint: ByteCount
+  /// The last line of its log.
+  var lastWords: String?
 }
 
 /// What is remembered of one worker's runs.
@@ -40,14 +42,21 @@ struct RunHistory {
   var launchedAt = Instant.zero
   /// When it had last ended before; nil: it hasn't since it was asked to start.
   var lastEnd: (succeeded: Bool, wasStopped: Bool)?
-  /// Of the run that is ending.
+  /// Of the run that is ending: as last measured; the last line of its log; the processes that its first
+  /// one left behind.
   var footprint = ByteCount.zero
+  var lastWords: String?
+  var leftBehind = 0
+  /// Those who started it, and wait to see whether it stays (`nil`).
+  var watchers: [(Answer?) -> Void] = []
   /// Backing off.
   var due: (at: Instant, token: EventLoop.Token, why: String)?
   /// It comes back when the pressure is normal: why it went.
   var waitsForMemory: String?
   /// Why nobody starts it any more; a clause.
   var problem: String?
+
+  init(exits: [ExitRecord] = []) { self.exits = exits.suffix(Self.mostExits) }
 
   mutating func note(_ exit: ExitRecord) {
     exits.append(exit)
@@ -91,10 +100,14 @@ extension Daemon {
     switch transition.to {
     case .launching:
       cancelRestart(of: runtime)
+      runtime.runs.leftBehind = 0
       runtime.runs.launchedAt = EventLoop.now
       runtime.runs.lastEnd = nil
       runtime.runs.problem = nil
-    case .terminated where transition.from != .terminated: ended(runtime, transition.cause)
+    case .terminated where transition.from != .terminated:
+      ended(runtime, transition.cause)
+      tellWatchers(of: runtime, transition.cause)
+      reloadEnded(runtime, transition.cause)
     default: break
     }
     followLiveness(of: runtime, transition)
@@ -109,8 +122,9 @@ extension Daemon {
     runtime.runs.note(
       ExitRecord(
         at: Int64(time(nil)), why: cause.sentence, status: status,
-        footprint: runtime.runs.footprint))
+        footprint: runtime.runs.footprint, lastWords: runtime.runs.lastWords))
     runtime.runs.footprint = .zero
+    runtime.runs.lastWords = nil
     let ran = EventLoop.now - runtime.runs.launchedAt
     runtime.runs.lastEnd = (succeeded, cause.isPersons)
     // Started again already, or going with the daemon.
@@ -261,10 +275,14 @@ struct StoppedByPerson {
 }
 
 /// Either the old text stays, or the new one is there, whenever the machine stops.
-func replaceFile(_ path: String, with text: String) throws(SystemCallError) {
+///
+/// - Parameter isSynced: false: only whenever the daemon stops.
+func replaceFile(
+  _ path: String, with text: String, isSynced: Bool = true
+) throws(SystemCallError) {
   let partial = path + ".partial"
   let file = try Descriptor.open(partial, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
   try file.writeAll(text)
-  _ = try systemCall("fsync", on: partial) { fsync(file.raw) }
+  if isSynced { _ = try systemCall("fsync", on: partial) { fsync(file.raw) } }
   _ = try systemCall("rename", on: path) { rename(partial, path) }
 }

@@ -73,6 +73,7 @@ extension Daemon {
     let scan = scanForWorkers(running)
     for runtime in running { sample(runtime, scan) }
     samples += 1
+    saveMemoryWhenDue()
     // Midnight, and what others write to the disk.
     if samples % 60 == 1 { takeDiskReading() }
     if EventLoop.now - lastSweep > .seconds(3600) {
@@ -112,12 +113,15 @@ extension Daemon {
     guard let process = runtime.process, let tree = try? process.tree(in: scan) else { return }
     keepLogSmall(runtime)
     let now = EventLoop.now
-    let ticks = tree.processes.reduce(0) { $0 + $1.cpuTicks }
+    // In a group of its own, also what children used that have ended meanwhile.
+    let cpu =
+      process.cgroup?.cpuMicroseconds()
+      ?? tree.processes.reduce(0) { $0 + $1.cpuTicks } * 1_000_000 / ClockTicks.perSecond
     let anonymous = tree.pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
     let last = runtime.sample
-    runtime.sample.cpuTicks = ticks
+    runtime.sample.cpu = cpu
     runtime.sample.at = now
-    if last.at != .zero, isActive(runtime, tree, ticks: ticks &- last.cpuTicks, in: now - last.at) {
+    if last.at != .zero, isActive(runtime, tree, cpu: cpu &- last.cpu, in: now - last.at) {
       feed(.activity(runtime.id))
     }
     let moved = anonymous > last.anonymous ? anonymous - last.anonymous : last.anonymous - anonymous
@@ -127,8 +131,9 @@ extension Daemon {
     }
   }
 
+  /// - Parameter cpu: microseconds.
   private func isActive(
-    _ runtime: WorkerRuntime, _ tree: ProcessTree, ticks: UInt64, in span: Duration
+    _ runtime: WorkerRuntime, _ tree: ProcessTree, cpu: UInt64, in span: Duration
   ) -> Bool {
     let rules = runtime.configuration.policy.foreground
     guard rules.by == .activity else { return false }
@@ -136,9 +141,8 @@ extension Daemon {
     let (hasTraffic, isAtWork) = (hasTraffic(runtime, tree), wrapped?.isAtWork(tree) == true)
     if hasTraffic || isAtWork { return true }
     // Below zero: one that had a share of it has ended.
-    guard ticks < 1 << 32 else { return false }
-    let share =
-      Double(ticks) / Double(ClockTicks.perSecond) / (Double(span.wholeNanoseconds) / 1e9) * 100
+    guard cpu < 1 << 62 else { return false }
+    let share = Double(cpu) * 1000 / Double(max(span.wholeNanoseconds, 1)) * 100
     return share >= rules.cpuBelow
   }
 

@@ -12,12 +12,14 @@ extension Daemon {
     case .ps, .status: respond(report(request))
     case .jetsam: respond(jetsam(request))
     case .events: events(request, then: respond)
+    case .explain where isWrapped(request.worker): relay(request, then: respond)
     case .explain: respond(explain(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
     case .leave: leave()
     case .adopt: respond(adopt(request))
     case .release: release(request, then: respond)
+    case .reloadWorker: reloadWorker(request, then: respond)
     case .reload, .previewReload:
       let outcome = request.verb == .reload ? reload() : previewReload()
       respond(
@@ -48,7 +50,9 @@ extension Daemon {
           ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
       }
       if verb == .start {
-        startInOrder(WorkerID(name), then: answered)
+        startInOrder(WorkerID(name)) { [unowned self] in
+          watchFirstMoments(of: WorkerID(name), $0, then: answered)
+        }
       } else {
         self.request(verb, WorkerID(name), then: answered)
       }
@@ -72,6 +76,7 @@ extension Daemon {
       return refuse(.badRequest, "importance \(importance) is not between 0 and 100")
     }
     let id = WorkerID(name)
+    if wrappers.leads(id) { return refuse(.refused, "\(name) is the name of a wrapped worker") }
     if let known = workers[id] {
       if isAlive(id) {
         return refuse(.refused, "\(name) is running already")
@@ -86,10 +91,13 @@ extension Daemon {
         name: name, command: launch.command, directory: launch.directory, importance: importance,
         policy: engine.policy),
       environment: launch.environment, isDeclared: false)
+    runtime.runs = RunHistory(exits: rememberedExits(of: id))
     workers[id] = runtime
     feed(.added(id, runtime.profile))
-    self.request(.start, id) { answer in
-      respond(ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
+    self.request(.start, id) { [unowned self] answer in
+      watchFirstMoments(of: id, answer) {
+        respond(ControlResponse(id: request.id, result: .init($0.code), text: $0.text))
+      }
     }
   }
 

@@ -29,6 +29,8 @@ final class WorkerRuntime {
   var readiness: Readiness?
   var readinessProbe: ReadinessProbe?
   var shed: ShedAttempt?
+  /// It has been told to read its configuration again.
+  var reloading: WorkerReload?
   let listening = ListenerSet()
   var logUpkeep = LogUpkeep()
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
@@ -128,6 +130,7 @@ final class WorkerRuntime {
 struct ActivitySample {
   /// Bytes of anonymous memory at the last exact measurement.
   var anonymous: UInt64 = 0
-  var cpuTicks: UInt64 = 0
+  /// Processor time, in microseconds.
+  var cpu: UInt64 = 0
   var at = Instant.zero
 }

@@ -4,7 +4,7 @@ import Policy
 
 /// How long a resume takes: a fixed part, and a learned rate for each byte. By footprint and not by
 /// image size, because it is asked before there is an image.
-struct ResumeRate: Codable, Sendable, Equatable {
+struct ResumeRate: Codable, Sendable, Hashable {
   private var nanosecondsPerByte = Self.guess
   private(set) var isKnown = false
 

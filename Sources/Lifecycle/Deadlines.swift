@@ -21,7 +21,10 @@ extension Engine {
 extension WorkerRecord {
   /// The instants at which time alone may move it on from its state.
   func considerDeadlines(_ next: inout Earliest) {
+    // The rest of its life is its leader's.
+    let isLed = profile.leader != nil && state.runs
     switch state {
+    case _ where isLed: break
     case .launching: next.consider(readinessDeadline)
     case .foreground:
       next.consider(idleAt)

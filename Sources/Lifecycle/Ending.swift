@@ -73,7 +73,7 @@ extension Engine {
   mutating func recordReleased(_ index: Int) {
     workers[index].forgetWhenGone = true
     guard workers[index].state.isAlive else { return }
-    move(index, to: .terminated, .released)
+    move(index, to: .terminated, workers[index].profile.leader == nil ? .released : .led)
     concludeRun(index, "\(workers[index].id) was released")
   }
 

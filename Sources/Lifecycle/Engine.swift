@@ -35,6 +35,8 @@ public struct Engine: Codable, Sendable, Equatable {
   var directives: [Directive] = []
   /// Counts decisions, those too that no directive tells of: a goal reached, a step of the ladder.
   var decisions = 0
+  /// What an earlier engine has learned of workers that haven't been named here yet.
+  var remembered: [WorkerID: LearnedWorker]?
   /// Something changed outside `handle`.
   var reviewDue = false
 
@@ -100,6 +102,7 @@ public struct Engine: Codable, Sendable, Equatable {
   }
 
   private mutating func advance(_ index: Int) {
+    guard workers[index].profile.leader == nil else { return advanceLed(index) }
     switch workers[index].state {
     case .launching: advanceLaunching(index)
     case .foreground: advanceForeground(index)

@@ -15,6 +15,9 @@ public enum Event: Hashable, Sendable {
   /// `suspended` or `hibernated`).
   case adopted(WorkerID, WorkerProfile, WorkerState)
 
+  /// Its leader (`WorkerProfile.leader`) has brought it to this state at rest.
+  case moved(WorkerID, WorkerState)
+
   case request(Request)
 
   /// Outcome of `launch`.

@@ -11,7 +11,7 @@ public struct FalseIdle: Hashable, Sendable {
   public var bonus: Int
 }
 
-struct FalseIdleRecord: Codable, Sendable, Equatable {
+struct FalseIdleRecord: Codable, Sendable, Hashable {
   /// When the policy put it away, until it is wanted again.
   var putAwayAt: Instant?
   var count = 0

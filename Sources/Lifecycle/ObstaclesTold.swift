@@ -62,7 +62,7 @@ extension Cause {
     case .pressure(let level): "ladder.\(level.name)"
     case .watchdog: "watchdog"
     case .added, .requested, .launched, .becameReady, .wakeNeeded, .exited, .failed, .adopted,
-      .released, .succeeded:
+      .released, .succeeded, .led:
       nil
     }
   }

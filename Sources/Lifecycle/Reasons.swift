@@ -25,6 +25,8 @@ public enum Cause: Codable, Hashable, Sendable {
   /// Given back, alive, to whoever supervises it.
   case released
   case succeeded
+  /// Whoever leads its life did it.
+  case led
 }
 
 /// One burst of terminations for memory, told after recovery.

@@ -24,6 +24,7 @@ extension Engine {
     case .profileChanged(_, let profile): workers[index].profile = profile
     case .removed: workers[index].forgetWhenGone = true
     case .released: recordReleased(index)
+    case .moved(_, let state): recordMoved(index, state)
     case .launched: recordLaunched(index)
     case .launchFailed(_, let why): recordLaunchFailed(index, why)
     case .ready: recordReady(index)
@@ -58,7 +59,7 @@ extension Engine {
       workers[index].profile = profile
       workers[index].forgetWhenGone = false
     } else {
-      workers.add(WorkerRecord(id: worker, profile: profile, at: now))
+      workers.add(newRecord(worker, profile))
     }
   }
 
@@ -93,7 +94,8 @@ extension Event {
     switch self {
     case .added(let worker, _), .profileChanged(let worker, _), .removed(let worker),
       .released(let worker),
-      .adopted(let worker, _, _), .launched(let worker), .launchFailed(let worker, _),
+      .adopted(let worker, _, _), .moved(let worker, _), .launched(let worker),
+      .launchFailed(let worker, _),
       .ready(let worker), .shedAnswered(let worker), .shedFinished(let worker, _, _),
       .suspended(let worker), .suspendFailed(let worker, _), .hibernated(let worker, _),
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),

@@ -13,8 +13,8 @@ import Policy
 // (`regretChangesAt`).
 
 /// What is known of when a worker is used.
-struct UseHistory: Codable, Sendable, Equatable {
-  private(set) var lastStart: Instant?
+struct UseHistory: Codable, Sendable, Hashable {
+  var lastStart: Instant?
   private(set) var meanInterval: Duration?
 
   mutating func began(at now: Instant) {

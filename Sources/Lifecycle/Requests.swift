@@ -9,6 +9,9 @@ extension Engine {
       let text = "there is no worker named \(request.worker)"
       return emit(.answer(request.id, Answer(.unknownWorker, text)))
     }
+    if let leader = workers[index].profile.leader {
+      return refuse(request, "\(request.worker) is led by \(leader), and not from here")
+    }
     if request.verb == .start { return acceptStart(index, request) }
     if request.verb == .shadow || request.verb == .enforce {
       return acceptMode(index, request)

@@ -24,6 +24,7 @@ extension Cause {
     case .adopted: "it was running already"
     case .released: "it was released, and lives on by itself"
     case .succeeded: "it succeeded"
+    case .led: "whoever leads it decided so"
     }
   }
 

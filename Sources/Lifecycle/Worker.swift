@@ -39,6 +39,9 @@ public struct WorkerProfile: Codable, Hashable, Sendable {
   public var announcesReadiness: Bool
   /// It may be terminated for memory. False for what somebody else supervises. Default true.
   public var mayBeTerminated = true
+  /// Another engine decides on its life, and tells where it stands (`Event.moved`): who, to follow "by".
+  /// Here it is only ever hibernated or terminated for memory. `nil`: nobody else does.
+  public var leader: String?
 
   public init(
     policy: LifecyclePolicy, importance: Int = 0, canShed: Bool = false,

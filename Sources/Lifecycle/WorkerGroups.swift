@@ -62,7 +62,8 @@ extension WorkerGroups {
   static func of(_ worker: WorkerRecord, _ view: WorkerView) -> WorkerGroups {
     var groups: WorkerGroups = []
     switch worker.state {
-    case .foreground: groups.insert(.inFront)
+    // Its leader says who is in front there.
+    case .foreground: if worker.profile.leader == nil { groups.insert(.inFront) }
     case .suspending, .hibernating, .resuming: groups.insert(.inTransit)
     case .terminating: groups.insert(.terminating)
     default: break
@@ -74,10 +75,12 @@ extension WorkerGroups {
     let isShadow = worker.isShadow(view)
     if worker.isHibernatable(view, isShadow) {
       groups.insert(.hibernatable)
-      if worker.isHeld(view) { groups.insert(.held) }
+      if worker.profile.leader == nil, worker.isHeld(view) { groups.insert(.held) }
     }
     if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { groups.insert(.offering) }
-    if worker.state == .hibernated, worker.goal == nil { groups.insert(.demotable) }
+    if worker.state == .hibernated, worker.goal == nil, worker.profile.leader == nil {
+      groups.insert(.demotable)
+    }
     guard worker.footprint >= Engine.leastYield else { return groups }
     let isOpen = !isShadow || worker.sparedIn != view.episode
     guard let victims = worker.rungOfVictims else { return groups }

@@ -23,6 +23,8 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   // Learned, and kept over relaunches.
   var launchCost: Duration?
   var resumeCost: Duration?
+  /// Bytes of image for a byte of footprint, the last time.
+  var imageShare: Double?
   var lastExit: ExitStatus?
   var lastShed: ShedRecord?
   var lastMiss: Miss?

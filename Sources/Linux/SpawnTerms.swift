@@ -46,6 +46,8 @@ public struct SpawnTerms: Hashable, Sendable {
 
   public var identity: Identity?
   public var limits: [Limit] = []
+  /// Permission bits that new files don't get.
+  public var umask: UInt32?
   /// Different numbers, 3 or higher; no more than `mostPlaced`.
   public var placed: [Placed] = []
   /// Holds the process's own pid, which nobody can know before it is there (`LISTEN_PID`).
@@ -77,7 +79,8 @@ func withTerms<Result>(
           group: terms.identity?.group ?? 0, groups: groups.baseAddress,
           group_count: Int32(groups.count), limits: limits.baseAddress,
           limit_count: Int32(limits.count), placed: placed.baseAddress,
-          placed_count: Int32(placed.count), own_number: ownNumber)
+          placed_count: Int32(placed.count), umask: terms.umask.map { Int32($0) } ?? -1,
+          own_number: ownNumber)
         return body(&prepared)
       }
     }

@@ -25,6 +25,8 @@ public struct LaunchPlan: Sendable {
   /// Whom it runs as; nil: us.
   public var account: Account?
   public var limits: [SpawnTerms.Limit] = []
+  /// nil: as ours.
+  public var umask: UInt32?
   /// Sockets that it gets as `LISTEN_FDS`, from descriptor 3 on.
   public var listeners: [Listener] = []
   /// Where it says that it is ready (`notification_fd`).
@@ -94,6 +96,7 @@ public struct LaunchPlan: Sendable {
     var terms = SpawnTerms()
     terms.identity = account?.identity
     terms.limits = limits
+    terms.umask = umask
     terms.placed = listeners.enumerated().map { index, listener in
       .init(listener.descriptor.raw, at: 3 + Int32(index))
     }
@@ -107,10 +110,10 @@ public struct LaunchPlan: Sendable {
 
   /// For commands that act on its behalf: as the same user.
   var commandTerms: SpawnTerms? {
-    guard let account else { return nil }
     var terms = SpawnTerms()
-    terms.identity = account.identity
-    return terms
+    terms.identity = account?.identity
+    terms.umask = umask
+    return terms == SpawnTerms() ? nil : terms
   }
 
   func checkDescriptors() throws(LaunchError) {

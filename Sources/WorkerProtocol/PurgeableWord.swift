@@ -51,7 +51,16 @@ public struct PurgeableWord {
     return done ? taken : nil
   }
 
-  /// After `take`: the content is gone.
+  /// The same for whoever owns the content, and knows that nobody will access it any more: however many
+  /// accesses were left open. `nil`: it is gone, or somebody else is taking it.
+  public func seize(generation: UInt32) -> PurgeableState? {
+    update { state in
+      guard state.isUsed, !state.isPurging, state.generation == generation else { return nil }
+      return PurgeableState(generation: generation, accesses: 0).taken
+    }
+  }
+
+  /// After `take` or `seize`: the content is gone.
   public func empty(_ taken: PurgeableState) { publish(taken.emptied) }
 
   /// After `take`: it stays after all.

@@ -55,6 +55,8 @@ struct StartCommand: ParsableCommand {
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
 
+  func validate() throws { try selection.check() }
+
   func run() throws {
     var daemon = try connection.connect()
     try daemon.apply(.start, to: selection.resolve(.start, with: &daemon))
@@ -65,12 +67,31 @@ struct StopCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stop",
     abstract: "End workers gracefully; sleeping ones are woken first, to save their work.",
-    discussion: "The daemon stays; `dormouse shutdown` ends it, too.")
+    discussion: """
+      The daemon stays; `dormouse shutdown` ends it, too. `dormouse stop --keep-workers` is the \
+      opposite, and the same as `dormouse shutdown --keep-workers`: the daemon ends, and its workers \
+      stay for the next one.
+      """)
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+  @Flag(help: "End the daemon, and leave all workers to the next one.") var keepWorkers = false
+
+  func validate() throws {
+    guard keepWorkers else { return try selection.check() }
+    if selection.all || !selection.names.isEmpty {
+      throw ValidationError(
+        "--keep-workers ends the daemon and leaves every worker alone: use it without names. To stop "
+          + "some, leave it out; to hand over one that was adopted, use `dormouse release`.")
+    }
+    if selection.dryRun {
+      throw ValidationError(
+        "--keep-workers stops no worker: there is nothing for --dry-run to tell.")
+    }
+  }
 
   func run() throws {
     var daemon = try connection.connect()
+    if keepWorkers { return try Output.line(escaped(daemon.ask(.leave).text)) }
     try daemon.apply(.stop, to: selection.resolve(.stop, with: &daemon))
   }
 }
@@ -81,6 +102,8 @@ struct RestartCommand: ParsableCommand {
     discussion: "With --all, those that run.")
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+
+  func validate() throws { try selection.check() }
 
   func run() throws {
     var daemon = try connection.connect()
@@ -138,6 +161,8 @@ struct TerminateCommand: ParsableCommand {
     abstract: "End workers as lack of memory would: hibernated ones aren't woken first.")
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
+
+  func validate() throws { try selection.check() }
 
   func run() throws {
     var daemon = try connection.connect()

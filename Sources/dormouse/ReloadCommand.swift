@@ -4,18 +4,35 @@ import Control
 struct ReloadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
-    abstract: "Read the configuration again (as SIGHUP does): all of it is taken, or nothing.",
+    abstract: "Read the configuration again, or tell workers to read theirs.",
     discussion: """
+      Without names, the daemon's own configuration (as SIGHUP does): all of it is taken, or nothing. \
       Policies, importance and shed channels apply at once; commands, directories, environments and \
       readiness when a worker is started next. Workers that are new are started, workers that are no \
       longer declared are stopped.
+
+      With names, each of these workers is sent its `reload_signal`, and woken for it if it sleeps; \
+      answered when it is ready again, where it says so (sd_notify's RELOADING=1 and READY=1). With \
+      --all, all workers that have one.
       """)
 
   @OptionGroup var connection: ConnectionOptions
+  @Flag(help: "All workers that have a `reload_signal`.") var all = false
   @Flag(help: "Only tell what would change.") var dryRun = false
+  @Argument(help: "Names of workers.", completion: .workers) var names: [String] = []
+
+  func validate() throws {
+    if all, !names.isEmpty { throw ValidationError("Name workers or use --all, not both.") }
+  }
 
   func run() throws {
     var daemon = try connection.connect()
-    try Output.line(escaped(daemon.ask(dryRun ? .previewReload : .reload, keepsLines: true).text))
+    guard all || !names.isEmpty else {
+      let verb = dryRun ? ControlRequest.Verb.previewReload : .reload
+      return try Output.line(escaped(daemon.ask(verb, keepsLines: true).text))
+    }
+    var selection = WorkerSelection()
+    (selection.all, selection.dryRun, selection.names) = (all, dryRun, names)
+    try daemon.apply(.reloadWorker, to: selection.resolve(.reload, with: &daemon))
   }
 }

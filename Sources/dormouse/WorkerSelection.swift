@@ -7,7 +7,8 @@ struct WorkerSelection: ParsableArguments {
   @Flag(help: "Only tell what would happen.") var dryRun = false
   @Argument(help: "Names of workers.", completion: .workers) var names: [String] = []
 
-  func validate() throws {
+  /// For the `validate` of a verb that needs somebody.
+  func check() throws {
     if all, !names.isEmpty { throw ValidationError("Name workers or use --all, not both.") }
     if !all, names.isEmpty { throw ValidationError("Name workers, or use --all.") }
   }
@@ -38,15 +39,20 @@ struct WorkerSelection: ParsableArguments {
 
 /// What somebody is about to do with workers, for `--all` and `--dry-run`.
 enum Intent {
-  case start, stop, restart, terminate
+  case start, stop, restart, terminate, reload
 
   func concerns(_ worker: WorkerReport) -> Bool {
     // What somebody else supervises, somebody else starts and ends.
-    worker.isAdopted != true && isRunning(worker) == (self != .start)
+    let isOurs = worker.isAdopted != true && isRunning(worker) == (self != .start)
+    return isOurs && (self != .reload || worker.reloadSignal != nil)
   }
 
   var nothing: String {
-    self == .start ? "no worker is left to start" : "no worker runs"
+    switch self {
+    case .start: "no worker is left to start"
+    case .reload: "no worker that runs has a `reload_signal`"
+    default: "no worker runs"
+    }
   }
 
   /// One sentence, escaped.
@@ -56,9 +62,14 @@ enum Intent {
       return "\(name) would be left alone: it is adopted, and never started or stopped here"
     }
     switch (self, isRunning(worker)) {
+    case (.reload, _) where worker.reloadSignal == nil:
+      return "\(name) would be left alone: it has no `reload_signal` in the configuration"
+    case (.reload, true):
+      let signal = escaped(worker.reloadSignal ?? "")
+      return "\(name) would be told to reload, by \(signal) (\(facts(worker)))"
     case (.start, true): return "\(name) would be left alone: it runs already"
     case (.start, false), (.restart, false): return "\(name) would be started"
-    case (.stop, false), (.terminate, false):
+    case (.stop, false), (.terminate, false), (.reload, false):
       return "\(name) would be left alone: it doesn't run"
     case (.stop, true): return "\(name) would be stopped (\(facts(worker)))"
     case (.restart, true): return "\(name) would be stopped and started (\(facts(worker)))"

@@ -49,6 +49,10 @@ struct WrapCommand: ParsableCommand {
   var socket: String?
   @Option(help: ArgumentHelp("For hibernation images and records.", valueName: "directory"))
   var stateDirectory: String?
+  @Flag(
+    help: ArgumentHelp(
+      "A daemon may end it when memory runs out; otherwise it is only ever hibernated."))
+  var mayTerminate = false
   @Argument(
     parsing: .captureForPassthrough,
     help: "The command and its arguments, after `--`.")
@@ -75,7 +79,8 @@ struct WrapCommand: ParsableCommand {
       WrapSettings(
         command: words, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
         stateDirectory: stateDirectory ?? paths.stateDirectory,
-        daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version))
+        daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
+        mayBeTerminated: mayTerminate))
     switch end {
     case .notStarted(let why): Output.complain(escaped(why))
     case .unmanaged(let why): execute(path, inheritance, because: why)
@@ -148,7 +153,7 @@ struct WrapCommand: ParsableCommand {
 
 extension CommandLookupError {
   /// As env(1) has it.
-  fileprivate var exit: CommandExit {
+  var exit: CommandExit {
     switch self {
     case .notFound, .notFoundInPath: .noCommand
     case .isDirectory, .notExecutable: .cannotRun

@@ -29,6 +29,21 @@ import Testing
     #expect(try daemon.worker("sleeper").state == "foreground")
   }
 
+  @Test("`stop --keep-workers` ends the daemon alone; together with names it says what to do")
+  func stopKeepingWorkers() throws {
+    let daemon = try TestDaemon(BadInputTests.idle)
+    try daemon.wait("sleeper", toBe: "foreground")
+    let pid = try daemon.worker("sleeper").pid
+    for words in [["sleeper"], ["--all"], ["--dry-run"]] {
+      let outcome = try daemon.enter(["stop", "--keep-workers"] + words)
+      #expect(outcome.code == 64 && outcome.error.contains("--keep-workers"), "\(outcome)")
+    }
+    try daemon.done("stop", "--keep-workers")
+    #expect(try daemon.waitForEnd() == 0)
+    try daemon.start()
+    #expect(try daemon.worker("sleeper").pid == pid)
+  }
+
   @Test("A closed standard output is complained about, and gets nobody else's text")
   func closedOutput() throws {
     let daemon = try TestDaemon(BadInputTests.idle)

@@ -156,6 +156,27 @@ import Testing
     #expect(try daemon.zombies() == [])
   }
 
+  @Test("Its files are made with its own umask, and the daemon's isn't touched")
+  func umask() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        closed: { command: [sh, -c, "umask; exec sleep 600"], umask: 027, readiness: { log_line: "0" } }
+        open: { command: [sh, -c, "umask; exec sleep 600"], umask: "0", readiness: { log_line: "0" } }
+        usual: { command: [sh, -c, "umask; exec sleep 600"], readiness: { log_line: "0" } }
+      """)
+    for name in ["closed", "open", "usual"] {
+      #expect(try eventually { try daemon.worker(name).state != "launching" })
+    }
+    #expect(try log(daemon, "closed") == "0027\n")
+    #expect(try log(daemon, "open") == "0000\n")
+    let own = Glibc.umask(0o22)
+    Glibc.umask(own)
+    let digits = String(own, radix: 8)
+    let padding = String(repeating: "0", count: 4 - digits.count)
+    #expect(try log(daemon, "usual") == "\(padding)\(digits)\n")
+  }
+
   @Test("A worker that says nothing before the daemon dies isn't ended by saying it afterwards")
   func descriptorOutlivesDaemon() throws {
     let daemon = try TestDaemon(

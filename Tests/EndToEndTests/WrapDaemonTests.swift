@@ -46,6 +46,56 @@ import Testing
     #expect(try host.ask("sum") == sum)
   }
 
+  /// Memory is always short, at one level; and the wrappers themselves don't think so.
+  private static func short(_ level: String) -> String {
+    let levels =
+      level == "critical"
+      ? "warning: never, urgent: never, critical: { available_below: 100% }"
+      : "warning: { available_below: 100% }, urgent: never, critical: { available_below: 1MB }"
+    return "policy_overrides: { pressure: { \(levels) } }\n"
+  }
+
+  private static let sleepy = ["--idle-after", "500ms", "--hibernate-after", "never"]
+
+  @Test(
+    "Under pressure a daemon has it hibernated, and its next request answers",
+    .timeLimit(.minutes(2)),
+    arguments: Setting.ofOwnUser)
+  func hibernatedUnderPressure(setting: Setting) throws {
+    let daemon = try TestDaemon(Self.short("warning"), setting: setting)
+    let host = try WrapHost(
+      options: Self.sleepy + ["--socket", daemon.socket], setting: setting)
+    let sum = try host.ask("fill", #"{"megabytes": 8}"#)
+    for _ in 0..<2 {
+      let name = host.name()
+      #expect(try eventually { (try? daemon.worker(name))?.state == "hibernated" })
+      #expect(try host.ask("sum") == sum)
+    }
+    try daemon.waitForWords("\(host.name()): its wrapper is asked to hibernate it")
+    let explained = try daemon.done("explain", host.name())
+    #expect(explained.contains(host.name()), "\(explained)")
+    // Not one worker twice.
+    #expect(try daemon.json(Listing.self, "ps").workers.count == 1)
+  }
+
+  @Test("It is terminated for memory only where it may be, and the report tells of all of them")
+  func terminatedUnderPressure() throws {
+    let daemon = try TestDaemon(Self.short("critical"))
+    let spared = try WrapHost(options: Self.sleepy + ["--socket", daemon.socket])
+    let sum = try spared.ask("fill", #"{"megabytes": 8}"#)
+    #expect(try eventually { (try? daemon.worker(spared.name()))?.state == "suspended" })
+    let host = try WrapHost(options: Self.sleepy + ["--may-terminate", "--socket", daemon.socket])
+    // Perhaps before it has answered anything: the ladder has nobody else left.
+    #expect(try host.end() == .signaled(SIGTERM))
+    #expect(try eventually { try daemon.ask(.jetsam).jetsam != nil })
+    let entries = try #require(try daemon.ask(.jetsam).jetsam).workers
+    #expect(entries.first { $0.name == host.name() }?.victimBecause != nil, "\(entries)")
+    let other = try #require(entries.first { $0.name == spared.name() })
+    #expect(other.victimBecause == nil)
+    #expect(try spared.ask("sum") == sum)
+    #expect(try daemon.verb("status", host.name()).code == CommandExit.unknownWorker.rawValue)
+  }
+
   @Test("Who registers nonsense is told so, and harms nobody")
   func nonsense() throws {
     let daemon = try TestDaemon("")

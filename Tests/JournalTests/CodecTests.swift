@@ -53,6 +53,7 @@ import Testing
           total: ByteCount(1), free: ByteCount(2), images: ByteCount(3),
           writtenToday: ByteCount(4))), .stalled(.critical), .deadline, .released(worker),
       .unhealthy(worker, "its probe failed"),
+      .moved(worker, .suspended),
     ]
   }
 

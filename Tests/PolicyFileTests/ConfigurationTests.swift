@@ -109,6 +109,17 @@ import Testing
       "`stop_signal` must be a signal's name such as `TERM`, not `15`",
       "write `TERM`"
     ),
+    (
+      "command: a, reload_signal: KILL", "`reload_signal` can't be `KILL`: no process can catch it",
+      nil
+    ),
+    (
+      "command: a, umask: 88", "`umask` must be octal permission bits such as `022`, not `88`", nil
+    ),
+    (
+      "command: a, umask: 1777", "`umask` must be octal permission bits such as `022`, not `1777`",
+      nil
+    ),
     ("command: a, stop_signal: STOP", "`stop_signal` can't be `STOP`: it ends no process", nil),
     (
       "command: a, shed: { signal: KILL }", "`signal` can't be `KILL`: no process can catch it", nil

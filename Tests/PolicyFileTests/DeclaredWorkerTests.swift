@@ -16,6 +16,8 @@ import Testing
         restart: { when: always, backoff: { initial: 2s, max: 2m, factor: 1.5 }, give_up: { after: 3, within: 1h } }
         stop_signal: INT
         stop_grace: 30s
+        reload_signal: SIGHUP
+        umask: 027
         output: { file: log/db.log, max_size: 10MB, keep: 3 }
       migrate:
         command: [rails, "db:migrate"]
@@ -64,6 +66,8 @@ import Testing
           .always, backoff: Backoff(initial: .seconds(2), max: .seconds(120), factor: 1.5),
           giveUp: .init(restarts: 3, window: .seconds(3_600))))
     #expect(db.policy.terminate.grace == .seconds(30))
+    #expect(db.reloadSignal == 1 && db.umask == 0o27)
+    #expect(web.reloadSignal == nil && web.umask == nil)
     #expect(
       db.output == WorkerOutput(file: "etc/log/db.log", maxSize: .megabytes(10), keep: 3))
     #expect(migrate.dependsOn == [Dependency("db", .ready)])

@@ -77,9 +77,9 @@ import Testing
     let stored = Mirror(reflecting: plain).children.compactMap(\.label)
     #expect(
       stored == [
-        "name", "command", "directory", "environment", "user", "group", "limits", "importance",
-        "autostart", "dependsOn", "shed", "readiness", "liveness", "restart", "stopSignal",
-        "output", "listen", "wakeAt", "answerAsleep", "policy",
+        "name", "command", "directory", "environment", "user", "group", "umask", "limits",
+        "importance", "autostart", "dependsOn", "shed", "readiness", "liveness", "restart",
+        "stopSignal", "reloadSignal", "output", "listen", "wakeAt", "answerAsleep", "policy",
       ], "`changes` and `WorkerRenderer` must know a new field, too")
   }
 }

@@ -32,6 +32,7 @@ struct clinux_terms {
   // Descriptors of ours that get these numbers, 3 or higher. At most CLINUX_MOST_PLACED.
   const struct clinux_placed { int descriptor, number; } *placed;
   int placed_count;
+  int umask;                 // or -1
   char *own_number;          // room for ten digits and a NUL in `environment`, for its pid; or NULL
 };
 enum { CLINUX_MOST_PLACED = 128 };

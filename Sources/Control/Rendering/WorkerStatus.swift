@@ -21,6 +21,8 @@ public func renderWorkerStatus(
       "footprint", sizeText(worker.footprint) + ", at most \(sizeText(worker.peakFootprint))")
     block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages besides")
   }
+  block.add("cgroup", worker.cgroup.flatMap(cgroupText))
+  block.add("stalled", worker.cgroup.flatMap(stallText))
   block.add("image", worker.imageSize.map { "\(sizeText($0)) on disk" })
   block.add("base", worker.baseSize.map { "\(sizeText($0)) on disk, for its next image" })
   block.add("hibernated", lastHibernationText(worker))
@@ -39,6 +41,8 @@ public func renderWorkerStatus(
       "pid \(pid)" + (worker.wakes.map { ", woken \($0) times" } ?? "")
     })
   block.add("last exit", worker.lastExit.map(escaped))
+  // Of one that runs they are of no interest any more.
+  block.add("last words", isThere ? nil : worker.exits?.last?.lastWords.map(escaped))
   block.add("restarts", restartsText(worker))
   block.add("liveness", worker.livenessFailure.map { "failing: \(escaped($0))" })
   block.add("checks", worker.answeredAsleep.map { "\($0) answered while it sleeps" })
@@ -83,6 +87,27 @@ private func connectionsText(_ worker: WorkerReport) -> String? {
   let count = worker.connections.map { "\($0) at DORMOUSE_SOCKET" }
   let parts = [count, worker.talk.map(escaped)].compactMap { $0 }
   return parts.isEmpty ? nil : parts.joined(separator: "; ")
+}
+
+private func cgroupText(_ group: CgroupReport) -> String? {
+  let peak = group.memoryPeak.map { " (at most \(sizeText($0)))" } ?? ""
+  let parts = [
+    group.cpuSeconds.map { "\(durationText($0)) of processor time" },
+    group.memory.map { "\(sizeText($0)) charged\(peak)" },
+    group.tasks.map { "\($0) tasks" },
+  ]
+  let text = parts.compactMap { $0 }.joined(separator: ", ")
+  return text.isEmpty ? nil : text
+}
+
+/// Nothing where nothing was waited for.
+private func stallText(_ group: CgroupReport) -> String? {
+  let parts = [
+    ("memory", group.memoryStall), ("a processor", group.cpuStall), ("a disk", group.ioStall),
+  ].compactMap { what, share in
+    share.flatMap { $0 > 0 ? "\(decimal($0)) % for \(what)" : nil }
+  }
+  return parts.isEmpty ? nil : parts.joined(separator: ", ") + ", in the last 10 s"
 }
 
 private func lastHibernationText(_ worker: WorkerReport) -> String? {

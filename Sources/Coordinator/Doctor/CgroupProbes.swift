@@ -4,7 +4,7 @@ import Glibc
 import Linux
 
 extension Probe {
-  static let ofCgroups = [place, birth, freezer, rest]
+  static let ofCgroups = [place, birth, freezer, oldFreezer, rest, account]
 
   private static let place = Probe(
     "cgroup", "a cgroup for each worker",
@@ -54,6 +54,38 @@ extension Probe {
     }
     examination.freezes = true
     return .works("froze a child, and thawed it; SIGCONT didn't wake it meanwhile")
+  }
+
+  private static let oldFreezer = Probe(
+    "freezer-v1", "the freezer of cgroup version 1", .informational,
+    lost:
+      "Nothing: Dormouse doesn't use it. Whom it freezes can't be killed or traced before it is "
+      + "thawed, so a daemon that dies would leave processes that nobody can end.",
+    enable: "nothing to do; a cgroup of version 2 (see above) is what helps."
+  ) { _ in
+    .works(
+      OldFreezer.place().map { "mounted at \(escaped($0)); it is left alone" }
+        ?? "none, and none is needed")
+  }
+
+  private static let account = Probe(
+    "cgroup-account", "counting by worker",
+    lost: "Processor time is taken from /proc, in steps of 10 ms and without children that have "
+      + "ended; `status` doesn't tell of a worker's own stalls, or of what is charged to it.",
+    enable:
+      "a cgroup for each worker (see above); for memory and tasks, `echo +memory +pids >` its "
+      + "parents' cgroup.subtree_control, which systemd does in a delegated unit."
+  ) { examination in
+    let account = try usable(examination).account()
+    let counted: [(String, Bool)] = [
+      ("processor time", account.cpuMicroseconds != nil), ("memory", account.memory != nil),
+      ("tasks", account.tasks != nil), ("stalls", account.memoryStall != nil),
+    ]
+    let (there, missing) = (counted.filter(\.1).map(\.0), counted.filter { !$0.1 }.map(\.0))
+    if there.isEmpty { throw ProbeFailure("the group counts nothing") }
+    let found = "counts " + there.joined(separator: ", ")
+    return missing.isEmpty
+      ? .works(found) : .limited(found + "; not " + missing.joined(separator: ", "))
   }
 
   /// The one danger that has no mechanism of its own.

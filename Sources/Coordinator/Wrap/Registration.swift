@@ -50,7 +50,8 @@ final class Registration {
     count += 1
     var request = ControlRequest(id: count, verb: .register, worker: wrapped.id.name)
     request.wrapper = WrapperReport(
-      pid: getpid(), socket: daemon.settings.socket, worker: report)
+      pid: getpid(), socket: daemon.settings.socket, worker: report,
+      mayBeTerminated: wrapped.settings.mayBeTerminated)
     return try? WireCodec.line(for: request)
   }
 

@@ -18,10 +18,13 @@ public struct WrapSettings: Sendable {
   /// nil: standard error, and only what is worth a person's attention.
   public var log: String?
   public var version: String
+  /// By a daemon, when memory runs out.
+  public var mayBeTerminated: Bool
 
   public init(
     command: [String], path: String, inheritance: Inheritance, policy: LifecyclePolicy,
-    stateDirectory: String, daemonSocket: String, log: String?, version: String
+    stateDirectory: String, daemonSocket: String, log: String?, version: String,
+    mayBeTerminated: Bool = false
   ) {
     self.command = command
     self.path = path
@@ -31,6 +34,7 @@ public struct WrapSettings: Sendable {
     self.daemonSocket = daemonSocket
     self.log = log
     self.version = version
+    self.mayBeTerminated = mayBeTerminated
   }
 
   /// `clangd-4711`: unique as long as the wrapper lives, and a valid worker's name.

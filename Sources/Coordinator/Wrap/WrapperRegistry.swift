@@ -14,6 +14,8 @@ struct WrapperRegistry {
   }
 
   private var entries: [ObjectIdentifier: Entry] = [:]
+  /// Those who lead the worker of that name in the engine: the first to come, if several say so.
+  private var leaders: [WorkerID: ControlServer.Client] = [:]
 
   /// Why not; nil: it is taken.
   mutating func take(
@@ -25,10 +27,32 @@ struct WrapperRegistry {
     return nil
   }
 
-  mutating func forget(_ client: AnyObject) { entries[ObjectIdentifier(client)] = nil }
+  /// The worker that it has led; nil: none.
+  mutating func forget(_ client: ControlServer.Client) -> WorkerID? {
+    entries[ObjectIdentifier(client)] = nil
+    guard let id = leaders.first(where: { $0.value === client })?.key else { return nil }
+    leaders[id] = nil
+    return id
+  }
+
+  /// False: somebody else does.
+  mutating func lead(_ worker: WorkerID, _ client: ControlServer.Client) -> Bool {
+    if let leader = leaders[worker] { return leader === client }
+    leaders[worker] = client
+    return true
+  }
+
+  func leads(_ worker: WorkerID) -> Bool { leaders[worker] != nil }
+
+  func leader(of worker: WorkerID) -> ControlServer.Client? { leaders[worker] }
+
+  func entry(from client: AnyObject) -> Entry? { entries[ObjectIdentifier(client)] }
 
   func entry(of worker: String?) -> Entry? {
-    entries.values.first { $0.report.worker.name == worker }
+    if let worker, let leader = leaders[WorkerID(worker)], let entry = entry(from: leader) {
+      return entry
+    }
+    return entries.values.first { $0.report.worker.name == worker }
   }
 
   /// By name, their clocks set forward to now.

@@ -7,7 +7,7 @@ enum EventKind: String, CaseIterable {
   case suspended, suspendFailed, hibernated, hibernateFailed, resumed, resumeFailed, exited
   case footprint, taskBegan, taskEnded, activity, wakeNeeded, memory, stalled, deadline
   case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
-  case unhealthy
+  case unhealthy, moved
 
   /// Exhaustive on purpose: a new event doesn't compile until it has a name here.
   init(of event: Event) {
@@ -47,6 +47,7 @@ enum EventKind: String, CaseIterable {
       case .purgeFailed: .purgeFailed
       case .disk: .disk
       case .unhealthy: .unhealthy
+      case .moved: .moved
       }
   }
 }

@@ -13,6 +13,7 @@ extension FieldReader {
     case .adopted:
       return .adopted(
         try worker(), try profile(profiles), try coded("state", as: WorkerState.self))
+    case .moved: return .moved(try worker(), try coded("state", as: WorkerState.self))
     case .removed: return .removed(try worker())
     case .released: return .released(try worker())
     case .request:

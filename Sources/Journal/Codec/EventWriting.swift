@@ -13,6 +13,9 @@ extension FieldWriter {
       set(worker)
       set("state", state.rawValue)
       set("profile", try profiles.tree(profile))
+    case .moved(let worker, let state):
+      set(worker)
+      set("state", state.rawValue)
     case .request(let request):
       set(request.worker)
       set("verb", request.verb.rawValue)

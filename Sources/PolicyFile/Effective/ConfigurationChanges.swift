@@ -51,6 +51,7 @@ extension WorkerConfiguration {
     }
     if old.shed != shed { result.append(WorkerChange("shed")) }
     if old.stopSignal != stopSignal { result.append(WorkerChange("stop_signal")) }
+    if old.reloadSignal != reloadSignal { result.append(WorkerChange("reload_signal")) }
     if old.autostart != autostart {
       result.append(WorkerChange("autostart", ("\(old.autostart)", "\(autostart)")))
     }
@@ -68,6 +69,7 @@ extension WorkerConfiguration {
     if old.environment != environment { keys.append("environment") }
     if old.user != user { keys.append("user") }
     if old.group != group { keys.append("group") }
+    if old.umask != umask { keys.append("umask") }
     if old.limits != limits { keys.append("limits") }
     if old.dependsOn != dependsOn { keys.append("depends_on") }
     if old.readiness != readiness { keys.append("readiness") }

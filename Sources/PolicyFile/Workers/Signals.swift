@@ -34,6 +34,11 @@ extension Converter where Value == Int32 {
     signal(except: [SIGSTOP, SIGCONT, SIGTSTP, SIGCHLD], because: "it ends no process")
   }
 
+  /// That most of them also end a process doesn't matter: it is sent to who catches it only.
+  static var reloadSignal: Converter {
+    signal(except: [SIGKILL, SIGSTOP], because: "no process can catch it")
+  }
+
   static var shedSignal: Converter {
     signal(except: [SIGKILL, SIGSTOP], because: "no process can catch it")
   }

@@ -14,6 +14,8 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var user: String?
   /// Name or number; `nil`: the user's, or the daemon's own.
   public var group: String?
+  /// Permission bits that its new files don't get, 0–0o777; `nil`: the daemon's own.
+  public var umask: UInt32?
   public var limits: ResourceLimits
   /// 0–100; raises the worker within the band of its state.
   public var importance: Int
@@ -30,6 +32,8 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var restart: RestartRules
   /// Asks it to end. How long it may take is `policy.terminate.grace`.
   public var stopSignal: Int32
+  /// Tells it to read its configuration again (`dormouse reload NAME`); `nil`: it can't be told.
+  public var reloadSignal: Int32?
   public var output: WorkerOutput
   /// Sockets that the daemon opens for it; none that conflict.
   public var listen: [ListenSocket]

@@ -33,6 +33,7 @@ struct WorkerReader {
       as: Converter.path("a directory's path", from: directory))
     worker.user = reader.read("user", as: .account("a user's name or number"))
     worker.group = reader.read("group", as: .account("a group's name or number"))
+    worker.umask = reader.read("umask", as: .umask)
     reader.section("limits") { worker.limits = LimitsReader(reader: $0).read() }
     reader.read("importance", into: &worker.importance, as: .integer(0...100))
     reader.read("autostart", into: &worker.autostart, as: .boolean)
@@ -42,6 +43,7 @@ struct WorkerReader {
     reader.section("readiness") { worker.readiness = health.readiness($0, places: reader.places) }
     reader.section("liveness") { worker.liveness = health.liveness($0, places: reader.places) }
     reader.read("stop_signal", into: &worker.stopSignal, as: .stopSignal)
+    worker.reloadSignal = reader.read("reload_signal", as: .reloadSignal)
     RestartReader(reader: reader).read("restart", into: &worker.restart)
     output(&worker.output)
     worker.listen = ListenReader(worker: name, directory: directory, reader: reader).read("listen")
@@ -193,6 +195,23 @@ extension Converter where Value == String {
       }
       return !text.isEmpty && text.utf8.count <= 256 && isName && !text.hasPrefix("-")
         ? .success(text) : .failure(.wrongKind)
+    }
+  }
+}
+
+extension Converter where Value == UInt32 {
+  /// As umask(1) takes it. Octal, whatever YAML makes of a leading zero.
+  fileprivate static var umask: Converter {
+    .scalar(
+      "octal permission bits such as `022`",
+      // To editors, digits without quotes are a number.
+      shape: .either([.matching("^(0o)?[0-7]{1,4}$", example: "022"), .whole(0...777)])
+    ) { text in
+      let digits = text.hasPrefix("0o") ? text.dropFirst(2) : text[...]
+      guard (1...4).contains(digits.utf8.count), digits.allSatisfy({ ("0"..."7").contains($0) }),
+        let bits = UInt32(digits, radix: 8), bits <= 0o777
+      else { return .failure(.wrongKind) }
+      return .success(bits)
     }
   }
 }

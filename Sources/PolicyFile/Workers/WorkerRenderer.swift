@@ -29,6 +29,10 @@ struct WorkerRenderer {
     }
     if let user = worker.user { keys.append(("user", .text(user))) }
     if let group = worker.group { keys.append(("group", .text(group))) }
+    if let umask = worker.umask {
+      let digits = String(umask, radix: 8)
+      keys.append(("umask", .plain(String(repeating: "0", count: 3 - digits.count) + digits)))
+    }
     if worker.limits != ResourceLimits() { keys.append(("limits", limits())) }
     if worker.importance != 0 { keys.append(("importance", .plain("\(worker.importance)"))) }
     if !worker.autostart { keys.append(("autostart", .plain("false"))) }
@@ -142,6 +146,7 @@ struct WorkerRenderer {
   private func ending() -> [(String, YAMLText)] {
     var keys: [(String, YAMLText)] = []
     if worker.stopSignal != 15 { keys.append(("stop_signal", Self.signal(worker.stopSignal))) }
+    if let signal = worker.reloadSignal { keys.append(("reload_signal", Self.signal(signal))) }
     if worker.restart != RestartRules() { keys.append(("restart", Self.restart(worker.restart))) }
     return keys
   }

@@ -1,0 +1,154 @@
+import Glibc
+import Hibernation
+import JSONLines
+import Journal
+import Lifecycle
+import Linux
+import Policy
+
+// What outlives the daemon of all that it has seen of its workers: what the engine has learned, and how
+// their last runs ended. In one file,
+//
+//     dormouse memory 1
+//     {"exits":…,"learned":…,"savedAt":…}    a line of JSON; points in time as distances from `savedAt`
+//     crc32c 0123abcd                        of all before it
+//
+// which is replaced when something has changed, half a minute after the last time at the earliest, and
+// at the daemon's end. A damaged one counts as none: it holds nothing that can't be learned again.
+
+struct Memory: Codable, Hashable, Sendable {
+  /// Seconds since 1970.
+  var savedAt: Int64 = 0
+  var learned = Learned()
+  /// By worker, the latest last.
+  var exits: [String: [ExitRecord]] = [:]
+
+  /// Workers of whom something is kept: `run` can make them up by the thousand.
+  static let mostWorkers = 1000
+  private static let title = "dormouse memory 1"
+  private static let greatestLength = 16 << 20
+
+  /// - Parameter now: of the engine's clock, which counts from the machine's start.
+  func encoded(at now: Instant) throws -> String {
+    var moved = self
+    moved.learned = learned.moved(by: Instant.zero - now)
+    let line = String(decoding: try JSON(encoding: moved).line, as: UTF8.self)
+    let body = "\(Self.title)\n\(line)\n"
+    return body + Self.seal(body.utf8)
+  }
+
+  /// `nil`: it isn't what `encoded` has written.
+  ///
+  /// - Parameter now, time: this moment by the engine's clock, and in seconds since 1970.
+  init?(_ bytes: [UInt8], at now: Instant, time: Int64) {
+    guard bytes.count <= Self.greatestLength else { return nil }
+    let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    guard lines.count == 4, lines[3].isEmpty, lines[0].elementsEqual(Self.title.utf8) else {
+      return nil
+    }
+    let body = bytes[..<lines[2].startIndex]
+    guard bytes[lines[2].startIndex...].elementsEqual(Self.seal(body).utf8),
+      let memory = try? JSON(Array(lines[1]))?.decode(Memory.self)
+    else { return nil }
+    self = memory
+    // A clock that was set back makes nothing happen in the future.
+    let elapsed = min(max(time - savedAt, 0), 366 * 86_400)
+    learned = learned.moved(by: (now - .zero) - .seconds(elapsed))
+  }
+
+  init() {}
+
+  private static func seal(_ body: some Sequence<UInt8>) -> String {
+    let sum = String(Checksum.crc32c(body), radix: 16)
+    return "crc32c " + String(repeating: "0", count: 8 - sum.count) + sum + "\n"
+  }
+}
+
+/// The file, and what was written to it last.
+struct MemoryKeeper {
+  let path: String
+  private(set) var kept = Memory()
+  /// Why what was kept earlier isn't known.
+  private(set) var damage: String?
+  private var savedAt = Instant.zero
+
+  static let saveEvery = Duration.seconds(30)
+
+  init(path: String, at now: Instant) {
+    self.path = path
+    savedAt = now
+    let bytes: [UInt8]
+    do throws(SystemCallError) { bytes = try readFile(path) } catch {
+      if error.code != ENOENT { damage = error.description }
+      return
+    }
+    if let memory = Memory(bytes, at: now, time: Int64(time(nil))) {
+      kept = memory
+    } else {
+      damage = "\(path) is damaged"
+    }
+  }
+
+  func isDue(at now: Instant) -> Bool { now - savedAt >= Self.saveEvery }
+
+  /// What is to be written now; `nil`: that is in the file already.
+  mutating func take(_ memory: Memory, at now: Instant) -> Memory? {
+    savedAt = now
+    var memory = memory
+    memory.savedAt = kept.savedAt
+    guard memory != kept else { return nil }
+    memory.savedAt = Int64(time(nil))
+    kept = memory
+    return memory
+  }
+}
+
+extension Daemon {
+  private var memory: Memory {
+    var memory = Memory()
+    memory.learned = engine.learned.limited(to: Memory.mostWorkers)
+    memory.exits = memoryKeeper?.kept.exits ?? [:]
+    for (id, runtime) in workers where !runtime.runs.exits.isEmpty {
+      memory.exits[id.name] = runtime.runs.exits
+    }
+    if memory.exits.count > Memory.mostWorkers {
+      let order = memory.exits.sorted {
+        ($1.value.last?.at ?? 0, $0.key) < ($0.value.last?.at ?? 0, $1.key)
+      }
+      memory.exits = Dictionary(
+        uniqueKeysWithValues: order.prefix(Memory.mostWorkers).map { ($0.key, $0.value) })
+    }
+    return memory
+  }
+
+  /// Writes down what has changed, on another thread.
+  func saveMemoryWhenDue() {
+    let now = EventLoop.now
+    guard memoryKeeper?.isDue(at: now) == true else { return }
+    saveMemory(at: now)
+  }
+
+  private func saveMemory(at now: Instant) {
+    let current = memory
+    guard let path = memoryKeeper?.path, let memory = memoryKeeper?.take(current, at: now) else {
+      return
+    }
+    mechanics.submit { [log] in
+      do {
+        try replaceFile(path, with: try memory.encoded(at: now), isSynced: false)
+      } catch { log(.warning, "what was learned of workers can't be kept: \(error)") }
+    }
+  }
+
+  /// At the daemon's end; returns when it is written.
+  func closeMemory() {
+    guard memoryKeeper != nil else { return }
+    saveMemory(at: EventLoop.now)
+    mechanics.perform {}
+  }
+
+  /// How earlier runs of that name ended.
+  func rememberedExits(of id: WorkerID) -> [ExitRecord] {
+    workers[id]?.runs.exits ?? memoryKeeper?.kept.exits[id.name] ?? []
+  }
+}

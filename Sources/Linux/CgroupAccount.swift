@@ -1,0 +1,53 @@
+/// What the kernel counts of a group, and of all groups below it. Each part is `nil` where the kernel
+/// doesn't count it, or the group lacks the controller for it.
+public struct CgroupAccount: Hashable, Sendable {
+  /// Processor time of all who are or were in it, in microseconds (`cpu.stat`).
+  public var cpuMicroseconds: UInt64?
+  /// Bytes that are charged to it, file pages and the kernel's own included (`memory.current`), and the
+  /// most that ever were (`memory.peak`, Linux 5.19).
+  public var memory: Int64?
+  public var memoryPeak: Int64?
+  /// Processes and threads (`pids.current`).
+  public var tasks: Int?
+  /// How long its tasks waited, by what they waited for.
+  public var memoryStall: PressureStall?
+  public var cpuStall: PressureStall?
+  public var inputOutputStall: PressureStall?
+
+  public var isEmpty: Bool { self == CgroupAccount() }
+
+  init() {}
+}
+
+extension WorkerCgroup {
+  public func account() -> CgroupAccount {
+    var account = CgroupAccount()
+    account.cpuMicroseconds = cpuMicroseconds()
+    account.memory = number("memory.current")
+    account.memoryPeak = number("memory.peak")
+    account.tasks = number("pids.current").map { Int($0) }
+    account.memoryStall = try? PressureStall.read("\(path)/memory.pressure")
+    account.cpuStall = try? PressureStall.read("\(path)/cpu.pressure")
+    account.inputOutputStall = try? PressureStall.read("\(path)/io.pressure")
+    return account
+  }
+
+  /// That alone: it never falls, and children that came and went between two looks are in it.
+  public func cpuMicroseconds() -> UInt64? {
+    guard let bytes = try? readNamedFile("\(path)/cpu.stat") else { return nil }
+    return Self.cpuMicroseconds(in: bytes)
+  }
+
+  static func cpuMicroseconds(in bytes: [UInt8]) -> UInt64? {
+    for line in bytes.lines() {
+      let words = line.words()
+      if words.count == 2, words[0].elementsEqual("usage_usec".utf8) { return words[1].number() }
+    }
+    return nil
+  }
+
+  private func number(_ file: String) -> Int64? {
+    guard let bytes = try? readNamedFile("\(path)/\(file)") else { return nil }
+    return bytes.lines().first?.number()
+  }
+}

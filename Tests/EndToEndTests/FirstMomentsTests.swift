@@ -1,0 +1,56 @@
+import Control
+import Testing
+
+@Suite("Workers that end as soon as they are started") struct FirstMomentsTests {
+  private static let failing = "echo looking; echo 'no module named `x`' >&2; exit 3"
+
+  @Test("`start` tells the exit and the last words, and so do `run` and `restart`")
+  func told() throws {
+    let daemon = try TestDaemon(
+      BadWorkerTests.calm + """
+        workers:
+          fails: { command: [sh, -c, "\(Self.failing)"], autostart: false }
+          waits: { command: [sh, -c, "sleep 0.05; exit 4"], autostart: false, readiness: { log_line: up } }
+        """)
+    func isTold(_ outcome: Outcome, of name: String) {
+      #expect(outcome.code == 1 && !outcome.output.contains("is running\n"), "\(outcome)")
+      #expect(outcome.error.contains("it exited with status 3"), "\(outcome)")
+      #expect(outcome.error.contains("no module named `x`"), "\(outcome)")
+      #expect(outcome.error.contains("`dormouse logs \(name)`"), "\(outcome)")
+    }
+    isTold(try daemon.verb("start", "fails"), of: "fails")
+    isTold(try daemon.verb("restart", "fails"), of: "fails")
+    isTold(try daemon.verb("run", "adhoc", "--", "/bin/sh", "-c", Self.failing), of: "adhoc")
+    #expect(try daemon.worker("fails").exits?.last?.lastWords == "no module named `x`")
+    #expect(try daemon.done("status", "fails").contains("no module named `x`"))
+
+    let waits = try daemon.verb("start", "waits")
+    #expect(waits.code == 1 && waits.error.contains("it exited with status 4"), "\(waits)")
+  }
+
+  @Test("One that is started again says when; a job that is done at once is no failure")
+  func restartedAndDone() throws {
+    let daemon = try TestDaemon(
+      BadWorkerTests.calm + """
+        workers:
+          again: { command: [sh, -c, "exit 5"], autostart: false, restart: always }
+          job: { command: [sh, -c, "echo migrated"], autostart: false }
+        """)
+    let again = try daemon.verb("start", "again")
+    #expect(again.code == 1 && again.error.contains("it is started again in"), "\(again)")
+    #expect(try daemon.done("start", "job").hasPrefix("job has ended already, with status 0"))
+    try daemon.done("stop", "again")
+  }
+
+  @Test("Who stays is running, also one that never rests")
+  func stays() throws {
+    let daemon = try TestDaemon(
+      BadWorkerTests.calm + """
+        workers:
+          quiet: { command: sleep 654, autostart: false }
+          busy: { command: [sh, -c, "while :; do :; done"], autostart: false }
+        """)
+    #expect(
+      try daemon.done("start", "quiet", "busy") == "quiet is running\nbusy is running\n")
+  }
+}

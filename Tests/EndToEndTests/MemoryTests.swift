@@ -1,0 +1,53 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("What a daemon has learned") struct MemoryTests {
+  private static let configuration =
+    BadWorkerTests.calm + """
+      workers:
+        web: { command: [sh, -c, "env | grep ^DORMOUSE_LAST; echo up; exec sleep 658"], readiness: { log_line: up }, autostart: false }
+
+      """
+
+  @Test("The next one knows what launches cost and how runs ended, and tells the worker")
+  func survives() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.done("start", "web")
+    let cost = try #require(try daemon.worker("web").launchSeconds)
+    try daemon.done("shutdown")
+    #expect(try daemon.waitForEnd() == 0)
+
+    try daemon.start()
+    let report = try daemon.worker("web")
+    #expect(report.launchSeconds == cost && report.exits?.count == 1)
+    #expect(report.exits?.last?.why == "`stop` was asked for")
+    try daemon.done("start", "web")
+    let log = try daemon.done("logs", "web")
+    #expect(log.contains("DORMOUSE_LAST_EXIT=`stop` was asked for\n"), "\(log)")
+    #expect(log.contains("DORMOUSE_LAST_EXIT_STATUS=143\n"), "\(log)")
+  }
+
+  @Test("Killed, it leaves what it wrote last; who ended meanwhile is noted; damage is only told")
+  func killedAndDamaged() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.done("start", "web")
+    let pid = try #require(try daemon.worker("web").pid)
+    try daemon.crash()
+    kill(pid, SIGKILL)
+    #expect(try eventually { hasEnded(pid) })
+    try daemon.start()
+    #expect(try daemon.worker("web").exits?.last?.why == "it ended while there was no daemon")
+    try daemon.done("shutdown")
+    #expect(try daemon.waitForEnd() == 0)
+
+    let path = "\(daemon.state)/memory"
+    let file = try Descriptor.open(path, O_WRONLY)
+    #expect(pwrite(file.raw, "\0", 1, 40) == 1)
+    try daemon.start()
+    try daemon.waitForWords("memory is damaged")
+    #expect(try daemon.worker("web").exits == nil)
+    try daemon.done("start", "web")
+  }
+}

@@ -1,0 +1,87 @@
+import Control
+import Glibc
+import Testing
+
+@Suite("Workers that are told to read their configuration again") struct WorkerReloadTests {
+  /// Says on SIGHUP what sd_notify(3) has for it, and notes each time that it was told.
+  private static let program = """
+    import os, signal, socket, sys, time
+    out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    where = os.environ["NOTIFY_SOCKET"]
+    where = "\\0" + where[1:] if where[0] == "@" else where
+    say = lambda text: out.sendto(text.encode(), where)
+    def reload(*_):
+      if "silent" in sys.argv: print("reloaded", flush=True); return
+      say("RELOADING=1\\nMONOTONIC_USEC=%d" % (time.monotonic_ns() // 1000))
+      if "dies" in sys.argv: print("bad line 7", flush=True); os._exit(9)
+      if "stuck" in sys.argv: return
+      time.sleep(1.5)
+      print("reloaded", flush=True)
+      say("READY=1")
+    signal.signal(signal.SIGHUP, reload)
+    say("READY=1")
+    while True: time.sleep(600)
+    """
+
+  private func daemon(_ setting: Setting = .traced) throws -> TestDaemon {
+    let daemon = try TestDaemon("", setting: setting, starts: false)
+    let script = try daemon.scratch.write("program.py", Self.program)
+    func worker(_ name: String, _ more: String = "") -> String {
+      "  \(name): { command: [\(Surroundings.python), \(script), \(name)], reload_signal: SIGHUP, "
+        + "readiness: { notify: true }\(more) }\n"
+    }
+    _ = try daemon.scratch.write(
+      "dormouse.yaml",
+      BadWorkerTests.calm + "workers:\n" + worker("speaks") + worker("silent") + worker("dies")
+        + worker("stuck", ", policy: { watchdog: { launch: 3s } }")
+        + "  deaf: { command: sleep 655, reload_signal: HUP }\n  plain: { command: sleep 656 }\n")
+    try daemon.start()
+    for name in ["speaks", "silent", "dies", "stuck", "deaf", "plain"] {
+      _ = try eventually {
+        ["foreground", "background"].contains(try daemon.worker(name).state)
+      }
+    }
+    return daemon
+  }
+
+  private func log(_ daemon: TestDaemon, _ name: String) throws -> String {
+    try daemon.done("logs", name)
+  }
+
+  @Test("The answer waits for READY=1, and sleepers are woken first", arguments: Setting.ofOwnUser)
+  func waits(setting: Setting) throws {
+    let daemon = try daemon(setting)
+    #expect(try daemon.done("reload", "speaks") == "speaks has reloaded, and is ready\n")
+    #expect(try log(daemon, "speaks") == "reloaded\n")
+    try daemon.done("hibernate", "speaks")
+    #expect(try daemon.done("reload", "speaks") == "speaks has reloaded, and is ready\n")
+    #expect(try log(daemon, "speaks") == "reloaded\nreloaded\n")
+    #expect(try daemon.worker("speaks").tasks.isEmpty)
+
+    #expect(try daemon.done("reload", "silent") == "silent was told to reload (SIGHUP)\n")
+    #expect(try eventually { try log(daemon, "silent") == "reloaded\n" })
+  }
+
+  @Test(
+    "One that ends over it, or never gets ready again, fails; one that wouldn't survive isn't told")
+  func fails() throws {
+    let daemon = try daemon()
+    let dies = try daemon.verb("reload", "dies")
+    #expect(dies.code == 1 && dies.error.contains("it exited with status 9"), "\(dies)")
+    #expect(dies.error.contains("bad line 7"), "\(dies)")
+    let stuck = try daemon.verb("reload", "stuck")
+    #expect(stuck.code == 1 && stuck.error.contains("wasn't ready again within 3 s"), "\(stuck)")
+    let pid = try daemon.worker("deaf").pid
+    let deaf = try daemon.verb("reload", "deaf")
+    #expect(deaf.code == 1 && deaf.error.contains("doesn't handle SIGHUP"), "\(deaf)")
+    #expect(try daemon.worker("deaf").pid == pid)
+    let plain = try daemon.verb("reload", "plain")
+    #expect(plain.code == 1 && plain.error.contains("no `reload_signal`"), "\(plain)")
+    #expect(try daemon.verb("reload", "nobody").code == 3)
+    #expect(try daemon.verb("reload", "--all", "plain").code == 64)
+    let preview = try daemon.done("reload", "--dry-run", "deaf", "plain")
+    #expect(preview.hasPrefix("deaf would be told to reload, by SIGHUP"), "\(preview)")
+    #expect(preview.contains("plain would be left alone: it has no `reload_signal`"), "\(preview)")
+    #expect(try daemon.done("reload") == "nothing has changed\n")
+  }
+}

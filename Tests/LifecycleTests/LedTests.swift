@@ -1,0 +1,83 @@
+import Lifecycle
+import Policy
+import Testing
+
+private let clangd = WorkerID("clangd-1")
+
+@Suite("Workers whose life another engine leads")
+struct LedTests {
+  private func world(mayBeTerminated: Bool = false, _ state: WorkerState = .background) -> World {
+    var policy = LifecyclePolicy()
+    policy.background.suspendAfter = .seconds(1)
+    policy.hibernate.after = .seconds(1)
+    policy.hibernate.maxFootprint = nil
+    policy.foreground.max = 1
+    var world = World(policy)
+    var profile = WorkerProfile(policy: policy)
+    profile.leader = "its wrapper, pid 1"
+    profile.mayBeTerminated = mayBeTerminated
+    world.send(.adopted(clangd, profile, state))
+    world.sizes[clangd] = .megabytes(90)
+    world.send(.footprint(clangd, .megabytes(90)))
+    return world
+  }
+
+  @Test("stay where their leader says, whatever the policy here would do")
+  func leftAlone() {
+    var world = world()
+    #expect(world.pass(.seconds(600)).deeds.isEmpty)
+    world.send(.moved(clangd, .suspended))
+    world.send(.footprint(clangd, .megabytes(90)))
+    #expect(world.state(clangd) == .suspended)
+    #expect(world.pass(.seconds(600)).deeds.isEmpty)
+    world.send(.moved(clangd, .foreground))
+    #expect(world.state(clangd) == .foreground)
+    // And nobody makes room for whom.
+    world.add(web)
+    world.bring(web, to: .foreground)
+    #expect(world.state(clangd) == .foreground && world.state(web) == .foreground)
+    world.ask(.suspend, clangd)
+    #expect(world.answers[world.requests]?.first?.code == .refused)
+  }
+
+  @Test("are hibernated under pressure while they sleep, and not while they run")
+  func hibernated() {
+    var world = world()
+    #expect(world.read(available: 120).deeds.isEmpty)
+    world.send(.moved(clangd, .suspended))
+    #expect(world.send(.footprint(clangd, .megabytes(90))).deeds == ["hibernate clangd-1"])
+    // What it says meanwhile doesn't count: the request has an outcome.
+    world.send(.moved(clangd, .foreground))
+    #expect(world.state(clangd) == .hibernating)
+    world.send(.hibernated(clangd, world.hibernation(clangd)))
+    #expect(world.state(clangd) == .hibernated)
+    world.send(.moved(clangd, .foreground))
+    #expect(world.state(clangd) == .foreground)
+  }
+
+  @Test("are terminated for memory only where they may be, and told of in the report")
+  func terminated() {
+    var spared = world(.suspended)
+    #expect(spared.read(available: 10).victims.isEmpty)
+
+    var world = world(mayBeTerminated: true)
+    #expect(world.read(available: 10).victims == ["clangd-1"])
+    #expect(world.pass(.seconds(2)).deeds == ["kill clangd-1"])
+    world.send(.exited(clangd, .unknown))
+    world.send(.removed(clangd))
+    world.pass(.seconds(1))
+    let report = world.read(available: 900).compactMap { directive in
+      if case .report(let report) = directive { report } else { nil }
+    }
+    #expect(report.first?.entries.first?.gaveBack == .megabytes(90))
+    #expect(world.state(clangd) == nil)
+  }
+
+  @Test("are gone with their leader, and nobody is asked for anything then")
+  func gone() {
+    var world = world(.suspended)
+    world.send(.released(clangd))
+    #expect(world.state(clangd) == nil)
+    #expect(world.read(available: 10).deeds.isEmpty)
+  }
+}

@@ -1,0 +1,74 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Linux
+
+/// Why the freezer of cgroup version 1 isn't used (docs/doctor.md). Whoever wants to change that has to
+/// make these two fail first.
+@Suite(
+  "The freezer of cgroup version 1", .serialized,
+  .enabled(if: OldFreezerPlace.isUsable, "there is none, or we may not make groups in it"))
+struct OldFreezerTests {
+  @Test func `SIGKILL doesn't end who is frozen`() throws {
+    try withFrozen { child, thaw in
+      try shim("pidfd_send_signal") { clinux_pidfd_send_signal(child.pidfd.raw, SIGKILL) }
+      let ended = try pollDescriptor(
+        child.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(300)))
+      #expect(!ended)
+      try thaw()
+      #expect(try pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20))))
+    }
+  }
+
+  @Test func `A stopped one isn't killed either once its group is frozen`() throws {
+    try withFrozen(stopped: true) { child, thaw in
+      try shim("pidfd_send_signal") { clinux_pidfd_send_signal(child.pidfd.raw, SIGKILL) }
+      let ended = try pollDescriptor(
+        child.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(300)))
+      #expect(!ended)
+      try thaw()
+      #expect(try pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20))))
+    }
+  }
+
+  private func withFrozen(
+    stopped: Bool = false, _ body: (SpawnedProcess, () throws -> Void) throws -> Void
+  ) throws {
+    let place = try #require(OldFreezer.place())
+    let group = "\(place)/dormouse-tests-\(getpid())"
+    #expect(mkdir(group, 0o755) == 0)
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let child = try spawn(
+      SpawnRequest(
+        path: "/bin/sleep", arguments: ["sleep", "657"], environment: [:], directory: "/",
+        input: null.raw, output: null.raw, error: null.raw))
+    let state = "\(group)/freezer.state"
+    func thaw() throws { try writeControl(state, "THAWED") }
+    defer {
+      try? thaw()
+      kill(child.pid, SIGKILL)
+      waitpid(child.pid, nil, 0)
+      // A group stays busy for an instant after its last process has left.
+      _ = waitUntil(Deadline(in: .seconds(5))) { () throws(Never) in rmdir(group) == 0 }
+    }
+    try writeControl("\(group)/cgroup.procs", "\(child.pid)")
+    if stopped { kill(child.pid, SIGSTOP) }
+    try writeControl(state, "FROZEN")
+    let isFrozen = waitUntil(Deadline(in: .seconds(20))) { () throws(Never) in
+      (try? readText(state)) == "FROZEN\n"
+    }
+    #expect(isFrozen)
+    try body(child, thaw)
+  }
+}
+
+private enum OldFreezerPlace {
+  static let isUsable = {
+    guard let place = OldFreezer.place() else { return false }
+    let path = "\(place)/dormouse-probe-\(getpid())"
+    guard mkdir(path, 0o755) == 0 else { return false }
+    rmdir(path)
+    return true
+  }()
+}
