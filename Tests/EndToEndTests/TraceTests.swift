@@ -163,7 +163,7 @@ import Testing
       try eventually {
         try show(file, in: scratch).statistics.warnings
           .contains { $0.givenBack >= 14 * Self.megabyte }
-      }, "\(try show(file, in: scratch))")
+      }, "\((try? readText(file)) ?? "")")
     try feeder.say("quit")
     #expect(try recorder.wait(.seconds(20)) == 0)
     #expect(try show(file, in: scratch).statistics.peak >= start + 15 * Self.megabyte)
