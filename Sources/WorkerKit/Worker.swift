@@ -55,6 +55,7 @@ public final class Worker: Sendable {
       defer { told.isConnecting = true }
       return !told.isConnecting
     }
+    if isFirst { workerkit_keep_heap_small() }
     guard isFirst, let connection else { return }
     if self === Worker.shared { workerkit_at_exit { Worker.shared.tasks.report("exit") } }
     let started = connection.start { [weak self] incoming in self?.receive(incoming) }
