@@ -3,6 +3,8 @@ struct Table {
   struct Column {
     var title: String
     var alignsRight = false
+    /// Where the terminal is too narrow, cells are shortened to no less than this; nil: never.
+    var least: Int?
   }
   struct Cell {
     var text: String
@@ -22,13 +24,26 @@ struct Table {
     lines(width: nil, color: false).allSatisfy { displayWidth($0) <= width }
   }
 
-  /// `width`: columns of the terminal, where there is one; longer lines lose the end of their last
-  /// cell rather than wrap.
+  /// Of the last cell, before others are shortened for it.
+  private static let enoughForLast = 20
+
+  /// `width`: columns of the terminal, where there is one; longer lines lose the end of cells that
+  /// may be shortened, and of their last one, rather than wrap.
   func lines(width: Int?, color: Bool) -> [String] {
     let header = columns.map { Cell($0.title, .bold) }
     let all = [header] + rows
-    let widths = columns.indices.map { index in
+    var widths = columns.indices.map { index in
       all.map { displayWidth($0[index].text) }.max() ?? 0
+    }
+    if let width {
+      let last = min(widths.last ?? 0, Self.enoughForLast)
+      var excess = widths.dropLast().reduce(0) { $0 + $1 + 2 } + last - width
+      for index in columns.indices.dropLast() where excess > 0 {
+        guard let least = columns[index].least, widths[index] > least else { continue }
+        let cut = min(excess, widths[index] - least)
+        widths[index] -= cut
+        excess -= cut
+      }
     }
     let before = widths.dropLast().reduce(0) { $0 + $1 + 2 }
     let room = width.map { max($0 - before, 8) }
@@ -39,7 +54,7 @@ struct Table {
     var line = ""
     for (index, cell) in row.enumerated() {
       let isLast = index == row.count - 1
-      let text = isLast ? shortened(cell.text, to: room) : cell.text
+      let text = shortened(cell.text, to: isLast ? room : widths[index])
       let padding = String(repeating: " ", count: max(widths[index] - displayWidth(text), 0))
       let shown = cell.color.map { color && !text.isEmpty ? $0.paint(text) : text } ?? text
       if columns[index].alignsRight {
@@ -56,7 +71,7 @@ struct Table {
 
 /// The lines of `text`, broken at blanks. A word that is longer than a line stays whole: paths are
 /// there to be copied.
-func wrapped(_ text: String, to room: Int?) -> [String] {
+public func wrapped(_ text: String, to room: Int?) -> [String] {
   guard let room, displayWidth(text) > room else { return [text] }
   var lines: [String] = []
   var line = ""
