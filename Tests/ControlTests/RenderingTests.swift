@@ -82,9 +82,14 @@ import Testing
     long.reason = String(repeating: "a reason ", count: 9)
     let lines = renderProcessTable([long, Sample.hibernated], width: 80).split(separator: "\n")
     #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")
-    #expect(lines[1].hasPrefix("a-long-name-a-l…"), "\(lines)")
+    #expect(lines[1].hasPrefix("a-long-name"), "\(lines)")
     #expect(lines[2].hasPrefix("cache   "))
     #expect(renderProcessTable([long]).contains(long.name))
+    var longer = Sample.hibernated
+    (longer.secondsInState, longer.pid) = (86_400 * 99, 4_194_303)
+    (longer.footprint, longer.imageSize) = (1023 << 20, 1023 << 20)
+    let narrow = renderProcessTable([long, longer], width: 80).split(separator: "\n")
+    #expect(narrow.allSatisfy { $0.count <= 80 }, "\(narrow)")
   }
 
   @Test func `status leaves out what isn't known`() {

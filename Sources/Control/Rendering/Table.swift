@@ -46,7 +46,7 @@ struct Table {
       }
     }
     let before = widths.dropLast().reduce(0) { $0 + $1 + 2 }
-    let room = width.map { max($0 - before, 8) }
+    let room = width.map { max($0 - before, 1) }
     return all.map { row in line(row, widths: widths, room: room, color: color) }
   }
 
