@@ -8,7 +8,7 @@ RELEASE = -c release --static-swift-stdlib --product dormouse
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test fuzz format lint install clean
+.PHONY: build debug demo test fuzz tsan format lint install clean
 
 build:
 	scripts/bootstrap build
@@ -35,6 +35,10 @@ test:
 # Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
 fuzz:
 	scripts/fuzz-image $(SECONDS)
+
+# Minutes; not part of `test`.
+tsan:
+	scripts/tsan
 
 format:
 	$(SWIFT) format -i -r $(SOURCES)

@@ -11,8 +11,11 @@ let strict: [SwiftSetting] = [
 
 let package = Package(
   name: "dormouse",
+  // For WorkerKit, of which nothing but the mechanisms is Linux's.
+  platforms: [.macOS(.v15)],
   products: [
-    .executable(name: "dormouse", targets: ["dormouse"])
+    .executable(name: "dormouse", targets: ["dormouse"]),
+    .library(name: "WorkerKit", targets: ["WorkerKit"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -30,13 +33,23 @@ let package = Package(
     .target(name: "JSONLines", swiftSettings: strict),
     .target(name: "WorkerProtocol", dependencies: ["JSONLines"], swiftSettings: strict),
 
+    // Pictures: axes, numbers, what SVG needs.
+    .target(name: "Drawing", swiftSettings: strict),
+
+    // What a cooperative worker links: no Foundation, and nothing of the daemon.
+    .target(name: "CWorkerKit"),
+    .target(
+      name: "WorkerKit", dependencies: ["CWorkerKit", "JSONLines", "WorkerProtocol"],
+      swiftSettings: strict),
+
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
     .target(
       name: "PolicyFile",
       dependencies: ["Policy", .product(name: "Yams", package: "Yams")],
       swiftSettings: strict),
-    .target(name: "Simulation", dependencies: ["Lifecycle", "Policy"], swiftSettings: strict),
+    .target(
+      name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"], swiftSettings: strict),
     .target(
       name: "Journal", dependencies: ["JSONLines", "Lifecycle", "Policy"], swiftSettings: strict),
 
@@ -48,29 +61,47 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
-      name: "Supervision", dependencies: ["Linux", "CLinux", "Policy"], swiftSettings: strict),
+      name: "Supervision",
+      dependencies: ["Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
+      swiftSettings: strict),
     .target(name: "Control", dependencies: ["JSONLines"], swiftSettings: strict),
+    // Footprints over time: the format, what can be said of them, and their pictures.
+    .target(
+      name: "FootprintTrace", dependencies: ["Control", "Drawing", "JSONLines"],
+      swiftSettings: strict),
     .target(
       name: "Coordinator",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux", "Hibernation",
-        "Supervision", "Control", "JSONLines", "WorkerProtocol",
+        "Supervision", "Control", "Drawing", "FootprintTrace", "JSONLines", "WorkerProtocol",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "dormouse",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
-        "Coordinator", "Control", "JSONLines", "Simulation",
+        "Coordinator", "Control", "FootprintTrace", "JSONLines", "Simulation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
+
+    // The recipe's demo: an object cache that consumes a megabyte a step (Examples/consume).
+    .executableTarget(
+      name: "consume", dependencies: ["WorkerKit"], path: "Sources/Consume", swiftSettings: strict),
 
     // Benchmarks/engine.py runs it.
     .executableTarget(
       name: "EngineBenchmark", dependencies: ["Lifecycle", "Policy", "Simulation"],
       path: "Benchmarks/Engine", exclude: ["mallocs.c"], swiftSettings: strict),
+    // Links Foundation, to measure its NSCache beside ours.
+    .executableTarget(
+      name: "WorkerKitBenchmark", dependencies: ["WorkerKit"], path: "Benchmarks/WorkerKit",
+      swiftSettings: strict),
 
+    .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
+    .testTarget(
+      name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
+      swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
       name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation"],
@@ -95,12 +126,17 @@ let package = Package(
       name: "HibernateProbe", dependencies: ["Hibernation", "Linux", "CLinux"],
       path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
-      name: "SupervisionTests", dependencies: ["Supervision", "Linux", "Policy"],
+      name: "SupervisionTests",
+      dependencies: ["Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
     .testTarget(
       name: "ControlTests", dependencies: ["Control", "JSONLines"], swiftSettings: strict),
     .testTarget(
       name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "WorkerKitTests",
+      dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
       swiftSettings: strict),
     .testTarget(
       name: "CoordinatorTests", dependencies: ["Coordinator", "Linux", "Policy"],

@@ -2,20 +2,18 @@
 """How fast is a worker back? See README.md here."""
 import argparse
 import os
-import shutil
 import signal
-import socket
 import statistics
 import sys
 import time
 
 from bench import ROOT, Daemon, figures, machine
+from programs import programs
 
 sys.path.insert(0, os.path.join(ROOT, "Examples", "demo"))
 from cast import free_port, memory  # noqa: E402
-from talk import Redis, Web  # noqa: E402
+from talk import Web  # noqa: E402
 
-FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
 
 
 class Subject:
@@ -34,19 +32,6 @@ class Subject:
         else:
             self.line.command("PING")
         return (time.monotonic() - start) * 1000
-
-
-def subjects(sizes):
-    for size in sizes:
-        yield Subject(f"python, {size} MB of state", [
-            sys.executable, os.path.join(FIXTURES, "http_state.py"), "--port", "PORT",
-            "--megabytes", str(size)], Web)
-    if shutil.which("node"):
-        yield Subject("node", ["node", os.path.join(FIXTURES, "http_state.js"), "--port", "PORT",
-                               "--megabytes", "1"], Web)
-    if shutil.which("redis-server"):
-        yield Subject("redis", ["redis-server", "--port", "PORT", "--bind", "127.0.0.1", "--save", "",
-                                "--appendonly", "no"], Redis)
 
 
 def suspend(daemon, name):
@@ -92,7 +77,8 @@ def main():
     parser.add_argument("--megabytes", default="1,3,12")
     options = parser.parse_args()
     cast = {f"subject-{n}": subject for n, subject in enumerate(
-        subjects([int(size) for size in options.megabytes.split(",")]))}
+        Subject(*program)
+        for program in programs([int(size) for size in options.megabytes.split(",")]))}
     daemon = Daemon({
         "policy": os.path.join(ROOT, "Policies", "ios-5.yaml"),
         "policy_overrides": {

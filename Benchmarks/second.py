@@ -2,18 +2,17 @@
 """What does a hibernation cost the second time? See README.md here."""
 import argparse
 import os
-import shutil
 import statistics
 import sys
 import time
 
 from bench import ROOT, Daemon, figures, machine
+from programs import programs
 
 sys.path.insert(0, os.path.join(ROOT, "Examples", "demo"))
 from cast import free_port, memory  # noqa: E402
-from talk import Redis, Web  # noqa: E402
+from talk import Web  # noqa: E402
 
-FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
 WAYS = ("complete", "compared", "tracked")
 
 
@@ -42,19 +41,6 @@ class Subject:
             self.lines[way].get("/count")
         else:
             self.lines[way].command("INCR", "count")
-
-
-def subjects(sizes):
-    for size in sizes:
-        yield Subject(f"python, {size} MB of state", [
-            sys.executable, os.path.join(FIXTURES, "http_state.py"), "--port", "PORT",
-            "--megabytes", str(size)], Web)
-    if shutil.which("node"):
-        yield Subject("node", ["node", os.path.join(FIXTURES, "http_state.js"), "--port", "PORT",
-                               "--megabytes", "1"], Web)
-    if shutil.which("redis-server"):
-        yield Subject("redis", ["redis-server", "--port", "PORT", "--bind", "127.0.0.1", "--save", "",
-                                "--appendonly", "no"], Redis)
 
 
 def one_round(daemon, subject, name, way, requests, counts):
@@ -90,7 +76,8 @@ def main():
 
 def measure(options, requests):
     cast = {f"subject-{n}": subject for n, subject in enumerate(
-        subjects([int(size) for size in options.megabytes.split(",")]))}
+        Subject(*program)
+        for program in programs([int(size) for size in options.megabytes.split(",")]))}
     # Whether writes are tracked is the daemon's matter.
     daemons = {}
     for ways in (("complete", "tracked"), ("compared",)):

@@ -46,14 +46,16 @@ public struct ControlClient: ~Copyable {
   /// Sends a request under an id of its own, which it returns.
   public mutating func send(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil
+    report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil,
+    withSnapshot: Bool? = nil
   ) throws(ControlError) -> UInt64 {
     let id = nextID
     nextID += 1
-    try send(
-      ControlRequest(
-        id: id, verb: verb, worker: worker, launch: launch, report: report, adoption: adoption,
-        follow: follow))
+    var request = ControlRequest(
+      id: id, verb: verb, worker: worker, launch: launch, report: report, adoption: adoption,
+      follow: follow)
+    request.withSnapshot = withSnapshot
+    try send(request)
     return id
   }
 
@@ -112,6 +114,29 @@ public struct ControlClient: ~Copyable {
     return told.removeFirst()
   }
 
+  /// The next thing that happens within that time; nil: nothing. What has been received already comes
+  /// at once, so ask until nil before you poll `descriptor`.
+  public mutating func nextEvent(within limit: Duration) throws(ControlError) -> EventRecord? {
+    let deadline = ContinuousClock.now + limit
+    while told.isEmpty {
+      if let line = try nextLine() {
+        try accept(line)
+        continue
+      }
+      do {
+        try waitReadable(until: deadline, limit)
+      } catch {
+        guard case .timedOut = error else { throw error }
+        return nil
+      }
+      try receive()
+    }
+    return told.removeFirst()
+  }
+
+  /// Readable when the daemon has said something; to poll, and nothing else.
+  public var descriptor: Int32 { socket.number }
+
   private mutating func accept(_ line: [UInt8]) throws(ControlError) {
     let response: ControlResponse
     do {
@@ -154,12 +179,13 @@ public struct ControlClient: ~Copyable {
     var entry = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
     while true {
       let left = deadline - ContinuousClock.now
-      guard left > .zero else { throw .timedOut(after: timeout) }
-      // Rounded up: waking before the deadline would only mean waiting again.
-      let milliseconds = min(left / .milliseconds(1) + 1, Double(Int32.max))
+      // Rounded up: waking before the deadline would only mean waiting again. And with no time at all
+      // it is looked once.
+      let milliseconds = left > .zero ? min(left / .milliseconds(1) + 1, Double(Int32.max)) : 0
       let ready = poll(&entry, 1, Int32(milliseconds))
       let failure = errno
       if ready > 0 { return }
+      if left <= .zero { throw .timedOut(after: timeout) }
       if ready < 0, failure != EINTR {
         throw .system(operation: "waiting", path: path, errno: failure)
       }

@@ -11,6 +11,9 @@ public struct EventRecord: Codable, Hashable, Sendable {
   public var to: String?
   /// `pressure` and `jetsam`.
   public var level: String?
+  /// `memory`: why it was asked for: `warning`, `background`, `purge`, or `task`, whose time is over. With
+  /// `freed` it is the outcome, without it the request.
+  public var occasion: String?
   /// One sentence, without the worker's name.
   public var text: String
   /// What it took, and what it gave back.

@@ -32,21 +32,37 @@ extension Engine {
     noteRoomOnDisk()
   }
 
-  /// Reckoned without compression, which can't be known before.
-  func diskObstacle(for footprint: ByteCount) -> HibernationObstacle? {
+  /// `image`: how large it will be, at most.
+  func diskObstacle(for image: ByteCount) -> HibernationObstacle? {
     guard let disk else { return nil }
     let rules = policy.hibernate.disk
-    if disk.images + footprint > rules.budget {
-      return .overDiskBudget(held: disk.images, adding: footprint, limit: rules.budget)
+    if disk.images + image > rules.budget {
+      return .overDiskBudget(held: disk.images, adding: image, limit: rules.budget)
     }
-    if disk.writtenToday + footprint > rules.dailyWrites {
+    if disk.writtenToday + image > rules.dailyWrites {
       return .overDailyWrites(
-        written: disk.writtenToday, adding: footprint, limit: rules.dailyWrites)
+        written: disk.writtenToday, adding: image, limit: rules.dailyWrites)
     }
     let least = ByteCount(Int64(Double(disk.total.bytes) * rules.minFreePercent / 100))
-    if disk.total > .zero, disk.free - footprint < least {
-      return .diskNearlyFull(free: disk.free, adding: footprint, least: least)
+    if disk.total > .zero, disk.free - image < least {
+      return .diskNearlyFull(free: disk.free, adding: image, least: least)
     }
     return nil
+  }
+}
+
+extension WorkerRecord {
+  /// What a content compresses to changes: a quarter more than the last time.
+  static let imageMargin = 1.25
+
+  /// Without compression, as long as none of its images has told how it compresses.
+  var expectedImage: ByteCount {
+    guard let imageShare else { return footprint }
+    return ByteCount(Int64(Double(footprint.bytes) * min(1, imageShare * Self.imageMargin)))
+  }
+
+  mutating func learnImage(_ result: HibernationResult) {
+    guard result.footprintBefore > .zero else { return }
+    imageShare = Double(result.imageSize.bytes) / Double(result.footprintBefore.bytes)
   }
 }

@@ -101,7 +101,8 @@ extension Engine {
       }
       return .tooBig(worker.footprint, limit: limit)
     },
-    Check(occasions: always) { engine, worker, _ in engine.diskObstacle(for: worker.footprint) },
+    Check(occasions: always) { engine, worker, _ in engine.diskObstacle(for: worker.expectedImage)
+    },
     Check(occasions: unasked) { _, worker, _ in
       let least = worker.policy.hibernate.minFootprint
       return worker.footprint < least ? .tooSmall(worker.footprint, limit: least) : nil

@@ -67,6 +67,7 @@ extension Engine {
     workers[index].run.hibernation.footprintBefore = result.footprintBefore
     workers[index].run.hibernation.imageSize = result.imageSize
     workers[index].run.hibernation.lastFailure = nil
+    workers[index].learnImage(result)
     recordFootprint(index, result.footprintAfter)
     noteImageWritten(result.imageSize)
     move(index, to: .hibernated, workers[index].cause)

@@ -65,6 +65,10 @@ extension Engine {
       obstacles.append(Obstacle("it is \(worker.state.spoken)", nil))
     }
     let level = levelOfTermination(worker)
+    if !worker.profile.mayBeTerminated {
+      obstacles.append(
+        Obstacle("somebody else supervises it, and didn't say that it may be terminated", nil))
+    }
     if level == nil, obstacles.isEmpty {
       obstacles.append(Obstacle("the ladder has no rung for it", "ladder"))
     }

@@ -23,6 +23,8 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   // Learned, and kept over relaunches.
   var launchCost: Duration?
   var resumeCost: Duration?
+  /// Bytes of image for a byte of footprint, the last time.
+  var imageShare: Double?
   var lastExit: ExitStatus?
   var lastShed: ShedRecord?
   var lastMiss: Miss?
@@ -107,6 +109,7 @@ struct Run: Codable, Sendable, Equatable {
   var owesBackgroundShed = false
   var owesWarning = false
   var unanswered: Unanswered?
+  var fruitless: FruitlessWarnings?
   var tasks: [BackgroundTask] = []
   /// Since when it asks not to be suspended.
   var heldSince: Instant?

@@ -6,6 +6,11 @@ public enum OptionUnits {
     read(text, with: .duration)
   }
 
+  /// Bytes.
+  public static func size(_ text: String) -> Result<Int64, UnitError> {
+    read(text, with: .size).map(\.bytes)
+  }
+
   private static func read<Value>(
     _ text: String, with converter: Converter<Value>
   ) -> Result<Value, UnitError> {

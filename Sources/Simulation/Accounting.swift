@@ -37,7 +37,8 @@ struct Accounting {
     case .resumeFailed(let worker, _, let intact):
       if !intact { unproven.insert(worker) }
       take(Asked(what: .resume, worker: worker))
-    case .launchFailed(let worker, _), .exited(let worker, _): forget(worker)
+    case .launchFailed(let worker, _), .exited(let worker, _), .released(let worker):
+      forget(worker)
     default: recordMemory(event, states)
     }
   }

@@ -7,6 +7,8 @@ struct Invariants {
   private var open: Set<Request.ID> = []
   private var level = PressureLevel.normal
   private var victims: [WorkerID] = []
+  /// Somebody else's: they are put to sleep and woken, and never ended for memory.
+  private var untouchable: Set<WorkerID> = []
   var seen: Set<String> = []
   private var accounting = Accounting()
   /// The states before the event that is checked.
@@ -18,6 +20,7 @@ struct Invariants {
     at now: Instant
   ) -> String? {
     if case .request(let request) = event { open.insert(request.id) }
+    note(event)
     level = before
     earlier = states
     accounting.record(event, states, at: now)
@@ -32,6 +35,20 @@ struct Invariants {
       return "nextDeadline \(deadline) isn't after now, \(now)"
     }
     return nil
+  }
+
+  private mutating func note(_ event: Event) {
+    switch event {
+    case .added(let worker, let profile), .adopted(let worker, let profile, _),
+      .profileChanged(let worker, let profile):
+      if profile.mayBeTerminated {
+        untouchable.remove(worker)
+      } else {
+        untouchable.insert(worker)
+      }
+    case .released: seen.insert("released")
+    default: break
+    }
   }
 
   /// An engine that looks at everybody again decides nothing more, and waits for the same instant:
@@ -73,14 +90,20 @@ struct Invariants {
   private mutating func check(_ transition: Transition, _ after: Engine) -> String? {
     let known = states[transition.worker] ?? .terminated
     guard known == transition.from else { return "\(transition) starts elsewhere than in \(known)" }
-    guard transition.from.mayBecome(transition.to) else { return "\(transition) is no step" }
+    guard transition.cause == .adopted || transition.from.mayBecome(transition.to) else {
+      return "\(transition) is no step"
+    }
     seen.insert("\(transition.from) → \(transition.to)")
     if transition.cause == .heartbeat { seen.insert("heartbeat of \(transition.from)") }
+    if transition.cause == .adopted { seen.insert("adopted") }
     if case .watchdog = transition.cause { seen.insert("watchdog ends \(transition.from)") }
     defer { states[transition.worker] = transition.to }
     guard transition.to == .terminating, case .pressure = transition.cause else { return nil }
     victims.append(transition.worker)
     seen.insert("jetsam of \(transition.from)")
+    if untouchable.contains(transition.worker) {
+      return "\(transition.worker) isn't ours to terminate for memory"
+    }
     if level == .normal { return "\(transition.worker) was terminated without pressure" }
     if after.policy.terminate.order.first == .band { seen.insert("band checked") }
     return checkForeground(transition, after) ?? checkBand(transition, after)
@@ -98,7 +121,7 @@ struct Invariants {
     let spared = after.snapshots().first { other in
       other.state.victims == transition.from.victims && other.band < victim.band
         && other.footprint >= .kilobytes(256) && earlier[other.worker] == other.state
-        && !other.isShadow
+        && !other.isShadow && !untouchable.contains(other.worker)
     }
     return spared.map {
       "\(transition.worker), band \(victim.band), went before \($0.worker), \($0.band)"
@@ -121,7 +144,7 @@ struct Invariants {
         }
       guard let rung, other.footprint >= .kilobytes(256),
         earlier[other.worker] == other.state,
-        !other.isShadow
+        !other.isShadow, !untouchable.contains(other.worker)
       else { return false }
       return levels.allSatisfy { ladder[$0].contains(rung) }
     }

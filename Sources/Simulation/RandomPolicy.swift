@@ -60,8 +60,10 @@ extension WorkerProfile {
   ) -> WorkerProfile {
     var own = generator.chance(80) ? policy : .random(using: &generator)
     own.memory = policy.memory
-    return WorkerProfile(
+    var profile = WorkerProfile(
       policy: own, importance: generator.pick([0, 0, 50, 100]), canShed: generator.chance(60),
       canAnswer: generator.chance(40), announcesReadiness: generator.chance(50))
+    profile.mayBeTerminated = !generator.chance(10)
+    return profile
   }
 }

@@ -7,6 +7,8 @@ extension SimulatedMachine {
   mutating func nextStimulus() -> Event? {
     let worker = random.pick(names)
     let body = workers[worker]?.body ?? .absent
+    // It was given back; somebody declares it again, or asks us to look after it once more.
+    guard engine.state(of: worker) != nil else { return comeBack(worker) }
     if random.chance(8) { return rarity(worker, body) }
     // The machine slept, or somebody set the clock: it is suddenly later.
     if random.chance(1) {
@@ -38,7 +40,9 @@ extension SimulatedMachine {
 
   /// What workers say of themselves, and the disk.
   private mutating func rarity(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
-    switch random.next() % 10 {
+    switch random.next() % 12 {
+    case 10: return body == .running ? .unhealthy(worker, "its probe failed") : nil
+    case 11: return release(worker, body)
     case ..<3: return body == .running ? .hold(worker, random.chance(50)) : nil
     case ..<5:
       return body == .running ? .extendTimeout(worker, random.pick([.zero, .seconds(9)])) : nil
@@ -53,6 +57,24 @@ extension SimulatedMachine {
           images: .megabytes(random.pick([0, 100])),
           writtenToday: .megabytes(random.pick([0, 100, 100_000]))))
     }
+  }
+
+  /// Whoever it is given back to goes on with it: nothing of it is news here any more.
+  private mutating func release(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
+    guard body == .running || body == .stopped || body == .evicted else { return nil }
+    let life = (workers[worker]?.life ?? 0) + 1
+    workers[worker] = SimulatedWorker()
+    workers[worker]?.life = life
+    return .released(worker)
+  }
+
+  private mutating func comeBack(_ worker: WorkerID) -> Event {
+    let profile = WorkerProfile.random(from: engine.policy, using: &random)
+    guard random.chance(50) else { return .added(worker, profile) }
+    workers[worker]?.life += 1
+    workers[worker]?.body = .running
+    workers[worker]?.footprint = .kilobytes(random.pick([100, 20_000]))
+    return .adopted(worker, profile, .background)
   }
 
   private mutating func request(_ worker: WorkerID) -> Event {

@@ -43,7 +43,9 @@ struct DormouseCommand: ParsableCommand {
       CommandGroup(
         name: "Policy",
         subcommands: [PolicyCommand.self, ReplayCommand.self, ImportCommand.self]),
-      CommandGroup(name: "Measurement", subcommands: [BenchCommand.self, SimulateCommand.self]),
+      CommandGroup(
+        name: "Measurement",
+        subcommands: [TraceCommand.self, BenchCommand.self, SimulateCommand.self]),
       CommandGroup(name: "Shell", subcommands: [CompletionsCommand.self]),
     ])
 

@@ -153,7 +153,7 @@ struct WrapCommand: ParsableCommand {
 
 extension CommandLookupError {
   /// As env(1) has it.
-  fileprivate var exit: CommandExit {
+  var exit: CommandExit {
     switch self {
     case .notFound, .notFoundInPath: .noCommand
     case .isDirectory, .notExecutable: .cannotRun

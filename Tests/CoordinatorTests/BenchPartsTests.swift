@@ -91,14 +91,6 @@ import Testing
     #expect(BenchStatistics((1...20).map(Double.init))?.p95 == 19)
   }
 
-  @Test(arguments: [
-    (0.0, 2, "0.00"), (0.005, 2, "0.01"), (-0.001, 2, "0.00"), (-1.25, 1, "-1.3"), (12.0, 0, "12"),
-    (999.96, 1, "1000.0"), (Double.infinity, 1, "?"), (Double.nan, 1, "?"),
-  ])
-  func `Numbers are written without Foundation`(value: Double, decimals: Int, text: String) {
-    #expect(fixed(value, decimals) == text)
-  }
-
   @Test func `Swap devices are found`() {
     let text =
       "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1\n"
@@ -175,15 +167,5 @@ import Testing
   @Test func `A picture without any measurement is still one`() throws {
     let picture = try report(samples: [:]).picture
     #expect(picture.hasSuffix("</svg>\n"))
-  }
-
-  @Test func `The axis keeps values in order, and inside`() {
-    let axis = LogarithmicAxis(of: [0.2, 3, 700])
-    let positions = [0.2, 3, 700].map(axis.position)
-    #expect(positions == positions.sorted())
-    #expect(positions.allSatisfy { (0...1).contains($0) })
-    #expect(axis.position(of: 0) == 0 && axis.position(of: .nan) == 0)
-    #expect(axis.ticks.map(\.text).contains("100"))
-    #expect(!LogarithmicAxis(of: []).ticks.isEmpty)
   }
 }

@@ -134,6 +134,33 @@ import Testing
     try trio.expectIntact(count: "2")
   }
 
+  @Test(
+    "Images of every kind are brought back by `recover`, and none is left",
+    arguments: ["resume: eager", "resume: hot_first", "encrypt: true"])
+  func recoverKinds(rule: String) throws {
+    if rule.hasPrefix("encrypt"), !Surroundings.hasKeyring { return }
+    let web = try WebWorker(megabytes: 1)
+    let policy = MainJobTests.patient.replacing("hibernate: {", with: "hibernate: { \(rule),")
+    let daemon = try TestDaemon(policy + web.entry())
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    for _ in 0..<2 {
+      try daemon.done("hibernate", "web")
+      try daemon.done("foreground", "web")
+      #expect(try connection.get("/digest") == digest)
+    }
+    try daemon.done("hibernate", "web")
+    try daemon.crash()
+    let outcome = try Command(
+      arguments: [Surroundings.executable, "recover", "--state-directory", daemon.state]
+    ).run(in: daemon.scratch)
+    #expect(outcome.code == 0, "\(outcome)")
+    #expect(try connection.get("/digest") == digest)
+    // An old base is a secret, too.
+    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+  }
+
   @Test("What can't be brought back is ended by `recover`, and named", arguments: Setting.ofOwnUser)
   func unprovable(setting: Setting) throws {
     let trio = try Trio(setting)

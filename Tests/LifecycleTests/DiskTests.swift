@@ -64,6 +64,20 @@ struct DiskTests {
     #expect(world.verdict(third)?.contains("hibernate.disk.budget") == true)
   }
 
+  @Test("reckons with how a worker's last image compressed, and a quarter more")
+  func learned() {
+    var world = world()
+    world.bring(web, to: .hibernated)
+    world.obey(world.ask(.wake, web))
+    // A fifth of 8 MB, and a quarter more: 2 MB.
+    world.send(.disk(reading(images: 99)))
+    world.obey(world.ask(.hibernate, web))
+    #expect(world.verdict(web)?.hasPrefix("images hold 99 MB, and 2 MB more") == true)
+    #expect(world.state(web) == .suspended)
+    world.obey(world.send(.disk(reading(images: 97))))
+    #expect(world.state(web) == .hibernated)
+  }
+
   @Test("who isn't woken for demote_after counts as suspended, and no earlier")
   func demotion() {
     var world = world()

@@ -26,7 +26,7 @@ struct SeedTests {
       "jetsam of hibernated", "report", "would have", "pressure critical", "answer done",
       "look for locks", "purge", "heartbeat of suspended", "heartbeat of hibernated",
       "watchdog ends background", "watchdog told", "answer refused", "answer failed",
-      "answer unknownWorker", "band checked",
+      "answer unknownWorker", "band checked", "released", "adopted",
     ]
     for place in places { #expect(seen.contains(place), "never seen: \(place)") }
   }

@@ -1,5 +1,5 @@
 /// The few colours, by their SGR codes (ECMA-48), which every terminal lets its user choose.
-enum Color: String {
+package enum Color: String {
   case red = "31"
   case green = "32"
   case yellow = "33"
@@ -9,9 +9,9 @@ enum Color: String {
   case bold = "1"
   case dim = "2"
 
-  func paint(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
+  package func paint(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
 
-  static func ofState(_ state: String) -> Color {
+  package static func ofState(_ state: String) -> Color {
     switch state {
     case "foreground": .green
     case "background": .cyan
@@ -22,7 +22,7 @@ enum Color: String {
     }
   }
 
-  static func ofPressure(_ level: String) -> Color {
+  package static func ofPressure(_ level: String) -> Color {
     switch level {
     case "normal": .green
     case "warning": .yellow

@@ -1,23 +1,34 @@
 /// Columns that line up, two spaces apart. No cell contains a line break: callers escape.
-struct Table {
-  struct Column {
+package struct Table {
+  package struct Column {
     var title: String
     var alignsRight = false
     /// Where the terminal is too narrow, cells are shortened to no less than this; nil: never.
     var least: Int?
+
+    package init(title: String, alignsRight: Bool = false, least: Int? = nil) {
+      self.title = title
+      self.alignsRight = alignsRight
+      self.least = least
+    }
   }
-  struct Cell {
+  package struct Cell {
     var text: String
     var color: Color?
 
-    init(_ text: String, _ color: Color? = nil) {
+    package init(_ text: String, _ color: Color? = nil) {
       self.text = text
       self.color = color
     }
   }
 
   var columns: [Column]
-  var rows: [[Cell]] = []
+  package var rows: [[Cell]] = []
+
+  package init(columns: [Column], rows: [[Cell]] = []) {
+    self.columns = columns
+    self.rows = rows
+  }
 
   /// No line is longer than `width`.
   func fits(_ width: Int) -> Bool {
@@ -29,7 +40,7 @@ struct Table {
 
   /// `width`: columns of the terminal, where there is one; longer lines lose the end of cells that
   /// may be shortened, and of their last one, rather than wrap.
-  func lines(width: Int?, color: Bool) -> [String] {
+  package func lines(width: Int?, color: Bool) -> [String] {
     let header = columns.map { Cell($0.title, .bold) }
     let all = [header] + rows
     var widths = columns.indices.map { index in
@@ -71,7 +82,7 @@ struct Table {
 
 /// The lines of `text`, broken at blanks. A word that is longer than a line stays whole: paths are
 /// there to be copied.
-public func wrapped(_ text: String, to room: Int?) -> [String] {
+package func wrapped(_ text: String, to room: Int?) -> [String] {
   guard let room, displayWidth(text) > room else { return [text] }
   var lines: [String] = []
   var line = ""
@@ -89,7 +100,7 @@ public func wrapped(_ text: String, to room: Int?) -> [String] {
 }
 
 /// `text`, or its beginning and an ellipsis.
-func shortened(_ text: String, to room: Int?) -> String {
+package func shortened(_ text: String, to room: Int?) -> String {
   guard let room, displayWidth(text) > room else { return text }
   var result = ""
   var used = 1
@@ -103,7 +114,7 @@ func shortened(_ text: String, to room: Int?) -> String {
 
 /// Terminal columns that a text takes: wide East Asian characters and emoji take two, marks that
 /// combine none. An approximation of Unicode TR 11 that needs no table.
-func displayWidth(_ text: String) -> Int {
+package func displayWidth(_ text: String) -> Int {
   text.unicodeScalars.reduce(0) { width, scalar in
     switch scalar.value {
     case 0..<0x300: return width + 1

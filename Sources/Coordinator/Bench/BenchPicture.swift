@@ -1,4 +1,5 @@
 import Control
+import Drawing
 
 extension BenchReport {
   /// The distributions: a row for each gear, a dot for each measurement, a bar at the median, on a
@@ -40,17 +41,15 @@ private struct BenchPicture {
   // MARK: around the plot
 
   private var head: String {
-    let (width, height) = (fixed(Self.width, 0), fixed(height, 0))
     return """
-      <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(width) \(height)" width="\(width)" \
-      height="\(height)" role="img" font-family="system-ui, Helvetica, Arial, sans-serif">
+      \(svgOpening(width: Self.width, height: height))
       <title>Time from the order to wake until the first byte of the response</title>
       <style>
-      .back { fill: #ffffff } .ink { fill: #1f2328 } .dim { fill: #59636e } .line { stroke: #d1d9e0 }
+      \(SVGPalette.light)
       .dot { fill: #0969da } .mark { stroke: #cf222e }
       .halo { fill: #59636e; stroke: #ffffff; stroke-width: 5px; paint-order: stroke }
       @media (prefers-color-scheme: dark) {
-      .back { fill: #0d1117 } .ink { fill: #e6edf3 } .dim { fill: #9198a1 } .line { stroke: #3d444d }
+      \(SVGPalette.dark)
       .dot { fill: #58a6ff } .mark { stroke: #ff7b72 }
       .halo { fill: #9198a1; stroke: #0d1117 }
       }
@@ -146,22 +145,6 @@ private struct BenchPicture {
     _ x: Double, _ y: Double, _ text: String, size: Int, kind: String = "ink",
     weight: String = "normal", anchor: String = "start"
   ) -> String {
-    """
-    <text class="\(kind)" x="\(fixed(x, 1))" y="\(fixed(y, 1))" font-size="\(size)" \
-    font-weight="\(weight)" text-anchor="\(anchor)">\(xmlText(escaped(text)))</text>
-    """
-  }
-}
-
-/// Text content of XML 1.0, from anywhere.
-func xmlText(_ text: String) -> String {
-  text.reduce(into: "") { result, character in
-    switch character {
-    case "&": result += "&amp;"
-    case "<": result += "&lt;"
-    case ">": result += "&gt;"
-    case "\"": result += "&quot;"
-    default: result.append(character)
-    }
+    svgText(x, y, escaped(text), size: size, kind: kind, weight: weight, anchor: anchor)
   }
 }

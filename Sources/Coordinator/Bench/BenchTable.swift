@@ -1,4 +1,5 @@
 import Control
+import Drawing
 
 extension BenchReport {
   /// For people.

@@ -89,6 +89,7 @@ extension EventRecord {
     from = notice.from?.rawValue
     to = notice.to?.rawValue
     level = notice.level?.name
+    occasion = notice.occasion?.rawValue
     seconds = notice.took?.seconds
     freed = notice.freed?.bytes
   }

@@ -49,7 +49,8 @@ public struct Narrator: Sendable {
       let rest = intact ? "" : ", and its memory can't be proven"
       return [failed(worker, "it couldn't be resumed: \(why)\(rest)", at: now)]
     case .purged(let worker, let freed):
-      var notice = Notice(.memory, worker, "its purgeable memory was taken: \(freed)", at: now)
+      var notice = Notice(
+        .memory, worker, "its purgeable memory was taken: \(freed)", at: now, occasion: .purge)
       notice.freed = freed
       return [notice]
     case .purgeFailed(let worker, let why):
@@ -75,7 +76,9 @@ public struct Narrator: Sendable {
     let what =
       after < before
       ? "it gave back \(before - after) (from \(before) to \(after))" : "it gave nothing back"
-    var notice = Notice(.memory, worker, "\(occasion), \(what)", at: now)
+    var notice = Notice(
+      .memory, worker, "\(occasion), \(what)", at: now,
+      occasion: kind == .memoryWarning ? .warning : .background)
     notice.freed = max(.zero, before - after)
     return notice
   }
@@ -94,10 +97,12 @@ public struct Narrator: Sendable {
     case .shed(let worker, let kind, _):
       sheds[worker] = kind
       guard kind == .memoryWarning else { return nil }
-      return Notice(.memory, worker, "it is warned of low memory", at: now)
+      return Notice(.memory, worker, "it is warned of low memory", at: now, occasion: .warning)
     case .watchdogMissed(let worker, let what): return failed(worker, what, at: now)
     case .expireTask(let worker, let task):
-      return Notice(.memory, worker, "its background task \(task) has run out of time", at: now)
+      return Notice(
+        .memory, worker, "its background task \(task) has run out of time", at: now,
+        occasion: .task)
     case .answer(let id, let answer): return notice(of: answer, verbs.removeValue(forKey: id), now)
     default: return nil
     }

@@ -23,19 +23,29 @@ public struct Notice: Hashable, Sendable {
     case daemon
   }
 
+  /// Why memory was asked for, or taken.
+  public enum Occasion: String, Hashable, Sendable, CaseIterable {
+    case warning, background, purge, task
+  }
+
   public var at: Instant
   public var kind: Kind
   public var worker: WorkerID?
   public var from: WorkerState?
   public var to: WorkerState?
   public var level: PressureLevel?
+  /// Of `memory`. With `freed` it is the outcome, without it the request.
+  public var occasion: Occasion?
   /// One sentence, without the worker's name.
   public var text: String
   /// What it cost, and what it gave back.
   public var took: Duration?
   public var freed: ByteCount?
 
-  init(_ kind: Kind, _ worker: WorkerID?, _ text: String, at: Instant) {
+  init(
+    _ kind: Kind, _ worker: WorkerID?, _ text: String, at: Instant, occasion: Occasion? = nil
+  ) {
+    self.occasion = occasion
     self.kind = kind
     self.worker = worker
     self.text = text

@@ -1,3 +1,5 @@
+import Drawing
+
 extension FleetComparison {
   /// As SVG, in three parts: what uses found; what waiting costs against what memory costs; and
   /// the tail of the waiting times. Has a background of its own, dark where the viewer prefers it.
@@ -40,17 +42,15 @@ struct FleetPicture {
       \(fixed(comparison.memoryGigabytes, 1)) GB
       """
     return """
-      <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(fixed(Self.width, 0)) \
-      \(fixed(height, 0))" width="\(fixed(Self.width, 0))" height="\(fixed(height, 0))" role="img" \
-      font-family="system-ui, Helvetica, Arial, sans-serif">
+      \(svgOpening(width: Self.width, height: height))
       <title>Policies compared by simulation</title>
       <style>
-      .back { fill: #ffffff } .ink { fill: #1f2328 } .dim { fill: #59636e } .line { stroke: #d1d9e0 }
+      \(SVGPalette.light)
       .halo { fill: #1f2328; stroke: #ffffff; stroke-width: 4px; paint-order: stroke }
       .hot { fill: #c9d1d9 } .suspended { fill: #7fb8da } .hibernated { fill: #0072b2 }
       .cold { fill: #d55e00 } .onhibernated { fill: #ffffff }
       @media (prefers-color-scheme: dark) {
-      .back { fill: #0d1117 } .ink { fill: #e6edf3 } .dim { fill: #9198a1 } .line { stroke: #3d444d }
+      \(SVGPalette.dark)
       .halo { fill: #e6edf3; stroke: #0d1117 } .hot { fill: #3d444d }
       }
       </style>
@@ -110,10 +110,7 @@ struct FleetPicture {
     _ x: Double, _ y: Double, _ text: String, size: Int, kind: String = "ink",
     weight: String = "normal", anchor: String = "start"
   ) -> String {
-    """
-    <text class="\(kind)" x="\(fixed(x, 1))" y="\(fixed(y, 1))" font-size="\(size)" \
-    font-weight="\(weight)" text-anchor="\(anchor)">\(Self.escaped(text))</text>
-    """
+    svgText(x, y, text, size: size, kind: kind, weight: weight, anchor: anchor)
   }
 
   func dot(_ x: Double, _ y: Double, _ color: String, radius: Double = 5) -> String {
@@ -123,16 +120,5 @@ struct FleetPicture {
   func line(_ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double) -> String {
     "<line class=\"line\" x1=\"\(fixed(x1, 1))\" y1=\"\(fixed(y1, 1))\" x2=\"\(fixed(x2, 1))\" "
       + "y2=\"\(fixed(y2, 1))\"/>"
-  }
-
-  private static func escaped(_ text: String) -> String {
-    text.map { character in
-      switch character {
-      case "&": "&amp;"
-      case "<": "&lt;"
-      case ">": "&gt;"
-      default: String(character)
-      }
-    }.joined()
   }
 }

@@ -30,6 +30,7 @@ public struct FleetSimulation {
   var imageBytes: Int64 = 0
   var writtenToday: Int64 = 0
   var day: Int64 = 0
+  var samples = 0
   var nextRequest: Request.ID = 1
 
   public init(trace: Trace, machine: MachineModel, policy: LifecyclePolicy) {
@@ -123,6 +124,8 @@ public struct FleetSimulation {
       day = now / 86_400_000_000_000
       writtenToday = 0
     }
+    if samples % 60 == 0 { deliver(.disk(disk)) }
+    samples += 1
     let stalls = isStalling ? 25.0 : 0
     let reading = MemoryReading(
       total: machine.memory, available: ByteCount(max(0, available)), someStall: stalls,
@@ -130,6 +133,13 @@ public struct FleetSimulation {
     guard reading != told || engine.pressure != .normal else { return }
     told = reading
     deliver(.memory(reading))
+  }
+
+  /// With room for everything: what is limited is what the policy limits.
+  private var disk: DiskReading {
+    DiskReading(
+      total: .zero, free: .gigabytes(1 << 20), images: ByteCount(imageBytes),
+      writtenToday: ByteCount(writtenToday))
   }
 
   private mutating func finished() -> FleetReport {

@@ -10,6 +10,18 @@ enum Terminal {
     return environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
   }
 
+  /// False where the locale says that it isn't UTF-8. Who says nothing has a terminal of this century.
+  static var showsUnicode: Bool {
+    let environment = ProcessEnvironment.current().variables
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { environment[$0] }
+      .first { !$0.isEmpty }
+    guard let locale = locale?.lowercased() else { return true }
+    return locale.contains("utf-8") || locale.contains("utf8")
+  }
+
+  /// Standard output is one.
+  static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
+
   /// Columns; nil where standard output is no terminal.
   static var width: Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }

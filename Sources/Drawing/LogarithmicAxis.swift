@@ -1,19 +1,19 @@
 import Glibc
 
 /// From a little below the smallest value to a little above the largest one.
-struct LogarithmicAxis {
+public struct LogarithmicAxis: Sendable {
   private let low: Double
   private let high: Double
 
-  struct Tick: Hashable {
-    var value: Double
-    var isDecade: Bool
-    var isLabelled: Bool
-    var text: String
+  public struct Tick: Hashable, Sendable {
+    public var value: Double
+    public var isDecade: Bool
+    public var isLabelled: Bool
+    public var text: String
   }
 
   /// Values that aren't positive have no place on it, and go to its beginning.
-  init(of values: [Double]) {
+  public init(of values: [Double]) {
     let logarithms = values.filter { $0 > 0 && $0.isFinite }.map(log10)
     let least = logarithms.min() ?? 0
     let most = logarithms.max() ?? 1
@@ -24,13 +24,13 @@ struct LogarithmicAxis {
   }
 
   /// 0…1.
-  func position(of value: Double) -> Double {
+  public func position(of value: Double) -> Double {
     guard value > 0, value.isFinite else { return 0 }
     return min(max((log10(value) - low) / (high - low), 0), 1)
   }
 
   /// 1, 2, 3 … 9 of each decade; 1, 2 and 5 with a number.
-  var ticks: [Tick] {
+  public var ticks: [Tick] {
     let decades = Int(low.rounded(.down))...Int(high.rounded(.down))
     return decades.flatMap { decade in
       (1...9).compactMap { digit -> Tick? in

@@ -1,0 +1,82 @@
+import WorkerKit
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Darwin
+#endif
+
+@main struct Consume {
+  /// All of it can be made again: so it is in a cache, which WorkerKit empties on a warning.
+  private let objects = MemoryCache<UInt64, Block>(name: "objects", costLimit: 0)
+
+  static func main() async {
+    let signals = warnings()
+    guard let arguments = Arguments(CommandLine.arguments.dropFirst()) else {
+      say(Arguments.usage)
+      exit(64)
+    }
+    Worker.shared.connect()
+    let consume = Consume()
+    Task { for await _ in signals { await consume.warn() } }
+    if let every = arguments.every {
+      Task { await consume.run(steps: arguments.steps ?? .max, every: every) }
+    }
+    for await line in commands() { await consume.perform(line) }
+    // Nobody gives commands any more; who works by itself goes on until a signal.
+    while arguments.every != nil { try? await Task.sleep(for: .seconds(3600)) }
+  }
+
+  private func run(steps: Int, every: Duration) async {
+    for _ in 0..<steps {
+      try? await Task.sleep(for: every)
+      step()
+    }
+  }
+
+  private func step() {
+    let key = UInt64.random(in: 0 ... .max)
+    objects.insert(Block(seed: key), for: key, cost: Block.bytes)
+  }
+
+  // MARK: commands
+
+  private func perform(_ line: String) async {
+    let words = line.split(separator: " ")
+    switch (words.first, words.count) {
+    case (nil, _): break
+    case ("consume"?, 1...2):
+      guard let count = words.count == 1 ? 1 : Int(words[1]), (0...1_000_000).contains(count) else {
+        return say("consume: how many steps?")
+      }
+      for _ in 0..<count { step() }
+      tell("consumed \(count)")
+    case ("warn"?, 1): await warn()
+    case ("drop"?, 1):
+      objects.removeAll()
+      tell("dropped")
+    case ("footprint"?, 1): tell("now")
+    case ("quit"?, 1): exit(0)
+    default: say("consume: commands are consume [N], warn, drop, footprint, quit")
+    }
+  }
+
+  /// What the daemon's warning does, without a daemon.
+  private func warn() async {
+    let (before, after) = await Worker.shared.simulateMemoryWarning()
+    tell("warned: \(megabytes(before.total - after.total)) given back")
+  }
+
+  private func tell(_ what: String) {
+    let count = objects.statistics.count
+    let footprint = Footprint.current().total
+    say("\(what); \(count) object\(count == 1 ? "" : "s"), footprint \(megabytes(footprint))")
+  }
+}
+
+private func megabytes(_ bytes: Int64) -> String {
+  let tenths = (bytes * 10 + (1 << 19)) >> 20
+  return "\(tenths / 10).\(tenths.magnitude % 10) MB"
+}

@@ -1,0 +1,146 @@
+import CLinux
+import Control
+import FootprintTrace
+import Glibc
+import Linux
+import Supervision
+
+/// A process that runs already, and its descendants.
+final class ProcessSource: RecordingSource {
+  private let identity: ProcessIdentity
+  private let pidfd: Descriptor
+  private let warning: Int32
+  private var found = ProcessTree(processes: [])
+  private var foundAt: Int64 = .min
+
+  let subject = RecordingHeader.Subject.process
+  let name: String
+  let command: [String]
+  let state: String? = nil
+  var pid: Int32? { identity.pid }
+  var descriptor: Int32 { pidfd.raw }
+
+  /// `warning`: the signal that asks it for memory.
+  init(_ pid: Int32, warning: Int32) throws(RecordingFailure) {
+    do throws(SystemCallError) {
+      let stat = try ProcessStat.read(pid)
+      identity = stat.identity
+      pidfd = try identity.openPidfd()
+      name = stat.name
+      command = (try? ProcessCommand.read(pid).arguments) ?? []
+    } catch {
+      if error.meansVanished { throw .noProcess(pid) }
+      throw .system(error)
+    }
+    self.warning = warning
+  }
+
+  func news(at now: Double) throws(RecordingFailure) -> RecordingNews {
+    let hasEnded = try recording { () throws(SystemCallError) in
+      try pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
+    }
+    return RecordingNews(end: hasEnded ? RecordingEnd(at: now, reason: .exited) : nil)
+  }
+
+  /// To look for descendants takes a look at all processes of the machine: four times a second do.
+  func tree() throws(RecordingFailure) -> ProcessTree {
+    if Clocks.monotonic - 250_000_000 >= foundAt {
+      found = try recording { () throws(SystemCallError) in
+        try ProcessTree.discover(root: identity)
+      }
+      foundAt = Clocks.monotonic
+    }
+    return found
+  }
+
+  func warn(at now: Double) throws(RecordingFailure) -> FootprintMark? {
+    try recording { () throws(SystemCallError) in
+      try found.warn(by: warning, at: now)
+    }
+  }
+
+  func take(_ signal: SignalQueue.Arrival) -> Bool { true }
+  func release() {}
+}
+
+/// A program that is started for the recording, with its descendants.
+final class CommandSource: RecordingSource {
+  private let child: ForegroundChild
+  private let warning: Int32
+  private var found = ProcessTree(processes: [])
+  private(set) var end: ForegroundChild.End?
+
+  let subject = RecordingHeader.Subject.command
+  let name: String
+  let command: [String]
+  let state: String? = nil
+  var pid: Int32? { child.identity.pid }
+  var descriptor: Int32 { child.pidfd.raw }
+
+  init(
+    _ path: String, _ command: [String], firstArgument: Int, warning: Int32
+  ) throws(RecordingFailure) {
+    self.command = command
+    self.warning = warning
+    name = command.first?.split(separator: "/").last.map(String.init) ?? path
+    // Who leaves its parent is ours then, and found.
+    clinux_become_subreaper()
+    do throws(SystemCallError) {
+      child = try ForegroundChild(path: path, firstArgument: firstArgument)
+    } catch { throw .start(error) }
+  }
+
+  func news(at now: Double) throws(RecordingFailure) -> RecordingNews {
+    end = child.reap()
+    switch end {
+    case nil: return RecordingNews()
+    case .exited(let code)?:
+      return RecordingNews(end: RecordingEnd(at: now, reason: .exited, code: code))
+    case .signaled(let signal)?:
+      return RecordingNews(end: RecordingEnd(at: now, reason: .exited, signal: signal))
+    }
+  }
+
+  func tree() throws(RecordingFailure) -> ProcessTree {
+    found = try recording { () throws(SystemCallError) in
+      try ProcessScan.takeDescendants().tree(root: child.identity, session: nil)
+    }
+    return found
+  }
+
+  func warn(at now: Double) throws(RecordingFailure) -> FootprintMark? {
+    try recording { () throws(SystemCallError) in try found.warn(by: warning, at: now) }
+  }
+
+  /// What comes from the terminal, the program has got itself. The recording lasts as long as it.
+  func take(_ signal: SignalQueue.Arrival) -> Bool {
+    if !signal.isFromTerminal, end == nil { kill(child.identity.pid, signal.number) }
+    return false
+  }
+
+  /// It was started for the recording, and ends with it.
+  func release() {
+    guard child.reap() == nil else { return }
+    _ = try? tree().signalAll(SIGTERM)
+    let ended = try? pollDescriptor(
+      child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
+    if ended != true { try? ProcessTree.killAll(root: child.identity) }
+    _ = try? pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
+    _ = child.reap()
+  }
+}
+
+extension ProcessTree {
+  /// To those who have a handler for it: it would end the others.
+  fileprivate func warn(
+    by signal: Int32, at now: Double
+  ) throws(SystemCallError) -> FootprintMark {
+    let listeners = processes.filter { (try? ProcessStatus.read($0.pid))?.catches(signal) == true }
+    let name = SignalName.text(signal)
+    guard try ProcessTree(processes: listeners).signalAll(signal) > 0 else {
+      return FootprintMark(
+        at: now, kind: .failed, text: "not warned: none of its processes handles \(name)")
+    }
+    return FootprintMark(at: now, kind: .warning, text: "it is warned by \(name)")
+  }
+}

@@ -1,0 +1,217 @@
+import Control
+import FootprintTrace
+import Glibc
+import JSONLines
+import Journal
+import Linux
+
+/// What is recorded, and how.
+public struct RecorderSettings {
+  public enum Subject {
+    case worker(String, socket: String)
+    case process(Int32)
+    /// Resolved, and where in our own arguments it begins.
+    case command(path: String, [String], firstArgument: Int)
+  }
+
+  public var subject: Subject
+  public var every: Duration
+  /// nil: until something ends it.
+  public var limit: Duration?
+  /// Moments at which it is asked to give memory back, since the beginning.
+  public var warnings: [Duration] = []
+  /// By which signal, where no daemon does it.
+  public var warning: Int32 = SIGUSR1
+  /// nil: a new one, after the subject's name.
+  public var file: String?
+  public var version: String
+
+  public init(subject: Subject, every: Duration, limit: Duration?, version: String) {
+    self.subject = subject
+    self.every = every
+    self.limit = limit
+    self.version = version
+  }
+}
+
+/// Follows a footprint until it is over.
+public final class Recorder {
+  private let settings: RecorderSettings
+  private let source: any RecordingSource
+  private let file: RecordingFile
+  private let began: Int64
+  private var meter = FootprintMeter()
+  private var warnings: [Double]
+  /// Called with each mark as it is written down.
+  public var told: ((FootprintMark) -> Void)?
+  /// The last part of it, for who looks at it while it goes on.
+  public private(set) var recent: Recording
+
+  /// As many samples are kept for a live picture.
+  private static let mostRecent = 4096
+
+  public var path: String { file.path }
+
+  /// Starts the program, where there is one to start.
+  public init(_ settings: RecorderSettings) throws(RecordingFailure) {
+    self.settings = settings
+    began = Clocks.boottime
+    let wall = JournalWriter.wall()
+    warnings = settings.warnings.map(\.seconds).sorted()
+    if case .command(_, let words, _) = settings.subject {
+      // First: a program isn't started for a recording that has no place.
+      file = try RecordingFile.create(settings.file, for: words.first ?? "")
+      do throws(RecordingFailure) { source = try Self.source(settings, wall) } catch {
+        file.discard()
+        throw error
+      }
+    } else {
+      // Last: a name that nobody has costs no file.
+      source = try Self.source(settings, wall)
+      file = try RecordingFile.create(settings.file, for: source.name)
+    }
+    let header = RecordingHeader(
+      subject: source.subject, name: source.name, pid: source.pid, command: source.command,
+      state: source.state, every: settings.every.seconds, time: wall.text,
+      version: settings.version, host: .ofThisMachine)
+    recent = Recording(header: header, samples: [])
+    do throws(SystemCallError) { try file.write(header.json) } catch {
+      source.release()
+      throw .write(error)
+    }
+  }
+
+  private static func source(
+    _ settings: RecorderSettings, _ wall: WallTime
+  ) throws(RecordingFailure) -> any RecordingSource {
+    switch settings.subject {
+    case .process(let pid): return try ProcessSource(pid, warning: settings.warning)
+    case .command(let path, let words, let first):
+      return try CommandSource(path, words, firstArgument: first, warning: settings.warning)
+    case .worker(let name, let socket):
+      let client = try asking { () throws(ControlError) in
+        try ControlClient(connectingTo: socket)
+      }
+      return try WorkerSource(name, client: client, began: wall)
+    }
+  }
+
+  // MARK: its course
+
+  /// Samples and marks until it is over. `look` is called after each sample.
+  ///
+  /// - Returns: how a program ended that was started for this.
+  public func run(
+    look: (Recorder) -> Void
+  ) throws(RecordingFailure) -> ForegroundChild.End? {
+    let signals = try recording { () throws(SystemCallError) in
+      try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1])
+    }
+    let end: RecordingEnd
+    do throws(RecordingFailure) {
+      end = try follow(signals, look)
+    } catch {
+      try? file.write(RecordingEnd(at: now, reason: .failed).json)
+      source.release()
+      throw error
+    }
+    recent.end = end
+    try write(end.json)
+    source.release()
+    return (source as? CommandSource)?.end
+  }
+
+  /// Seconds since the beginning.
+  private var now: Double { Double(Clocks.boottime - began) / 1e9 }
+
+  private func follow(
+    _ signals: borrowing SignalQueue, _ look: (Recorder) -> Void
+  ) throws(RecordingFailure) -> RecordingEnd {
+    let every = max(settings.every.seconds, 0.001)
+    var next = 0.0
+    while true {
+      let news = try source.news(at: now)
+      for mark in news.marks { try add(mark) }
+      if let end = news.end { return end }
+      // Between two beats: how it was when something happened is what one wants to know.
+      if !news.marks.isEmpty, now < next { try sample() }
+      if let limit = settings.limit?.seconds, now >= limit {
+        return RecordingEnd(at: now, reason: .time)
+      }
+      if now >= next {
+        try sample()
+        look(self)
+        // What there was no time for is left out, and the beat is kept.
+        next = max(next + every, (now / every).rounded(.down) * every)
+      }
+      try warnIfDue()
+      if let end = try wait(until: next, signals) { return end }
+    }
+  }
+
+  private func sample() throws(RecordingFailure) {
+    let tree = try source.tree()
+    let sample: FootprintSample
+    do throws(FootprintError) {
+      sample = try meter.measure(tree, at: now)
+    } catch { throw .measure(error) }
+    // It has just ended, and the news will say so: its end isn't an empty footprint.
+    if sample.processes == 0, source.subject != .worker { return }
+    try write(sample.json)
+    recent.samples.append(sample)
+    if recent.samples.count > Self.mostRecent { recent.samples.removeFirst(Self.mostRecent / 2) }
+  }
+
+  private func warnIfDue() throws(RecordingFailure) {
+    while let due = warnings.first, now >= due {
+      warnings.removeFirst()
+      if let mark = try source.warn(at: now) { try add(mark) }
+    }
+  }
+
+  /// For the next sample, warning or end, news or a signal. A signal may be the end.
+  private func wait(
+    until next: Double, _ signals: borrowing SignalQueue
+  ) throws(RecordingFailure) -> RecordingEnd? {
+    let moments = [next, warnings.first, settings.limit?.seconds].compactMap(\.self)
+    let deadline = Deadline(in: .seconds(max(0, (moments.min() ?? next) - now)))
+    var entries = [signals.raw, source.descriptor].map {
+      pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+    }
+    _ = try recording { () throws(SystemCallError) in
+      try systemCall("poll") {
+        poll(&entries, nfds_t(entries.count), deadline.remainingMilliseconds)
+      }
+    }
+    guard entries[0].revents != 0, let signal = signals.nextArrival() else { return nil }
+    if signal.number == SIGUSR1 {
+      try add(FootprintMark(at: now, kind: .note, text: "marked by hand"))
+      return nil
+    }
+    return source.take(signal) ? RecordingEnd(at: now, reason: .interrupted) : nil
+  }
+
+  // MARK: the file
+
+  private func add(_ mark: FootprintMark) throws(RecordingFailure) {
+    try write(mark.json)
+    told?(mark)
+    recent.marks.append(mark)
+    if recent.marks.count > Self.mostRecent { recent.marks.removeFirst(Self.mostRecent / 2) }
+  }
+
+  private func write(_ line: JSON) throws(RecordingFailure) {
+    do throws(SystemCallError) { try file.write(line) } catch { throw .write(error) }
+  }
+}
+
+extension RecordingHeader.Host {
+  static var ofThisMachine: Self {
+    let kernel = (try? readText("/proc/sys/kernel/osrelease")) ?? "?"
+    return Self(
+      kernel: String(kernel.prefix { $0 != "\n" }),
+      cores: max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))),
+      memory: (try? MemoryInfo.read())?.total ?? 0, page: Int64(pageSize),
+      swap: (try? MemoryInfo.read())?.swapFree ?? 0)
+  }
+}

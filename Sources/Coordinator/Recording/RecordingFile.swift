@@ -1,0 +1,74 @@
+import FootprintTrace
+import Glibc
+import JSONLines
+import Linux
+
+/// Where a recording goes: each line in one write, as soon as it is known, so that nothing but a line
+/// that is being written is lost when we are killed.
+struct RecordingFile {
+  private let file: Descriptor
+  let path: String
+
+  /// What was in a file of that name is gone. `-` is standard output.
+  init(writingTo path: String) throws(SystemCallError) {
+    self.path = path
+    if path == "-" {
+      let copy = try systemCall("dup", on: path) { fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) }
+      file = Descriptor(owning: copy)
+    } else {
+      file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, mode: 0o644)
+    }
+  }
+
+  /// A new file in the working directory: `NAME.trace`, `NAME-2.trace`, …
+  init(newFor name: String) throws(SystemCallError) {
+    let stem = Self.stem(of: name)
+    for number in 1... {
+      let path = number == 1 ? "\(stem).trace" : "\(stem)-\(number).trace"
+      do throws(SystemCallError) {
+        file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, mode: 0o644)
+        self.path = path
+        return
+      } catch {
+        if error.code != EEXIST || number > 9999 { throw error }
+      }
+    }
+    throw SystemCallError("open", on: stem, code: EEXIST)
+  }
+
+  /// Of a worker's name, which may hold anything.
+  static func stem(of name: String) -> String {
+    let last = name.split(separator: "/").last.map(String.init) ?? ""
+    let safe = last.unicodeScalars.map { scalar -> Character in
+      let isPlain =
+        scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+        || "+-_@.".unicodeScalars.contains(scalar)
+      return isPlain ? Character(scalar) : "_"
+    }
+    let stem = String(safe.prefix(60)).drop { $0 == "." || $0 == "-" }
+    return stem.isEmpty ? "footprint" : String(stem)
+  }
+
+  static func create(
+    _ path: String?, for name: String
+  ) throws(RecordingFailure) -> RecordingFile {
+    do throws(SystemCallError) {
+      if let path { return try RecordingFile(writingTo: path) }
+      return try RecordingFile(newFor: name)
+    } catch { throw .write(error) }
+  }
+
+  /// Nothing was recorded.
+  func discard() { if path != "-" { unlink(path) } }
+
+  func write(_ line: JSON) throws(SystemCallError) {
+    let bytes = line.line + [UInt8(ascii: "\n")]
+    var failure: SystemCallError?
+    bytes.withUnsafeBytes { buffer in
+      do throws(SystemCallError) { try file.writeAll(buffer) } catch {
+        failure = SystemCallError("write", on: path, code: error.code)
+      }
+    }
+    if let failure { throw failure }
+  }
+}

@@ -1,0 +1,135 @@
+import Control
+import FootprintTrace
+import Glibc
+import Journal
+import Linux
+
+/// A worker of a daemon, by its name: whatever process it is, and what the daemon says of it.
+final class WorkerSource: RecordingSource {
+  private var client: ControlClient
+  private var root: ProcessIdentity?
+  private var group: WorkerCgroup?
+  private var found = ProcessTree(processes: [])
+  private var foundAt: Int64 = .min
+  private var askedAt: Int64 = .min
+  /// The wall clock when the recording began, which events are placed by.
+  private let began: WallTime
+
+  let subject = RecordingHeader.Subject.worker
+  let name: String
+  private(set) var command: [String] = []
+  private(set) var state: String?
+  var pid: Int32? { root?.pid }
+  var descriptor: Int32 { client.descriptor }
+
+  init(
+    _ name: String, client: consuming ControlClient, began: WallTime
+  ) throws(RecordingFailure) {
+    self.name = name
+    self.client = client
+    self.began = began
+    // Of all workers: pressure and terminations concern this one, too.
+    try asking { () throws(ControlError) in
+      let id = try self.client.send(.events, follow: true)
+      _ = try self.client.response(to: id)
+    }
+    try ask()
+  }
+
+  /// Which process it is now.
+  private func ask() throws(RecordingFailure) {
+    askedAt = Clocks.monotonic
+    let response = try asking { () throws(ControlError) in
+      try client.perform(.status, worker: name)
+    }
+    guard response.result == .done, let report = response.workers?.first else {
+      throw .unknownWorker(escaped(response.text))
+    }
+    if state == nil { state = report.state }
+    command = report.command
+    group = report.cgroup.flatMap { try? WorkerCgroup(path: $0.path) }
+    root = report.pid.flatMap { try? ProcessIdentity.current(of: $0) }
+    foundAt = .min
+  }
+
+  func news(at now: Double) throws(RecordingFailure) -> RecordingNews {
+    var news = RecordingNews()
+    do throws(ControlError) {
+      while let event = try client.nextEvent(within: .zero) {
+        if let mark = mark(of: event, at: now) { news.marks.append(mark) }
+      }
+    } catch {
+      guard case .closedEarly = error else { throw .control(error) }
+      news.end = RecordingEnd(at: now, reason: .gone)
+    }
+    return news
+  }
+
+  private func mark(of event: EventRecord, at now: Double) -> FootprintMark? {
+    guard event.worker == name || event.worker == nil, let kind = event.markKind else { return nil }
+    return FootprintMark(
+      at: moment(of: event, now), kind: kind, text: event.text, from: event.from, to: event.to,
+      seconds: event.seconds, freed: event.freed)
+  }
+
+  /// By the wall clock, as the daemon tells it; where that has been set meanwhile, now.
+  private func moment(of event: EventRecord, _ now: Double) -> Double {
+    guard let time = WallTime(text: event.time) else { return now }
+    // Whole milliseconds, cut: up to one early.
+    let moment = Double(time.nanoseconds - began.nanoseconds) / 1e9
+    return (now - moment).magnitude < 5 ? min(max(moment, 0), now) : now
+  }
+
+  func tree() throws(RecordingFailure) -> ProcessTree {
+    let now = Clocks.monotonic
+    if root?.isAlive != true {
+      root = nil
+      // It may be started again, and a start is an event; but who is adopted anew says less.
+      if now - 300_000_000 >= askedAt { try ask() }
+    }
+    guard let root else { return ProcessTree(processes: []) }
+    // In a cgroup one look is cheap.
+    if group != nil || now - 250_000_000 >= foundAt {
+      do throws(SystemCallError) {
+        found = try ProcessTree.discover(root: root, session: root.pid, cgroup: group)
+        foundAt = now
+      } catch {
+        // Its group is gone, and so is it.
+        if error.code != ENODEV, !error.meansVanished { throw .system(error) }
+        found = ProcessTree(processes: [])
+      }
+    }
+    return found
+  }
+
+  /// By the daemon, as `dormouse warn`; it tells about that in its events.
+  func warn(at now: Double) throws(RecordingFailure) -> FootprintMark? {
+    _ = try asking { () throws(ControlError) in try client.send(.warn, worker: name) }
+    return nil
+  }
+
+  func take(_ signal: SignalQueue.Arrival) -> Bool { true }
+  func release() {}
+}
+
+extension EventRecord {
+  /// nil: not worth a mark.
+  fileprivate var markKind: FootprintMark.Kind? {
+    switch kind {
+    case "state": return .state
+    case "failed", "refused": return .failed
+    case "pressure": return .pressure
+    case "jetsam": return .jetsam
+    case "lost": return .lost
+    case "memory":
+      switch (occasion, freed) {
+      case ("warning"?, nil): return .warning
+      case ("warning"?, _): return .returned
+      case ("background"?, _): return .shed
+      case ("purge"?, _): return .purge
+      default: return .note
+      }
+    default: return .note
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import JSONLines
+
+/// Something that happened while a footprint was recorded.
+public struct FootprintMark: Hashable, Sendable {
+  public enum Kind: String, Hashable, Sendable, CaseIterable {
+    /// The worker is in another state.
+    case state
+    /// It was asked to give memory back.
+    case warning
+    /// What that gave back, as the daemon has measured it.
+    case returned
+    /// It gave memory back by itself, on entering the background.
+    case shed
+    /// Its purgeable memory was taken.
+    case purge
+    case failed
+    /// The machine's pressure level has changed.
+    case pressure
+    /// Workers were terminated for memory.
+    case jetsam
+    /// Anything else, and what a newer version has written.
+    case note
+    /// Events are missing here.
+    case lost
+  }
+
+  /// Seconds since the recording began.
+  public var at: Double
+  public var kind: Kind
+  /// One sentence; may hold any characters.
+  public var text: String
+  /// `state`.
+  public var from: String?
+  public var to: String?
+  /// What it took.
+  public var seconds: Double?
+  /// What it gave back; bytes.
+  public var freed: Int64?
+
+  public init(
+    at: Double, kind: Kind, text: String, from: String? = nil, to: String? = nil,
+    seconds: Double? = nil, freed: Int64? = nil
+  ) {
+    self.at = at
+    self.kind = kind
+    self.text = text
+    self.from = from
+    self.to = to
+    self.seconds = seconds
+    self.freed = freed
+  }
+}
+
+extension FootprintMark {
+  public var json: JSON {
+    var members: [JSON.Member] = [
+      .init("t", .seconds(at)), .init("mark", .string(kind.rawValue)),
+    ]
+    if let from { members.append(.init("from", .string(from))) }
+    if let to { members.append(.init("to", .string(to))) }
+    if let seconds { members.append(.init("seconds", .seconds(seconds))) }
+    if let freed { members.append(.init("freed", .int(freed))) }
+    members.append(.init("text", .string(text)))
+    return .object(members)
+  }
+
+  init(_ json: JSON, kind: String, at: Double) throws(RecordingFault) {
+    self.init(
+      at: at, kind: Kind(rawValue: kind) ?? .note, text: json["text"]?.text ?? kind,
+      from: json["from"]?.text, to: json["to"]?.text, seconds: json["seconds"]?.number,
+      freed: try json.bytes("freed"))
+  }
+}
+
+/// Why a recording is over.
+public struct RecordingEnd: Hashable, Sendable {
+  public enum Reason: String, Hashable, Sendable {
+    /// The time that was asked for is over.
+    case time
+    /// Somebody ended it (Ctrl-C).
+    case interrupted
+    /// The program has ended.
+    case exited
+    /// The daemon has ended, or doesn't know the worker any more.
+    case gone
+    /// The recording can't go on.
+    case failed
+  }
+
+  public var at: Double
+  public var reason: Reason
+  /// Of a program that was started for this.
+  public var code: Int32?
+  public var signal: Int32?
+
+  public init(at: Double, reason: Reason, code: Int32? = nil, signal: Int32? = nil) {
+    self.at = at
+    self.reason = reason
+    self.code = code
+    self.signal = signal
+  }
+}
+
+extension RecordingEnd {
+  public var json: JSON {
+    var members: [JSON.Member] = [
+      .init("t", .seconds(at)), .init("end", .string(reason.rawValue)),
+    ]
+    if let code { members.append(.init("code", .int(Int64(code)))) }
+    if let signal { members.append(.init("signal", .int(Int64(signal)))) }
+    return .object(members)
+  }
+
+  init(_ json: JSON, reason: String, at: Double) {
+    self.init(
+      at: at, reason: Reason(rawValue: reason) ?? .failed,
+      code: json["code"]?.integer.map { Int32(clamping: $0) },
+      signal: json["signal"]?.integer.map { Int32(clamping: $0) })
+  }
+}

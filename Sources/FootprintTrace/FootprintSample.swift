@@ -1,0 +1,88 @@
+import JSONLines
+
+/// What a worker holds at a moment, by kind; bytes.
+public struct FootprintSample: Hashable, Sendable {
+  /// Seconds since the recording began.
+  public var at: Double
+  /// Private, dirty, and backed by no file: heap and stacks.
+  public var anonymous: Int64
+  /// Pages of files that it has written to, and that are its own since.
+  public var copied: Int64
+  /// Shared memory: memfd, tmpfs, System V.
+  public var shared: Int64
+  /// In swap, of the first two kinds.
+  public var swapped: Int64
+  /// Not part of the footprint: file pages that the kernel can take back at any time.
+  public var clean: Int64
+  /// 0: there is none, just now.
+  public var processes: Int
+
+  public init(
+    at: Double, anonymous: Int64, copied: Int64 = 0, shared: Int64 = 0, swapped: Int64 = 0,
+    clean: Int64 = 0, processes: Int = 1
+  ) {
+    self.at = at
+    self.anonymous = anonymous
+    self.copied = copied
+    self.shared = shared
+    self.swapped = swapped
+    self.clean = clean
+    self.processes = processes
+  }
+
+  /// What the worker costs: all but `clean`.
+  public var footprint: Int64 { anonymous + copied + shared + swapped }
+}
+
+extension FootprintSample {
+  /// The line of it in a file.
+  public var json: JSON {
+    .object([
+      .init("t", .seconds(at)), .init("footprint", .int(footprint)),
+      .init("anonymous", .int(anonymous)), .init("copied", .int(copied)),
+      .init("shared", .int(shared)), .init("swapped", .int(swapped)),
+      .init("clean", .int(clean)), .init("processes", .int(Int64(processes))),
+    ])
+  }
+
+  /// Who knows no kinds needs none: `t` and `footprint` will do.
+  init(_ json: JSON, at: Double) throws(RecordingFault) {
+    let total = try json.bytes("footprint")
+    self.init(
+      at: at, anonymous: 0, copied: try json.bytes("copied") ?? 0,
+      shared: try json.bytes("shared") ?? 0, swapped: try json.bytes("swapped") ?? 0,
+      clean: try json.bytes("clean") ?? 0, processes: Int(try json.bytes("processes") ?? 1))
+    guard let rest = try json.bytes("anonymous") ?? total.map({ $0 - footprint }), rest >= 0 else {
+      throw RecordingFault("a sample needs `footprint`, in bytes")
+    }
+    anonymous = rest
+  }
+}
+
+extension JSON {
+  /// Whole milliseconds; more would be noise.
+  static func seconds(_ value: Double) -> JSON { .double((value * 1000).rounded() / 1000) }
+
+  var number: Double? {
+    switch self {
+    case .int(let value): Double(value)
+    case .double(let value): value
+    default: nil
+    }
+  }
+
+  /// 0 … 2^50, so that sums don't overflow; nil where there is no such member.
+  func bytes(_ name: String) throws(RecordingFault) -> Int64? {
+    guard let value = self[name] else { return nil }
+    guard let number = value.integer, (0...1 << 50).contains(number) else {
+      throw RecordingFault("`\(name)` is no number of bytes")
+    }
+    return number
+  }
+}
+
+/// What is wrong with a line.
+struct RecordingFault: Error {
+  var what: String
+  init(_ what: String) { self.what = what }
+}

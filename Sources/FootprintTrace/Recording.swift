@@ -1,0 +1,61 @@
+/// A worker's footprint over time, and what happened meanwhile.
+public struct Recording: Hashable, Sendable {
+  public var header: RecordingHeader
+  /// In the order of time, never empty. Each holds until the next.
+  public var samples: [FootprintSample]
+  /// In the order of time.
+  public var marks: [FootprintMark]
+  /// nil: it was cut off (`kill -9`, a full disk), or goes on.
+  public var end: RecordingEnd?
+  /// Its last line was cut, and is left out.
+  public var lostItsTail = false
+
+  public init(
+    header: RecordingHeader, samples: [FootprintSample], marks: [FootprintMark] = [],
+    end: RecordingEnd? = nil
+  ) {
+    self.header = header
+    self.samples = samples
+    self.marks = marks.sorted { $0.at < $1.at }
+    self.end = end
+  }
+
+  /// Seconds from its beginning to its end.
+  public var seconds: Double { max(end?.at ?? 0, samples.last?.at ?? 0) }
+
+  /// Calls `body` with each sample and how long it held, in seconds. The first one is taken to have
+  /// held from the beginning.
+  public func forEachSpan(_ body: (FootprintSample, Double) -> Void) {
+    for (place, sample) in samples.enumerated() {
+      let until = place + 1 < samples.count ? samples[place + 1].at : seconds
+      body(sample, max(0, until - (place == 0 ? 0 : sample.at)))
+    }
+  }
+
+  /// The place of the last sample at or before a moment; the first, where there is none.
+  func place(at moment: Double) -> Int {
+    var (low, high) = (0, samples.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if samples[middle].at <= moment { low = middle + 1 } else { high = middle }
+    }
+    return max(0, low - 1)
+  }
+
+  /// The largest sample of those that hold at some time from `start` on and before `end`.
+  func largest(from start: Double, to end: Double) -> FootprintSample? {
+    guard start <= seconds, !samples.isEmpty else { return nil }
+    var best = samples[place(at: start)]
+    for sample in samples[(place(at: start) + 1)...] {
+      if sample.at >= end { break }
+      if sample.footprint > best.footprint { best = sample }
+    }
+    return best
+  }
+
+  /// The worker's state at a moment, as far as the marks tell.
+  func state(at moment: Double) -> String? {
+    marks.last { $0.kind == .state && $0.at <= moment }?.to
+      ?? marks.first { $0.kind == .state }?.from ?? header.state
+  }
+}

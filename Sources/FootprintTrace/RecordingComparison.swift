@@ -1,0 +1,103 @@
+/// Two recordings side by side: in the order of a change, the one before it first.
+public struct RecordingComparison: Encodable, Sendable {
+  /// One number of both.
+  public struct Metric: Encodable, Hashable, Sendable {
+    public enum Unit: String, Codable, Sendable { case bytes, seconds, count }
+
+    /// For programs: `peak`, `average`, `p95`, `rest`, …
+    public var key: String
+    /// For people.
+    public var title: String
+    public var unit: Unit
+    public var a: Double
+    public var b: Double
+
+    /// How much more the second one is, in `unit`.
+    public var difference: Double { b - a }
+    /// The same in percent of the first; nil where that is nothing.
+    public var percent: Double? { a == 0 ? nil : difference / a * 100 }
+
+    enum CodingKeys: String, CodingKey { case key, unit, a, b, difference, percent }
+
+    public func encode(to encoder: any Encoder) throws {
+      var values = encoder.container(keyedBy: CodingKeys.self)
+      try values.encode(key, forKey: .key)
+      try values.encode(unit, forKey: .unit)
+      try values.encode(a, forKey: .a)
+      try values.encode(b, forKey: .b)
+      try values.encode(difference, forKey: .difference)
+      try values.encodeIfPresent(percent, forKey: .percent)
+    }
+  }
+
+  public var a: RecordingSummary
+  public var b: RecordingSummary
+  public var metrics: [Metric]
+  /// What has grown more than it may, a sentence each.
+  public var exceeded: [String] = []
+
+  public init(
+    _ a: (name: String, recording: Recording), _ b: (name: String, recording: Recording),
+    limit: Int64 = RecordingStatistics.defaultLimit
+  ) {
+    self.a = RecordingSummary(a.recording, name: a.name, limit: limit)
+    self.b = RecordingSummary(b.recording, name: b.name, limit: limit)
+    metrics = Self.metrics(self.a.statistics, self.b.statistics)
+  }
+
+  public func metric(_ key: String) -> Metric? { metrics.first { $0.key == key } }
+
+  private static func metrics(
+    _ a: RecordingStatistics, _ b: RecordingStatistics
+  ) -> [Metric] {
+    func metric(
+      _ key: String, _ title: String, _ unit: Metric.Unit,
+      _ value: (RecordingStatistics) -> Double
+    ) -> Metric {
+      Metric(key: key, title: title, unit: unit, a: value(a), b: value(b))
+    }
+    func bytes(
+      _ key: String, _ title: String, _ path: KeyPath<RecordingStatistics, Int64>
+    ) -> Metric { metric(key, title, .bytes) { Double($0[keyPath: path]) } }
+    var metrics = [
+      bytes("peak", "peak", \.peak), bytes("average", "average over time", \.average),
+      bytes("p95", "95 % of the time under", \.p95), bytes("rest", "at rest, at the end", \.rest),
+      metric("secondsOver", "over \(sizeWords(a.limit))", .seconds, \.secondsOver),
+      metric("warnings", "warnings", .count) { Double($0.warnings.count) },
+    ]
+    if !a.warnings.isEmpty || !b.warnings.isEmpty {
+      metrics.append(
+        metric("givenBack", "given back, all together", .bytes) { side in
+          Double(side.warnings.reduce(0) { $0 + $1.givenBack })
+        })
+    }
+    return metrics + [
+      metric("backgrounds", "entries to the background", .count) { Double($0.backgrounds) },
+      metric("hibernations", "hibernations", .count) { Double($0.hibernations) },
+      metric("seconds", "recorded", .seconds, \.seconds),
+    ]
+  }
+}
+
+/// How much a number may grow from one version of a program to the next.
+public enum GrowthLimit: Hashable, Sendable {
+  case percent(Double)
+  case bytes(Int64)
+
+  /// A sentence where a metric has grown more.
+  public func excess(of metric: RecordingComparison.Metric) -> String? {
+    let limit: String
+    switch self {
+    case .percent(let most):
+      // What was nothing, and is something, has grown by more than any share.
+      guard metric.difference > metric.a * most / 100 else { return nil }
+      limit = "\(percentWords(most))"
+    case .bytes(let most):
+      guard metric.difference > Double(most) else { return nil }
+      limit = sizeWords(most)
+    }
+    let grown = metric.percent.map { " (\(percentWords($0)))" } ?? ""
+    return "\(metric.title): grown by \(sizeWords(Int64(metric.difference)))\(grown), "
+      + "more than \(limit)"
+  }
+}

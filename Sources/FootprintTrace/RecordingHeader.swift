@@ -1,0 +1,117 @@
+import JSONLines
+
+/// Whose footprint it is, and where: a recording's first line.
+public struct RecordingHeader: Hashable, Sendable {
+  public enum Subject: String, Hashable, Sendable {
+    /// Of a daemon, by name: it may be another process each time it is launched.
+    case worker
+    /// A process that ran already, and its descendants.
+    case process
+    /// A program that was started for the recording, and its descendants.
+    case command
+  }
+
+  /// Facts about the machine that footprints depend on.
+  public struct Host: Hashable, Sendable {
+    /// `uname -r`.
+    public var kernel: String
+    public var cores: Int
+    /// Bytes.
+    public var memory: Int64
+    public var page: Int64
+    public var swap: Int64
+
+    public init(kernel: String, cores: Int, memory: Int64, page: Int64, swap: Int64) {
+      self.kernel = kernel
+      self.cores = cores
+      self.memory = memory
+      self.page = page
+      self.swap = swap
+    }
+  }
+
+  public var subject: Subject
+  /// The worker's, or the program's; may hold any characters.
+  public var name: String
+  /// When it began.
+  public var pid: Int32?
+  public var command: [String]
+  /// The worker's state when it began.
+  public var state: String?
+  /// Seconds between samples, as asked for.
+  public var every: Double
+  /// Wall clock when it began: ISO 8601, UTC.
+  public var time: String
+  /// Of the program that recorded.
+  public var version: String
+  public var host: Host?
+
+  public init(
+    subject: Subject, name: String, pid: Int32? = nil, command: [String] = [],
+    state: String? = nil, every: Double, time: String, version: String, host: Host? = nil
+  ) {
+    self.subject = subject
+    self.name = name
+    self.pid = pid
+    self.command = command
+    self.state = state
+    self.every = every
+    self.time = time
+    self.version = version
+    self.host = host
+  }
+}
+
+extension RecordingHeader {
+  /// The value of `trace`, by which a file is recognized.
+  static let magic = "dormouse footprint"
+  /// What this version writes. It reads all from 1 on.
+  static let format: Int64 = 1
+
+  public var json: JSON {
+    var members: [JSON.Member] = [
+      .init("trace", .string(Self.magic)), .init("format", .int(Self.format)),
+      .init("version", .string(version)), .init("time", .string(time)),
+      .init("subject", .string(subject.rawValue)), .init("name", .string(name)),
+    ]
+    if let pid { members.append(.init("pid", .int(Int64(pid)))) }
+    members.append(.init("command", .array(command.map(JSON.string))))
+    if let state { members.append(.init("state", .string(state))) }
+    members.append(.init("every", .seconds(every)))
+    if let host {
+      members.append(
+        .init(
+          "host",
+          .object([
+            .init("kernel", .string(host.kernel)), .init("cores", .int(Int64(host.cores))),
+            .init("memory", .int(host.memory)), .init("page", .int(host.page)),
+            .init("swap", .int(host.swap)),
+          ])))
+    }
+    return .object(members)
+  }
+
+  init(_ json: JSON) throws(RecordingFault) {
+    guard json["trace"]?.text == Self.magic, let format = json["format"]?.integer else {
+      throw RecordingFault(
+        "this is no footprint trace, whose first line begins with {\"trace\":\"\(Self.magic)\"")
+    }
+    guard (1...Self.format).contains(format) else {
+      throw RecordingFault(
+        "format \(format) is newer than this program, which knows \(Self.format)")
+    }
+    guard let every = json["every"]?.number, every >= 0, every.isFinite else {
+      throw RecordingFault("the header lacks `every`, the seconds between samples")
+    }
+    self.init(
+      subject: json["subject"]?.text.flatMap(Subject.init) ?? .process,
+      name: json["name"]?.text ?? "?", pid: json["pid"]?.integer.map { Int32(clamping: $0) },
+      command: json["command"]?.elements?.compactMap(\.text) ?? [], state: json["state"]?.text,
+      every: every, time: json["time"]?.text ?? "", version: json["version"]?.text ?? "")
+    guard let host = json["host"] else { return }
+    self.host = Host(
+      kernel: host["kernel"]?.text ?? "?", cores: Int(try host.bytes("cores") ?? 1),
+      memory: try host.bytes("memory") ?? 0, page: try host.bytes("page") ?? 4096,
+      swap: try host.bytes("swap") ?? 0)
+  }
+}

@@ -1,0 +1,100 @@
+import JSONLines
+
+/// A file that is no footprint trace, or a damaged one.
+public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
+  public var file: String
+  /// From 1; nil: the file as a whole.
+  public var line: Int?
+  public var what: String
+
+  public var description: String { "\(file):\(line.map { "\($0):" } ?? "") \(what)" }
+}
+
+/// Reads a recording, piece by piece, from anywhere: whatever is wrong with it is an error that
+/// names the line, but for a last line that was cut, which is what `kill -9` and full disks leave.
+public struct RecordingReader: Sendable {
+  /// Bytes. Ours have a few hundred; a command may be long.
+  static let longestLine = 4 << 20
+  /// Ten years in seconds: more is damage.
+  static let latest = 315_360_000.0
+
+  private let file: String
+  private var rest: [UInt8] = []
+  private var line = 0
+  private var header: RecordingHeader?
+  private var samples: [FootprintSample] = []
+  private var marks: [FootprintMark] = []
+  private var end: RecordingEnd?
+
+  public init(file: String) { self.file = file }
+
+  public mutating func feed(_ bytes: [UInt8]) throws(RecordingError) {
+    var pieces = bytes.split(
+      separator: UInt8(ascii: "\n"), maxSplits: Int.max, omittingEmptySubsequences: false)
+    let open = pieces.removeLast()
+    for piece in pieces {
+      try read(rest + piece)
+      rest = []
+    }
+    rest += open
+    guard rest.count <= Self.longestLine else {
+      throw RecordingError(file: file, line: line + 1, what: "this line doesn't end")
+    }
+  }
+
+  /// After all of the file.
+  public mutating func finish() throws(RecordingError) -> Recording {
+    let last = rest
+    rest = []
+    var isCut = false
+    if !last.isEmpty {
+      // A whole line whose end is missing is as good as any; what isn't, was cut.
+      if JSON(last) != nil { try read(last) } else { isCut = true }
+    }
+    guard let header else {
+      let what = isCut ? "this is no footprint trace" : "the file is empty"
+      throw RecordingError(file: file, what: what)
+    }
+    guard !samples.isEmpty else {
+      throw RecordingError(file: file, what: "there is no sample in it: nothing was measured")
+    }
+    var recording = Recording(header: header, samples: samples, marks: marks, end: end)
+    recording.lostItsTail = isCut
+    return recording
+  }
+
+  private mutating func read(_ bytes: [UInt8]) throws(RecordingError) {
+    line += 1
+    let text = bytes.last == UInt8(ascii: "\r") ? Array(bytes.dropLast()) : bytes
+    if text.isEmpty { return }
+    do throws(RecordingFault) {
+      guard let json = JSON(text), case .object = json else {
+        throw RecordingFault(
+          header == nil
+            ? "this is no footprint trace (`dormouse trace record` makes one)"
+            : "this line isn't a JSON object")
+      }
+      try take(json)
+    } catch {
+      throw RecordingError(file: file, line: line, what: error.what)
+    }
+  }
+
+  private mutating func take(_ json: JSON) throws(RecordingFault) {
+    guard header != nil else { return header = try RecordingHeader(json) }
+    guard let at = json["t"]?.number, (0...Self.latest).contains(at) else {
+      throw RecordingFault("`t` is no time in seconds since the beginning")
+    }
+    if let kind = json["mark"]?.text {
+      marks.append(try FootprintMark(json, kind: kind, at: at))
+    } else if let reason = json["end"]?.text {
+      end = RecordingEnd(json, reason: reason, at: at)
+    } else if json["footprint"] != nil || json["anonymous"] != nil {
+      if let last = samples.last, at < last.at {
+        throw RecordingFault("this sample is older than the one before it")
+      }
+      samples.append(try FootprintSample(json, at: at))
+    }
+    // Anything else is a newer version's.
+  }
+}

@@ -1,0 +1,96 @@
+import Control
+
+/// `trace show`: a sentence, the stair-step, and what happened.
+///
+/// - Parameter most: as many marks are listed; nil: all.
+public func renderRecording(
+  _ recording: Recording, limit: Int64 = RecordingStatistics.defaultLimit,
+  style: TerminalStyle, most: Int? = 20
+) -> [String] {
+  let statistics = RecordingStatistics(recording, limit: limit)
+  let name = escaped(recording.header.name)
+  let title = style.fit("\(name): \(statistics.sentence)")
+  var lines = [style.color ? Color.bold.paint(title) : title]
+  lines += StepPlot(recording, style: style).lines
+  let events = recording.eventLines(statistics.warnings, ascii: style.ascii)
+  lines += events.prefix(most ?? .max).flatMap { style.wrap($0.text, indent: $0.indent) }
+  if let most, events.count > most {
+    lines.append(style.fit("… and \(events.count - most) more (--marks all)"))
+  }
+  if recording.lostItsTail { lines.append("(the last line was cut, and is left out)") }
+  return lines
+}
+
+/// While it goes on: the last moments of it on the terminal, and how it is now.
+public func renderLive(
+  _ recording: Recording, style: TerminalStyle
+) -> [String] {
+  let statistics = RecordingStatistics(recording)
+  let name = escaped(recording.header.name)
+  let state = recording.state(at: .infinity).map { "\(escaped($0)), " } ?? ""
+  let title = style.fit(
+    "\(name): \(state)\(sizeWords(statistics.rest)), peak \(sizeWords(statistics.peak)), "
+      + "\(durationText(statistics.seconds)); Ctrl-C ends it")
+  let plot = StepPlot(recording, style: style).lines
+  return [style.color ? Color.bold.paint(title) : title] + plot
+}
+
+extension RecordingStatistics {
+  /// Without the name.
+  public var sentence: String {
+    var parts = [
+      "peak \(sizeWords(peak))", "\(sizeWords(average)) on average",
+      "\(sizeWords(rest)) at the end",
+    ]
+    if !warnings.isEmpty { parts.append(counted(warnings.count, "warning")) }
+    return parts.joined(separator: ", ") + "; " + durationText(seconds)
+  }
+}
+
+extension Recording {
+  /// A line for each mark that says something of its own, in the order of time, and where its text
+  /// begins.
+  fileprivate func eventLines(
+    _ effects: [WarningEffect], ascii: Bool
+  ) -> [(text: String, indent: Int)] {
+    let resolution = max(header.every, 0.001)
+    var effects = effects[...]
+    var rows: [(moment: String, kind: FootprintMark.Kind, text: String)] = []
+    for mark in marks {
+      var text = mark.sentence
+      // Warnings and their effects are in the same order.
+      if mark.kind == .warning, let effect = effects.popFirst() { text = effect.sentence }
+      rows.append((momentWords(mark.at, step: resolution), mark.kind, text))
+    }
+    if let end { rows.append((momentWords(end.at, step: resolution), .note, end.sentence)) }
+    rows.removeAll { $0.kind.symbol(ascii: ascii) == nil }
+    let width = rows.map(\.moment.count).max() ?? 0
+    return rows.map { row in
+      let symbol = row.kind.symbol(ascii: ascii) ?? " "
+      return ("\(padded(row.moment, width))  \(symbol)  \(row.text)", width + 5)
+    }
+  }
+}
+
+extension FootprintMark {
+  /// One line, safe for a terminal.
+  public var sentence: String {
+    guard kind == .state, let to else { return escaped(text) }
+    let change = from.map { $0 == to ? to : "\($0) → \(to)" } ?? to
+    return text.isEmpty ? escaped(change) : escaped("\(change): \(text)")
+  }
+}
+
+extension RecordingEnd {
+  public var sentence: String {
+    switch reason {
+    case .time: return "the time was over"
+    case .interrupted: return "ended by hand"
+    case .gone: return "the worker, or its daemon, was gone"
+    case .failed: return "it couldn't be measured any further"
+    case .exited:
+      if let signal { return "the program was ended by signal \(signal)" }
+      return code.map { "the program ended with code \($0)" } ?? "the program ended"
+    }
+  }
+}

@@ -1,0 +1,207 @@
+import Control
+import Drawing
+
+/// How a terminal is drawn on.
+public struct TerminalStyle: Hashable, Sendable {
+  /// Columns of the terminal.
+  public var width: Int
+  /// Lines of the plot itself.
+  public var rows: Int
+  public var color: Bool
+  /// ASCII alone, for terminals and logs that know nothing else.
+  public var ascii: Bool
+
+  public init(width: Int = 80, rows: Int = 12, color: Bool = false, ascii: Bool = false) {
+    self.width = min(max(width, 24), 1000)
+    self.rows = min(max(rows, 3), 100)
+    self.color = color
+    self.ascii = ascii
+  }
+
+  /// A line as this terminal can show it, and no wider than it.
+  func fit(_ line: String) -> String {
+    guard ascii else { return shortened(line, to: width) }
+    let text = Self.plain(line)
+    return text.count > width ? text.prefix(width - 3) + "..." : text
+  }
+
+  /// The same, on as many lines as it takes.
+  func wrap(_ line: String, indent: Int) -> [String] {
+    // First, for that may make it longer.
+    let line = ascii ? Self.plain(line) : line
+    let start = String(line.prefix(indent))
+    let rest = wrapped(String(line.dropFirst(indent)), to: max(10, width - indent))
+    let margin = String(repeating: " ", count: indent)
+    return rest.enumerated().map { fit(($0.offset == 0 ? start : margin) + $0.element) }
+  }
+
+  static func plain(_ text: String) -> String {
+    text.unicodeScalars.reduce(into: "") { result, scalar in
+      switch scalar {
+      case "→": result += "->"
+      case "−", "–": result += "-"
+      case "…": result += "..."
+      case "·": result += ","
+      case _ where scalar.isASCII: result.unicodeScalars.append(scalar)
+      default: result += "?"
+      }
+    }
+  }
+}
+
+/// A footprint as a filled stair-step, on axes.
+struct StepPlot {
+  let recording: Recording
+  let style: TerminalStyle
+  private let top: Int64
+  private let seconds: Double
+
+  private let step: Int64
+  private let rows: Int
+  private let labelWidth: Int
+  private let columns: Int
+
+  /// `most`, `seconds`: at least so much is on the axes.
+  init(
+    _ recording: Recording, style: TerminalStyle, most: Int64 = 0, seconds: Double = 0
+  ) {
+    self.recording = recording
+    self.style = style
+    let peak = max(most, recording.samples.map(\.footprint).max() ?? 0, 1024)
+    let count = max(1, min(5, style.rows / 3))
+    let step = RoundSteps.bytes(upTo: peak, count: count)
+    let steps = Int((peak + step - 1) / step)
+    self.step = step
+    top = step * Int64(steps)
+    // Lines that fall on the axis' steps.
+    rows = steps * max(1, style.rows / steps)
+    self.seconds = max(seconds, recording.seconds, 1e-3)
+    labelWidth = (0...steps).map { sizeWords(step * Int64($0)).count }.max() ?? 0
+    columns = style.width - labelWidth - 3
+  }
+
+  /// The part of time that a column stands for.
+  private func span(_ column: Int) -> (from: Double, to: Double) {
+    (
+      seconds * Double(column) / Double(columns), seconds * Double(column + 1) / Double(columns)
+    )
+  }
+
+  private func column(at moment: Double) -> Int {
+    min(max(Int(moment / seconds * Double(columns)), 0), columns - 1)
+  }
+
+  var lines: [String] {
+    let cells = (0..<columns).map(self.cells)
+    let hues = style.color ? (0..<columns).map(hue) : []
+    var lines = markLine.map { [$0] } ?? []
+    for row in stride(from: rows - 1, through: 0, by: -1) {
+      var line = label(ofRow: row)
+      var painted: Color?
+      for column in 0..<columns where !cells[column].isEmpty {
+        let hue = style.color && cells[column][row] != " " ? hues[column] : painted
+        if hue != painted, let hue { line += "\u{1B}[\(hue.rawValue)m" }
+        painted = hue
+        line.append(cells[column][row])
+      }
+      lines.append(line.trimmed + (painted == nil ? "" : "\u{1B}[0m"))
+    }
+    return lines + timeAxis
+  }
+
+  // MARK: columns
+
+  /// From the bottom; what can be told of a cell is an eighth of its height, or a third of it in
+  /// ASCII. The highest that it was in that time: no peak gets lost.
+  private func cells(_ column: Int) -> [Character] {
+    let (from, to) = span(column)
+    guard let sample = recording.largest(from: from, to: to) else {
+      return [Character](repeating: " ", count: rows)
+    }
+    let parts: [Character] = style.ascii ? Array(" .:#") : Array(" ▁▂▃▄▅▆▇█")
+    let full = parts.count - 1
+    let height = Double(sample.footprint) / Double(top) * Double(rows * full)
+    // What is there, is seen.
+    var filled = Int(height.rounded())
+    if sample.footprint > 0 { filled = max(1, filled) }
+    return (0..<rows).map { parts[min(max(filled - $0 * full, 0), full)] }
+  }
+
+  private func hue(_ column: Int) -> Color {
+    let (from, to) = span(column)
+    return recording.state(at: (from + to) / 2).map(Color.ofState) ?? .cyan
+  }
+
+  // MARK: axes
+
+  private func label(ofRow row: Int) -> String {
+    let perStep = rows / Int(top / step)
+    let bar = style.ascii ? ("+", "|") : ("┤", "│")
+    // A step's label stands beside the cell that ends at it.
+    let isStep = (row + 1) % perStep == 0
+    let text = isStep ? sizeWords(step * Int64((row + 1) / perStep)) : ""
+    return padded(text, labelWidth) + " " + (isStep ? bar.0 : bar.1)
+  }
+
+  private var timeAxis: [String] {
+    let line: (start: Character, flat: Character, tick: Character) =
+      style.ascii ? ("+", "-", "+") : ("└", "─", "┬")
+    let every = RoundSteps.seconds(upTo: seconds, count: max(1, columns / 14))
+    var axis = [Character](repeating: line.flat, count: columns)
+    var numbers = [Character](repeating: " ", count: columns + labelWidth + 2)
+    var free = 0
+    for number in 0...Int(seconds / every + 1e-9) {
+      let moment = Double(number) * every
+      let place = column(at: moment)
+      axis[place] = line.tick
+      let text = Array(number == 0 ? "0" : momentWords(moment, step: every))
+      let start = labelWidth + 2 + place
+      guard start >= free, start + text.count <= numbers.count else { continue }
+      numbers.replaceSubrange(start..<start + text.count, with: text)
+      free = start + text.count + 2
+    }
+    let zero = padded("0", labelWidth) + " \(line.start)"
+    return [zero + String(axis), String(numbers).trimmed]
+  }
+
+  /// Symbols above what they stand for; nil where nothing happened.
+  private var markLine: String? {
+    var line = [Character](repeating: " ", count: columns)
+    for mark in recording.marks {
+      guard let symbol = mark.kind.symbol(ascii: style.ascii) else { continue }
+      let place = column(at: mark.at)
+      // A warning isn't hidden by what it led to.
+      if line[place] == " " || mark.kind == .warning { line[place] = symbol }
+    }
+    guard line.contains(where: { $0 != " " }) else { return nil }
+    return String(repeating: " ", count: labelWidth + 2) + String(line).trimmed
+  }
+}
+
+extension FootprintMark.Kind {
+  /// nil: told together with another.
+  func symbol(ascii: Bool) -> Character? {
+    switch self {
+    case .state: ascii ? "o" : "●"
+    case .warning: ascii ? "v" : "▼"
+    case .returned: nil
+    case .shed, .purge: ascii ? "u" : "▽"
+    case .failed, .jetsam: ascii ? "x" : "✗"
+    case .pressure: ascii ? "~" : "≈"
+    case .note: ascii ? "*" : "◆"
+    case .lost: "?"
+    }
+  }
+}
+
+func padded(_ text: String, _ width: Int) -> String {
+  String(repeating: " ", count: max(0, width - text.count)) + text
+}
+
+extension String {
+  fileprivate var trimmed: String {
+    var result = self
+    while result.hasSuffix(" ") { result.removeLast() }
+    return result
+  }
+}

@@ -1,0 +1,36 @@
+import Control
+import Drawing
+
+// Numbers for people, the same in pictures, tables and sentences.
+
+/// `16 MB`, `1.4 MB`: with a decimal only where it says something.
+func sizeWords(_ bytes: Int64) -> String {
+  let text = sizeText(bytes)
+  guard let point = text.firstIndex(of: "."), text[point...].hasPrefix(".0 ") else { return text }
+  return String(text[..<point] + text[text.index(point, offsetBy: 2)...])
+}
+
+/// `+12.5 %`, `−3 %`; the sign only where it isn't the limit of something.
+func percentWords(_ percent: Double) -> String {
+  let text = fixed(percent, percent.magnitude < 9.95 ? 1 : 0)
+  return "\(text.hasSuffix(".0") ? String(text.dropLast(2)) : text) %"
+}
+
+/// A moment on an axis or in a list, as exact as `step` is.
+func momentWords(_ seconds: Double, step: Double) -> String {
+  if seconds >= 60 { return durationText(seconds) }
+  return "\(fixed(seconds, step < 0.0095 ? 3 : step < 0.095 ? 2 : step < 0.95 ? 1 : 0)) s"
+}
+
+extension WarningEffect {
+  /// One sentence.
+  var sentence: String {
+    guard givenBack > 0 else { return "warned: nothing given back (\(sizeWords(before)))" }
+    return
+      "warned: \(sizeWords(givenBack)) given back (\(sizeWords(before)) → \(sizeWords(after))), "
+      + "at rest after \(restWords)"
+  }
+
+  /// A sample can't tell more exactly than it was taken.
+  var restWords: String { durationText(restSeconds) }
+}

@@ -1,0 +1,202 @@
+import CLinux
+import Glibc
+import Linux
+import Synchronization
+import WorkerProtocol
+
+/// A worker's purgeable memory (docs/worker-protocol.md), from the daemon's side: what can be taken from
+/// it, and taking it, whether it runs or not.
+///
+/// The worker may be hostile, and write anything to the file at any time. So what is read there is read
+/// once and checked each time; the file can't shrink under us (it is sealed); each call looks at each slot
+/// once; and holes are only ever made between `dataOffset` and the file's end as they were at the
+/// beginning, where all is the worker's own. The table is searched by pread(2), which reads nothing into
+/// memory where the file has holes: a worker can't make us fill its table. Only the words of slots that
+/// are taken are touched in the mapping.
+///
+/// Any thread may call any of it at any time; two that purge share the slots between them. But a worker
+/// takes the end of its connection for the daemon's end, so don't close that while one of them runs.
+public final class PurgeableRegion: Sendable {
+  /// Bytes.
+  public let size: Int64
+  public let slotCount: Int
+  private let descriptor: Descriptor
+  private let dataOffset: UInt64
+  /// The address of the mapped table, as a number: all access goes through atomics.
+  private let table: Int64
+  private var tableLength: Int64 { Int64(PurgeableLayout.tableLength(slots: slotCount)) }
+
+  /// - Parameter descriptor: what came with the worker's `purgeable` message.
+  public init(_ descriptor: Descriptor) throws(PurgeableError) {
+    var facts = clinux_shared_file()
+    do throws(SystemCallError) {
+      try shim("F_GET_SEALS") { clinux_shared_file_facts(descriptor.raw, &facts) }
+    } catch { throw .notSharedMemory(error) }
+    let seals = Int32(CLINUX_SEAL_SHRINK) | Int32(CLINUX_SEAL_GROW)
+    guard facts.seals & seals == seals else { throw .notSealed }
+
+    let header = try Self.header(of: descriptor)
+    guard header.magic == PurgeableLayout.magic else { throw .wrongMagic }
+    let slotCount = Int(header.slotCount)
+    guard slotCount <= PurgeableLayout.mostSlots else { throw .tooManySlots(slotCount) }
+    let dataOffset = Int(header.dataOffset)
+    guard dataOffset >= PurgeableLayout.tableLength(slots: slotCount), dataOffset <= facts.size,
+      UInt64(dataOffset) % pageSize == 0
+    else { throw .wrongDataOffset(dataOffset) }
+
+    do throws(SystemCallError) {
+      table = try shim("mmap") {
+        clinux_map_shared(descriptor.raw, Int64(PurgeableLayout.tableLength(slots: slotCount)))
+      }
+    } catch { throw .unreadable(error) }
+    self.descriptor = descriptor
+    self.size = facts.size
+    self.slotCount = slotCount
+    self.dataOffset = UInt64(dataOffset)
+  }
+
+  deinit { _ = clinux_unmap(table, tableLength) }
+
+  /// Bytes that a `purge` would give back now, as the worker tells it, and no more than the file has. A
+  /// worker that runs changes it all the time.
+  public func volatileBytes() -> Int64 {
+    let most = min(clinux_allocated_bytes(descriptor.raw), size - Int64(dataOffset))
+    guard most > 0 else { return 0 }
+    var sum: Int64 = 0
+    forEachSlot { _, slot in
+      if slot.state.isTakeable, let extent = extent(slot.offset, slot.length) {
+        sum = min(sum + extent.length, most)
+      }
+      return sum < most
+    }
+    return sum
+  }
+
+  /// Empties slots that are volatile and that nobody holds, in the order of the table, until that many
+  /// bytes have been given back. Contents are taken as a whole: it may become more.
+  ///
+  /// - Returns: bytes that the file has lost, which is what the machine has got.
+  @discardableResult
+  public func purge(atMost limit: Int64 = .max) -> Int64 {
+    var given: Int64 = 0
+    // Contents don't overlap. Who says that they do would have us empty the same pages for ever.
+    var rest = size - Int64(dataOffset)
+    forEachSlot { index, slot in
+      guard given < limit, rest > 0 else { return false }
+      guard slot.state.isTakeable else { return true }
+      let word = PurgeableWord(atomic(index, PurgeableLayout.stateOffset))
+      guard let taken = word.take() else { return true }
+      // Only now: before, it might have been given out anew since it was read.
+      let offset = atomic(index, PurgeableLayout.contentOffsetOffset).pointee
+        .load(ordering: .relaxed)
+      let length = atomic(index, PurgeableLayout.contentLengthOffset).pointee
+        .load(ordering: .relaxed)
+      guard let extent = extent(offset, length), let bytes = punch(extent) else {
+        word.spare(taken)
+        return true
+      }
+      word.empty(taken)
+      given += bytes
+      rest -= extent.length
+      return true
+    }
+    return given
+  }
+
+  private struct Extent {
+    var offset: Int64
+    var length: Int64
+  }
+
+  /// Whole pages among the contents; `nil` for anything else.
+  private func extent(_ offset: UInt64, _ length: UInt64) -> Extent? {
+    let (end, overflow) = offset.addingReportingOverflow(length)
+    guard !overflow, length > 0, offset >= dataOffset, end <= UInt64(size),
+      offset % pageSize == 0, length % pageSize == 0
+    else { return nil }
+    return Extent(offset: Int64(offset), length: Int64(length))
+  }
+
+  /// Bytes that the file has lost by it; `nil` where the kernel refuses (the worker has sealed it against
+  /// writing).
+  private func punch(_ extent: Extent) -> Int64? {
+    let before = clinux_allocated_bytes(descriptor.raw)
+    var result: Int32
+    repeat {
+      result = clinux_punch(descriptor.raw, extent.offset, extent.length)
+    } while result == -EINTR
+    guard result == 0 else { return nil }
+    // The worker may have written, or punched, elsewhere meanwhile.
+    return max(0, min(before - clinux_allocated_bytes(descriptor.raw), extent.length))
+  }
+}
+
+extension PurgeableRegion {
+  private struct Header {
+    var magic: UInt64
+    var slotCount: UInt32
+    var dataOffset: UInt32
+  }
+
+  private static func header(of descriptor: Descriptor) throws(PurgeableError) -> Header {
+    var bytes = [UInt8](repeating: 0, count: PurgeableLayout.headerLength)
+    do throws(SystemCallError) {
+      _ = try systemCall("pread") { pread(descriptor.raw, &bytes, bytes.count, 0) }
+    } catch { throw .unreadable(error) }
+    return bytes.withUnsafeBytes { bytes in
+      Header(
+        magic: bytes.load(as: UInt64.self),
+        slotCount: bytes.load(fromByteOffset: PurgeableLayout.slotCountOffset, as: UInt32.self),
+        dataOffset: bytes.load(fromByteOffset: PurgeableLayout.dataOffsetOffset, as: UInt32.self))
+    }
+  }
+
+  /// What was in a slot a moment ago.
+  private struct Slot {
+    var state: PurgeableState
+    var offset: UInt64
+    var length: UInt64
+  }
+
+  private static let slotsAtOnce = 1024
+
+  /// Goes once through the table, until `body` returns false. A table that can't be read has ended.
+  private func forEachSlot(_ body: (Int, Slot) -> Bool) {
+    let slotLength = PurgeableLayout.slotLength
+    withUnsafeTemporaryAllocation(
+      byteCount: Self.slotsAtOnce * slotLength, alignment: MemoryLayout<UInt64>.alignment
+    ) { buffer in
+      var first = 0
+      while first < slotCount {
+        let wanted = min(Self.slotsAtOnce, slotCount - first)
+        let place = PurgeableLayout.offset(ofSlot: first)
+        let length = pread(descriptor.raw, buffer.baseAddress, wanted * slotLength, off_t(place))
+        guard length >= slotLength else { return }
+        let count = length / slotLength
+        for index in 0..<count where !body(first + index, slot(in: buffer, at: index)) { return }
+        first += count
+      }
+    }
+  }
+
+  private func slot(in buffer: UnsafeMutableRawBufferPointer, at index: Int) -> Slot {
+    let start = index * PurgeableLayout.slotLength
+    func word(_ offset: Int) -> UInt64 {
+      buffer.load(fromByteOffset: start + offset, as: UInt64.self)
+    }
+    return Slot(
+      state: PurgeableState(rawValue: word(PurgeableLayout.stateOffset)),
+      offset: word(PurgeableLayout.contentOffsetOffset),
+      length: word(PurgeableLayout.contentLengthOffset))
+  }
+
+  /// A word of the mapped table. `slot` is less than `slotCount`, so it is within the mapping, and the
+  /// kernel maps whole pages: it is aligned. Both sides know these words only as atomics.
+  private func atomic(_ slot: Int, _ field: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+    let address = Int(table) + PurgeableLayout.offset(ofSlot: slot) + field
+    guard let pointer = UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: address) else {
+      preconditionFailure("a mapping at 0")
+    }
+    return pointer
+  }
+}

@@ -1,0 +1,39 @@
+/// How much a cache may keep, and when it lets go.
+public struct CacheOptions: Sendable, Hashable {
+  /// At most so many values; 0: any number.
+  public var countLimit = 0
+  /// At most so much cost, in the unit in which costs are given (bytes, best); 0: any.
+  public var costLimit = 0
+  /// Empties itself on a memory warning.
+  public var emptiesOnWarning = true
+  /// Empties itself when the worker enters the background: nobody can do that afterwards.
+  public var emptiesInBackground = true
+  /// Limits become smaller as the machine's memory becomes scarcer: three quarters at `warning`, a half at
+  /// `urgent`, a quarter at `critical`; and grow again with it.
+  public var followsPressure = true
+
+  public init() {}
+}
+
+/// What a cache has done since it was made.
+public struct CacheStatistics: Sendable, Hashable {
+  /// Values that were there when asked for.
+  public var hits: UInt64 = 0
+  /// Values that weren't, or not any more.
+  public var misses: UInt64 = 0
+  /// Values that had to go because of a limit.
+  public var evictions: UInt64 = 0
+  /// Values that went at a warning, or on entering the background.
+  public var shed: UInt64 = 0
+  /// Values now.
+  public var count = 0
+  /// What they cost.
+  public var cost = 0
+
+  public init() {}
+
+  /// Between 0 and 1; `nil` before the first question.
+  public var hitRate: Double? {
+    hits + misses == 0 ? nil : Double(hits) / Double(hits + misses)
+  }
+}

@@ -1,0 +1,51 @@
+import Synchronization
+
+/// Any value as discardable content: for what takes memory in ways that `PurgeableData` can't hold, such as
+/// a tree of objects. Only this process can take it away: at a warning, by way of the cache that has it.
+public final class DiscardableValue<Value: Sendable>: DiscardableContent {
+  private struct State {
+    var value: Value?
+    var accesses = 1
+  }
+
+  private let state: Mutex<State>
+
+  /// With one access, which whoever makes it ends.
+  public init(_ value: Value) { state = Mutex(State(value: value)) }
+
+  public func beginContentAccess() -> Bool {
+    state.withLock { state in
+      guard state.value != nil else { return false }
+      state.accesses += 1
+      return true
+    }
+  }
+
+  public func endContentAccess() {
+    state.withLock { state in
+      precondition(state.accesses > 0, "endContentAccess() without beginContentAccess()")
+      state.accesses -= 1
+    }
+  }
+
+  public func discardContentIfPossible() {
+    let value = state.withLock { state -> Value? in
+      guard state.accesses == 0 else { return nil }
+      return state.value.take()
+    }
+    // Outside: its end may run anybody's code.
+    _ = consume value
+  }
+
+  public var isContentDiscarded: Bool { state.withLock { $0.value == nil } }
+
+  /// Runs `body` with the value, which stays meanwhile; `nil`: it is gone.
+  public func withContent<Result, Failure: Error>(
+    _ body: (Value) throws(Failure) -> Result
+  ) throws(Failure) -> Result? {
+    guard beginContentAccess() else { return nil }
+    defer { endContentAccess() }
+    guard let value = state.withLock({ $0.value }) else { return nil }
+    return try body(value)
+  }
+}

@@ -1,0 +1,148 @@
+/// Values in the order of their last use, with all operations in constant time: entries in one array, linked
+/// by their places there, and a dictionary of places. Finding or moving an entry allocates nothing.
+///
+/// What leaves is returned, so that its owner can let go of it when nobody waits.
+///
+/// Inlinable, as all that a cache's get and put go through: specialized for its types, a get takes a fifth of
+/// the time.
+@usableFromInline struct LeastRecentlyUsed<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  @usableFromInline struct Removed: Sendable {
+    @usableFromInline var key: Key
+    @usableFromInline var value: Value
+    @usableFromInline var cost: Int
+
+    @inlinable init(key: Key, value: Value, cost: Int) {
+      self.key = key
+      self.value = value
+      self.cost = cost
+    }
+  }
+
+  @usableFromInline struct Entry: Sendable {
+    /// `nil` in an entry that is free.
+    @usableFromInline var content: Removed?
+    /// Towards the most recently used; in a free entry the next free one.
+    @usableFromInline var newer: Int32
+    @usableFromInline var older: Int32
+
+    @inlinable init() {
+      content = nil
+      newer = LeastRecentlyUsed.none
+      older = LeastRecentlyUsed.none
+    }
+  }
+
+  @inlinable static var none: Int32 { -1 }
+
+  @usableFromInline var places: [Key: Int32] = [:]
+  @usableFromInline var entries: ContiguousArray<Entry> = []
+  @usableFromInline var newest = none
+  @usableFromInline var oldest = none
+  @usableFromInline var firstFree = none
+  @usableFromInline var cost = 0
+
+  @inlinable init() {}
+
+  @inlinable var count: Int { places.count }
+
+  /// It counts as used.
+  @inlinable mutating func value(for key: Key) -> Value? {
+    guard let place = places[key] else { return nil }
+    makeNewest(place)
+    return entries[Int(place)].content?.value
+  }
+
+  /// - Returns: what it replaces.
+  @inlinable mutating func insert(_ value: Value, for key: Key, cost: Int) -> Value? {
+    if let place = places[key] {
+      makeNewest(place)
+      let former = entries[Int(place)].content
+      self.cost += cost - (former?.cost ?? 0)
+      entries[Int(place)].content?.value = value
+      entries[Int(place)].content?.cost = cost
+      return former?.value
+    }
+    let place = freePlace()
+    entries[Int(place)].content = Removed(key: key, value: value, cost: cost)
+    linkNewest(place)
+    places[key] = place
+    self.cost += cost
+    return nil
+  }
+
+  @inlinable mutating func remove(_ key: Key) -> Removed? {
+    guard let place = places.removeValue(forKey: key) else { return nil }
+    return free(place)
+  }
+
+  /// The one that hasn't been used for the longest.
+  @inlinable var oldestValue: Value? { content(oldest)?.value }
+
+  @inlinable mutating func removeOldest() -> Removed? {
+    guard let key = content(oldest)?.key else { return nil }
+    return remove(key)
+  }
+
+  /// The oldest counts as used.
+  @inlinable mutating func renewOldest() {
+    if oldest != Self.none { makeNewest(oldest) }
+  }
+
+  /// - Returns: all of it, with the memory that held it.
+  @inlinable mutating func removeAll() -> LeastRecentlyUsed {
+    defer { self = LeastRecentlyUsed() }
+    return self
+  }
+
+  /// From the most recently used on.
+  var keys: [Key] {
+    var keys: [Key] = []
+    var place = newest
+    while let content = content(place) {
+      keys.append(content.key)
+      place = entries[Int(place)].older
+    }
+    return keys
+  }
+
+  @inlinable func content(_ place: Int32) -> Removed? {
+    place == Self.none ? nil : entries[Int(place)].content
+  }
+
+  @inlinable mutating func freePlace() -> Int32 {
+    guard firstFree != Self.none else {
+      entries.append(Entry())
+      return Int32(entries.count - 1)
+    }
+    defer { firstFree = entries[Int(firstFree)].newer }
+    return firstFree
+  }
+
+  @inlinable mutating func free(_ place: Int32) -> Removed? {
+    unlink(place)
+    let content = entries[Int(place)].content.take()
+    entries[Int(place)].newer = firstFree
+    firstFree = place
+    cost -= content?.cost ?? 0
+    return content
+  }
+
+  @inlinable mutating func makeNewest(_ place: Int32) {
+    guard place != newest else { return }
+    unlink(place)
+    linkNewest(place)
+  }
+
+  @inlinable mutating func linkNewest(_ place: Int32) {
+    entries[Int(place)].newer = Self.none
+    entries[Int(place)].older = newest
+    if newest != Self.none { entries[Int(newest)].newer = place } else { oldest = place }
+    newest = place
+  }
+
+  @inlinable mutating func unlink(_ place: Int32) {
+    let (newer, older) = (entries[Int(place)].newer, entries[Int(place)].older)
+    if newer != Self.none { entries[Int(newer)].older = older } else { newest = older }
+    if older != Self.none { entries[Int(older)].newer = newer } else { oldest = newer }
+  }
+}

@@ -1,0 +1,142 @@
+import Synchronization
+
+extension MemoryCache {
+  /// Smaller limits hold at once.
+  public var options: CacheOptions {
+    get { state.withLock { $0.options } }
+    set { change { $0.options = newValue } }
+  }
+
+  /// At most so many values; 0: any number.
+  public var countLimit: Int {
+    get { options.countLimit }
+    set { change { $0.options.countLimit = newValue } }
+  }
+
+  /// At most so much cost; 0: any.
+  public var costLimit: Int {
+    get { options.costLimit }
+    set { change { $0.options.costLimit = newValue } }
+  }
+
+  /// Values now; some of them may lose their content at any moment.
+  public var count: Int { state.withLock { $0.entries.count } }
+
+  public var statistics: CacheStatistics {
+    state.withLock { state in
+      var statistics = CacheStatistics()
+      statistics.hits = state.hits
+      statistics.misses = state.misses
+      statistics.evictions = state.evictions
+      statistics.shed = state.shed
+      statistics.count = state.entries.count
+      statistics.cost = state.entries.cost
+      return statistics
+    }
+  }
+
+  private func change(_ body: (inout State) -> Void) {
+    var gone = Gone<Value>()
+    state.withLock { state in
+      body(&state)
+      state.evict(discardability, into: &gone)
+    }
+    withExtendedLifetime(gone) {}
+  }
+}
+
+extension MemoryCache: Shedder {
+  func shed(for event: WorkerEvent) {
+    switch event {
+    case .didReceiveMemoryWarning: if options.emptiesOnWarning { shed() }
+    case .didEnterBackground: if options.emptiesInBackground { shed() }
+    case .pressureChanged(let level): change { $0.pressure = level }
+    default: break
+    }
+  }
+
+  /// Lets go of everything but discardable content that is in use, as on a memory warning.
+  public func shed() {
+    guard let discardability else {
+      let all = state.withLock { state in
+        state.shed += UInt64(state.entries.count)
+        return state.entries.removeAll()
+      }
+      _ = consume all
+      return
+    }
+    var gone = Gone<Value>()
+    state.withLock { state in
+      state.shed += UInt64(state.removeContent(discardability, into: &gone) { _ in true })
+    }
+    withExtendedLifetime(gone) {}
+  }
+}
+
+extension MemoryCache.State {
+  @inlinable func limit(_ base: Int) -> Int {
+    guard base > 0 else { return .max }
+    guard options.followsPressure else { return base }
+    switch pressure {
+    case .normal: return base
+    case .warning: return max(1, base / 4 * 3 + base % 4 * 3 / 4)
+    case .urgent: return max(1, base / 2)
+    case .critical: return max(1, base / 4)
+    }
+  }
+
+  @inlinable func exceedsAlone(_ cost: Int) -> Bool { cost > limit(options.costLimit) }
+
+  @inlinable var exceeds: Bool {
+    entries.count > limit(options.countLimit) || entries.cost > limit(options.costLimit)
+  }
+
+  /// Down to the limits.
+  @inlinable mutating func evict(
+    _ discardability: MemoryCache.Discardability?, into gone: inout Gone<Value>
+  ) {
+    if let discardability {
+      evictions += UInt64(removeContent(discardability, into: &gone) { $0.exceeds })
+      return
+    }
+    while exceeds, let removed = entries.removeOldest() {
+      gone.append(removed.value)
+      evictions += 1
+    }
+  }
+
+  /// Discards content from the least recently used on, while `goesOn`. What is in use stays, and counts as
+  /// used just now: each is asked once at most, and next time not first.
+  ///
+  /// - Returns: how many entries went.
+  @inlinable mutating func removeContent(
+    _ discardability: MemoryCache.Discardability, into gone: inout Gone<Value>,
+    while goesOn: (MemoryCache.State) -> Bool
+  ) -> Int {
+    var removed = 0
+    for _ in 0..<entries.count {
+      guard goesOn(self), let value = entries.oldestValue else { break }
+      discardability.discard(value)
+      if discardability.isDiscarded(value) {
+        if let entry = entries.removeOldest() { gone.append(entry.value) }
+        removed += 1
+      } else {
+        entries.renewOldest()
+      }
+    }
+    return removed
+  }
+}
+
+/// Values that have left, until nobody waits for their ends. The first takes no memory of its own: that is
+/// what a put into a full cache makes.
+@usableFromInline struct Gone<Value: Sendable>: Sendable {
+  @usableFromInline var first: Value?
+  @usableFromInline var others: [Value] = []
+
+  @inlinable init() {}
+
+  @inlinable mutating func append(_ value: Value) {
+    if first == nil { first = value } else { others.append(value) }
+  }
+}

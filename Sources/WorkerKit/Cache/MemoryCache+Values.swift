@@ -1,0 +1,110 @@
+import Synchronization
+
+extension MemoryCache {
+  /// `nil`: it was never there, or isn't any more. It counts as used.
+  @inlinable public func value(for key: Key) -> Value? {
+    guard let discardability else {
+      return state.withLock { state in
+        let value = state.entries.value(for: key)
+        if value != nil { state.hits += 1 } else { state.misses += 1 }
+        return value
+      }
+    }
+    return value(for: key, discardability)
+  }
+
+  @inlinable func value(for key: Key, _ discardability: Discardability) -> Value? {
+    let (value, lost) = state.withLock { state -> (Value?, Value?) in
+      guard let value = state.entries.value(for: key) else {
+        state.misses += 1
+        return (nil, nil)
+      }
+      guard discardability.isDiscarded(value) else {
+        state.hits += 1
+        return (value, nil)
+      }
+      state.misses += 1
+      return (nil, state.entries.remove(key)?.value)
+    }
+    // Here its end runs, outside of the lock.
+    _ = consume lost
+    return value
+  }
+
+  /// The value, or the one that `make` makes, which is kept then.
+  ///
+  /// `make` runs without a lock: of two that make the same value at the same time, the one that is there
+  /// first stays, and both get it.
+  @inlinable public func value<Failure: Error>(
+    for key: Key, cost: (Value) -> Int = { _ in 0 }, orMake make: () throws(Failure) -> Value
+  ) throws(Failure) -> Value {
+    if let value = value(for: key) { return value }
+    let made = try make()
+    return keep(made, for: key, cost: cost(made))
+  }
+
+  /// The same for a value that takes waiting.
+  @inlinable public func value<Failure: Error>(
+    for key: Key, cost: @Sendable (Value) -> Int = { _ in 0 },
+    orMake make: () async throws(Failure) -> Value
+  ) async throws(Failure) -> Value {
+    if let value = value(for: key) { return value }
+    let made = try await make()
+    return keep(made, for: key, cost: cost(made))
+  }
+
+  @inlinable func keep(_ made: Value, for key: Key, cost: Int) -> Value {
+    if let other = peek(key) { return other }
+    insert(made, for: key, cost: cost)
+    return made
+  }
+
+  /// Without counting it.
+  @inlinable func peek(_ key: Key) -> Value? {
+    state.withLock { state in
+      guard let value = state.entries.value(for: key),
+        discardability?.isDiscarded(value) != true
+      else { return nil }
+      return value
+    }
+  }
+
+  /// Keeps a value, instead of the one that the key had. One that costs more than the limit isn't kept.
+  ///
+  /// `cost` is in the unit of the cost limit, 0 or more; bytes, best.
+  @inlinable public func insert(_ value: Value, for key: Key, cost: Int = 0) {
+    let cost = max(0, cost)
+    // All of these go when the lock is open again: their ends may run anybody's code.
+    var replaced: Value?
+    var gone = Gone<Value>()
+    state.withLock { state in
+      guard !state.exceedsAlone(cost) else {
+        replaced = state.entries.remove(key)?.value
+        state.evictions += 1
+        return
+      }
+      replaced = state.entries.insert(value, for: key, cost: cost)
+      state.evict(discardability, into: &gone)
+    }
+    withExtendedLifetime((replaced, gone)) {}
+  }
+
+  /// As `value(for:)` and `insert(_:for:)`, with cost 0; `nil` removes.
+  @inlinable public subscript(key: Key) -> Value? {
+    get { value(for: key) }
+    set {
+      if let newValue { insert(newValue, for: key) } else { removeValue(for: key) }
+    }
+  }
+
+  /// - Returns: the value that the key had.
+  @inlinable @discardableResult public func removeValue(for key: Key) -> Value? {
+    state.withLock { $0.entries.remove(key)?.value }
+  }
+
+  /// Everything, in use or not.
+  @inlinable public func removeAll() {
+    let all = state.withLock { $0.entries.removeAll() }
+    _ = consume all
+  }
+}

@@ -1,0 +1,111 @@
+import Synchronization
+
+/// Keeps values that can be made again, as long as there is memory for them. Thread-safe.
+///
+/// ```swift
+/// let thumbnails = MemoryCache<Photo.ID, Image>(costLimit: 8 << 20)
+/// let image = thumbnails.value(for: photo.id, cost: \.byteCount) { decode(photo) }
+/// ```
+///
+/// It empties itself on a memory warning and when the worker enters the background, and keeps within its
+/// limits by dropping what hasn't been used for the longest. So what was put in a moment ago may be gone:
+/// every access returns an optional, or is told how to make the value again.
+///
+/// Values of a type that conforms to ``DiscardableContent`` are treated gently: they are asked to discard
+/// their content, and stay where they are in use; and one whose content has been taken meanwhile isn't found.
+/// It is the static type `Value` that counts.
+///
+/// Getting and putting take constant time, under a lock; keys are hashed and compared there, so a key's
+/// `==`, and a content's `discardContentIfPossible`, mustn't use the cache. Values are let go of outside.
+public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  @usableFromInline struct State: Sendable {
+    @usableFromInline var entries = LeastRecentlyUsed<Key, Value>()
+    @usableFromInline var options: CacheOptions
+    @usableFromInline var pressure = PressureLevel.normal
+    @usableFromInline var hits: UInt64 = 0
+    @usableFromInline var misses: UInt64 = 0
+    @usableFromInline var evictions: UInt64 = 0
+    @usableFromInline var shed: UInt64 = 0
+  }
+
+  /// For values that are discardable content.
+  @usableFromInline struct Discardability: Sendable {
+    @usableFromInline let discard: @Sendable (Value) -> Void
+    @usableFromInline let isDiscarded: @Sendable (Value) -> Bool
+  }
+
+  /// For people.
+  public let name: String
+  @usableFromInline let state: Mutex<State>
+  @usableFromInline let discardability: Discardability?
+
+  init(
+    _ name: String, _ options: CacheOptions, _ discardability: Discardability?, _ worker: Worker
+  ) {
+    self.name = name
+    self.discardability = discardability
+    state = Mutex(State(options: options, pressure: worker.pressure))
+    worker.listeners.subscribers.add(self)
+  }
+
+  /// - Parameters:
+  ///   - name: for people.
+  ///   - options: its limits, and when it empties itself.
+  ///   - worker: whose events it follows.
+  public convenience init(
+    name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
+  ) {
+    self.init(name, options, nil, worker)
+  }
+
+  /// With limits; 0: none.
+  public convenience init(
+    name: String = "", countLimit: Int = 0, costLimit: Int, worker: Worker = .shared
+  ) {
+    self.init(name, .limits(countLimit, costLimit), nil, worker)
+  }
+
+  /// With a limit; 0: none.
+  public convenience init(name: String = "", countLimit: Int, worker: Worker = .shared) {
+    self.init(name, .limits(countLimit, 0), nil, worker)
+  }
+}
+
+extension MemoryCache where Value: DiscardableContent {
+  /// - Parameters:
+  ///   - name: for people.
+  ///   - options: its limits, and when it empties itself.
+  ///   - worker: whose events it follows.
+  public convenience init(
+    name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
+  ) {
+    self.init(name, options, .ofContent, worker)
+  }
+
+  /// With limits; 0: none.
+  public convenience init(
+    name: String = "", countLimit: Int = 0, costLimit: Int, worker: Worker = .shared
+  ) {
+    self.init(name, .limits(countLimit, costLimit), .ofContent, worker)
+  }
+
+  /// With a limit; 0: none.
+  public convenience init(name: String = "", countLimit: Int, worker: Worker = .shared) {
+    self.init(name, .limits(countLimit, 0), .ofContent, worker)
+  }
+}
+
+extension MemoryCache.Discardability where Value: DiscardableContent {
+  static var ofContent: Self {
+    Self(discard: { $0.discardContentIfPossible() }, isDiscarded: { $0.isContentDiscarded })
+  }
+}
+
+extension CacheOptions {
+  fileprivate static func limits(_ count: Int, _ cost: Int) -> CacheOptions {
+    var options = CacheOptions()
+    options.countLimit = count
+    options.costLimit = cost
+    return options
+  }
+}

@@ -1,0 +1,185 @@
+import CWorkerKit
+import JSONLines
+import Synchronization
+import WorkerProtocol
+
+/// The connection to the daemon: a thread that waits for lines, and connects again when it has ended.
+///
+/// Whoever says something writes it to the socket at once, as long as the socket takes it; the thread writes
+/// the rest. Nobody ever waits for the daemon.
+final class Connection: Sendable {
+  /// What the thread tells, in order.
+  enum Incoming: Sendable {
+    case message(DaemonMessage, connection: Int)
+    /// The end of a connection.
+    case ended
+  }
+
+  private struct State {
+    var said = Said()
+    var socket: Int32 = -1
+    /// Counts connections. Ids are those of one daemon: answers go to the connection of the request.
+    var number = 0
+    var outbox = Outbox()
+    var isStopped = false
+  }
+
+  /// Milliseconds between two attempts.
+  private static let pause: Int64 = 1000
+
+  private let path: String
+  private let state = Mutex(State())
+  private let wakeReading: Int32
+  private let wakeWriting: Int32
+
+  /// `nil` where there is no descriptor left.
+  init?(path: String) {
+    var reading: Int32 = -1
+    var writing: Int32 = -1
+    guard workerkit_pipe(&reading, &writing) >= 0 else { return nil }
+    self.path = path
+    wakeReading = reading
+    wakeWriting = writing
+  }
+
+  deinit {
+    workerkit_close(wakeReading)
+    workerkit_close(wakeWriting)
+  }
+
+  /// Starts the thread; once. False when the system has none to give.
+  ///
+  /// - Parameter receive: called on the thread, which reads nothing meanwhile.
+  func start(receive: @escaping @Sendable (Incoming) -> Void) -> Bool {
+    let body = Unmanaged.passRetained(ThreadBody { self.run(receive) })
+    let code = workerkit_start_thread(
+      { argument in
+        guard let argument else { return }
+        Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().run()
+      }, body.toOpaque())
+    if code < 0 { body.release() }
+    return code >= 0
+  }
+
+  private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+  }
+
+  /// Ends the thread, soon.
+  func stop() {
+    state.withLock { $0.isStopped = true }
+    workerkit_wake(wakeWriting)
+  }
+
+  var isConnected: Bool { state.withLock { $0.socket >= 0 } }
+
+  /// Remembers what `change` says for later connections, and sends the lines that it returns.
+  func say(_ change: (inout Said) -> [WorkerMessage]) {
+    say { said, outbox in
+      for message in change(&said) { outbox.append(message.line) }
+    }
+  }
+
+  /// Sends the descriptor of purgeable memory, of which there is one; on each connection once.
+  func offer(_ purgeable: PurgeableHeap) {
+    say { said, outbox in
+      said.purgeable = purgeable
+      outbox.append(WorkerMessage.purgeable.line, descriptor: purgeable.file)
+    }
+  }
+
+  private func say(_ change: (inout Said, inout Outbox) -> Void) {
+    state.withLock { state in
+      change(&state.said, &state.outbox)
+      send(&state)
+    }
+  }
+
+  /// Answers a request, unless its connection has ended.
+  func answer(_ message: WorkerMessage, connection: Int) {
+    state.withLock { state in
+      guard state.number == connection else { return }
+      state.outbox.append(message.line)
+      send(&state)
+    }
+  }
+
+  private func send(_ state: inout State) {
+    guard state.socket >= 0 else { return state.outbox.removeAll() }
+    let works =
+      state.outbox.flush(to: state.socket) && state.outbox.waitingBytes <= Outbox.mostBytes
+    // The thread sees to the rest, and to a socket that is broken.
+    if !works { workerkit_shut(state.socket) }
+    if !works || !state.outbox.isEmpty { workerkit_wake(wakeWriting) }
+  }
+}
+
+// MARK: - On the thread
+
+extension Connection {
+  private func run(_ receive: @Sendable (Incoming) -> Void) {
+    var earliest = workerkit_milliseconds()
+    while waitUntil(earliest) {
+      earliest = workerkit_milliseconds() + Self.pause
+      let socket = workerkit_connect(path)
+      guard socket >= 0 else { continue }
+      let number = state.withLock { state in
+        state.socket = socket
+        state.number += 1
+        state.outbox.removeAll()
+        state.said.greet(&state.outbox)
+        send(&state)
+        return state.number
+      }
+      readAll(socket) { receive(.message($0, connection: number)) }
+      state.withLock { state in
+        state.socket = -1
+        state.outbox.removeAll()
+      }
+      workerkit_close(socket)
+      receive(.ended)
+    }
+  }
+
+  /// False: it is to end.
+  private func waitUntil(_ time: Int64) -> Bool {
+    while !state.withLock({ $0.isStopped }) {
+      let rest = time - workerkit_milliseconds()
+      if rest <= 0 { return true }
+      _ = workerkit_wait(-1, 0, wakeReading, Int32(clamping: rest))
+    }
+    return false
+  }
+
+  private func readAll(_ socket: Int32, _ receive: (DaemonMessage) -> Void) {
+    var framer = LineFramer(maximumLength: WorkerProtocol.longestLine)
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let (isStopped, waits) = state.withLock { ($0.isStopped, !$0.outbox.isEmpty) }
+      guard !isStopped else { return }
+      let ready = workerkit_wait(socket, waits ? 1 : 0, wakeReading, -1)
+      guard ready >= 0 else { return }
+      if ready & Int32(WORKERKIT_WRITABLE) != 0 { state.withLock { send(&$0) } }
+      guard ready & Int32(WORKERKIT_READABLE) != 0 else { continue }
+      let count = workerkit_receive(socket, &buffer, Int64(buffer.count))
+      if count == -Int64(workerkit_again) { continue }
+      guard count > 0 else { return }
+      framer.append(buffer[..<Int(count)])
+      guard deliver(&framer, receive) else { return }
+    }
+  }
+
+  /// False: what comes aren't lines.
+  private func deliver(_ framer: inout LineFramer, _ receive: (DaemonMessage) -> Void) -> Bool {
+    do throws(LineFramer.Overflow) {
+      while let line = try framer.next() {
+        // A line that means nothing here comes from a newer daemon, or a wrong one: either way it isn't
+        // for us.
+        guard let message = try? DaemonMessage.read(line) else { continue }
+        receive(message)
+      }
+      return true
+    } catch { return false }
+  }
+}

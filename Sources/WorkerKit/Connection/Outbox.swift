@@ -1,0 +1,47 @@
+import CWorkerKit
+
+/// Lines that the socket hasn't taken yet.
+struct Outbox {
+  private struct Line {
+    var bytes: [UInt8]
+    var sent = 0
+    /// A descriptor to go with its first byte, or -1. Not ours to close.
+    var descriptor: Int32
+  }
+
+  /// A daemon that reads nothing for so long is none.
+  static let mostBytes = 8 << 20
+
+  private var lines: [Line] = []
+  private var first = 0
+  private(set) var waitingBytes = 0
+
+  var isEmpty: Bool { first == lines.count }
+
+  /// - Parameter line: without its end.
+  mutating func append(_ line: [UInt8], descriptor: Int32 = -1) {
+    lines.append(Line(bytes: line + [UInt8(ascii: "\n")], descriptor: descriptor))
+    waitingBytes += line.count + 1
+  }
+
+  mutating func removeAll() { self = Outbox() }
+
+  /// Sends as much as the socket takes. False: it is broken.
+  mutating func flush(to socket: Int32) -> Bool {
+    while first < lines.count {
+      let sent = lines[first].bytes.withUnsafeBytes { bytes in
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[lines[first].sent...])
+        return workerkit_send(
+          socket, rest.baseAddress, Int64(rest.count), lines[first].descriptor)
+      }
+      if sent == -Int64(workerkit_again) { return true }
+      guard sent > 0 else { return false }
+      waitingBytes -= Int(sent)
+      lines[first].sent += Int(sent)
+      lines[first].descriptor = -1
+      if lines[first].sent == lines[first].bytes.count { first += 1 }
+    }
+    removeAll()
+    return true
+  }
+}

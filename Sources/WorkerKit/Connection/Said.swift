@@ -1,0 +1,35 @@
+import WorkerProtocol
+
+/// What has been said and still holds: a daemon that comes after the one that heard it is told again.
+struct Said {
+  var isReady = false
+  var holds = false
+  var status: String?
+  var snapshot: WorkerMessage.Snapshot?
+  var tasks: [(name: String, deadline: ContinuousClock.Instant?)] = []
+  /// Kept, so that its descriptor stays one.
+  var purgeable: PurgeableHeap?
+
+  /// The first lines on a new connection.
+  func greet(_ outbox: inout Outbox) {
+    outbox.append(WorkerMessage.hello(version: WorkerProtocol.version).line)
+    if isReady { outbox.append(WorkerMessage.ready.line) }
+    if holds { outbox.append(WorkerMessage.hold(true).line) }
+    let now = ContinuousClock.now
+    for task in tasks {
+      let rest = task.deadline.map { max(0, ($0 - now).inSeconds) }
+      outbox.append(WorkerMessage.beginTask(name: task.name, limitSeconds: rest).line)
+    }
+    if let status { outbox.append(WorkerMessage.status(status).line) }
+    if let snapshot { outbox.append(WorkerMessage.snapshot(snapshot).line) }
+    if let purgeable {
+      outbox.append(WorkerMessage.purgeable.line, descriptor: purgeable.file)
+    }
+  }
+}
+
+extension Duration {
+  var inSeconds: Double {
+    Double(components.seconds) + Double(components.attoseconds) * 1e-18
+  }
+}

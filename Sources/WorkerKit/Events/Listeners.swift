@@ -1,0 +1,74 @@
+import Synchronization
+
+/// Who hears of events: the delegate, loops over `events`, and objects. Each of them gets the events in
+/// their order, one after the other, and doesn't wait for the others.
+final class Listeners: Sendable {
+  private struct State {
+    var delegate: AsyncStream<Receipt>.Continuation?
+    var mailboxes: [Mailbox] = []
+    var objects: AsyncStream<Receipt>.Continuation?
+  }
+
+  private let state = Mutex(State())
+  let subscribers = Subscribers()
+
+  deinit {
+    state.withLock {
+      $0.delegate?.finish()
+      $0.objects?.finish()
+    }
+  }
+
+  /// From now on this one is the delegate.
+  func setDelegate(_ delegate: any WorkerDelegate) {
+    let stream = Self.serially { await $0.tell(delegate) }
+    let former = state.withLock { state in
+      defer { state.delegate = stream }
+      return state.delegate
+    }
+    // It still hears what it was told before.
+    former?.finish()
+  }
+
+  func add(_ mailbox: Mailbox) { state.withLock { $0.mailboxes.append(mailbox) } }
+
+  func remove(_ mailbox: Mailbox) {
+    state.withLock { $0.mailboxes.removeAll { $0 === mailbox } }
+  }
+
+  /// - Parameter whenHandled: called when all of them are done with it.
+  func deliver(
+    _ event: WorkerEvent, deadline: ContinuousClock.Instant? = nil,
+    whenHandled: @escaping @Sendable () async -> Void = {}
+  ) {
+    state.withLock { state in
+      let objects = state.objects ?? serveSubscribers()
+      state.objects = objects
+      let receipt = Receipt(
+        event, deadline: deadline,
+        listeners: 1 + (state.delegate == nil ? 0 : 1) + state.mailboxes.count,
+        whenHandled: whenHandled)
+      objects.yield(receipt)
+      state.delegate?.yield(receipt)
+      for mailbox in state.mailboxes { mailbox.put(receipt) }
+    }
+  }
+
+  private func serveSubscribers() -> AsyncStream<Receipt>.Continuation {
+    Self.serially { [subscribers] event in await subscribers.tell(event) }
+  }
+
+  private static func serially(
+    _ body: @escaping @Sendable (WorkerEvent) async -> Void
+  ) -> AsyncStream<Receipt>.Continuation {
+    let (stream, continuation) = AsyncStream.makeStream(of: Receipt.self)
+    // Whoever is told to give memory back, or that a moment is left, shouldn't wait for other work.
+    Task.detached(priority: .high) {
+      for await receipt in stream {
+        await Worker.$deadline.withValue(receipt.deadline) { await body(receipt.event) }
+        receipt.handled()
+      }
+    }
+    return continuation
+  }
+}

@@ -1,0 +1,49 @@
+/// Hears of a worker's life cycle, one event after another.
+///
+/// Each method is optional. The daemon waits for the method to return, as long as its deadline allows
+/// (`Worker.deadline`): return when the memory has been given back, the state been saved. A method that
+/// isn't done by the deadline isn't cut off, but the daemon goes on without the answer.
+///
+/// A delegate may be an actor, or bound to one (`@MainActor final class AppDelegate: WorkerDelegate`): its
+/// methods run there.
+public protocol WorkerDelegate: AnyObject, Sendable {
+  /// Nobody looks at this worker any more: see <doc:InTheBackground>.
+  func didEnterBackground() async
+  /// Somebody looks at it.
+  func didEnterForeground() async
+  /// Give back what can be made again. Caches and `@Unloadable` values see to themselves.
+  func didReceiveMemoryWarning(_ warning: MemoryWarning) async
+  /// It is about to be stopped. There is only a moment: what takes time belongs in
+  /// `didEnterBackground`.
+  func willSuspend() async
+  /// It runs again.
+  func didResume(_ resumption: Resumption) async
+  /// It is about to be ended, by SIGTERM first. `reason` is in the daemon's words.
+  func willTerminate(reason: String) async
+  /// The machine's memory has become scarcer, or less scarce. No request: caches grow and shrink with it.
+  func pressureChanged(_ level: PressureLevel) async
+}
+
+extension WorkerDelegate {
+  public func didEnterBackground() async {}
+  public func didEnterForeground() async {}
+  public func didReceiveMemoryWarning(_ warning: MemoryWarning) async {}
+  public func willSuspend() async {}
+  public func didResume(_ resumption: Resumption) async {}
+  public func willTerminate(reason: String) async {}
+  public func pressureChanged(_ level: PressureLevel) async {}
+}
+
+extension WorkerEvent {
+  func tell(_ delegate: any WorkerDelegate) async {
+    switch self {
+    case .didEnterBackground: await delegate.didEnterBackground()
+    case .didEnterForeground: await delegate.didEnterForeground()
+    case .didReceiveMemoryWarning(let warning): await delegate.didReceiveMemoryWarning(warning)
+    case .willSuspend: await delegate.willSuspend()
+    case .didResume(let resumption): await delegate.didResume(resumption)
+    case .willTerminate(let reason): await delegate.willTerminate(reason: reason)
+    case .pressureChanged(let level): await delegate.pressureChanged(level)
+    }
+  }
+}

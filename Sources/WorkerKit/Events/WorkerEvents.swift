@@ -1,0 +1,49 @@
+/// The events of a worker's life cycle, for a `for await` loop.
+///
+/// ```swift
+/// for await event in Worker.shared.events {
+///   if case .didEnterBackground = event { await journal.save() }
+/// }
+/// ```
+///
+/// An event counts as handled when the loop asks for the next one, or ends: the daemon gets its answer
+/// then. So do the work in the loop's body, and don't hand it to a task that nobody waits for. Any number of
+/// loops may run; each hears everything from its beginning on. Events that come while the body is at work
+/// wait. The loop ends when its task is cancelled.
+public struct WorkerEvents: AsyncSequence, Sendable {
+  public typealias Element = WorkerEvent
+  public typealias Failure = Never
+
+  let listeners: Listeners
+
+  public func makeAsyncIterator() -> Iterator { Iterator(lease: Lease(listeners)) }
+
+  /// Not for two tasks at once.
+  public struct Iterator: AsyncIteratorProtocol {
+    let lease: Lease
+
+    public mutating func next() async -> WorkerEvent? { await lease.mailbox.next() }
+
+    public mutating func next(
+      isolation actor: isolated (any Actor)?
+    ) async -> WorkerEvent? {
+      await lease.mailbox.next()
+    }
+  }
+
+  /// Ends the delivery when the iterator goes.
+  final class Lease: Sendable {
+    let mailbox = Mailbox()
+    private let listeners: Listeners
+
+    init(_ listeners: Listeners) {
+      self.listeners = listeners
+      listeners.add(mailbox)
+    }
+
+    deinit {
+      listeners.remove(mailbox)
+      mailbox.close()
+    }
+  }
+}

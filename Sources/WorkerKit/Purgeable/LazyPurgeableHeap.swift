@@ -1,0 +1,33 @@
+import Synchronization
+
+/// A worker's purgeable memory, made when it is first wanted.
+final class LazyPurgeableHeap: Sendable {
+  private let heap = Mutex<(isTried: Bool, heap: PurgeableHeap?)>((false, nil))
+
+  /// - Parameter connection: is told of it.
+  func make(_ connection: Connection?) -> PurgeableHeap? {
+    let (made, isNew) = heap.withLock { state in
+      if state.isTried { return (state.heap, false) }
+      state = (true, PurgeableMapping().map { PurgeableHeap($0) })
+      return (state.heap, true)
+    }
+    if isNew, let made, made.file >= 0 { connection?.offer(made) }
+    return made
+  }
+
+  private var existing: PurgeableHeap? { heap.withLock { $0.heap } }
+
+  func daemonIsGone() { existing?.daemonIsGone() }
+}
+
+extension LazyPurgeableHeap: Shedder {
+  func shed(for event: WorkerEvent) {
+    guard let heap = existing else { return }
+    switch event {
+    case .didReceiveMemoryWarning: heap.discardAll()
+    // What the daemon can reach, it takes when it needs it, asleep or not.
+    case .didEnterBackground: if heap.file < 0 { heap.discardAll() }
+    default: break
+    }
+  }
+}

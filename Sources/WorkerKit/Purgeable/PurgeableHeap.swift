@@ -1,0 +1,182 @@
+import Synchronization
+import WorkerProtocol
+
+/// Gives out slots and pages of purgeable memory, and takes them back.
+///
+/// Accesses to contents go by the slots' words alone, without a lock. Everything that gives out or empties
+/// takes the lock: so whoever has it knows that a slot which is *purging* is being emptied by the daemon, and
+/// not by this process.
+final class PurgeableHeap: Sendable {
+  /// A content's place. It holds until `release`, or until the content has been lost and that was noticed.
+  struct Place: Sendable {
+    let slot: Int
+    let generation: UInt32
+    let page: Int
+    let pages: Int
+  }
+
+  private struct State {
+    var extents: PageExtents
+    /// By slot; `nil`: not given out. As long as the slots that were ever used.
+    var given: [Place?] = []
+    var freeSlots: [Int] = []
+    /// Slots whose owner went while the daemon was emptying them.
+    var orphans: [Place] = []
+  }
+
+  private let mapping: PurgeableMapping
+  private let state: Mutex<State>
+
+  init(_ mapping: PurgeableMapping) {
+    state = Mutex(State(extents: PageExtents(pages: mapping.pageCount)))
+    self.mapping = mapping
+  }
+
+  /// For the daemon; -1 where there is only private memory.
+  var file: Int32 { mapping.file }
+
+  /// Contents that exist, or haven't been noticed to be gone.
+  var givenCount: Int {
+    state.withLock { state in state.given.count { $0 != nil } + state.orphans.count }
+  }
+
+  func word(_ place: Place) -> PurgeableWord { mapping.word(place.slot) }
+
+  /// - Returns: zeroed pages with one access; `nil`: there is no room.
+  func allocate(bytes: Int) -> Place? {
+    let pages = max(1, (bytes + mapping.pageSize - 1) / mapping.pageSize)
+    return state.withLock { state in
+      collectOrphans(&state)
+      if let place = give(pages, &state) { return place }
+      // What the daemon has taken, and its owner hasn't noticed.
+      collectLost(&state)
+      return give(pages, &state)
+    }
+  }
+
+  private func give(_ pages: Int, _ state: inout State) -> Place? {
+    let slot: Int
+    if let free = state.freeSlots.popLast() {
+      slot = free
+    } else if state.given.count < mapping.slotCount {
+      slot = state.given.count
+      state.given.append(nil)
+    } else {
+      return nil
+    }
+    guard let page = state.extents.allocate(pages) else {
+      state.freeSlots.append(slot)
+      return nil
+    }
+    let word = mapping.word(slot)
+    let generation = word.state.nextGeneration
+    let place = Place(slot: slot, generation: generation, page: page, pages: pages)
+    state.given[slot] = place
+    mapping.describe(slot, page: page, pages: pages)
+    word.publish(PurgeableState(generation: generation, accesses: 1))
+    return place
+  }
+
+  /// Only while the content is held.
+  func bytes(_ place: Place, count: Int) -> UnsafeMutableRawBufferPointer {
+    UnsafeMutableRawBufferPointer(start: mapping.content(page: place.page), count: count)
+  }
+
+  /// The owner is gone: nobody will access it again.
+  func release(_ place: Place) {
+    state.withLock { state in
+      guard isGiven(place, state) else { return }
+      let word = mapping.word(place.slot)
+      if let taken = word.seize(generation: place.generation) {
+        empty(place, taken, &state)
+      } else if word.state.isPurging {
+        state.orphans.append(place)
+        state.given[place.slot] = nil
+      } else {
+        recycle(place, &state)
+      }
+    }
+  }
+
+  /// Empties it, unless somebody holds it.
+  func discard(_ place: Place) {
+    state.withLock { discard(place, &$0) }
+  }
+
+  /// Empties all that nobody holds.
+  func discardAll() {
+    state.withLock { state in
+      for place in state.given.compactMap(\.self) { discard(place, &state) }
+    }
+  }
+
+  private func discard(_ place: Place, _ state: inout State) {
+    guard isGiven(place, state) else { return }
+    if let taken = mapping.word(place.slot).take(generation: place.generation) {
+      empty(place, taken, &state)
+    } else {
+      collectIfLost(place, &state)
+    }
+  }
+
+  /// The owner has found that it is gone.
+  func noticeLoss(_ place: Place) { state.withLock { collectIfLost(place, &$0) } }
+
+  /// What the daemon was about to empty when it ended, it never will.
+  func daemonIsGone() {
+    state.withLock { state in
+      for place in state.given.compactMap(\.self) + state.orphans {
+        let word = mapping.word(place.slot)
+        let current = word.state
+        guard current.isPurging else { continue }
+        mapping.punch(page: place.page, pages: place.pages)
+        word.empty(current)
+      }
+      collectOrphans(&state)
+      collectLost(&state)
+    }
+  }
+
+  private func isGiven(_ place: Place, _ state: State) -> Bool {
+    state.given[place.slot]?.generation == place.generation
+  }
+
+  private func empty(_ place: Place, _ taken: PurgeableState, _ state: inout State) {
+    mapping.punch(page: place.page, pages: place.pages)
+    mapping.word(place.slot).empty(taken)
+    recycle(place, &state)
+  }
+
+  /// Its pages are empty, and its slot is unused.
+  private func recycle(_ place: Place, _ state: inout State) {
+    state.given[place.slot] = nil
+    state.freeSlots.append(place.slot)
+    state.extents.release(place.page, place.pages)
+  }
+
+  private func collectIfLost(_ place: Place, _ state: inout State) {
+    let current = mapping.word(place.slot).state
+    if isGiven(place, state), !current.isUsed, !current.isPurging { recycle(place, &state) }
+  }
+
+  private func collectLost(_ state: inout State) {
+    for place in state.given.compactMap(\.self) { collectIfLost(place, &state) }
+  }
+
+  private func collectOrphans(_ state: inout State) {
+    guard !state.orphans.isEmpty else { return }
+    let orphans = state.orphans
+    state.orphans = []
+    for place in orphans {
+      let word = mapping.word(place.slot)
+      if let taken = word.seize(generation: place.generation) {
+        // The daemon has spared it after all.
+        empty(place, taken, &state)
+      } else if word.state.isPurging {
+        state.orphans.append(place)
+      } else {
+        recycle(place, &state)
+      }
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import CWorkerKit
+import Synchronization
+import WorkerProtocol
+
+/// The memory behind `PurgeableData`: a sealed file of shared memory with the table that
+/// `PurgeableLayout` shows, or private memory with the same where a process can't have one. Only addresses and
+/// words; who may use what is `PurgeableHeap`'s business.
+///
+/// It is sparse: its size is address space, and only pages that are written to take memory.
+final class PurgeableMapping: Sendable {
+  /// Or -1: private memory, which nobody else can take.
+  let file: Int32
+  let pageSize: Int
+  let slotCount: Int
+  /// Pages for contents.
+  let pageCount: Int
+  private let size: Int
+  private let dataOffset: Int
+  /// As a number: everything that is read or written there is under a slot's state, an atomic.
+  private let base: UInt
+
+  /// `nil`: there isn't even address space.
+  init?(sizes: [Int] = [1 << 30, 1 << 28, 1 << 26], slots: Int = 16_384, isShared: Bool = true) {
+    let pageSize = Int(workerkit_page_size())
+    for (file, size) in Self.attempts(sizes, isShared: isShared) {
+      var error: Int32 = 0
+      let descriptor = file ? workerkit_memory_file(Int64(size)) : -1
+      guard descriptor >= 0 || !file else { continue }
+      guard let address = workerkit_map(descriptor, Int64(size), &error) else {
+        if file { workerkit_close(descriptor) }
+        continue
+      }
+      let table = PurgeableLayout.tableLength(slots: slots)
+      self.file = descriptor
+      self.pageSize = pageSize
+      self.size = size
+      slotCount = slots
+      dataOffset = (table + pageSize - 1) / pageSize * pageSize
+      pageCount = (size - dataOffset) / pageSize
+      base = UInt(bitPattern: address)
+      writeHeader()
+      return
+    }
+    return nil
+  }
+
+  deinit {
+    workerkit_unmap(UnsafeMutableRawPointer(bitPattern: base), Int64(size))
+    if file >= 0 { workerkit_close(file) }
+  }
+
+  private static func attempts(_ sizes: [Int], isShared: Bool) -> [(file: Bool, size: Int)] {
+    (isShared ? sizes.map { (true, $0) } : []) + sizes.map { (false, $0) }
+  }
+
+  private func writeHeader() {
+    let header = pointer(0)
+    header.storeBytes(of: PurgeableLayout.magic.littleEndian, as: UInt64.self)
+    header.storeBytes(
+      of: UInt32(slotCount).littleEndian, toByteOffset: PurgeableLayout.slotCountOffset,
+      as: UInt32.self)
+    header.storeBytes(
+      of: UInt32(dataOffset).littleEndian, toByteOffset: PurgeableLayout.dataOffsetOffset,
+      as: UInt32.self)
+  }
+
+  private func pointer(_ offset: Int) -> UnsafeMutableRawPointer {
+    guard let pointer = UnsafeMutableRawPointer(bitPattern: base + UInt(offset)) else {
+      preconditionFailure("a mapping at 0")
+    }
+    return pointer
+  }
+
+  func word(_ slot: Int) -> PurgeableWord {
+    let place = pointer(PurgeableLayout.offset(ofSlot: slot))
+    return PurgeableWord(place.assumingMemoryBound(to: Atomic<UInt64>.self))
+  }
+
+  func content(page: Int) -> UnsafeMutableRawPointer {
+    pointer(dataOffset + page * pageSize)
+  }
+
+  /// Only while the slot is unused.
+  func describe(_ slot: Int, page: Int, pages: Int) {
+    let place = pointer(PurgeableLayout.offset(ofSlot: slot))
+    place.storeBytes(
+      of: UInt64(dataOffset + page * pageSize),
+      toByteOffset: PurgeableLayout.contentOffsetOffset, as: UInt64.self)
+    place.storeBytes(
+      of: UInt64(pages * pageSize), toByteOffset: PurgeableLayout.contentLengthOffset,
+      as: UInt64.self)
+  }
+
+  /// Gives pages back; they read as zeros.
+  func punch(page: Int, pages: Int) {
+    let offset = dataOffset + page * pageSize
+    let code = workerkit_punch(file, pointer(0), Int64(offset), Int64(pages * pageSize))
+    // Sealed against writing by somebody who has the descriptor: zeros are promised all the same.
+    if code < 0 {
+      content(page: page).initializeMemory(as: UInt8.self, repeating: 0, count: pages * pageSize)
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import CWorkerKit
+import Synchronization
+import WorkerProtocol
+
+/// The background tasks that have begun and not ended.
+final class OpenTasks: Sendable {
+  private struct Entry {
+    let name: String
+    let onExpiration: @Sendable () async -> Void
+    var cancel: (@Sendable () -> Void)?
+    var hasExpired = false
+  }
+
+  private let entries = Mutex<[Entry]>([])
+  private let connection: Connection?
+
+  init(_ connection: Connection?) { self.connection = connection }
+
+  var names: [String] { entries.withLock { $0.map(\.name) } }
+
+  /// - Returns: the name that the daemon knows it by: a second task with one name would replace the first.
+  func begin(
+    _ name: String, limit: Duration?, onExpiration: @escaping @Sendable () async -> Void
+  ) -> String {
+    let unique = entries.withLock { entries in
+      let taken = Set(entries.map(\.name))
+      let named = name.isEmpty ? "task" : name
+      var unique = named
+      var number = 1
+      while taken.contains(unique) {
+        number += 1
+        unique = "\(named) #\(number)"
+      }
+      entries.append(Entry(name: unique, onExpiration: onExpiration))
+      return unique
+    }
+    let seconds = limit.map { max(0, $0.inSeconds) }
+    connection?.say { said in
+      said.tasks.append((unique, limit.map { ContinuousClock.now + $0 }))
+      return [.beginTask(name: unique, limitSeconds: seconds)]
+    }
+    return unique
+  }
+
+  /// What stops its work. Called at once where its time is over already.
+  func setCancellation(of name: String, _ cancel: @escaping @Sendable () -> Void) {
+    let hasExpired = entries.withLock { entries in
+      guard let place = entries.firstIndex(where: { $0.name == name }) else { return true }
+      entries[place].cancel = cancel
+      return entries[place].hasExpired
+    }
+    if hasExpired { cancel() }
+  }
+
+  func end(_ name: String) {
+    entries.withLock { entries in entries.removeAll { $0.name == name } }
+    connection?.say { said in
+      said.tasks.removeAll { $0.name == name }
+      return [.endTask(name: name)]
+    }
+  }
+
+  /// Its time is over. Returns when its handler has.
+  func expire(_ name: String) async {
+    let entry = entries.withLock { entries -> Entry? in
+      guard let place = entries.firstIndex(where: { $0.name == name }),
+        !entries[place].hasExpired
+      else { return nil }
+      entries[place].hasExpired = true
+      return entries[place]
+    }
+    entry?.cancel?()
+    await entry?.onExpiration()
+  }
+
+  /// Names to standard error those that are still open when the worker ends.
+  func report(_ occasion: String) {
+    let names = names
+    guard !names.isEmpty else { return }
+    let list = names.map { "\"\($0)\"" }.joined(separator: ", ")
+    let line = Array("WorkerKit: background tasks still open at \(occasion): \(list)\n".utf8)
+    line.withUnsafeBytes { workerkit_print_error($0.baseAddress, Int64($0.count)) }
+  }
+}
+
+extension Worker {
+  /// The names of background tasks that have begun and not ended, in their order. One that stays here has
+  /// leaked: its operation never returns.
+  public var openTasks: [String] { tasks.names }
+}

@@ -1,0 +1,59 @@
+import WorkerProtocol
+
+// What a worker says of itself. A daemon that comes later is told again what still holds.
+
+extension Worker {
+  /// The worker has started, and can be used: as `READY=1` at `NOTIFY_SOCKET`.
+  public func ready() {
+    connection?.say { said in
+      said.isReady = true
+      return [.ready]
+    }
+  }
+
+  /// Asks the daemon not to suspend this worker now, or takes that back. Work with an end is better
+  /// wrapped in `withBackgroundTask`, which can't be forgotten.
+  public func hold(_ on: Bool) {
+    connection?.say { said in
+      guard said.holds != on else { return [] }
+      said.holds = on
+      return [.hold(on)]
+    }
+  }
+
+  /// What `dormouse status` shows beside the worker's name: a short line.
+  public func setStatus(_ text: String) {
+    connection?.say { said in
+      said.status = text
+      return [.status(text)]
+    }
+  }
+
+  /// What is shown of this worker while it sleeps. The last one counts.
+  ///
+  /// - Returns: false where it is too large: a line of the protocol has 262,144 bytes, an image becomes
+  ///   a third longer in it. Then nothing has changed.
+  @discardableResult public func setSnapshot(_ snapshot: Snapshot) -> Bool {
+    let message = WorkerMessage.snapshot(snapshot.said)
+    guard message.line.count <= WorkerProtocol.longestLine else { return false }
+    connection?.say { said in
+      said.snapshot = snapshot.said
+      return [message]
+    }
+    return true
+  }
+}
+
+/// What is shown of a worker while it sleeps: the last that a person saw of it, or a word on what waits.
+public enum Snapshot: Sendable, Hashable {
+  case text(String)
+  /// `mime`: such as `image/png`.
+  case image(mime: String, bytes: [UInt8])
+
+  var said: WorkerMessage.Snapshot {
+    switch self {
+    case .text(let text): .text(text)
+    case .image(let mime, let bytes): .image(mime: mime, base64: Base64.encode(bytes))
+    }
+  }
+}

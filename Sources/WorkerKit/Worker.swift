@@ -1,0 +1,166 @@
+import CWorkerKit
+import Synchronization
+import WorkerProtocol
+
+/// This process, as its Dormouse daemon knows it.
+///
+/// ```swift
+/// Worker.shared.connect(delegate: journal)
+/// ```
+///
+/// Without a daemon (there is no `DORMOUSE_SOCKET` in the environment) everything works, and nothing is
+/// told: the same program runs under Dormouse and without it. All methods may be called from any thread or
+/// task, before `connect` as well, and never wait for the daemon.
+public final class Worker: Sendable {
+  /// The worker that this process is.
+  public static let shared = Worker(socketPath: environment(WorkerProtocol.socketVariable))
+
+  /// Until when the event that is being handled should have been: set while methods of the delegate, and
+  /// what was given to `onMemoryWarning` and `onEnterBackground`, run. `nil` where nobody waits.
+  ///
+  /// While the worker is stopped its deadlines stand still, so it may really be later.
+  @TaskLocal public static var deadline: ContinuousClock.Instant?
+
+  /// What the daemon has told of this worker.
+  private struct Told {
+    var pressure = PressureLevel.normal
+    var isConnecting = false
+    var snapshotProvider: (@Sendable () async -> Snapshot?)?
+  }
+
+  let listeners = Listeners()
+  let connection: Connection?
+  let tasks: OpenTasks
+  let purgeable = LazyPurgeableHeap()
+  private let told = Mutex(Told())
+
+  /// - Parameter socketPath: of the daemon; `nil`: there is none. For tests, and processes that are given
+  ///   the path in another way; everybody else uses `shared`.
+  public init(socketPath: String?) {
+    let connection = socketPath.flatMap { Connection(path: $0) }
+    self.connection = connection
+    tasks = OpenTasks(connection)
+    listeners.subscribers.add(purgeable)
+  }
+
+  deinit { connection?.stop() }
+
+  /// Connects to the daemon, and stays connected: after the daemon's end to the next one.
+  ///
+  /// - Parameter delegate: told of all events from now on, instead of the one before; kept alive. `nil`:
+  ///   whoever it is stays.
+  public func connect(delegate: (any WorkerDelegate)? = nil) {
+    if let delegate { listeners.setDelegate(delegate) }
+    let isFirst = told.withLock { told in
+      defer { told.isConnecting = true }
+      return !told.isConnecting
+    }
+    guard isFirst, let connection else { return }
+    if self === Worker.shared { workerkit_at_exit { Worker.shared.tasks.report("exit") } }
+    let started = connection.start { [weak self] incoming in self?.receive(incoming) }
+    if !started { told.withLock { $0.isConnecting = false } }
+  }
+
+  /// There is a daemon that listens.
+  public var isConnected: Bool { connection?.isConnected ?? false }
+
+  /// The machine's pressure level, as far as it has been told.
+  public var pressure: PressureLevel { told.withLock { $0.pressure } }
+
+  /// All events, for a `for await` loop.
+  public var events: WorkerEvents { WorkerEvents(listeners: listeners) }
+
+  static func environment(_ name: String) -> String? {
+    guard let value = workerkit_environment(name) else { return nil }
+    defer { workerkit_release(value) }
+    let text = String(cString: value)
+    return text.isEmpty ? nil : text
+  }
+}
+
+// MARK: - What the daemon says
+
+extension Worker {
+  private func receive(_ incoming: Connection.Incoming) {
+    switch incoming {
+    case .ended: purgeable.daemonIsGone()
+    case .message(let message, let connection): receive(message, connection)
+    }
+  }
+
+  private func receive(_ message: DaemonMessage, _ connection: Int) {
+    switch message {
+    case .hello(_, _, _, let pressure), .pressure(let pressure): changePressure(pressure)
+    case .didEnterForeground: listeners.deliver(.didEnterForeground)
+    case .didResume(_, let asleep, let cause):
+      listeners.deliver(
+        .didResume(Resumption(asleep: .seconds(max(0, min(asleep, 1e12))), cause: cause)))
+    case .request(let id, let seconds, let request):
+      let deadline = ContinuousClock.now + .seconds(max(0, min(seconds, 1e9)))
+      handle(request, deadline) { [daemon = self.connection] in
+        daemon?.answer(.done(id: id), connection: connection)
+      }
+    case .error(let message): report("the daemon didn't understand a line: \(message)")
+    }
+  }
+
+  private func changePressure(_ name: String) {
+    guard let level = PressureLevel(rawValue: name) else { return }
+    let isNew = told.withLock { told in
+      defer { told.pressure = level }
+      return told.pressure != level
+    }
+    if isNew { listeners.deliver(.pressureChanged(level)) }
+  }
+
+  private func handle(
+    _ request: DaemonMessage.Request, _ deadline: ContinuousClock.Instant,
+    answer: @escaping @Sendable () -> Void
+  ) {
+    switch request {
+    case .didEnterBackground:
+      listeners.deliver(.didEnterBackground, deadline: deadline) { [weak self] in
+        await self?.takeSnapshot()
+        workerkit_trim()
+        answer()
+      }
+    case .memoryWarning(let level, let footprint):
+      let warning = MemoryWarning(
+        level: PressureLevel(rawValue: level) ?? .warning, footprintBytes: footprint)
+      listeners.deliver(.didReceiveMemoryWarning(warning), deadline: deadline) {
+        // What has been freed, but is kept by the allocator, hasn't been given back.
+        workerkit_trim()
+        answer()
+      }
+    case .willSuspend: listeners.deliver(.willSuspend, deadline: deadline, whenHandled: answer)
+    case .willTerminate(let reason):
+      listeners.deliver(.willTerminate(reason: reason), deadline: deadline) { [tasks] in
+        tasks.report("termination")
+        answer()
+      }
+    case .taskExpired(let name):
+      Task(priority: .high) { [tasks] in
+        await Worker.$deadline.withValue(deadline) { await tasks.expire(name) }
+        answer()
+      }
+    }
+  }
+
+  private func takeSnapshot() async {
+    guard let provider = told.withLock({ $0.snapshotProvider }),
+      let snapshot = await provider()
+    else { return }
+    setSnapshot(snapshot)
+  }
+
+  /// Asks for a snapshot whenever the worker has entered the background, before the daemon is answered.
+  /// One provider at a time; `nil` takes it away.
+  public func setSnapshotProvider(_ provider: (@Sendable () async -> Snapshot?)?) {
+    told.withLock { $0.snapshotProvider = provider }
+  }
+
+  func report(_ text: String) {
+    let line = Array("WorkerKit: \(text)\n".utf8)
+    line.withUnsafeBytes { workerkit_print_error($0.baseAddress, Int64($0.count)) }
+  }
+}

@@ -1,0 +1,67 @@
+import Control
+import FootprintTrace
+import Coordinator
+import Glibc
+import Linux
+
+/// What a person sees of a recording while it is made: on a terminal the picture, always the same
+/// lines of it; else a line for each thing that happens. Of a command nothing, whose terminal it is.
+final class RecordingView {
+  private let isCommand: Bool
+  private let isQuiet: Bool
+  private let isLive: Bool
+  private var drawn = 0
+  private var drawnAt: Int64 = 0
+
+  init(isCommand: Bool, isQuiet: Bool) {
+    self.isCommand = isCommand
+    self.isQuiet = isQuiet
+    isLive = !isCommand && !isQuiet && isatty(STDOUT_FILENO) == 1
+  }
+
+  /// Five times a second is as fast as anybody looks.
+  func show(_ recorder: Recorder) {
+    guard isLive, Clocks.monotonic - drawnAt >= 200_000_000 else { return }
+    drawnAt = Clocks.monotonic
+    let size = Terminal.size
+    let style = TerminalStyle(
+      width: size.columns - 1, rows: min(12, size.rows - 5), color: Terminal.showsColor,
+      ascii: !Terminal.showsUnicode)
+    let lines = renderLive(recorder.recent, style: style)
+    // Back to its first line, and each line's old rest cleared.
+    let start = drawn > 0 ? "\u{1B}[\(drawn)A\r" : ""
+    try? Output.write(start + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J")
+    drawn = lines.count
+  }
+
+  func tell(_ mark: FootprintMark) {
+    guard !isLive, !isCommand, !isQuiet else { return }
+    try? Output.line("\(durationText(mark.at)): \(mark.sentence)")
+  }
+
+  /// Removes the picture, for the whole one to take its place.
+  func close() {
+    if drawn > 0 { try? Output.write("\u{1B}[\(drawn)A\r\u{1B}[J") }
+    drawn = 0
+  }
+
+  /// What has been recorded, and where it is.
+  func sum(up path: String) throws {
+    guard !isQuiet else { return }
+    let recording: Recording
+    do { recording = try RecordingFiles.read(path) } catch let failure as CommandFailure {
+      // A program that ended before the first sample.
+      return Output.complain(failure.text)
+    }
+    let name = escaped(path)
+    let statistics = RecordingStatistics(recording)
+    let sentence = "\(name): \(counted(statistics.samples, "sample")), \(statistics.sentence)"
+    if isCommand { return Output.standardError("dormouse: \(sentence)\n") }
+    if isLive {
+      let style = TerminalStyle(
+        width: Terminal.width ?? 80, color: Terminal.showsColor, ascii: !Terminal.showsUnicode)
+      try Output.line(renderRecording(recording, style: style).joined(separator: "\n"))
+    }
+    try Output.line(isLive ? "\(name): \(counted(statistics.samples, "sample"))" : sentence)
+  }
+}

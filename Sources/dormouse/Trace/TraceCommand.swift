@@ -1,0 +1,83 @@
+import ArgumentParser
+import Control
+import FootprintTrace
+import Glibc
+import PolicyFile
+
+struct TraceCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "trace",
+    abstract: "Record a footprint over time, show it as a picture, compare two.",
+    subcommands: [TraceRecordCommand.self, TraceShowCommand.self, TraceCompareCommand.self])
+}
+
+/// How a picture is drawn on a terminal.
+struct TerminalDrawing: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Columns of the picture.", discussion: "Default: the terminal's, or else 80.",
+      valueName: "columns"))
+  var width: Int?
+  @Option(help: ArgumentHelp("Lines of the plot, from 3 to 100.", valueName: "lines"))
+  var height = 12
+  @Flag(help: "Draw with ASCII alone. Where LANG and its like don't say UTF-8, this is so anyway.")
+  var ascii = false
+
+  func validate() throws {
+    if let width, !(24...1000).contains(width) {
+      throw ValidationError("--width is a number from 24 to 1000, not \(width).")
+    }
+    if !(3...100).contains(height) {
+      throw ValidationError("--height is a number from 3 to 100, not \(height).")
+    }
+  }
+
+  var style: TerminalStyle {
+    TerminalStyle(
+      width: width ?? Terminal.width ?? 80, rows: height, color: Terminal.showsColor,
+      ascii: ascii || !Terminal.showsUnicode)
+  }
+}
+
+/// What a footprint is measured against.
+struct OverOption: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Tell how long the footprint was over this. 16MB is what `ios-5` hibernates.",
+      valueName: "size"))
+  var over: String?
+
+  func bytes() throws -> Int64 {
+    guard let over else { return RecordingStatistics.defaultLimit }
+    switch OptionUnits.size(over) {
+    case .success(let bytes): return bytes
+    case .failure(let problem):
+      throw CommandFailure(exit: .usage, text: escaped("--over \(problem)"))
+    }
+  }
+}
+
+enum RecordingFiles {
+  /// `-`: standard input.
+  static func read(_ path: String) throws -> Recording {
+    let file = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw FileError(operation: "reading", path: path, errno: errno) }
+    defer { close(file) }
+    var reader = RecordingReader(file: path == "-" ? "standard input" : path)
+    var buffer = [UInt8](repeating: 0, count: 1 << 18)
+    do {
+      while true {
+        let count = buffer.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
+        let failure = errno
+        if count == 0 { return try reader.finish() }
+        if count > 0 {
+          try reader.feed(Array(buffer[..<count]))
+        } else if failure != EINTR {
+          throw FileError(operation: "reading", path: path, errno: failure)
+        }
+      }
+    } catch let error as RecordingError {
+      throw CommandFailure(exit: .badConfiguration, text: escaped(error.description))
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Control
+import FootprintTrace
+import PolicyFile
+
+struct TraceCompareCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "compare",
+    abstract: "Set two recorded footprints side by side: peak, average, what warnings gave back.",
+    discussion: """
+      A is the earlier version of a program, B the later one. With --fail-if-… it ends with code 1, \
+      and says why, when B has grown more than it may: `dormouse trace compare main.trace \
+      branch.trace --fail-if-peak-grows 10%` holds a program to its footprint in CI.
+      """)
+  @OptionGroup var drawing: TerminalDrawing
+  @OptionGroup var over: OverOption
+  @Option(help: ArgumentHelp("Also draw both into this file.", valueName: "file"))
+  var svg: String?
+  @Flag(help: "Print everything as JSON.") var json = false
+  @Option(
+    help: ArgumentHelp(
+      "Exit code 1 if the peak of B is higher by more than this.", valueName: "10%|size"))
+  var failIfPeakGrows: GrowthLimit?
+  @Option(
+    help: ArgumentHelp("The same of the average over time.", valueName: "10%|size"))
+  var failIfAverageGrows: GrowthLimit?
+  @Option(
+    help: ArgumentHelp("The same of what was held at the end.", valueName: "10%|size"))
+  var failIfRestGrows: GrowthLimit?
+  @Argument(help: "The first recording.", completion: .file()) var a: String
+  @Argument(help: "The second one.", completion: .file()) var b: String
+
+  func run() throws {
+    let limit = try over.bytes()
+    let (first, second) = (try RecordingFiles.read(a), try RecordingFiles.read(b))
+    var comparison = RecordingComparison((a, first), (b, second), limit: limit)
+    comparison.exceeded = excesses(of: comparison)
+    if let svg { try PictureFile(svg).write(comparison.picture(first, second)) }
+    if json {
+      try Output.json(comparison)
+    } else {
+      let lines = renderComparison(comparison, first, second, style: drawing.style)
+      try Output.line(lines.joined(separator: "\n"))
+    }
+    if !comparison.exceeded.isEmpty {
+      throw CommandFailure(
+        exit: .notDone, text: escaped("\(b): \(comparison.exceeded.joined(separator: "; "))"))
+    }
+  }
+
+  private func excesses(of comparison: RecordingComparison) -> [String] {
+    let limits = [
+      ("peak", failIfPeakGrows), ("average", failIfAverageGrows), ("rest", failIfRestGrows),
+    ]
+    return limits.compactMap { key, limit in
+      comparison.metric(key).flatMap { limit?.excess(of: $0) }
+    }
+  }
+}
+
+extension GrowthLimit: ExpressibleByArgument {
+  /// `10%`, `2.5%`, or a size.
+  public init?(argument: String) {
+    if argument.hasSuffix("%") {
+      guard let share = Double(argument.dropLast()), (0...100_000).contains(share) else {
+        return nil
+      }
+      self = .percent(share)
+    } else if case .success(let bytes) = OptionUnits.size(argument) {
+      self = .bytes(bytes)
+    } else {
+      return nil
+    }
+  }
+}

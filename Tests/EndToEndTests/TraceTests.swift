@@ -1,0 +1,294 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+/// `dormouse trace`, and the object cache of Examples/consume.
+@Suite("Footprints over time") struct TraceTests {
+  /// What `trace show --json` prints.
+  private struct Shown: Decodable {
+    struct Numbers: Decodable {
+      struct Warning: Decodable {
+        var before: Int64
+        var after: Int64
+        var givenBack: Int64
+      }
+      var samples: Int
+      var peak: Int64
+      var rest: Int64
+      var warnings: [Warning]
+      var hibernations: Int
+      var backgrounds: Int
+    }
+    var worker: String
+    var statistics: Numbers
+  }
+
+  static let megabyte: Int64 = 1 << 20
+  static let consume =
+    Surroundings.executable.split(separator: "/", omittingEmptySubsequences: false)
+    .dropLast().joined(separator: "/") + "/consume"
+
+  /// A verb without a daemon in its arguments.
+  private func trace(
+    _ words: [String], in scratch: Scratch, socket: String = "/nowhere"
+  ) -> Command {
+    var command = Command(arguments: [Surroundings.executable, "trace"] + words)
+    command.environment["DORMOUSE_SOCKET_PATH"] = socket
+    command.directory = scratch.path
+    return command
+  }
+
+  private func show(_ path: String, in scratch: Scratch) throws -> Shown {
+    let outcome = try trace(["show", "--json", path], in: scratch).run(in: scratch)
+    guard outcome.code == 0 else { throw TestFailure("show: \(outcome)") }
+    return try WireCodec.decode(Shown.self, from: Array(outcome.output.utf8))
+  }
+
+  /// From outside.
+  private func footprint(_ pid: Int32) throws -> Int64 {
+    try Footprint.measure(pid)?.footprint ?? 0
+  }
+
+  private func waitFor(_ path: String, toHave text: String) throws {
+    guard try eventually({ ((try? readText(path)) ?? "").contains(text) }) else {
+      throw TestFailure("\(path) never had `\(text)`: \((try? readText(path)) ?? "")")
+    }
+  }
+
+  // MARK: the stair-step
+
+  @Test("A warning through the worker protocol: the footprint falls back, and the trace shows it")
+  func warned() throws {
+    let feeder = try Feeder()
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { background: { suspend_after: 1h } }
+      workers: { consume: { command: [sh, -c, "exec \(Self.consume) <\(feeder.path)"] } }
+      """)
+    try daemon.wait("consume", toBe: "foreground")
+    #expect(try eventually { (try daemon.worker("consume").connections ?? 0) > 0 })
+    let pid = try #require(try daemon.worker("consume").pid)
+    try feeder.say("footprint")
+    let start = try footprint(pid)
+
+    let file = "\(daemon.scratch.path)/worker.trace"
+    let recorder = try trace(
+      ["record", "consume", "--every", "20ms", "-o", file], in: daemon.scratch,
+      socket: daemon.socket
+    ).start(output: "\(file).out", error: "\(file).err")
+    try waitFor(file, toHave: #""footprint""#)
+    try feeder.say("consume 24")
+    #expect(try eventually { try footprint(pid) >= start + 24 * Self.megabyte })
+    try daemon.done("warn", "consume")
+    #expect(try eventually { try footprint(pid) <= start + Self.megabyte })
+    try waitFor(file, toHave: #""mark":"returned""#)
+    let after = try footprint(pid)
+    #expect(after <= start + Self.megabyte, "\(start) → \(after)")
+
+    // To the background, and asleep: all of it is in the same recording.
+    try daemon.done("background", "consume")
+    try daemon.done("hibernate", "consume")
+    try waitFor(file, toHave: #""to":"hibernated""#)
+    kill(recorder.pid, SIGINT)
+    #expect(try recorder.wait(.seconds(20)) == 0)
+
+    let shown = try show(file, in: daemon.scratch)
+    #expect(shown.worker == "consume")
+    #expect(shown.statistics.peak >= start + 24 * Self.megabyte)
+    #expect(shown.statistics.hibernations == 1 && shown.statistics.backgrounds == 1)
+    let warning = try #require(shown.statistics.warnings.first)
+    #expect(shown.statistics.warnings.count == 1)
+    #expect(warning.after <= start + Self.megabyte, "\(warning)")
+    #expect(warning.givenBack >= 23 * Self.megabyte, "\(warning)")
+    #expect(try readText(file).contains(#""end":"interrupted""#))
+    // Not a terminal: a line for each thing that happened, and one for the file.
+    let said = try readText("\(file).out")
+    #expect(
+      said.contains("it is warned of low memory") && said.contains("worker.trace: "), "\(said)")
+  }
+
+  @Test("Without a daemon a signal warns it, as often as asked; the exit code is the program's")
+  func command() throws {
+    let scratch = try Scratch()
+    let feeder = try Feeder()
+    let file = "\(scratch.path)/command.trace"
+    let moments = (1...60).flatMap { ["--warn-at", "\($0)s"] }
+    let recorder = try trace(
+      ["record", "--every", "20ms", "-o", file] + moments
+        + ["--", "sh", "-c", "exec \(Self.consume) <\(feeder.path)"], in: scratch
+    ).start(output: "\(file).out", error: "\(file).err")
+    try waitFor(file, toHave: #""footprint""#)
+    let header = try readText(file).split(separator: "\n")[0]
+    let digits = try #require(header.split(separator: #""pid":"#).last?.prefix { $0 != "," })
+    let pid = try #require(Int32(digits))
+    try feeder.say("footprint")
+    try waitFor("\(file).out", toHave: "footprint")
+    let start = try footprint(pid)
+    // A warning may come in between: then once more.
+    #expect(
+      try eventually {
+        if try footprint(pid) >= start + 15 * Self.megabyte { return true }
+        try feeder.say("consume 16")
+        return try eventually(within: .milliseconds(500)) {
+          try footprint(pid) >= start + 15 * Self.megabyte
+        }
+      })
+    #expect(try eventually { try footprint(pid) <= start + Self.megabyte })
+    // The file can be looked at while it grows.
+    let isTold = try eventually {
+      try show(file, in: scratch).statistics.warnings
+        .contains { $0.givenBack >= 14 * Self.megabyte }
+    }
+    let shown = try show(file, in: scratch)
+    #expect(isTold, "\(shown)")
+    try feeder.say("quit")
+    #expect(try recorder.wait(.seconds(20)) == 0)
+    #expect(try show(file, in: scratch).statistics.peak >= start + 15 * Self.megabyte)
+    #expect(try readText("\(file).err").hasPrefix("dormouse: \(file): "))
+  }
+
+  // MARK: how it ends
+
+  @Test("A command ends the recording as it ends itself, and its descendants count")
+  func ends() throws {
+    let scratch = try Scratch()
+    let failing = try trace(
+      ["record", "--every", "5ms", "-o", "a.trace", "--", "sh", "-c", "sleep 0.3 & wait; exit 7"],
+      in: scratch
+    ).run(in: scratch)
+    #expect(failing.code == 7 && failing.output.isEmpty, "\(failing)")
+    let text = try readText("\(scratch.path)/a.trace")
+    #expect(text.contains(#""processes":2}"#))
+    #expect(text.hasSuffix(#""end":"exited","code":7}"# + "\n"))
+    let killed = try trace(
+      ["record", "-q", "-o", "b.trace", "--", "sh", "-c", "kill -9 $$"], in: scratch
+    ).run(in: scratch)
+    #expect(killed.code == nil && killed.error.isEmpty, "\(killed)")
+    let missing = try trace(["record", "--", "no-such-program"], in: scratch).run(in: scratch)
+    #expect(missing.code == 127 && missing.error.contains("no-such-program"), "\(missing)")
+    #expect(try listDirectory(scratch.path).filter { $0.hasPrefix("no-such") }.isEmpty)
+  }
+
+  @Test("--for ends a command, and that is success; files get new names by themselves")
+  func limit() throws {
+    let scratch = try Scratch()
+    for _ in 0..<2 {
+      let outcome = try trace(["record", "--for", "50ms", "--", "sleep", "604"], in: scratch)
+        .run(in: scratch)
+      #expect(outcome.code == 0, "\(outcome)")
+    }
+    let names = try listDirectory(scratch.path).filter { $0.hasSuffix(".trace") }.sorted()
+    #expect(names == ["sleep-2.trace", "sleep.trace"])
+    #expect(try readText("\(scratch.path)/sleep.trace").contains(#""end":"time""#))
+  }
+
+  @Test("After kill -9 the file is complete to the last sample")
+  func killed() throws {
+    let scratch = try Scratch()
+    let sleeper = try Command(arguments: ["sleep", "605"]).start(
+      output: "\(scratch.path)/out", error: "\(scratch.path)/err")
+    defer {
+      kill(sleeper.pid, SIGKILL)
+      _ = try? sleeper.wait(.seconds(10))
+    }
+    let file = "\(scratch.path)/killed.trace"
+    let recorder = try trace(
+      ["record", "--pid", "\(sleeper.pid)", "--every", "1ms", "-o", file], in: scratch
+    ).start(output: "\(file).out", error: "\(file).err")
+    #expect(try eventually { ((try? readText(file)) ?? "").split(separator: "\n").count > 20 })
+    kill(recorder.pid, SIGKILL)
+    _ = try recorder.wait(.seconds(10))
+    let shown = try show(file, in: scratch)
+    #expect(shown.statistics.samples >= 20 && shown.statistics.rest > 0)
+    // A process that ends is no error, and its end no empty footprint.
+    let second = try trace(
+      ["record", "--pid", "\(sleeper.pid)", "--every", "1ms", "-o", "\(file)2"], in: scratch
+    ).start(output: "\(file).out", error: "\(file).err")
+    try waitFor("\(file)2", toHave: #""footprint""#)
+    kill(sleeper.pid, SIGKILL)
+    #expect(try second.wait(.seconds(20)) == 0)
+    #expect(try show("\(file)2", in: scratch).statistics.rest > 0)
+  }
+
+  @Test("When its daemon ends, the recording is kept, and the exit code says so")
+  func daemonGone() throws {
+    let daemon = try TestDaemon(BadInputTests.idle)
+    try daemon.wait("sleeper", toBe: "foreground")
+    let file = "\(daemon.scratch.path)/gone.trace"
+    let recorder = try trace(
+      ["record", "sleeper", "-o", file], in: daemon.scratch, socket: daemon.socket
+    ).start(output: "\(file).out", error: "\(file).err")
+    try waitFor(file, toHave: #""footprint""#)
+    daemon.stop(patience: .seconds(10))
+    #expect(try recorder.wait(.seconds(20)) == 5)
+    #expect(try show(file, in: daemon.scratch).statistics.samples > 0)
+  }
+
+  // MARK: what is wrong
+
+  @Test("Wrong arguments, names and files are told in a sentence, with their exit codes")
+  func wrong() throws {
+    let daemon = try TestDaemon(BadInputTests.idle)
+    let scratch = daemon.scratch
+    let header = #"{"trace":"dormouse footprint","format":1,"every":0.1,"name":"x"}"#
+    _ = try scratch.write("bad.trace", header + "\n{\"t\":0,\"footprint\":1}\nnonsense\n{}\n")
+    _ = try scratch.write("other.trace", "dormouse trace,1\nlength,5\n")
+    _ = try scratch.write("a.trace", header + "\n{\"t\":0,\"footprint\":1000000}\n{\"t\":1,\"fo")
+    _ = try scratch.write("b.trace", header + "\n{\"t\":0,\"footprint\":2000000}\n")
+    let cases: [(words: [String], code: Int32, text: String)] = [
+      (["record"], 64, "one of the three"),
+      (["record", "x", "--pid", "1"], 64, "one of the three"),
+      (["record", "x", "--every", "0s"], 64, "at least 1ms"),
+      (["record", "x", "--for", "5"], 64, "--for"),
+      (["record", "x", "--warn-signal", "WOBBLE"], 64, "WOBBLE"),
+      (["record", "nobody"], 3, "nobody"),
+      (["record", "--pid", "\(Int32.max)"], 1, "no process"),
+      (["record", "-o", "/nowhere/x", "--", "true"], 73, "/nowhere/x"),
+      (["show", "bad.trace"], 65, "bad.trace:3: "),
+      (["show", "other.trace"], 65, "no footprint trace"),
+      (["show", "missing.trace"], 1, "missing.trace"),
+      (["show", "a.trace", "--over", "lots"], 64, "--over"),
+      (["show", "a.trace", "--width", "3"], 64, "--width"),
+      (["compare", "a.trace", "b.trace", "--fail-if-peak-grows", "much"], 64, "much"),
+      (["compare", "a.trace", "b.trace", "--fail-if-peak-grows", "99%"], 1, "peak: grown by"),
+      (["compare", "a.trace", "b.trace", "--fail-if-rest-grows", "512KB"], 1, "at rest"),
+    ]
+    for (words, code, text) in cases {
+      let outcome = try trace(words, in: scratch, socket: daemon.socket).run(in: scratch)
+      #expect(outcome.code == code && outcome.error.contains(text), "\(words): \(outcome)")
+    }
+    let fine = try trace(
+      [
+        "compare", "a.trace", "b.trace", "--fail-if-peak-grows", "100%", "--json", "--svg", "p.svg",
+      ],
+      in: scratch
+    ).run(in: scratch)
+    #expect(fine.code == 0 && fine.output.contains(#""key":"peak""#), "\(fine)")
+    #expect(try readText("\(scratch.path)/p.svg").hasSuffix("</svg>\n"))
+    let lonely = try trace(["record", "x"], in: scratch).run(in: scratch)
+    #expect(lonely.code == 4, "\(lonely)")
+    let simulated = try Command(
+      arguments: [
+        Surroundings.executable, "simulate", "--trace", "\(scratch.path)/a.trace",
+      ]
+    ).run(in: scratch)
+    #expect(simulated.code == 65 && simulated.error.contains("dormouse trace show"), "\(simulated)")
+  }
+}
+
+/// Standard input of a program that somebody else starts, held open.
+private final class Feeder {
+  let path: String
+  private let scratch: Scratch
+  private let pipe: Descriptor
+
+  init() throws {
+    scratch = try Scratch()
+    path = "\(scratch.path)/commands"
+    guard mkfifo(path, 0o600) == 0 else { throw TestFailure("mkfifo") }
+    pipe = try Descriptor.open(path, O_RDWR)
+  }
+
+  func say(_ line: String) throws { try pipe.writeAll(line + "\n") }
+}

@@ -1,0 +1,128 @@
+import Testing
+
+@testable import FootprintTrace
+
+@Suite struct StatisticsTests {
+  @Test func `Averages and percentiles are over time, not over samples`() {
+    // 10 MB for one second, in many samples; 20 MB for nine.
+    let many = (0..<100).map { (Double($0) / 100, 10.0) }
+    let statistics = RecordingStatistics(.steps(many + [(1, 20)], end: 10))
+    #expect(statistics.average == 19 * megabyte)
+    #expect(statistics.p95 == 20 * megabyte && statistics.peak == 20 * megabyte)
+    #expect(statistics.peakAt == 1 && statistics.seconds == 10)
+    #expect(statistics.start == 10 * megabyte && statistics.rest == 20 * megabyte)
+    #expect(abs(statistics.secondsOver - 9) < 1e-9)
+  }
+
+  @Test func `The peak of a moment doesn't count for 95 % of the time`() {
+    let statistics = RecordingStatistics(.steps([(0, 5), (50, 100), (51, 5)], end: 100))
+    #expect(statistics.p95 == 5 * megabyte && statistics.peak == 100 * megabyte)
+  }
+
+  @Test func `A single sample is all there is`() {
+    let statistics = RecordingStatistics(.steps([(0, 3)]))
+    #expect(statistics.average == 3 * megabyte && statistics.p95 == 3 * megabyte)
+    #expect(statistics.seconds == 0 && statistics.secondsOver == 0)
+  }
+
+  @Test func `At the limit isn't over it`() {
+    let statistics = RecordingStatistics(.steps([(0, 16), (1, 16.5), (2, 1)], end: 3))
+    #expect(abs(statistics.secondsOver - 1) < 1e-9)
+  }
+
+  @Test func `States are counted when they are entered`() {
+    func state(_ at: Double, _ from: String, _ to: String) -> FootprintMark {
+      FootprintMark(at: at, kind: .state, text: "", from: from, to: to)
+    }
+    let statistics = RecordingStatistics(
+      .steps(
+        [(0, 1)],
+        marks: [
+          state(1, "foreground", "background"), state(2, "background", "suspended"),
+          state(3, "suspended", "hibernated"), state(4, "hibernated", "background"),
+          state(5, "background", "terminated"), state(6, "terminated", "terminated"),
+        ], end: 9))
+    #expect(
+      [statistics.backgrounds, statistics.hibernations, statistics.terminations] == [2, 1, 1])
+  }
+}
+
+@Suite struct WarningTests {
+  private func effects(
+    _ samples: [(at: Double, size: Double)], _ marks: [FootprintMark]
+  ) -> [WarningEffect] { WarningEffect.all(in: .steps(samples, marks: marks)) }
+
+  private func warning(_ at: Double) -> FootprintMark {
+    FootprintMark(at: at, kind: .warning, text: "")
+  }
+
+  @Test func `What was given back is measured to where the fall ends`() throws {
+    // In three steps; then it grows again at once.
+    let effect = try #require(
+      effects(
+        [(0, 10), (1, 40), (1.2, 30), (1.5, 20), (1.6, 12), (1.8, 13), (3, 50), (4, 5)],
+        [warning(1.1)]
+      ).first)
+    #expect(effect.before == 40 * megabyte && effect.after == 12 * megabyte)
+    #expect(effect.givenBack == 28 * megabyte)
+    #expect(abs(effect.restSeconds - 0.5) < 1e-9)
+  }
+
+  @Test func `Who only grows has given nothing back`() throws {
+    let effect = try #require(effects([(0, 10), (1, 11), (2, 12)], [warning(0.5)]).first)
+    #expect(effect.givenBack == 0 && effect.restSeconds == 0)
+    #expect(effect.sentence.contains("nothing"))
+  }
+
+  @Test func `What a hibernation takes isn't the warning's`() throws {
+    let hibernated = FootprintMark(
+      at: 2, kind: .state, text: "", from: "suspended", to: "hibernated", seconds: 0.5)
+    let effect = try #require(
+      effects([(0, 40), (1.3, 30), (1.7, 10), (2, 0)], [warning(1.1), hibernated]).first)
+    #expect(effect.givenBack == 10 * megabyte)
+  }
+
+  @Test func `Each warning has its own effect`() {
+    let all = effects(
+      [(0, 40), (1.2, 30), (1.6, 20), (2, 20)], [warning(1.1), warning(1.5), warning(9)])
+    #expect(all.map(\.givenBack) == [10 * megabyte, 10 * megabyte, 0])
+  }
+
+  @Test func `A warning before the first sample, and after the last one, harm nothing`() {
+    let all = effects([(1, 8), (2, 4)], [warning(0), warning(100)])
+    #expect(all.map(\.before) == [8 * megabyte, 4 * megabyte])
+  }
+}
+
+@Suite struct ComparisonTests {
+  private func comparison(_ a: Recording, _ b: Recording) -> RecordingComparison {
+    RecordingComparison((name: "a.trace", recording: a), (name: "b.trace", recording: b))
+  }
+
+  @Test func `Differences are told in bytes and in percent of the first`() throws {
+    let pair = comparison(.steps([(0, 8)], end: 2), .steps([(0, 10)], end: 2))
+    let peak = try #require(pair.metric("peak"))
+    #expect(peak.difference == Double(2 * megabyte) && peak.percent == 25)
+    #expect(pair.metric("secondsOver")?.percent == nil)
+    #expect(pair.metric("givenBack") == nil)
+  }
+
+  @Test func `A limit is exceeded by more than it, never by as much`() throws {
+    let pair = comparison(.steps([(0, 8)], end: 2), .steps([(0, 10)], end: 2))
+    let peak = try #require(pair.metric("peak"))
+    #expect(GrowthLimit.percent(25).excess(of: peak) == nil)
+    #expect(GrowthLimit.bytes(2 * megabyte).excess(of: peak) == nil)
+    #expect(
+      GrowthLimit.percent(10).excess(of: peak) == "peak: grown by 2 MB (25 %), more than 10 %")
+    #expect(GrowthLimit.bytes(megabyte).excess(of: peak) != nil)
+    let reversed = try #require(
+      comparison(.steps([(0, 10)], end: 2), .steps([(0, 8)], end: 2)).metric("peak"))
+    #expect(GrowthLimit.percent(0).excess(of: reversed) == nil)
+  }
+
+  @Test func `From nothing to something is more than any share`() throws {
+    let pair = comparison(.steps([(0, 0)], end: 2), .steps([(0, 1)], end: 2))
+    let peak = try #require(pair.metric("peak"))
+    #expect(GrowthLimit.percent(1000).excess(of: peak) != nil)
+  }
+}

@@ -1,0 +1,67 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// One worker, each time in another way: images that are complete, laid over the last one, laid out
+/// for hot pages first, or encrypted, read by the daemon that wrote them or by the next.
+@Suite(.serialized, .enabled(if: Victim.cgroupRoot != nil, "there is no cgroup to be had"))
+struct GearTests {
+  enum Gear: CaseIterable {
+    case complete, overlay, hotFirst, encrypted
+
+    static let available = allCases.filter { gear in
+      switch gear {
+      case .hotFirst: HotFirstTests.isPermitted()
+      case .encrypted: Keyring.isUsable
+      case .complete, .overlay: true
+      }
+    }
+  }
+
+  @Test("whatever order the kinds of images come in, every byte is right", arguments: 1...3)
+  func mixed(seed: UInt64) throws {
+    var random = SplitMix(seed: seed)
+    var service = HibernationService()
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    var told: [String] = []
+    for round in 1...30 {
+      let gear = try #require(Gear.available.randomElement(using: &random))
+      // A daemon that comes later knows no base, no history and no tracker of this worker.
+      let isNew = Int.random(in: 0..<6, using: &random) == 0
+      if isNew {
+        try service.settle(victim.target.name)
+        service = HibernationService()
+      }
+      told.append("\(gear)\(isNew ? " by the next daemon" : "")")
+      try Self.cycle(victim, service, gear, at: path)
+      try #require(try victim.ask("verify") == "same", "seed \(seed), \(told)")
+      _ = try victim.ask("change \(round) \(round % 5 * 60)")
+    }
+    try service.settle(victim.target.name)
+    #expect(try victim.ask("verify") == "same")
+    #expect(access(path, F_OK) != 0)
+  }
+
+  private static func cycle(
+    _ victim: Victim, _ service: HibernationService, _ gear: Gear, at path: String
+  ) throws {
+    let target = victim.target
+    try service.settle(target.name)
+    try victim.suspend()
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(
+        target, to: path, lazyReady: gear == .hotFirst, overlay: gear == .overlay,
+        sealed: gear == .encrypted)
+    }
+    #expect(try victim.anonymousMemory() <= 256 << 10)
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(
+        target, from: path, gear: gear == .hotFirst ? .hotFirst(probing: false) : .eager,
+        keepsBase: gear == .overlay)
+    }
+  }
+}

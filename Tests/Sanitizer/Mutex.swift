@@ -1,0 +1,34 @@
+// Takes the place of Synchronization's Mutex in each module that scripts/tsan builds, and only there: the
+// thread sanitizer doesn't see the standard library's futex, and would take everything that it guards for
+// a race. What it is asked is whether the guarding is right, and pthread_mutex_lock(3) it knows.
+import Glibc
+
+struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+  // Unchecked: the value is only reached through `withLock`.
+  private let lock: UnsafeMutablePointer<pthread_mutex_t>
+  private let value: UnsafeMutablePointer<Value>
+
+  init(_ initial: consuming sending Value) {
+    lock = .allocate(capacity: 1)
+    lock.initialize(to: pthread_mutex_t())
+    pthread_mutex_init(lock, nil)
+    value = .allocate(capacity: 1)
+    value.initialize(to: initial)
+  }
+
+  deinit {
+    value.deinitialize(count: 1)
+    value.deallocate()
+    pthread_mutex_destroy(lock)
+    lock.deallocate()
+  }
+
+  borrowing func withLock<Result: ~Copyable, Failure: Error>(
+    _ body: (inout sending Value) throws(Failure) -> sending Result
+  ) throws(Failure) -> sending Result {
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    nonisolated(unsafe) let place = value
+    return try body(&place.pointee)
+  }
+}

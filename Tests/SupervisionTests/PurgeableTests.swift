@@ -1,0 +1,226 @@
+import CLinux
+import Glibc
+import Linux
+import Synchronization
+import Testing
+import WorkerProtocol
+
+@testable import Supervision
+
+/// A worker's side of purgeable memory, honest or not.
+final class WorkersMemory {
+  static let page = Int(pageSize)
+  let descriptor: Descriptor
+  let mapping: UnsafeMutableRawPointer
+  let size: Int
+  let dataOffset: Int
+
+  init(
+    slots: Int = 8, pages: Int = 64, magic: UInt64 = PurgeableLayout.magic,
+    tellSlots: UInt32? = nil,
+    tellOffset: UInt32? = nil, seals: Int32 = Int32(CLINUX_SEAL_SHRINK) | Int32(CLINUX_SEAL_GROW)
+  ) throws {
+    let table = PurgeableLayout.tableLength(slots: slots)
+    dataOffset = (table + Self.page - 1) / Self.page * Self.page
+    let size = dataOffset + pages * Self.page
+    self.size = size
+    descriptor = Descriptor(
+      owning: try shim("memfd_create") {
+        clinux_sealed_memory_file("purgeable", Int64(size), seals)
+      })
+    mapping = try #require(
+      mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.raw, 0))
+    mapping.storeBytes(of: magic, as: UInt64.self)
+    mapping.storeBytes(
+      of: tellSlots ?? UInt32(slots), toByteOffset: PurgeableLayout.slotCountOffset,
+      as: UInt32.self)
+    mapping.storeBytes(
+      of: tellOffset ?? UInt32(dataOffset), toByteOffset: PurgeableLayout.dataOffsetOffset,
+      as: UInt32.self)
+  }
+
+  deinit { munmap(mapping, size) }
+
+  func word(_ slot: Int) -> PurgeableWord {
+    let place = mapping + PurgeableLayout.offset(ofSlot: slot)
+    return PurgeableWord(place.assumingMemoryBound(to: Atomic<UInt64>.self))
+  }
+
+  func set(_ slot: Int, _ state: PurgeableState, offset: UInt64, length: UInt64) {
+    let place = mapping + PurgeableLayout.offset(ofSlot: slot)
+    place.storeBytes(
+      of: offset, toByteOffset: PurgeableLayout.contentOffsetOffset, as: UInt64.self)
+    place.storeBytes(
+      of: length, toByteOffset: PurgeableLayout.contentLengthOffset, as: UInt64.self)
+    word(slot).publish(state)
+  }
+
+  /// Content of whole pages, each byte the slot's number and one.
+  func fill(_ slot: Int, page: Int, pages: Int, _ state: PurgeableState) {
+    let offset = dataOffset + page * Self.page
+    memset(mapping + offset, Int32(slot + 1), pages * Self.page)
+    set(slot, state, offset: UInt64(offset), length: UInt64(pages * Self.page))
+  }
+
+  func holds(_ byte: UInt8, page: Int, pages: Int) -> Bool {
+    UnsafeRawBufferPointer(
+      start: mapping + dataOffset + page * Self.page, count: pages * Self.page
+    ).allSatisfy { $0 == byte }
+  }
+}
+
+private let volatileState = PurgeableState(generation: 7, accesses: 0)
+
+@Suite struct PurgeableTests {
+  let page = Int64(pageSize)
+
+  @Test func `takes what is volatile and held by nobody, and nothing else`() throws {
+    let memory = try WorkersMemory()
+    memory.fill(0, page: 0, pages: 4, volatileState)
+    memory.fill(1, page: 4, pages: 4, PurgeableState(generation: 1, accesses: 1))
+    memory.fill(2, page: 8, pages: 4, PurgeableState(generation: 1, accesses: 0, isVolatile: false))
+    memory.fill(3, page: 12, pages: 4, .unused(generation: 3))
+    memory.fill(4, page: 16, pages: 4, volatileState.taken)
+    memory.fill(5, page: 20, pages: 2, volatileState)
+    let region = try PurgeableRegion(memory.descriptor)
+    #expect(region.volatileBytes() == 6 * page)
+    #expect(region.purge() == 6 * page)
+    #expect(memory.holds(0, page: 0, pages: 4))
+    for (slot, start) in [(1, 4), (2, 8), (3, 12), (4, 16)] {
+      #expect(memory.holds(UInt8(slot + 1), page: start, pages: 4))
+    }
+    #expect(memory.holds(0, page: 20, pages: 2))
+    #expect(memory.word(0).state == .unused(generation: 8))
+    #expect(memory.word(4).state == volatileState.taken)
+    #expect(region.volatileBytes() == 0)
+    #expect(region.purge() == 0)
+  }
+
+  @Test func `who holds the content of another generation is refused`() throws {
+    let memory = try WorkersMemory()
+    memory.fill(0, page: 0, pages: 1, volatileState)
+    #expect(!memory.word(0).hold(generation: 6))
+    #expect(memory.word(0).hold(generation: 7))
+    let region = try PurgeableRegion(memory.descriptor)
+    #expect(region.purge() == 0)
+    #expect(memory.word(0).release(generation: 7)?.isTakeable == true)
+    #expect(memory.word(0).release(generation: 7) == nil)
+    #expect(region.purge() == page)
+    #expect(!memory.word(0).hold(generation: 7))
+  }
+
+  @Test func `stops when enough has been given back`() throws {
+    let memory = try WorkersMemory()
+    for slot in 0..<8 { memory.fill(slot, page: slot * 2, pages: 2, volatileState) }
+    let region = try PurgeableRegion(memory.descriptor)
+    #expect(region.purge(atMost: 0) == 0)
+    #expect(region.purge(atMost: 3 * page) == 4 * page)
+    #expect(region.volatileBytes() == 12 * page)
+    #expect(region.purge(atMost: -1) == 0)
+  }
+
+  @Test func `what isn't a sealed table of slots is refused`() throws {
+    func refusal(_ memory: WorkersMemory) -> PurgeableError? {
+      do throws(PurgeableError) {
+        _ = try PurgeableRegion(memory.descriptor)
+        return nil
+      } catch { return error }
+    }
+    #expect(refusal(try WorkersMemory(seals: Int32(CLINUX_SEAL_GROW))) == .notSealed)
+    #expect(refusal(try WorkersMemory(seals: Int32(CLINUX_SEAL_SHRINK))) == .notSealed)
+    #expect(refusal(try WorkersMemory(magic: 0)) == .wrongMagic)
+    #expect(refusal(try WorkersMemory(tellSlots: 65_537)) == .tooManySlots(65_537))
+    #expect(refusal(try WorkersMemory(tellSlots: .max)) == .tooManySlots(Int(UInt32.max)))
+    for offset: UInt32 in [0, 1, 4095, 4097, 1 << 30, .max] {
+      #expect(refusal(try WorkersMemory(tellOffset: offset)) == .wrongDataOffset(Int(offset)))
+    }
+    // A table that would go on behind the file's end.
+    #expect(refusal(try WorkersMemory(tellSlots: 65_536)) == .wrongDataOffset(4096))
+
+    let memory = try WorkersMemory()
+    let reading = try Descriptor.open("/proc/self/fd/\(memory.descriptor.raw)", O_RDONLY)
+    #expect(throws: PurgeableError.self) { try PurgeableRegion(reading) }
+    for path in ["/dev/null", "/proc/self/status", "/", "/dev/shm"] {
+      let other = try Descriptor.open(path)
+      #expect(throws: PurgeableError.self) { try PurgeableRegion(other) }
+    }
+  }
+
+  @Test func `no hole is made outside the contents, whatever a slot says`() throws {
+    let memory = try WorkersMemory(slots: 16, pages: 8)
+    let all = UInt64(memory.size)
+    let start = UInt64(memory.dataOffset)
+    let extents: [(UInt64, UInt64)] = [
+      (0, pageSize), (0, all), (start - pageSize, 2 * pageSize), (start, all),
+      (all, pageSize), (all - pageSize, 2 * pageSize), (start + 1, pageSize),
+      (start, pageSize - 1), (start, 0), (.max - pageSize + 1, pageSize), (.max, .max),
+      (start, .max - start), (start, 1 << 63), (1 << 63, 1 << 63), (start, .max),
+    ]
+    memset(memory.mapping + memory.dataOffset, 0xAB, 8 * Int(pageSize))
+    for (slot, extent) in extents.enumerated() {
+      memory.set(slot, volatileState, offset: extent.0, length: extent.1)
+    }
+    let region = try PurgeableRegion(memory.descriptor)
+    #expect(region.volatileBytes() == 0)
+    #expect(region.purge() == 0)
+    #expect(memory.holds(0xAB, page: 0, pages: 8))
+    #expect(memory.mapping.load(as: UInt64.self) == PurgeableLayout.magic)
+    #expect(memory.word(3).state == volatileState)
+  }
+
+  @Test func `a file sealed against writing later on loses nothing, and holds nobody up`() throws {
+    let memory = try WorkersMemory()
+    memory.fill(0, page: 0, pages: 4, volatileState)
+    let region = try PurgeableRegion(memory.descriptor)
+    let futureWrites: Int32 = 0x10
+    try #require(fcntl(memory.descriptor.raw, 1033 /* F_ADD_SEALS */, futureWrites) == 0)
+    #expect(region.purge() == 0)
+    #expect(memory.holds(1, page: 0, pages: 4))
+    #expect(memory.word(0).state == volatileState)
+  }
+
+  @Test func `contents that overlap are emptied once`() throws {
+    let memory = try WorkersMemory(slots: 1000, pages: 4)
+    for slot in 0..<1000 { memory.fill(slot, page: 0, pages: 4, volatileState) }
+    let region = try PurgeableRegion(memory.descriptor)
+    #expect(region.volatileBytes() == 4 * page)
+    #expect(region.purge() == 4 * page)
+    let emptied = (0..<1000).filter { !memory.word($0).state.isUsed }
+    #expect(emptied == [0])
+  }
+
+  @Test func `a worker that scribbles over everything meanwhile does no harm`() throws {
+    let memory = try WorkersMemory(slots: 512, pages: 64)
+    let region = try PurgeableRegion(memory.descriptor)
+    let table = UInt(bitPattern: memory.mapping)
+    let (size, dataOffset) = (memory.size, memory.dataOffset)
+    let file = memory.descriptor
+    let goesOn = Mutex(true)
+    let scribbler = try TestThread {
+      var random = SystemRandomNumberGenerator()
+      let words = size / 8
+      while goesOn.withLock({ $0 }) {
+        for _ in 0..<1000 {
+          guard
+            let word = UnsafeMutablePointer<Atomic<UInt64>>(
+              bitPattern: table + UInt.random(in: 0..<UInt(words), using: &random) * 8)
+          else { return }
+          let places = UInt64(dataOffset)..<UInt64(size)
+          let values = [
+            volatileState.rawValue, UInt64.random(in: .min ... .max, using: &random),
+            UInt64.random(in: places, using: &random) & ~4095, 4096,
+          ]
+          word.pointee.store(values.randomElement(using: &random) ?? 0, ordering: .relaxed)
+        }
+        // Even its own table.
+        _ = clinux_punch(file.raw, 0, Int64(size))
+      }
+    }
+    for _ in 0..<2000 {
+      #expect(region.volatileBytes() <= region.size)
+      #expect(region.purge() <= region.size)
+    }
+    goesOn.withLock { $0 = false }
+    scribbler.join()
+  }
+}

@@ -1,0 +1,274 @@
+import Testing
+
+@testable import WorkerKit
+
+@Suite(.timeLimit(.minutes(2))) struct CacheTests {
+  private let worker = Worker(socketPath: nil)
+
+  private func cache(count: Int = 0, cost: Int = 0) -> MemoryCache<Int, String> {
+    MemoryCache(countLimit: count, costLimit: cost, worker: worker)
+  }
+
+  @Test func `what hasn't been used for the longest goes first`() {
+    let cache = cache(count: 3)
+    for key in 1...3 { cache[key] = "\(key)" }
+    #expect(cache[1] == "1")
+    cache[4] = "4"
+    #expect(cache[2] == nil)
+    #expect([cache[1], cache[3], cache[4]] == ["1", "3", "4"])
+    #expect(cache.statistics.evictions == 1)
+    #expect(cache.statistics.hits == 4)
+    #expect(cache.statistics.misses == 1)
+    #expect(cache.statistics.hitRate == 0.8)
+    cache.countLimit = 1
+    #expect(cache.count == 1)
+    #expect(cache[4] == "4")
+  }
+
+  @Test func `costs are kept within their limit`() {
+    let cache = cache(cost: 100)
+    cache.insert("a", for: 1, cost: 60)
+    cache.insert("b", for: 2, cost: 40)
+    #expect(cache.count == 2)
+    cache.insert("c", for: 1, cost: 61)
+    #expect(cache[2] == nil)
+    #expect(cache[1] == "c")
+    // One that can't be kept takes the former one with it: that is out of date.
+    cache.insert("d", for: 1, cost: 101)
+    #expect(cache[1] == nil)
+    #expect(cache.statistics.cost == 0)
+    cache.insert("e", for: 3, cost: -5)
+    #expect(cache.statistics.cost == 0)
+    cache.insert("f", for: 4, cost: .max)
+    #expect(cache[4] == nil)
+    cache.costLimit = 0
+    cache.insert("f", for: 4, cost: .max)
+    #expect(cache[4] == "f")
+  }
+
+  @Test func `values are made once, or again`() async {
+    let cache = cache()
+    #expect(cache.value(for: 1, orMake: { "a" }) == "a")
+    #expect(cache.value(for: 1, orMake: { "b" }) == "a")
+    #expect(await cache.value(for: 2, cost: \.count, orMake: { await later("later") }) == "later")
+    #expect(cache.statistics.cost == 5)
+    struct Failure: Error {}
+    #expect(throws: Failure.self) { try cache.value(for: 3) { throw Failure() } }
+    #expect(cache[3] == nil)
+    // Somebody else's, made meanwhile, stays.
+    let value = cache.value(for: 4) {
+      cache[4] = "theirs"
+      return "mine"
+    }
+    #expect(value == "theirs")
+    await worker.simulateMemoryWarning()
+    #expect(cache.value(for: 1, orMake: { "c" }) == "c")
+  }
+
+  private func later(_ text: String) async -> String {
+    await Task.yield()
+    return text
+  }
+
+  @Test func `a warning and the background empty it, unless it is told otherwise`() async {
+    let all = cache()
+    let keeping = cache()
+    keeping.options.emptiesInBackground = false
+    for cache in [all, keeping] { cache[1] = "1" }
+    await worker.simulateEnteringBackground()
+    #expect(all.count == 0)
+    #expect(keeping.count == 1)
+    #expect(all.statistics.shed == 1)
+    all[1] = "1"
+    keeping.options.emptiesOnWarning = false
+    await worker.simulateMemoryWarning()
+    #expect(all.count == 0)
+    #expect(keeping.count == 1)
+    keeping.shed()
+    #expect(keeping.count == 0)
+  }
+
+  @Test func `limits follow the pressure that is told`() async throws {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    let cache = MemoryCache<Int, Int>(countLimit: 100, costLimit: 1000, worker: worker)
+    let stubborn = MemoryCache<Int, Int>(countLimit: 100, worker: worker)
+    stubborn.options.followsPressure = false
+    func fill() {
+      for key in 0..<100 {
+        cache.insert(key, for: key, cost: 10)
+        stubborn.insert(key, for: key)
+      }
+    }
+    worker.connect()
+    let peer = try await daemon.peer(pressure: "warning")
+    for (level, count) in [("warning", 75), ("urgent", 50), ("critical", 25), ("normal", 100)] {
+      peer.send(.pressure(level: level))
+      // The answer comes after the change.
+      peer.request(1, .willSuspend)
+      _ = try await daemon.message()
+      if level != "warning" && level != "normal" { #expect(cache.count == count) }
+      fill()
+      #expect(cache.count == count)
+      #expect(cache.statistics.cost == count * 10)
+      #expect(stubborn.count == 100)
+    }
+    peer.send(.pressure(level: "critical"))
+    peer.request(2, .willSuspend)
+    _ = try await daemon.message()
+    #expect(cache.count == 25)
+    #expect(
+      MemoryCache<Int, Int>(countLimit: 2, worker: worker).state.withLock { $0.pressure }
+        == .critical)
+  }
+
+  @Test func `discardable content is asked, and stays where it is in use`() async {
+    let cache = MemoryCache<Int, DiscardableValue<String>>(countLimit: 2, worker: worker)
+    let used = DiscardableValue("used")
+    let free = DiscardableValue("free")
+    free.endContentAccess()
+    cache[1] = used
+    cache[2] = free
+    let more = DiscardableValue("more")
+    cache[3] = more
+    // The oldest is in use, so the next one had to go.
+    #expect(cache[1] === used)
+    #expect(free.isContentDiscarded)
+    #expect(cache[2] == nil)
+    await worker.simulateMemoryWarning()
+    #expect(cache.count == 2)
+    used.endContentAccess()
+    await worker.simulateMemoryWarning()
+    #expect(cache.count == 1)
+    #expect(used.isContentDiscarded)
+    #expect(used.withContent { $0 } == nil)
+    // Taken by somebody else: it isn't found any more.
+    more.endContentAccess()
+    #expect(more.withContent { $0 } == "more")
+    more.discardContentIfPossible()
+    #expect(cache.count == 1)
+    #expect(cache[3] == nil)
+    #expect(cache.count == 0)
+  }
+
+  @Test func `a value that uses the cache when it ends does no harm`() {
+    final class Chain: Sendable {
+      let cache: MemoryCache<Int, Chain>
+      let key: Int
+      init(_ cache: MemoryCache<Int, Chain>, _ key: Int) { (self.cache, self.key) = (cache, key) }
+      deinit { cache.removeValue(for: key - 1) }
+    }
+    let cache = MemoryCache<Int, Chain>(countLimit: 10, worker: worker)
+    for key in 0..<100 { cache[key] = Chain(cache, key) }
+    cache[99] = Chain(cache, 99)
+    cache.countLimit = 5
+    cache.shed()
+    #expect(cache.count == 0)
+  }
+
+  @Test func `caches that are gone are told nothing`() async {
+    weak var observer: MemoryCache<Int, String>?
+    do {
+      let cache = cache()
+      observer = cache
+    }
+    #expect(observer == nil)
+    for _ in 0..<1000 { _ = cache() }
+    await worker.simulateMemoryWarning()
+  }
+}
+
+/// Against a model that is as simple as can be.
+@Suite(.timeLimit(.minutes(2))) struct CacheModelTests {
+  private struct Model {
+    /// The most recently used last.
+    var entries: [(key: Int, value: Int, cost: Int)] = []
+    var countLimit: Int
+    var costLimit: Int
+    var cost: Int { entries.reduce(0) { $0 + $1.cost } }
+
+    mutating func get(_ key: Int) -> Int? {
+      guard let place = entries.firstIndex(where: { $0.key == key }) else { return nil }
+      let entry = entries.remove(at: place)
+      entries.append(entry)
+      return entry.value
+    }
+
+    mutating func put(_ key: Int, _ value: Int, _ cost: Int) {
+      entries.removeAll { $0.key == key }
+      guard costLimit == 0 || cost <= costLimit else { return }
+      entries.append((key, value, cost))
+      trim()
+    }
+
+    mutating func trim() {
+      while !entries.isEmpty,
+        (countLimit > 0 && entries.count > countLimit) || (costLimit > 0 && cost > costLimit)
+      { entries.removeFirst() }
+    }
+  }
+
+  @Test(arguments: 1...200 as ClosedRange<UInt64>)
+  func `behaves as its model`(_ seed: UInt64) {
+    var random = SplitMix64(state: seed)
+    let countLimit = Int.random(in: 0...20, using: &random)
+    let costLimit = Bool.random(using: &random) ? Int.random(in: 1...200, using: &random) : 0
+    let cache = MemoryCache<Int, Int>(
+      countLimit: countLimit, costLimit: costLimit, worker: Worker(socketPath: nil))
+    var model = Model(countLimit: countLimit, costLimit: costLimit)
+    for step in 0..<500 {
+      let key = Int.random(in: 0..<40, using: &random)
+      switch Int.random(in: 0..<20, using: &random) {
+      case 0..<9:
+        let cost = Int.random(in: 0...30, using: &random)
+        cache.insert(step, for: key, cost: cost)
+        model.put(key, step, cost)
+      case 9..<17: #expect(cache.value(for: key) == model.get(key), "seed \(seed), step \(step)")
+      case 17:
+        cache.removeValue(for: key)
+        model.entries.removeAll { $0.key == key }
+      case 18:
+        model.countLimit = Int.random(in: 0...20, using: &random)
+        cache.countLimit = model.countLimit
+        model.trim()
+      default:
+        if Int.random(in: 0..<10, using: &random) == 0 {
+          cache.shed()
+          model.entries = []
+        }
+      }
+      let keys = cache.state.withLock { $0.entries.keys }
+      #expect(keys == model.entries.map(\.key).reversed(), "seed \(seed), step \(step)")
+      #expect(cache.statistics.cost == model.cost)
+    }
+  }
+
+  @Test func `many threads use one cache, and it stays whole`() async throws {
+    let worker = Worker(socketPath: nil)
+    let cache = MemoryCache<Int, [Int]>(countLimit: 50, costLimit: 2000, worker: worker)
+    let wrong = Log<Int>()
+    async let warnings: Void = {
+      for _ in 0..<50 {
+        await worker.simulateMemoryWarning()
+        await Task.yield()
+      }
+    }()
+    try await onThreads(4) { thread in
+      var random = SplitMix64(state: UInt64(thread))
+      for _ in 0..<20_000 {
+        let key = Int.random(in: 0..<200, using: &random)
+        let value = cache.value(for: key, cost: { _ in key }, orMake: { [key, key + 1] })
+        if value != [key, key + 1] { wrong.append(key) }
+        if key % 50 == 0 { cache.removeValue(for: key) }
+      }
+    }
+    await warnings
+    #expect(wrong.all == [])
+    let keys = cache.state.withLock { $0.entries.keys }
+    #expect(Set(keys).count == keys.count)
+    #expect(cache.count == keys.count)
+    #expect(cache.statistics.cost == keys.reduce(0, +))
+    #expect(cache.count <= 50 && cache.statistics.cost <= 2000)
+    #expect(cache.statistics.hits + cache.statistics.misses == 80_000)
+  }
+}

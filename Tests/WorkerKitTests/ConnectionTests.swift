@@ -1,0 +1,132 @@
+import Testing
+import WorkerKit
+import WorkerProtocol
+
+@Suite(.timeLimit(.minutes(2))) struct ConnectionTests {
+  @Test func `what still holds is said again to the next daemon, and old answers aren't`()
+    async throws
+  {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    let recorder = Recorder()
+    let gate = Gate()
+    recorder.gate.withLock { $0 = gate }
+    worker.connect(delegate: recorder)
+    let first = try await daemon.peer()
+    worker.ready()
+    worker.hold(true)
+    worker.setStatus("busy")
+    worker.setSnapshot(.text("three entries"))
+    let data = PurgeableData(Array("content".utf8), worker: worker)
+    let inTask = Gate()
+    let endTask = Gate()
+    let task = Task {
+      await withBackgroundTask(named: "upload", worker: worker) {
+        inTask.open()
+        await endTask.wait()
+      }
+    }
+    await inTask.wait()
+    let said: [WorkerMessage] = [
+      .ready, .hold(true), .status("busy"), .snapshot(.text("three entries")), .purgeable,
+      .beginTask(name: "upload", limitSeconds: nil),
+    ]
+    #expect(try await daemon.messages(6) == said)
+    first.request(7, .didEnterBackground)
+    first.close()
+
+    let second = try await daemon.peer()
+    #expect(
+      Set(try await daemon.messages(6)) == Set(said))
+    gate.open()
+    try await eventually { recorder.log.all.contains(.didEnterBackground) }
+    second.request(7, .willSuspend)
+    #expect(try await daemon.message() == .done(id: 7))
+    endTask.open()
+    await task.value
+    #expect(try await daemon.message() == .endTask(name: "upload"))
+    worker.setStatus("the end")
+    #expect(try await daemon.message() == .status("the end"))
+    withExtendedLifetime(data) {}
+  }
+
+  @Test func `a daemon that comes later is found`() async throws {
+    let daemon = try FakeDaemon(listens: false)
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    worker.setStatus("alone")
+    #expect(!worker.isConnected)
+    try daemon.listen()
+    _ = try await daemon.peer()
+    #expect(try await daemon.message() == .status("alone"))
+    #expect(worker.isConnected)
+  }
+
+  @Test func `lines that mean nothing are passed over, and an endless one ends the connection`()
+    async throws
+  {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    let peer = try await daemon.peer()
+    for line in [
+      "", "{", "7", "{\"type\":\"dance\"}", "{\"type\":\"memoryWarning\"}", "\u{0}",
+      "{\"type\":\"pressure\",\"level\":\"absurd\"}", "{\"type\":\"didResume\",\"id\":1}",
+      "{\"type\":\"didResume\",\"id\":1,\"asleepSeconds\":1e400,\"cause\":\"\"}",
+      "{\"type\":\"didEnterBackground\",\"id\":1,\"deadlineSeconds\":\"NaN\"}",
+    ] { peer.send(Array((line + "\n").utf8)) }
+    // In pieces, and with what comes after it in the same piece.
+    let line = DaemonMessage.request(id: 9, deadlineSeconds: 1, .willSuspend).line
+    for byte in line { peer.send([byte]) }
+    peer.send(Array("\n".utf8))
+    #expect(try await daemon.message() == .done(id: 9))
+    #expect(worker.pressure == .normal)
+    peer.send([UInt8](repeating: UInt8(ascii: "x"), count: WorkerProtocol.longestLine + 10))
+    let next = try await daemon.peer()
+    next.request(1, .willSuspend)
+    #expect(try await daemon.message() == .done(id: 1))
+  }
+
+  @Test func `nobody waits for a daemon that reads nothing`() async throws {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    // It never accepts: the queue of the listener takes the connection, and the socket's buffer some lines.
+    worker.connect()
+    try await eventually { worker.isConnected }
+    let text = String(repeating: "x", count: 200_000)
+    for number in 0..<100 { worker.setStatus("\(number) \(text)") }
+    // The last one holds on a new connection.
+    while try await daemon.message() != .status("99 \(text)") {}
+  }
+
+  @Test func `a worker that goes ends its connection`() async throws {
+    let daemon = try FakeDaemon()
+    do {
+      let worker = Worker(socketPath: daemon.path)
+      worker.connect()
+      _ = try await daemon.peer()
+    }
+    while true { if case .closed = try await daemon.next() { break } }
+  }
+
+  @Test func `many threads say things at once, and each line arrives whole`() async throws {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    _ = try await daemon.peer()
+    let text = String(repeating: "ü", count: 3000)
+    async let threads: Void = onThreads(4) { thread in
+      for number in 0..<250 { worker.setStatus("\(thread) \(number) \(text)") }
+    }
+    var next = [0, 0, 0, 0]
+    while next.reduce(0, +) < 1000 {
+      guard case .status(let status) = try await daemon.message() else { continue }
+      let parts = status.split(separator: " ")
+      let thread = try #require(Int(parts[0]))
+      #expect(Int(parts[1]) == next[thread])
+      #expect(parts[2] == text)
+      next[thread] += 1
+    }
+    try await threads
+  }
+}

@@ -1,0 +1,176 @@
+import Glibc
+import JSONLines
+import Synchronization
+import WorkerProtocol
+
+struct TestFailure: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// A daemon on a socket of a test's own. Its threads are its own, too: tests run on the few threads that the
+/// worker's tasks need, and must not block them.
+final class FakeDaemon: Sendable {
+  enum Heard: Sendable {
+    case connected(Peer)
+    case message(WorkerMessage, Peer)
+    /// What came with the line before it.
+    case descriptor(Int32, Peer)
+    case closed(Peer)
+  }
+
+  let path: String
+  private let directory: String
+  private let listener: Int32
+  private let hearing: AsyncStream<Heard>.Continuation
+  private let iterator: Reader
+
+  /// - Parameter listens: false: it doesn't exist before `listen`.
+  init(listens: Bool = true) throws {
+    var template = Array("/tmp/dormouse-kit-XXXXXX\0".utf8CString)
+    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
+    directory = String(
+      decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    path = "\(directory)/worker.sock"
+    listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let (stream, hearing) = AsyncStream.makeStream(of: Heard.self)
+    self.hearing = hearing
+    iterator = Reader(stream)
+    if listens { try listen() }
+  }
+
+  deinit {
+    shutdown(listener, Int32(SHUT_RDWR))
+    unlink(path)
+    rmdir(directory)
+  }
+
+  func listen() throws {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let bound = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, size) }
+    }
+    guard bound == 0, Glibc.listen(listener, 8) == 0 else { throw TestFailure("bind: \(errno)") }
+    try startThread { [listener, hearing] in
+      while true {
+        let socket = accept(listener, nil, nil)
+        guard socket >= 0 else { break }
+        let peer = Peer(socket)
+        hearing.yield(.connected(peer))
+        try? startThread {
+          peer.readAll { hearing.yield($0) }
+          hearing.yield(.closed(peer))
+        }
+      }
+      close(listener)
+      hearing.finish()
+    }
+  }
+
+  /// The next thing that it hears; a test's time limit ends the waiting.
+  func next() async throws -> Heard {
+    guard let heard = await iterator.next() else { throw TestFailure("nothing more is heard") }
+    return heard
+  }
+
+  /// The next connection, greeted.
+  func peer(state: String = "background", pressure: String = "normal") async throws -> Peer {
+    while true {
+      guard case .connected(let peer) = try await next() else { continue }
+      peer.send(.hello(version: 1, worker: "test", state: state, pressure: pressure))
+      return peer
+    }
+  }
+
+  /// The next message that isn't a greeting.
+  func message() async throws -> WorkerMessage {
+    while true {
+      if case .message(let message, _) = try await next(), message != .hello(version: 1) {
+        return message
+      }
+    }
+  }
+
+  func messages(_ count: Int) async throws -> [WorkerMessage] {
+    var messages: [WorkerMessage] = []
+    while messages.count < count { messages.append(try await message()) }
+    return messages
+  }
+
+  /// One task reads at a time.
+  private actor Reader {
+    private let stream: AsyncStream<Heard>
+    private var waiting: [Heard] = []
+    init(_ stream: AsyncStream<Heard>) { self.stream = stream }
+
+    func next() async -> Heard? {
+      for await heard in stream { return heard }
+      return nil
+    }
+  }
+}
+
+/// A connection, from the daemon's side.
+final class Peer: Sendable {
+  private let socket: Int32
+  init(_ socket: Int32) { self.socket = socket }
+  deinit { Glibc.close(socket) }
+
+  func send(_ message: DaemonMessage) { send(message.line + [UInt8(ascii: "\n")]) }
+
+  func request(_ id: UInt64, _ request: DaemonMessage.Request, deadline: Double = 5) {
+    send(.request(id: id, deadlineSeconds: deadline, request))
+  }
+
+  func send(_ bytes: [UInt8]) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes {
+        Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      guard count > 0 else { return }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// Hangs up.
+  func close() { shutdown(socket, Int32(SHUT_RDWR)) }
+
+  func readAll(_ hear: (FakeDaemon.Heard) -> Void) {
+    var framer = LineFramer()
+    while let (bytes, descriptor) = receive() {
+      framer.append(bytes)
+      while let line = try? framer.next() {
+        if let message = try? WorkerMessage.read(line) { hear(.message(message, self)) }
+      }
+      if let descriptor { hear(.descriptor(descriptor, self)) }
+    }
+  }
+
+  private func receive() -> ([UInt8], Int32?)? {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    var control = [UInt64](repeating: 0, count: 8)
+    var header = msghdr()
+    let count = buffer.withUnsafeMutableBytes { bytes in
+      control.withUnsafeMutableBytes { control in
+        var part = iovec(iov_base: bytes.baseAddress, iov_len: bytes.count)
+        return withUnsafeMutablePointer(to: &part) { part in
+          header.msg_iov = part
+          header.msg_iovlen = 1
+          header.msg_control = control.baseAddress
+          header.msg_controllen = control.count
+          return recvmsg(socket, &header, Int32(MSG_CMSG_CLOEXEC))
+        }
+      }
+    }
+    guard count > 0 else { return nil }
+    // cmsg(3): length, level and type, then the descriptor.
+    let hasDescriptor =
+      header.msg_controllen >= 20
+      && control[1] == UInt64(SOL_SOCKET) | UInt64(SCM_RIGHTS) << 32
+    return (Array(buffer[..<count]), hasDescriptor ? Int32(truncatingIfNeeded: control[2]) : nil)
+  }
+}

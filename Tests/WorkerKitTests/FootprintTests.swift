@@ -1,0 +1,50 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import WorkerKit
+
+/// Serial: they measure the process that all tests run in, so they allow for what those do meanwhile.
+@Suite(.timeLimit(.minutes(2)), .serialized) struct FootprintTests {
+  private let megabyte: Int64 = 1 << 20
+
+  @Test func `says what the daemon's own measure says`() throws {
+    let daemons = try #require(try Linux.Footprint.measure(getpid()))
+    let own = WorkerKit.Footprint.current()
+    #expect(own.total > 0)
+    #expect(abs(own.total - daemons.footprint) < 64 * megabyte)
+    let mappings = WorkerKit.Footprint.byMapping()
+    #expect(mappings.contains { $0.name == "[heap]" || $0.name == "[anonymous]" })
+    #expect(mappings.map(\.bytes) == mappings.map(\.bytes).sorted(by: >))
+  }
+
+  @Test func `purgeable contents are in the shared memory, until they go`() throws {
+    let worker = Worker(socketPath: nil)
+    let size = 96 << 20
+    let data = PurgeableData(count: size, worker: worker) { bytes in
+      for place in stride(from: 0, to: size, by: 4096) { bytes[place] = 1 }
+    }
+    #expect(WorkerKit.Footprint.current().sharedMemory >= Int64(size))
+    #expect(
+      WorkerKit.Footprint.byMapping().contains {
+        $0.name.contains("memfd:purgeable") && $0.bytes >= Int64(size)
+      })
+    data.endContentAccess()
+    let before = WorkerKit.Footprint.current().sharedMemory
+    data.discardContentIfPossible()
+    #expect(WorkerKit.Footprint.current().sharedMemory < before - 64 * megabyte)
+  }
+
+  @Test(.enabled(if: getenv("WORKERKIT_SANITIZED") == nil, "sanitizers bring their own allocator"))
+  func `a cache of small values gives its memory back to the machine by one warning`()
+    async throws
+  {
+    let worker = Worker(socketPath: nil)
+    let cache = MemoryCache<Int, [UInt8]>(worker: worker)
+    // Small ones: their memory is the allocator's, which keeps it unless it is asked.
+    for key in 0..<100_000 { cache[key] = [UInt8](repeating: 1, count: 1000) }
+    let (before, after) = await worker.simulateMemoryWarning()
+    #expect(cache.count == 0)
+    #expect(before.anonymous - after.anonymous > 70 * megabyte)
+  }
+}

@@ -1,0 +1,155 @@
+import Glibc
+import Linux
+import Supervision
+import Synchronization
+import Testing
+
+@testable import WorkerKit
+
+/// Content that shows what it is: each word is made of its number and the word's place.
+private struct Pattern {
+  static func word(_ id: UInt64, _ place: Int) -> UInt64 {
+    (id &+ 1) &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(place)
+  }
+
+  static func make(_ id: UInt64, words: Int, _ worker: Worker) -> PurgeableData {
+    PurgeableData(count: words * 8, isHeld: false, worker: worker) { bytes in
+      for place in 0..<words {
+        bytes.storeBytes(of: word(id, place), toByteOffset: place * 8, as: UInt64.self)
+      }
+    }
+  }
+
+  /// `nil`: gone. Looks at some words of each page, the last among them.
+  static func isWhole(_ data: PurgeableData, _ id: UInt64) -> Bool? {
+    data.withContent { bytes in
+      var place = 0
+      while place < bytes.count / 8 {
+        guard bytes.load(fromByteOffset: place * 8, as: UInt64.self) == word(id, place) else {
+          return false
+        }
+        place += 127
+      }
+      let last = bytes.count / 8 - 1
+      return bytes.load(fromByteOffset: last * 8, as: UInt64.self) == word(id, last)
+    }
+  }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct PurgeableRaceTests {
+  /// What all threads share: contents by place, each with its number.
+  private final class Shelf: Sendable {
+    struct Content: Sendable {
+      var id: UInt64
+      var data: PurgeableData
+    }
+    final class Place: Sendable {
+      let content: Mutex<Content>
+      init(_ content: Content) { self.content = Mutex(content) }
+    }
+    let places: [Place]
+    let lastID = Atomic<UInt64>(0)
+    let worker: Worker
+
+    init(_ count: Int, _ worker: Worker) {
+      self.worker = worker
+      places = (0..<count).map { place in
+        Place(Content(id: UInt64(place), data: Pattern.make(UInt64(place), words: 512, worker)))
+      }
+      lastID.store(UInt64(count), ordering: .relaxed)
+    }
+
+    func replace(_ place: Int, words: Int) {
+      let id = lastID.add(1, ordering: .relaxed).newValue
+      let data = Pattern.make(id, words: words, worker)
+      places[place].content.withLock { $0 = Content(id: id, data: data) }
+    }
+  }
+
+  @Test func `a million accesses on several threads while the daemon purges: nothing is torn`()
+    async throws
+  {
+    let worker = Worker(socketPath: nil)
+    let shelf = Shelf(64, worker)
+    let heap = try #require(worker.purgeable.make(nil))
+    // Two daemons' worth of purging: each has a mapping of its own.
+    let regions = try (0..<2).map { _ in
+      try PurgeableRegion(Descriptor(owning: dup(heap.file)))
+    }
+    let threads = 4
+    let running = Atomic(threads)
+    let torn = Log<UInt64>()
+    let counts = Mutex((kept: 0, gone: 0, purged: Int64(0)))
+    let accesses = raceAccesses
+
+    try await onThreads(threads + regions.count) { thread in
+      guard thread < threads else {
+        var purged: Int64 = 0
+        var limit: Int64 = 0
+        while running.load(ordering: .acquiring) > 0 {
+          limit = (limit + 3) % 17
+          purged += regions[thread - threads].purge(atMost: limit * Int64(pageSize))
+          _ = regions[thread - threads].volatileBytes()
+          // Readers are to find something now and then.
+          usleep(50)
+        }
+        counts.withLock { $0.purged += purged }
+        return
+      }
+      var random = SplitMix64(state: UInt64(thread))
+      var (kept, gone) = (0, 0)
+      for _ in 0..<accesses / threads {
+        let place = Int.random(in: 0..<64, using: &random)
+        let content = shelf.places[place].content.withLock { $0 }
+        switch Pattern.isWhole(content.data, content.id) {
+        case true?: kept += 1
+        case false?: torn.append(content.id)
+        case nil:
+          gone += 1
+          shelf.replace(place, words: Int.random(in: 1...4096, using: &random))
+        }
+      }
+      counts.withLock {
+        $0.kept += kept; $0.gone += gone
+      }
+      running.subtract(1, ordering: .releasing)
+    }
+
+    let result = counts.withLock { $0 }
+    #expect(torn.all == [])
+    #expect(result.kept + result.gone == accesses / threads * threads)
+    #expect(result.kept > 0 && result.gone > 0 && result.purged > 0)
+  }
+
+  @Test func `owners discard and go while the daemon purges the same contents`() async throws {
+    let worker = Worker(socketPath: nil)
+    let heap = try #require(worker.purgeable.make(nil))
+    let region = try PurgeableRegion(Descriptor(owning: dup(heap.file)))
+    let running = Atomic(3)
+    let torn = Log<UInt64>()
+    try await onThreads(4) { thread in
+      guard thread < 3 else {
+        while running.load(ordering: .acquiring) > 0 { region.purge() }
+        return
+      }
+      for turn in 0..<raceAccesses / 200 {
+        let id = UInt64(turn * 4 + thread)
+        let data = Pattern.make(id, words: 1 + turn % 2000, worker)
+        if Pattern.isWhole(data, id) == false { torn.append(id) }
+        if turn % 3 == 0 { data.discardContentIfPossible() }
+        if turn % 5 == 0 { _ = data.beginContentAccess() }
+        if turn % 500 == 0 { heap.discardAll() }
+      }
+      running.subtract(1, ordering: .releasing)
+    }
+    #expect(torn.all == [])
+    // Nothing has been lost: all of it can be given out again.
+    region.purge()
+    _ = PurgeableData([1], worker: worker)
+    #expect(heap.givenCount == 0)
+  }
+}
+
+/// Under the thread sanitizer, which is some ten times slower, the environment asks for fewer.
+private let raceAccesses =
+  getenv("WORKERKIT_RACE_ACCESSES").flatMap { Int(String(cString: $0)) } ?? 1_000_000

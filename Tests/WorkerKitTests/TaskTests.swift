@@ -1,0 +1,152 @@
+import Testing
+import WorkerKit
+import WorkerProtocol
+
+@Suite(.timeLimit(.minutes(2))) struct TaskTests {
+  private struct Failure: Error {}
+
+  @Test func `a task begins and ends with its scope, however that ends`() async throws {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    _ = try await daemon.peer()
+
+    let value = await withBackgroundTask(named: "a", limit: .milliseconds(1500), worker: worker) {
+      7
+    }
+    #expect(value == 7)
+    #expect(
+      try await daemon.messages(2) == [
+        .beginTask(name: "a", limitSeconds: 1.5), .endTask(name: "a"),
+      ])
+
+    await #expect(throws: Failure.self) {
+      try await withBackgroundTask(named: "b", worker: worker) { throw Failure() }
+    }
+    #expect(
+      try await daemon.messages(2) == [
+        .beginTask(name: "b", limitSeconds: nil), .endTask(name: "b"),
+      ])
+
+    let begun = Gate()
+    let cancelled = Task {
+      try await withBackgroundTask(named: "c", worker: worker) {
+        begun.open()
+        try await Task.sleep(for: .seconds(3600))
+      }
+    }
+    await begun.wait()
+    cancelled.cancel()
+    await #expect(throws: CancellationError.self) { try await cancelled.value }
+    #expect(
+      try await daemon.messages(2) == [
+        .beginTask(name: "c", limitSeconds: nil), .endTask(name: "c"),
+      ])
+    #expect(worker.openTasks.isEmpty)
+  }
+
+  @Test func `one whose time is over is cancelled first, and its handler called then`()
+    async throws
+  {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    let peer = try await daemon.peer()
+    let log = Log<String>()
+    let handled = Gate()
+    let task = Task {
+      await withBackgroundTask(named: "upload", limit: .seconds(1), worker: worker) {
+        do { try await Task.sleep(for: .seconds(3600)) } catch { log.append("cancelled") }
+        await handled.wait()
+      } onExpiration: {
+        log.append(Worker.deadline == nil ? "no deadline" : "expired")
+        // Its work isn't over yet, but its handler is.
+      }
+    }
+    #expect(try await daemon.message() == .beginTask(name: "upload", limitSeconds: 1))
+    peer.request(5, .taskExpired(task: "upload"))
+    #expect(try await daemon.message() == .done(id: 5))
+    try await eventually { Set(log.all) == ["cancelled", "expired"] }
+    #expect(worker.openTasks == ["upload"])
+    // Twice is once; and one that isn't there needs nothing.
+    peer.request(6, .taskExpired(task: "upload"))
+    #expect(try await daemon.message() == .done(id: 6))
+    peer.request(7, .taskExpired(task: "sleep"))
+    #expect(try await daemon.message() == .done(id: 7))
+    handled.open()
+    await task.value
+    #expect(try await daemon.message() == .endTask(name: "upload"))
+    #expect(log.all.count == 2)
+  }
+
+  @Test func `two of one name are two tasks`() async throws {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    let peer = try await daemon.peer()
+    let gates = [Gate(), Gate()]
+    let expired = Log<Int>()
+    let tasks = try await [0, 1].asyncMap { number in
+      let begun = Gate()
+      let task = Task {
+        await withBackgroundTask(named: "sync", worker: worker) {
+          begun.open()
+          await gates[number].wait()
+        } onExpiration: {
+          expired.append(number)
+        }
+      }
+      await begun.wait()
+      return task
+    }
+    #expect(worker.openTasks == ["sync", "sync #2"])
+    _ = try await daemon.messages(2)
+    peer.request(1, .taskExpired(task: "sync #2"))
+    #expect(try await daemon.message() == .done(id: 1))
+    #expect(expired.all == [1])
+    gates[1].open()
+    await tasks[1].value
+    #expect(try await daemon.message() == .endTask(name: "sync #2"))
+    gates[0].open()
+    await tasks[0].value
+    #expect(try await daemon.message() == .endTask(name: "sync"))
+  }
+
+  @Test func `a thousand tasks at once leave none open`() async throws {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    let peer = try await daemon.peer()
+    for id in 1...100 {
+      peer.request(UInt64(id), .taskExpired(task: id == 1 ? "work" : "work #\(id)"))
+    }
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<1000 {
+        group.addTask {
+          await withBackgroundTask(named: "work", worker: worker) { await Task.yield() }
+        }
+      }
+    }
+    #expect(worker.openTasks.isEmpty)
+    var open: Set<String> = []
+    var ended = 0
+    while ended < 1000 {
+      switch try await daemon.message() {
+      case .beginTask(let name, _): #expect(open.insert(name).inserted)
+      case .endTask(let name):
+        #expect(open.remove(name) != nil)
+        ended += 1
+      default: break
+      }
+    }
+    #expect(open.isEmpty)
+  }
+}
+
+extension Sequence {
+  fileprivate func asyncMap<T>(_ transform: (Element) async throws -> T) async throws -> [T] {
+    var results: [T] = []
+    for element in self { results.append(try await transform(element)) }
+    return results
+  }
+}
