@@ -55,8 +55,9 @@ public final class Worker: Sendable {
       defer { told.isConnecting = true }
       return !told.isConnecting
     }
-    guard isFirst, let connection else { return }
+    guard isFirst else { return }
     if self === Worker.shared { workerkit_at_exit { Worker.shared.tasks.report("exit") } }
+    guard let connection else { return }
     let started = connection.start { [weak self] incoming in self?.receive(incoming) }
     if !started { told.withLock { $0.isConnecting = false } }
   }
