@@ -216,7 +216,7 @@ public final class Daemon {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_keep_heap_small()
-    // A worker costs seven descriptors and more, and 1024 is the usual limit.
+    // A worker costs ten descriptors and more, and 1024 is the usual limit.
     clinux_raise_descriptor_limit()
     dropOwnCode()
     _ = clinux_lock_memory()

@@ -27,6 +27,8 @@ public struct TerminalStyle: Hashable, Sendable {
 
   /// The same, on as many lines as it takes.
   func wrap(_ line: String, indent: Int) -> [String] {
+    // First, for that may make it longer.
+    let line = ascii ? Self.plain(line) : line
     let start = String(line.prefix(indent))
     let rest = wrapped(String(line.dropFirst(indent)), to: max(10, width - indent))
     let margin = String(repeating: " ", count: indent)

@@ -56,18 +56,18 @@ extension Engine {
     return lacksDisk ? makeRoomOnDisk(level) : outcome
   }
 
-  /// An episode's warning isn't repeated, unless the policy wants one for each level, and never to those
-  /// who gave nothing back the last time.
+  /// An episode's warning isn't repeated, unless the policy wants one for each level.
   private func isWarned(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
     guard let warned = worker.warnedIn, warned.episode == gauge.episode else { return false }
     return policy.pressure.warnOncePer == .episode || warned.level >= level
-      || worker.run.fruitless != nil
   }
 
   private mutating func warnEverybody(_ level: PressureLevel) -> Climb.Outcome {
     let unwarned = workers.indices(.warnable).sorted().filter { !isWarned(workers[$0], at: level) }
+    // Whose answers brought nothing the last time is only asked when the others haven't given enough.
+    let promising = unwarned.filter { workers[$0].run.fruitless == nil }
     var longest: Duration?
-    for index in unwarned {
+    for index in promising.isEmpty ? unwarned : promising {
       workers[index].warnedIn = PressureEpisode(episode: gauge.episode, level: level)
       if isShadow(index) {
         let name = workers[index].id
@@ -77,7 +77,7 @@ extension Engine {
         longest = max(longest ?? .zero, workers[index].policy.background.shedDeadline)
       }
     }
-    guard let longest else { return .nothingLeft }
+    guard let longest else { return promising.isEmpty ? .nothingLeft : warnEverybody(level) }
     // One request may be in flight already, and each must still be finished.
     climb.step = .warning(until: now + longest + longest + Climb.patience)
     return .acted

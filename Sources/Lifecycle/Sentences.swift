@@ -71,8 +71,7 @@ extension FruitlessWarnings {
   public func sentence(at now: Instant) -> String {
     let often = count == 1 ? "a memory warning" : "\(count) memory warnings"
     let last = "\(count == 1 ? "" : "the last ")\((now - last).spoken) ago"
-    return "answered \(often) and gave nothing back, \(last); while the pressure lasts it isn't "
-      + "warned a second time"
+    return "answered \(often) and gave nothing back, \(last); it is warned after all others"
   }
 }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PolicyFile
 
-@Suite(.timeLimit(.minutes(1))) struct `Hostile texts` {
+@Suite(.timeLimit(.minutes(5))) struct `Hostile texts` {
   /// `&a [x,x,…]`, `&b [*a,*a,…]`, …: ten to the power of `depth` nodes when written out.
   private static func bomb(depth: Int) -> String {
     let names = (0..<depth).map { "a\($0)" }

@@ -130,7 +130,11 @@ public final class Recorder {
     let every = max(settings.every.seconds, 0.001)
     var next = 0.0
     while true {
-      if let end = try hear() { return end }
+      let news = try source.news(at: now)
+      for mark in news.marks { try add(mark) }
+      if let end = news.end { return end }
+      // Between two beats: how it was when something happened is what one wants to know.
+      if !news.marks.isEmpty, now < next { try sample() }
       if let limit = settings.limit?.seconds, now >= limit {
         return RecordingEnd(at: now, reason: .time)
       }
@@ -143,12 +147,6 @@ public final class Recorder {
       try warnIfDue()
       if let end = try wait(until: next, signals) { return end }
     }
-  }
-
-  private func hear() throws(RecordingFailure) -> RecordingEnd? {
-    let news = try source.news(at: now)
-    for mark in news.marks { try add(mark) }
-    return news.end
   }
 
   private func sample() throws(RecordingFailure) {

@@ -47,7 +47,7 @@ final class WorkerSource: RecordingSource {
     }
     if state == nil { state = report.state }
     command = report.command
-    group = report.cgroup.flatMap { try? WorkerCgroup(path: $0) }
+    group = report.cgroup.flatMap { try? WorkerCgroup(path: $0.path) }
     root = report.pid.flatMap { try? ProcessIdentity.current(of: $0) }
     foundAt = .min
   }
