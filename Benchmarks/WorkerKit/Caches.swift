@@ -100,5 +100,15 @@ enum CacheBenchmark {
       }
     }
     table.add("put into a full one, 1 thread, \(Cache.name)", put, "ns")
+    let allocations = Allocations.each(count) {
+      var places = Places(7, count: keys * 2)
+      for _ in 0..<count {
+        let key = places.next()
+        if cache.get(key) == nil { cache.put(key, items[key]) }
+      }
+    }
+    if let allocations {
+      table.add("allocations for a get, and a put into a full one, \(Cache.name)", allocations, "")
+    }
   }
 }

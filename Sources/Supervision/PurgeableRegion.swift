@@ -14,8 +14,7 @@ import WorkerProtocol
 /// memory where the file has holes: a worker can't make us fill its table. Only the words of slots that
 /// are taken are touched in the mapping.
 ///
-/// Any thread may call any of it at any time; two that purge share the slots between them. But a worker
-/// takes the end of its connection for the daemon's end, so don't close that while one of them runs.
+/// Any thread may call any of it at any time; two that purge share the slots between them.
 public final class PurgeableRegion: Sendable {
   /// Bytes.
   public let size: Int64

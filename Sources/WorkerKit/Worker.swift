@@ -55,9 +55,10 @@ public final class Worker: Sendable {
       defer { told.isConnecting = true }
       return !told.isConnecting
     }
-    if isFirst { workerkit_keep_heap_small() }
-    guard isFirst, let connection else { return }
+    guard isFirst else { return }
+    workerkit_keep_heap_small()
     if self === Worker.shared { workerkit_at_exit { Worker.shared.tasks.report("exit") } }
+    guard let connection else { return }
     let started = connection.start { [weak self] incoming in self?.receive(incoming) }
     if !started { told.withLock { $0.isConnecting = false } }
   }

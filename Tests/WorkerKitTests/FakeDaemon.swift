@@ -76,10 +76,11 @@ final class FakeDaemon: Sendable {
     return heard
   }
 
-  /// The next connection, greeted.
+  /// The next connection, when both have greeted each other: what is said before that, the worker says
+  /// only if it still holds.
   func peer(state: String = "background", pressure: String = "normal") async throws -> Peer {
     while true {
-      guard case .connected(let peer) = try await next() else { continue }
+      guard case .message(.hello, let peer) = try await next() else { continue }
       peer.send(.hello(version: 1, worker: "test", state: state, pressure: pressure))
       return peer
     }
@@ -103,7 +104,6 @@ final class FakeDaemon: Sendable {
   /// One task reads at a time.
   private actor Reader {
     private let stream: AsyncStream<Heard>
-    private var waiting: [Heard] = []
     init(_ stream: AsyncStream<Heard>) { self.stream = stream }
 
     func next() async -> Heard? {

@@ -1,6 +1,7 @@
 import Testing
-import WorkerKit
 import WorkerProtocol
+
+@testable import WorkerKit
 
 @Suite(.timeLimit(.minutes(2))) struct TaskTests {
   private struct Failure: Error {}
@@ -100,6 +101,9 @@ import WorkerProtocol
       return task
     }
     #expect(worker.openTasks == ["sync", "sync #2"])
+    #expect(
+      worker.tasks.summary("exit")
+        == "WorkerKit: background tasks still open at exit: \"sync\", \"sync #2\"")
     _ = try await daemon.messages(2)
     peer.request(1, .taskExpired(task: "sync #2"))
     #expect(try await daemon.message() == .done(id: 1))
@@ -110,6 +114,7 @@ import WorkerProtocol
     gates[0].open()
     await tasks[0].value
     #expect(try await daemon.message() == .endTask(name: "sync"))
+    #expect(worker.tasks.summary("exit") == nil)
   }
 
   @Test func `a thousand tasks at once leave none open`() async throws {

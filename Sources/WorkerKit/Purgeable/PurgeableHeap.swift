@@ -122,18 +122,15 @@ final class PurgeableHeap: Sendable {
   /// The owner has found that it is gone.
   func noticeLoss(_ place: Place) { state.withLock { collectIfLost(place, &$0) } }
 
-  /// What the daemon was about to empty when it ended, it never will.
+  /// Frees what the daemon was about to empty when it ended. The slots stay as they are, and their places
+  /// aren't given out again: it may as well be the next daemon that is at it already. There is one such slot at
+  /// most for each daemon that is killed.
   func daemonIsGone() {
     state.withLock { state in
-      for place in state.given.compactMap(\.self) + state.orphans {
-        let word = mapping.word(place.slot)
-        let current = word.state
-        guard current.isPurging else { continue }
+      for place in state.given.compactMap(\.self) + state.orphans
+      where mapping.word(place.slot).state.isPurging {
         mapping.punch(page: place.page, pages: place.pages)
-        word.empty(current)
       }
-      collectOrphans(&state)
-      collectLost(&state)
     }
   }
 

@@ -75,11 +75,17 @@ final class OpenTasks: Sendable {
 
   /// Names to standard error those that are still open when the worker ends.
   func report(_ occasion: String) {
+    guard let line = summary(occasion) else { return }
+    let bytes = Array("\(line)\n".utf8)
+    bytes.withUnsafeBytes { workerkit_print_error($0.baseAddress, Int64($0.count)) }
+  }
+
+  /// `nil`: there are none.
+  func summary(_ occasion: String) -> String? {
     let names = names
-    guard !names.isEmpty else { return }
+    guard !names.isEmpty else { return nil }
     let list = names.map { "\"\($0)\"" }.joined(separator: ", ")
-    let line = Array("WorkerKit: background tasks still open at \(occasion): \(list)\n".utf8)
-    line.withUnsafeBytes { workerkit_print_error($0.baseAddress, Int64($0.count)) }
+    return "WorkerKit: background tasks still open at \(occasion): \(list)"
   }
 }
 
