@@ -139,7 +139,7 @@ let package = Package(
       dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
       swiftSettings: strict),
     .testTarget(
-      name: "CoordinatorTests", dependencies: ["Coordinator", "Linux", "Policy"],
+      name: "CoordinatorTests", dependencies: ["Coordinator", "FootprintTrace", "Linux", "Policy"],
       swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests", dependencies: ["CLinux", "Control", "JSONLines", "Linux"],

@@ -125,7 +125,11 @@ import Testing
     for round in 1...5 {
       try feeder.say("consume 24")
       #expect(try eventually { try footprint(pid) >= start + 24 * Self.megabyte })
+      // A warning is answered when its effect has been measured; the background when it is entered.
       let said = try daemon.done(round < 5 ? "warn" : "background", "consume")
+      if round == 5 {
+        #expect(try eventually { try footprint(pid) <= start + Self.megabyte })
+      }
       let after = try footprint(pid)
       #expect(after <= start + Self.megabyte, "\(round): \(start) → \(after), \(said)")
     }
