@@ -46,14 +46,16 @@ public struct ControlClient: ~Copyable {
   /// Sends a request under an id of its own, which it returns.
   public mutating func send(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil
+    report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil,
+    withSnapshot: Bool? = nil
   ) throws(ControlError) -> UInt64 {
     let id = nextID
     nextID += 1
-    try send(
-      ControlRequest(
-        id: id, verb: verb, worker: worker, launch: launch, report: report, adoption: adoption,
-        follow: follow))
+    var request = ControlRequest(
+      id: id, verb: verb, worker: worker, launch: launch, report: report, adoption: adoption,
+      follow: follow)
+    request.withSnapshot = withSnapshot
+    try send(request)
     return id
   }
 

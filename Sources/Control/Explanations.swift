@@ -17,6 +17,10 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var isShadow: Bool
   /// That it was put away too early, how often, and what that has earned it.
   public var falseIdle: String?
+  /// What the last request to give memory back achieved, as measured.
+  public var lastShed: String?
+  /// That its answers to warnings brought nothing; a clause whose subject is the worker.
+  public var fruitlessWarnings: String?
 
   public init(
     worker: String, state: String, secondsInState: Double, because: String, key: String? = nil,

@@ -17,6 +17,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var follow: Bool?
   /// `register` only.
   public var wrapper: WrapperReport?
+  /// `status` of a worker only: its snapshot's content is wanted too.
+  public var withSnapshot: Bool?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
@@ -194,6 +196,13 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).
   public var says: String?
+  /// What it wants to be shown of it, above all while it sleeps; `status` of one worker only.
+  public var snapshot: SnapshotReport?
+  /// It speaks the worker protocol (`DORMOUSE_SOCKET`), over so many connections.
+  public var connections: Int?
+  /// What came of that which had no effect: answers that were late, or to nothing; connections that were
+  /// turned away. A sentence.
+  public var talk: String?
   /// How it is resumed from an image, and why.
   public var resume: String?
   public var lastExit: String?
@@ -232,6 +241,25 @@ public struct WorkerReport: Codable, Hashable, Sendable {
     policy = ""
     reason = ""
     tasks = []
+  }
+}
+
+/// What a worker wants to be shown of it.
+public struct SnapshotReport: Codable, Hashable, Sendable {
+  /// `text/plain`, or an image's MIME type.
+  public var mime: String
+  /// Bytes.
+  public var size: Int64
+  /// Of a text.
+  public var text: String?
+  /// Of an image, base64, where it was asked for.
+  public var data: String?
+
+  public init(mime: String, size: Int64, text: String? = nil, data: String? = nil) {
+    self.mime = mime
+    self.size = size
+    self.text = text
+    self.data = data
   }
 }
 

@@ -49,6 +49,7 @@ extension Daemon {
     let state = state == .hibernated && runtime.imagePath == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.imagePath
+    record.purgeable = runtime.offers.compactMap { $0.file?.inode }
     record.importance = runtime.configuration.importance
     record.alarm = runtime.alarm?.at.nanoseconds
     record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
@@ -69,12 +70,14 @@ extension Daemon {
       if record.isAlive(bootID: bootID) { adopt(record) } else { forget(record) }
     }
     removeOrphanedImages()
+    snapshots.removeAll { !records.contains($0) }
   }
 
   private func forget(_ record: WorkerRecord) {
     log(.notice, "\(record.name): ended while there was no daemon")
     unlink(state.image(of: record.name))
     unlink(Hibernator.basePath(of: state.image(of: record.name)))
+    snapshots.remove(record.name)
     if record.bootID == bootID, record.foreign == nil { removeRemains(of: record) }
     records.remove(record.name)
   }
@@ -128,10 +131,20 @@ extension Daemon {
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
           daemon.recovered(id, result, started: started)
-          for request in daemon.adopting.removeValue(forKey: id) ?? [] { request() }
+          daemon.adoptionIsOver(id)
         }
       }
     }
+  }
+
+  /// Whoever waited for the worker is heard: clients, and what it has said itself meanwhile.
+  func adoptionIsOver(_ id: WorkerID) {
+    if let runtime = workers[id], let talk = runtime.talk {
+      do throws(SystemCallError) { try listen(to: talk, of: runtime) } catch {
+        log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
+      }
+    }
+    for request in adopting.removeValue(forKey: id) ?? [] { request() }
   }
 
   private func takeOver(_ record: WorkerRecord, _ runtime: WorkerRuntime) throws {
@@ -143,15 +156,20 @@ extension Daemon {
     runtime.pressure = reopen(record.pressureWatch, of: record.name) {
       path throws(SystemCallError) in try PressureWatch(path: path)
     }
+    runtime.talk = reopen(record.workerSocket, of: record.name) {
+      path throws(SystemCallError) in try WorkerSocket(path: path)
+    }.map(WorkerTalk.init)
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
+    plan.workerSocket = record.workerSocket
     complete(adopted: &plan, of: runtime)
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     try process.refreshMemory()
     try attach(process, to: runtime)
-    try listen(on: runtime)
+    // What it says before the engine knows it again would be lost: it waits in the socket.
+    try listen(on: runtime, talks: false)
   }
 
   /// A socket that the worker knows. One that can't be had makes it mute, and that is no reason to

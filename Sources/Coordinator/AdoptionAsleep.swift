@@ -32,6 +32,7 @@ extension Daemon {
     runtime.imagePath = asleep == .hibernated ? path : nil
     // What brings it back is what a new daemon does: it proves before it writes.
     runtime.needsRecovery = true
+    findOffersAgain(record, runtime)
     runtime.isBusy = true
     adopting[runtime.id] = []
     let alarm = record.alarm.map { Instant(nanoseconds: $0) }
@@ -56,7 +57,7 @@ extension Daemon {
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
           daemon.sleepsOn(id, asleep, sources, alarm: alarm)
-          for request in daemon.adopting.removeValue(forKey: id) ?? [] { request() }
+          daemon.adoptionIsOver(id)
         }
       }
     }
@@ -71,6 +72,7 @@ extension Daemon {
     if let alarm { setAlarm(for: runtime, at: alarm, "a time of its own, set before") }
     log(.notice, "\(id): adopted, \(asleep.rawValue) as it was, pid \(process.identity.pid)")
     feed(.adopted(id, runtime.profile, asleep))
+    recount(runtime)
     saveRecord(runtime, state: asleep)
     if let why = unheard(runtime, sources) { feed(.wakeNeeded(id, why)) }
     wakeForWhatWaits(runtime)

@@ -51,6 +51,9 @@ public final class Daemon {
   let records: WorkerRecordStore
   let bootID: String
   let jetsamReports: JetsamStore
+  let snapshots: SnapshotStore
+  /// Of what workers are told and asked.
+  var messageCount: UInt64 = 0
   let chronicle: Chronicle
   /// Clients who wait until the journal is written.
   var waitingForJournal: [() -> Void] = []
@@ -132,6 +135,7 @@ public final class Daemon {
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped")
     wakePlan = WakePlan(path: state.path + "/schedule")
     jetsamReports = JetsamStore(directory: state.jetsam)
+    snapshots = SnapshotStore(directory: state.snapshots)
     ledger = WriteLedger(path: state.writes)
     if let damage = ledger.damage {
       log(.warning, "what was written to images today isn't known: \(damage)")

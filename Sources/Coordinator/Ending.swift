@@ -16,10 +16,13 @@ extension Daemon {
     }
     stopListening(for: runtime)
     if runtime.mustNotRun { return kill(id) }
+    dropFoundOffers(runtime)
     let signal = runtime.configuration.stopSignal
-    // Pending while it is frozen or stopped; delivered when it goes on.
+    // Whom it has may be others by then.
+    let isTold = whenToldOfEnd(runtime, process) { _ = try? process.tree().signalAll(signal) }
     let tree = try? process.tree()
-    _ = try? tree?.signalAll(signal)
+    // Pending while it is frozen or stopped; delivered when it goes on.
+    if !isTold { _ = try? tree?.signalAll(signal) }
     guard let target = runtime.target(tree) else { return }
     mechanics.submit { [mailbox] in
       guard let why = Self.failure({ try target.wake() }) else { return }
@@ -135,6 +138,9 @@ extension Daemon {
       loop.unwatch(pressure.descriptor, token)
       pressure.remove()
     }
+    closeTalk(runtime)
+    snapshots.remove(runtime.id.name)
+    runtime.offers = []
     let image = state.image(of: runtime.id.name)
     unlink(image)
     unlink(Hibernator.basePath(of: image))
@@ -157,6 +163,7 @@ extension Daemon {
     runtime.hasExited = false
     runtime.mustNotRun = false
     runtime.needsRecovery = false
+    runtime.asleepSince = nil
     if runtime.announcedChannel {
       runtime.announcedChannel = false
       feed(.profileChanged(runtime.id, runtime.profile))

@@ -36,6 +36,8 @@ extension ExplanationReport {
       obstacles: explanation.obstacles.map(Obstacle.init), moves: explanation.moves.map(Move.init),
       isShadow: explanation.isShadow,
       falseIdle: explanation.falseIdle?.sentence(at: now))
+    lastShed = explanation.lastShed?.spoken
+    fruitlessWarnings = explanation.fruitless?.sentence(at: now)
   }
 }
 

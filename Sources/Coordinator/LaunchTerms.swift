@@ -135,11 +135,16 @@ extension Daemon {
     if let pressure = runtime.pressure, !give(pressure.path, to: account) {
       log(
         .notice,
-        "\(runtime.id): no MEMORY_PRESSURE_WATCH: user \(account.identity.user) can't get into "
+        "\(runtime.id): no MEMORY_PRESSURE_WATCH and no DORMOUSE_SOCKET: user \(account.identity.user) can't get into "
           + "\(channelDirectory); `chmod o+x` the directories on the way to it, or give --socket another"
       )
       pressure.remove()
       runtime.pressure = nil
+    }
+    if let talk = runtime.talk, !give(talk.socket.path, to: account) {
+      // For the same reason, which has been told.
+      talk.socket.remove()
+      runtime.talk = nil
     }
   }
 

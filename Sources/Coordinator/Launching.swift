@@ -72,6 +72,7 @@ extension Daemon {
       directory: runtime.configuration.directory, environment: runtime.launchEnvironment,
       cgroup: cgroup, logPath: state.log(of: name), notifySocket: runtime.notify?.path,
       pressureWatch: runtime.pressure?.path)
+    plan.workerSocket = runtime.talk?.socket.path
     plan.inheritance = wrapped?.inheritance
     do { try complete(&plan, of: runtime, as: account) } catch {
       try? cgroup?.remove(until: Deadline(in: .zero))
@@ -91,11 +92,13 @@ extension Daemon {
     do throws(SystemCallError) {
       runtime.pressure = try PressureWatch(path: path)
     } catch { log(.warning, "\(name): can't offer MEMORY_PRESSURE_WATCH: \(error)") }
+    openTalk(runtime, in: directory)
     if let account { openChannels(of: runtime, to: account) }
     try listen(on: runtime)
   }
 
-  func listen(on runtime: WorkerRuntime) throws {
+  /// `talks`: to its connections, too.
+  func listen(on runtime: WorkerRuntime, talks: Bool = true) throws {
     if let notify = runtime.notify {
       runtime.notifyWatch = try loop.watch(notify.descriptor, .readable) { [unowned self] _ in
         heard(runtime)
@@ -106,6 +109,7 @@ extension Daemon {
         [unowned self] _ in serve(pressure, of: runtime)
       }
     }
+    if talks, let talk = runtime.talk { try listen(to: talk, of: runtime) }
   }
 
   /// Beside the control socket: those paths are short. Named after it, because another daemon's
@@ -155,7 +159,7 @@ extension Daemon {
     for message in messages { handle(message, from: runtime) }
   }
 
-  private func handle(_ message: NotifyMessage, from runtime: WorkerRuntime) {
+  func handle(_ message: NotifyMessage, from runtime: WorkerRuntime) {
     let id = runtime.id
     switch message {
     case .ready:
@@ -163,7 +167,7 @@ extension Daemon {
     case .status(let text): runtime.statusText = text
     case .shedDone: shedAnswered(runtime)
     case .hold(let holds): feed(.hold(id, holds))
-    case .taskBegan(let task): feed(.taskBegan(id, task: task, limit: nil))
+    case .taskBegan(let task, let limit): feed(.taskBegan(id, task: task, limit: limit))
     case .taskEnded(let task): feed(.taskEnded(id, task: task))
     // Told by systemd's services; nothing here depends on them yet.
     case .extendTimeout(let time): feed(.extendTimeout(id, time))
@@ -178,11 +182,6 @@ extension Daemon {
     guard pressure.listenerCount > 0, !runtime.announcedChannel else { return }
     runtime.announcedChannel = true
     feed(.profileChanged(runtime.id, runtime.profile))
-  }
-
-  /// Tells a worker that its task's time is over. Nothing but our own protocol could carry it.
-  func expireTask(_ id: WorkerID, _ task: String) {
-    log(.notice, "\(id): its background task \(task) has run out of time")
   }
 }
 

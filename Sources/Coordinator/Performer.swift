@@ -22,6 +22,7 @@ extension Daemon {
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
+      tellPressure()
       if to == .normal { pressureIsNormal() }
     case .report(let report): keep(report)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
@@ -39,6 +40,7 @@ extension Daemon {
     noteWrapped(transition)
     guard let runtime = workers[transition.worker] else { return }
     saveRecord(runtime, state: transition.to)
+    tell(runtime, of: transition)
     supervise(runtime, transition)
   }
 

@@ -8,9 +8,4 @@ extension Daemon {
     let pids = (try? workers[id]?.process?.tree().pids) ?? []
     feed(.fileLocks(id, held: FileLocks.held(by: pids)))
   }
-
-  /// No channel carries offers yet, so there is none that could be taken.
-  func purge(_ id: WorkerID) {
-    feed(.purgeFailed(id, "it has offered no memory that could be taken"))
-  }
 }

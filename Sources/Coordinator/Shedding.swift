@@ -11,6 +11,8 @@ final class ShedAttempt {
   var watches: [(Descriptor, EventLoop.Token)] = []
   /// Commands that still run.
   var running = 0
+  /// Of a worker that speaks the protocol.
+  var word = Word.notAsked
   var lastFootprint: ByteCount
   var quietLooks = 0
 
@@ -19,13 +21,20 @@ final class ShedAttempt {
     lastFootprint = before
   }
 
+  enum Word: Equatable {
+    case notAsked
+    /// The request's id.
+    case awaited(UInt64)
+    case given
+  }
+
   var commandPids: [Int32] { runs.compactMap(\.commandPid) }
 
   func cancel() { for run in runs { run.cancel() } }
 }
 
 extension Daemon {
-  /// Asks on every channel that the worker has.
+  /// Asks on every channel that the worker has, and by word where it has connected.
   func beginShed(_ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant) {
     guard let runtime = workers[id], let process = runtime.process else { return }
     endShed(runtime)
@@ -38,7 +47,8 @@ extension Daemon {
         if let pidfd = run.pidfd { watchCommand(pidfd, of: attempt, runtime) }
       } catch { log(.notice, "\(id): \(error)") }
     }
-    if attempt.runs.isEmpty { return feed(.shedAnswered(id)) }
+    let isAsked = askToShed(runtime, attempt, kind, until: deadline)
+    if attempt.runs.isEmpty, !isAsked { return feed(.shedAnswered(id)) }
     if attempt.running == 0 { lookWhetherItRests(runtime, attempt) }
   }
 
@@ -71,6 +81,7 @@ extension Daemon {
     }
     guard attempt.running == 0 else { return }
     unwatchCommands(attempt)
+    if attempt.word == .given { return feed(.shedAnswered(runtime.id)) }
     lookWhetherItRests(runtime, attempt)
   }
 
@@ -79,7 +90,9 @@ extension Daemon {
   /// fallen, for a second where it hasn't.
   private func lookWhetherItRests(_ runtime: WorkerRuntime, _ attempt: ShedAttempt) {
     // Who answers itself is asked, and not watched.
-    guard runtime.shed === attempt, !runtime.answersItself else { return }
+    guard runtime.shed === attempt, !runtime.answersItself, attempt.word == .notAsked else {
+      return
+    }
     loop.after(.milliseconds(100)) { [unowned self] in
       guard runtime.shed === attempt, let now = footprint(of: runtime) else { return }
       let moved = (now - attempt.lastFootprint).bytes.magnitude
@@ -119,6 +132,7 @@ extension Daemon {
     guard let attempt = runtime.shed else { return }
     unwatchCommands(attempt)
     attempt.cancel()
+    if case .awaited(let id) = attempt.word { runtime.talk?.close(id) }
     runtime.shed = nil
   }
 

@@ -12,7 +12,9 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
-    whenUnasked(runtime) { [unowned self] in suspend(runtime, process) }
+    whenUnasked(runtime) { [unowned self] in
+      whenTold(runtime, process) { [unowned self] in suspend(runtime, process) }
+    }
   }
 
   private func suspend(_ runtime: WorkerRuntime, _ process: WorkerProcess) {
@@ -53,12 +55,15 @@ extension Daemon {
     switch outcome {
     case .success(let asleep):
       runtime.mayMissPages = false
+      runtime.asleepSince = EventLoop.now
       listen(for: runtime, at: asleep.sources)
       setAlarm(for: runtime, asleep.times)
       takeDiskReading()
+      recount(runtime)
       feed(.suspended(id))
       wakeForWhatWaits(runtime)
     case .failure(let refusal):
+      tellAwake(runtime, why: "it was not suspended: \(refusal.text)")
       feed(.suspendFailed(id, refusal.text))
     }
   }
@@ -68,6 +73,7 @@ extension Daemon {
       return
     }
     let policy = runtime.configuration.policy.hibernate
+    recount(runtime)
     let before = footprint(of: runtime) ?? .zero
     makeRoomOnDisk(for: before)
     let path = state.image(of: id.name)
@@ -160,6 +166,7 @@ extension Daemon {
       return feed(.resumeFailed(id, "its memory can't be proven", intact: false))
     }
     let started = EventLoop.now
+    dropFoundOffers(runtime)
     runtime.isBusy = true
     let ended: @Sendable (Result<ResumeSummary, HibernationError>) -> Void = { [mailbox] result in
       mailbox.post { daemon in
@@ -190,6 +197,7 @@ extension Daemon {
       repeatCall(runtime)
     } else {
       stopListening(for: runtime)
+      tellAwake(runtime)
       feed(.resumed(id, EventLoop.now - started))
     }
   }
@@ -206,7 +214,10 @@ extension Daemon {
       workers[id]?.mayMissPages = summary.deferred > 0
       workers[id]?.imagePath = nil
       workers[id]?.needsRecovery = false
-      if let runtime = workers[id] { stopListening(for: runtime) }
+      if let runtime = workers[id] {
+        stopListening(for: runtime)
+        tellAwake(runtime)
+      }
       feed(.resumed(id, EventLoop.now - started))
     case .failure(let error):
       log(.error, "\(id): not resumed: \(error)")

@@ -37,11 +37,13 @@ struct StateDirectory {
   var jetsam: String { path + "/jetsam" }
   var journal: String { path + "/journal" }
   var reports: String { path + "/reports" }
+  /// See `SnapshotStore`.
+  var snapshots: String { path + "/snapshots" }
   /// See `WriteLedger`.
   var writes: String { path + "/writes" }
 
   /// All that a daemon makes in it: directories without others in them, and files.
-  static let parts = ["images", "logs", "workers", "jetsam", "journal", "reports"]
+  static let parts = ["images", "logs", "workers", "jetsam", "journal", "reports", "snapshots"]
   static let files = ["lock", "writes"]
 
   init(path: String) throws(StartError) {

@@ -25,6 +25,7 @@ final class WorkerRuntime {
   var notifyWatch: EventLoop.Token?
   var pressure: PressureWatch?
   var pressureWatchToken: EventLoop.Token?
+  var talk: WorkerTalk?
   var readiness: Readiness?
   var readinessProbe: ReadinessProbe?
   var shed: ShedAttempt?
@@ -52,6 +53,12 @@ final class WorkerRuntime {
   var mayMissPages = false
   /// How it is resumed, and why, once it has been hibernated.
   var resumeGear: String?
+  /// Memory that may be taken without asking.
+  var offers: [PurgeableOffer] = []
+  /// They will be counted anew in a moment.
+  var recountIsDue = false
+  /// By this daemon's clock.
+  var asleepSince: Instant?
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   /// It has been said that its footprint can't be measured exactly.
@@ -90,10 +97,14 @@ final class WorkerRuntime {
     self.isDeclared = isDeclared
   }
 
+  /// It speaks the worker protocol with us.
+  private var isConnected: Bool { talk?.socket.isConnected ?? false }
+
   var profile: WorkerProfile {
     var profile = WorkerProfile(
       policy: configuration.policy, importance: configuration.importance,
-      canShed: configuration.shed != nil || announcedChannel, canAnswer: answersItself,
+      canShed: configuration.shed != nil || announcedChannel || isConnected,
+      canAnswer: answersItself || isConnected,
       announcesReadiness: configuration.readiness != nil)
     profile.mayBeTerminated = foreign?.mayBeTerminated ?? true
     return profile

@@ -15,6 +15,9 @@ struct BackgroundTask: Codable, Sendable, Equatable {
 }
 
 extension Engine {
+  /// From `expireTask` to the task's counting no longer.
+  public static var lastWordsOfTask: Duration { BackgroundTask.lastWords }
+
   mutating func recordTaskBegan(_ index: Int, _ name: String, _ limit: Duration?) {
     guard workers[index].state.isAlive else { return }
     workers[index].run.tasks.removeAll { $0.name == name }

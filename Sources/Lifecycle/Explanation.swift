@@ -19,6 +19,10 @@ public struct Explanation: Hashable, Sendable {
   public var isShadow: Bool
   /// It was put away too early, and stands higher for a while.
   public var falseIdle: FalseIdle?
+  /// What the last request to give memory back achieved.
+  public var lastShed: ShedRecord?
+  /// Its answers to warnings brought nothing.
+  public var fruitless: FruitlessWarnings?
 }
 
 /// Where in a policy file something is decided: `hibernate.max_footprint`. Whoever knows the files finds
@@ -79,7 +83,8 @@ extension Engine {
       worker: worker, state: record.state, since: now - record.since, cause: record.cause,
       causeKey: record.cause.key.map { PolicyKey($0) }, next: record.nextByItself,
       obstacles: obstaclesToNext(record, at: now), moves: moves(of: record, at: now),
-      isShadow: isShadow(record), falseIdle: record.falseIdleTold(at: now))
+      isShadow: isShadow(record), falseIdle: record.falseIdleTold(at: now),
+      lastShed: record.lastShed, fruitless: record.run.fruitless)
   }
 
   private func obstaclesToNext(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {

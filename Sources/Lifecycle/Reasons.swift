@@ -93,6 +93,16 @@ public struct Miss: Codable, Hashable, Sendable {
   public var text: String
 }
 
+/// Memory warnings that a worker has answered in this run, and that brought nothing; forgotten when
+/// a request brings something.
+public struct FruitlessWarnings: Codable, Hashable, Sendable {
+  public var count: Int
+  public var last: Instant
+
+  /// Less is nothing: a program's footprint moves by as much while it answers.
+  static let leastYield = ByteCount.kilobytes(64)
+}
+
 /// What a shed request achieved, measured.
 public struct ShedRecord: Codable, Hashable, Sendable {
   public var kind: Directive.ShedKind

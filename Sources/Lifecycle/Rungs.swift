@@ -56,10 +56,12 @@ extension Engine {
     return lacksDisk ? makeRoomOnDisk(level) : outcome
   }
 
-  /// An episode's warning isn't repeated, unless the policy wants one for each level.
+  /// An episode's warning isn't repeated, unless the policy wants one for each level, and never to those
+  /// who gave nothing back the last time.
   private func isWarned(_ worker: WorkerRecord, at level: PressureLevel) -> Bool {
     guard let warned = worker.warnedIn, warned.episode == gauge.episode else { return false }
     return policy.pressure.warnOncePer == .episode || warned.level >= level
+      || worker.run.fruitless != nil
   }
 
   private mutating func warnEverybody(_ level: PressureLevel) -> Climb.Outcome {

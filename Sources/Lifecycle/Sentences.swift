@@ -65,6 +65,16 @@ extension ShedRecord {
   }
 }
 
+extension FruitlessWarnings {
+  /// `answered 2 memory warnings and gave nothing back, the last 40 s ago; …`. Its subject is the worker.
+  public func sentence(at now: Instant) -> String {
+    let often = count == 1 ? "a memory warning" : "\(count) memory warnings"
+    let last = "\(count == 1 ? "" : "the last ")\((now - last).spoken) ago"
+    return "answered \(often) and gave nothing back, \(last); while the pressure lasts it isn't "
+      + "warned a second time"
+  }
+}
+
 extension FalseIdle {
   /// `put away too early twice, the last time 40 s ago: band +10`.
   public func sentence(at now: Instant) -> String {

@@ -65,12 +65,26 @@ extension Engine {
     decisions += 1
     workers[index].lastShed = ShedRecord(
       kind: shed.kind, at: now, before: before, after: after, answered: shed.isAnswered)
+    noteYield(index, shed, before - after)
     guard shed.kind == .memoryWarning else { return }
     let text = workers[index].lastShed?.sentence ?? ""
     for request in workers[index].warns {
       emit(.answer(request, Answer(.done, "\(workers[index].id) \(text)")))
     }
     workers[index].warns = []
+  }
+}
+
+extension Engine {
+  /// Who answers and gives nothing back is remembered for it. Silence is the watchdog's business, and no
+  /// proof that there was nothing.
+  private mutating func noteYield(_ index: Int, _ shed: ShedInFlight, _ freed: ByteCount) {
+    if freed >= FruitlessWarnings.leastYield {
+      workers[index].run.fruitless = nil
+    } else if shed.isAnswered, shed.kind == .memoryWarning {
+      let count = workers[index].run.fruitless?.count ?? 0
+      workers[index].run.fruitless = FruitlessWarnings(count: count + 1, last: now)
+    }
   }
 }
 

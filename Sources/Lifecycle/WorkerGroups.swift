@@ -96,7 +96,7 @@ extension WorkerRecord {
   fileprivate func canBeWarned(_ view: WorkerView) -> Bool {
     guard state == .foreground || state == .background, profile.canShed else { return false }
     guard let warned = warnedIn, warned.episode == view.episode else { return true }
-    return view.warnOncePer != .episode && warned.level < .critical
+    return view.warnOncePer != .episode && warned.level < .critical && run.fruitless == nil
   }
 
   /// As far as it depends on the worker: whether the disk has room and what a resume costs is asked

@@ -107,6 +107,7 @@ struct Run: Codable, Sendable, Equatable {
   var owesBackgroundShed = false
   var owesWarning = false
   var unanswered: Unanswered?
+  var fruitless: FruitlessWarnings?
   var tasks: [BackgroundTask] = []
   /// Since when it asks not to be suspended.
   var heldSince: Instant?

@@ -1,5 +1,6 @@
 import Linux
 import Policy
+import WorkerProtocol
 
 /// All that is needed to start a worker.
 public struct LaunchPlan: Sendable {
@@ -17,6 +18,8 @@ public struct LaunchPlan: Sendable {
   public var notifySocket: String?
   /// `MEMORY_PRESSURE_WATCH`: the path of a `PressureWatch`.
   public var pressureWatch: String?
+  /// `DORMOUSE_SOCKET`: the path of a `WorkerSocket`.
+  public var workerSocket: String?
   /// It stands where we were started: it gets our own 0, 1 and 2 as well, and no log.
   public var inheritance: Inheritance?
   /// Whom it runs as; nil: us.
@@ -51,11 +54,12 @@ public struct LaunchPlan: Sendable {
     self.pressureWatch = pressureWatch
   }
 
-  /// A daemon's own dealings with *its* service manager, which workers must not take for theirs.
+  /// A daemon's own dealings with *its* service manager (or with a daemon whose worker it is), which
+  /// workers must not take for theirs.
   private static let notInherited = [
     "NOTIFY_SOCKET", "MAINPID", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
     "LISTEN_FDNAMES", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "JOURNAL_STREAM",
-    "INVOCATION_ID",
+    "INVOCATION_ID", WorkerProtocol.socketVariable,
   ]
 
   /// base64 of `some 200000 2000000` and a NUL, systemd's default threshold. A socket's listener
@@ -73,6 +77,7 @@ public struct LaunchPlan: Sendable {
   public var fullEnvironment: [String: String] {
     var result = bareEnvironment
     result["NOTIFY_SOCKET"] = notifySocket
+    result[WorkerProtocol.socketVariable] = workerSocket
     if let pressureWatch {
       result["MEMORY_PRESSURE_WATCH"] = pressureWatch
       result["MEMORY_PRESSURE_WRITE"] = Self.pressureWrite

@@ -1,3 +1,5 @@
+import WorkerProtocol
+
 /// What a worker says through `NOTIFY_SOCKET`: the fields of sd_notify(3) that mean something to us,
 /// and our own, which begin with `X_DORMOUSE_`.
 public enum NotifyMessage: Hashable, Sendable {
@@ -19,8 +21,9 @@ public enum NotifyMessage: Hashable, Sendable {
   case hold(Bool)
   /// `X_DORMOUSE_DONE=1`: the answer to a request to shed memory.
   case shedDone
-  /// `X_DORMOUSE_TASK=` and `X_DORMOUSE_TASK_END=`, with the task's name.
-  case taskBegan(String)
+  /// `X_DORMOUSE_TASK=` and `X_DORMOUSE_TASK_END=`, with the task's name. A limit can only be given over
+  /// `DORMOUSE_SOCKET`.
+  case taskBegan(String, limit: Duration? = nil)
   case taskEnded(String)
 
   /// More fields in one datagram aren't looked at.
@@ -57,6 +60,28 @@ public enum NotifyMessage: Hashable, Sendable {
     case ("X_DORMOUSE_TASK_END", _): value.isEmpty ? nil : .taskEnded(printable(value))
     default: nil
     }
+  }
+
+  /// What a line over `DORMOUSE_SOCKET` says in other words; nil where only the protocol knows it.
+  public init?(_ message: WorkerMessage) {
+    switch message {
+    case .ready: self = .ready
+    case .status(let text): self = .status(Self.printable(Self.cut(text)))
+    case .hold(let holds): self = .hold(holds)
+    case .beginTask(let name, let limit):
+      // A year is for ever, as above.
+      let limit = limit.map { Duration.milliseconds(Int64(min($0, 31_536_000) * 1000)) }
+      self = .taskBegan(Self.taskName(name), limit: limit)
+    case .endTask(let name): self = .taskEnded(Self.taskName(name))
+    case .hello, .done, .snapshot, .purgeable: return nil
+    }
+  }
+
+  /// A task's name as it is shown, and by which it is known.
+  public static func taskName(_ name: String) -> String { printable(cut(name)) }
+
+  private static func cut(_ text: String) -> String {
+    String(decoding: text.utf8.prefix(longestText), as: UTF8.self)
   }
 
   /// Without what could move a terminal's cursor, or hide what else is on the line.

@@ -25,6 +25,9 @@ public struct WorkerRecord: Hashable, Sendable {
   public var logPath: String
   public var notifySocket: String?
   public var pressureWatch: String?
+  public var workerSocket: String?
+  /// Inodes of the memfds in which it offers memory.
+  public var purgeable: [UInt64] = []
   /// The hibernation image, while there is one.
   public var imagePath: String?
   /// The engine's name for it (`suspended`, …).
@@ -68,6 +71,7 @@ public struct WorkerRecord: Hashable, Sendable {
       cgroupPath: worker.cgroup?.path, command: plan.command, directory: plan.directory,
       logPath: plan.logPath, notifySocket: plan.notifySocket,
       pressureWatch: plan.pressureWatch, state: state)
+    workerSocket = plan.workerSocket
   }
 
   /// This boot's.
@@ -94,9 +98,10 @@ extension WorkerRecord {
     lines += [line("directory", directory), line("log", logPath), line("state", state)]
     let optional = [
       ("cgroup", cgroupPath), ("notify", notifySocket), ("pressure", pressureWatch),
-      ("image", imagePath),
+      ("image", imagePath), ("socket", workerSocket),
     ]
     if importance != 0 { lines.append("importance=\(importance)") }
+    lines += purgeable.map { "purgeable=\($0)" }
     if let alarm { lines.append("alarm=\(alarm)") }
     if let foreign { lines.append("foreign=\(foreign.rawValue)") }
     for (key, value) in optional {
@@ -136,6 +141,9 @@ extension WorkerRecord {
       directory: try text("directory"), logPath: try text("log"),
       notifySocket: fields["notify"]?.first, pressureWatch: fields["pressure"]?.first,
       imagePath: fields["image"]?.first, state: try text("state"))
+    // One that can't be read is offered again by the worker itself.
+    record.purgeable = (fields["purgeable"] ?? []).compactMap { UInt64($0) }
+    record.workerSocket = fields["socket"]?.first
     if fields["importance"] != nil { record.importance = try number("importance") }
     if fields["alarm"] != nil { record.alarm = try number("alarm") }
     // What can't be read protects.

@@ -28,10 +28,12 @@ struct DaemonConnection: ~Copyable {
   /// The response, where it is `done`.
   mutating func ask(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, adoption: AdoptionSpecification? = nil, keepsLines: Bool = false
+    report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
+    keepsLines: Bool = false
   ) throws -> ControlResponse {
     let id = try client.send(
-      verb, worker: worker, launch: launch, report: report, adoption: adoption)
+      verb, worker: worker, launch: launch, report: report, adoption: adoption,
+      withSnapshot: withSnapshot ? true : nil)
     let response = try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
     guard response.result == .done else { throw CommandFailure(response, keepsLines: keepsLines) }
     return response

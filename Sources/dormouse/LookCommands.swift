@@ -35,11 +35,22 @@ struct StatusCommand: ParsableCommand {
     commandName: "status", abstract: "Explain one worker, or the daemon and the machine.")
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
+  @Flag(help: "Only what the worker shows of itself: its text, or an image's bytes.")
+  var snapshot = false
   @Argument(help: "A worker; none for the daemon.", completion: .workers) var name: String?
+
+  func validate() throws {
+    if snapshot, json || name == nil {
+      throw ValidationError("--snapshot takes a worker, and no --json.")
+    }
+  }
 
   func run() throws {
     var daemon = try connection.connect()
-    let response = try daemon.ask(.status, worker: name)
+    let response = try daemon.ask(.status, worker: name, withSnapshot: snapshot)
+    if snapshot, let name {
+      return try writeSnapshot(response.workers?.first?.snapshot, of: name)
+    }
     if let name {
       guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
       if json { return try Output.json(worker) }
@@ -52,6 +63,26 @@ struct StatusCommand: ParsableCommand {
         renderDaemonStatus(
           report, workers: response.workers, width: Terminal.width, color: Terminal.showsColor))
     }
+  }
+}
+
+extension StatusCommand {
+  private func writeSnapshot(_ snapshot: SnapshotReport?, of name: String) throws {
+    guard let snapshot else {
+      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) shows nothing of itself")
+    }
+    if let text = snapshot.text {
+      // At a terminal nobody's text may move the cursor.
+      let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+      let safe = lines.map { escaped(String($0)) }.joined(separator: "\n")
+      return try Output.line(Terminal.isOutput ? safe : text)
+    }
+    if Terminal.isOutput {
+      let what = "\(escaped(snapshot.mime)), \(sizeText(snapshot.size))"
+      throw CommandFailure(
+        exit: .notDone, text: "its snapshot is an image (\(what)); send the output to a file")
+    }
+    try Output.write(Base64.decode(snapshot.data ?? "") ?? [])
   }
 }
 

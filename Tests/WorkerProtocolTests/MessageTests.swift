@@ -38,14 +38,16 @@ import WorkerProtocol
       try WorkerMessage.read(Array(#"{"id":7,"freed":1,"type":"done"}"#.utf8)) == .done(id: 7))
   }
 
-  @Test(arguments: [
+  static let senseless = [
     "", "7", "[]", "{", #"{"id":7}"#, #"{"type":7}"#, #"{"type":"done"}"#,
     #"{"type":"done","id":"7"}"#, #"{"type":"done","id":-1}"#, #"{"type":"done","id":1.5}"#,
     #"{"type":"beginTask"}"#, #"{"type":"beginTask","task":""}"#,
     #"{"type":"beginTask","task":"a","limitSeconds":-1}"#,
     #"{"type":"beginTask","task":"a","limitSeconds":"soon"}"#,
     #"{"type":"hold"}"#, #"{"type":"hold","on":1}"#, #"{"type":"snapshot"}"#,
-  ])
+  ]
+
+  @Test(arguments: senseless)
   func senselessLinesAreRefused(_ line: String) {
     #expect(throws: WorkerMessageError.self) { try WorkerMessage.read(Array(line.utf8)) }
   }

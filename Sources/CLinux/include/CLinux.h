@@ -11,6 +11,7 @@
 #include "clinux_keyring.h"
 #include "clinux_memory.h"
 #include "clinux_more.h"
+#include "clinux_passing.h"
 #include "clinux_ptrace.h"
 #include "clinux_purgeable.h"
 #include "clinux_registers.h"

@@ -21,6 +21,12 @@ public func renderExplanation(
   if let falseIdle = report.falseIdle {
     lines += wrapped("It was \(escaped(falseIdle))", to: width)
   }
+  if let lastShed = report.lastShed {
+    lines += wrapped("Last asked to give memory back: \(escaped(lastShed))", to: width)
+  }
+  if let fruitless = report.fruitlessWarnings {
+    lines += wrapped("It \(escaped(fruitless))", to: width)
+  }
   if !report.moves.isEmpty {
     lines.append("What would move it:")
     lines += report.moves.flatMap { item(moveText($0), width) }

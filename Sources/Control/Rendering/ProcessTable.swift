@@ -19,6 +19,13 @@ func workerTable(_ workers: [WorkerReport]) -> Table {
     .init(title: "REASON"),
   ])
   table.rows = workers.map(processRow)
+  // Hardly anybody has any.
+  guard workers.contains(where: { $0.purgeable != nil }) else { return table }
+  let place = 4
+  table.columns.insert(.init(title: "PURGEABLE", alignsRight: true), at: place)
+  for (row, worker) in workers.enumerated() {
+    table.rows[row].insert(.init(worker.purgeable.map(sizeText) ?? "-"), at: place)
+  }
   return table
 }
 

@@ -9,6 +9,8 @@ public func renderWorkerStatus(
     title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
   block.add("why", escaped(worker.reason))
   block.add("says", worker.says.map(escaped))
+  block.add("snapshot", worker.snapshot.map(snapshotText))
+  block.add("connections", connectionsText(worker))
   block.add("resume", worker.resume.map(escaped))
   block.add(
     "band", "\(worker.band)\(worker.importance > 0 ? ", importance \(worker.importance)" : "")")
@@ -64,6 +66,23 @@ public func renderDaemonStatus(
   block.add("disk writes", diskWritesText(daemon))
   block.add("workers", workers.map(totalsLine))
   return block.text(width: width)
+}
+
+/// A text in one line; the whole of it, and images, by `status --snapshot`.
+private func snapshotText(_ snapshot: SnapshotReport) -> String {
+  guard let text = snapshot.text else {
+    return "\(escaped(snapshot.mime)), \(sizeText(snapshot.size))"
+  }
+  let lines = text.split(whereSeparator: \.isNewline)
+  let first = String((lines.first ?? "").prefix(200))
+  let isAll = lines.count < 2 && first.count == lines.first?.count ?? 0
+  return escaped(first) + (isAll ? "" : " …")
+}
+
+private func connectionsText(_ worker: WorkerReport) -> String? {
+  let count = worker.connections.map { "\($0) at DORMOUSE_SOCKET" }
+  let parts = [count, worker.talk.map(escaped)].compactMap { $0 }
+  return parts.isEmpty ? nil : parts.joined(separator: "; ")
 }
 
 private func lastHibernationText(_ worker: WorkerReport) -> String? {

@@ -10,6 +10,9 @@ enum Terminal {
     return environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
   }
 
+  /// Standard output is one.
+  static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
+
   /// Columns; nil where standard output is no terminal.
   static var width: Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }

@@ -1,0 +1,51 @@
+/// RFC 4648, section 4: with padding, and nothing else in between.
+public enum Base64 {
+  private static let alphabet = Array(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+  private static let padding = UInt8(ascii: "=")
+
+  public static func encode(_ bytes: [UInt8]) -> String {
+    var text: [UInt8] = []
+    text.reserveCapacity((bytes.count + 2) / 3 * 4)
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+      let part = bytes[start..<min(start + 3, bytes.count)]
+      let bits = part.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << (8 * UInt32(3 - part.count))
+      for place in 0..<4 {
+        text.append(
+          place <= part.count ? alphabet[Int(bits >> (18 - 6 * UInt32(place)) & 63)] : padding)
+      }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// nil: it isn't base64.
+  public static func decode(_ text: String) -> [UInt8]? {
+    let symbols = Array(text.utf8)
+    guard symbols.count.isMultiple(of: 4) else { return nil }
+    let padded = symbols.reversed().prefix(2).prefix { $0 == padding }.count
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(symbols.count / 4 * 3)
+    for start in stride(from: 0, to: symbols.count, by: 4) {
+      var bits: UInt32 = 0
+      for place in start..<(start + 4) {
+        let isPadding = place >= symbols.count - padded
+        guard let value = isPadding ? 0 : value(of: symbols[place]) else { return nil }
+        bits = bits << 6 | value
+      }
+      bytes += [UInt8(bits >> 16 & 255), UInt8(bits >> 8 & 255), UInt8(bits & 255)]
+    }
+    bytes.removeLast(padded)
+    return bytes
+  }
+
+  private static func value(of symbol: UInt8) -> UInt32? {
+    switch symbol {
+    case 0x41...0x5A: UInt32(symbol) - 0x41
+    case 0x61...0x7A: UInt32(symbol) - 0x61 + 26
+    case 0x30...0x39: UInt32(symbol) - 0x30 + 52
+    case UInt8(ascii: "+"): 62
+    case UInt8(ascii: "/"): 63
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,201 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import WorkerProtocol
+
+/// What the daemon and one worker have said to each other over `DORMOUSE_SOCKET`, as far as anybody
+/// still waits for it. Gone with the worker's run.
+final class WorkerTalk {
+  typealias ConnectionID = WorkerSocket.ConnectionID
+
+  let socket: WorkerSocket
+  var watch: EventLoop.Token?
+  /// As the engine knows it, for `canShed` and `canAnswer`.
+  var isKnownConnected = false
+  /// The level that all connections have been told, where it was told.
+  var level: PressureLevel?
+  /// The last request that was the engine's to shed memory.
+  var lastShed: UInt64?
+  private(set) var strays = StrayAnswers()
+  /// Connections that were turned away, or closed by us.
+  private(set) var refusals = 0
+  private var open: [UInt64: OpenRequest] = [:]
+  private var closed: [ClosedRequest] = []
+
+  /// What is remembered of the past, to tell a late answer from a made-up one.
+  private static let mostClosed = 32
+
+  private struct OpenRequest {
+    var waiting: Set<ConnectionID>
+    var answered: Set<ConnectionID> = []
+    /// Asked, and gone without an answer: another connection may bring it.
+    var lost = 0
+    var task: String?
+    var then: () -> Void
+    var isAnswered: Bool { waiting.isEmpty && !answered.isEmpty }
+  }
+
+  private struct ClosedRequest {
+    var id: UInt64
+    var answered: Set<ConnectionID>
+    /// It wanted an answer: a `done` for what didn't is no mistake worth a note.
+    var wantsAnswer: Bool
+  }
+
+  init(_ socket: WorkerSocket) { self.socket = socket }
+
+  // MARK: to the worker
+
+  /// Tells every connection, and waits for nothing.
+  func tell(_ message: DaemonMessage) {
+    for connection in socket.connectionIDs { _ = socket.send(message, to: connection) }
+  }
+
+  /// The same with an id, which may come back in a needless answer.
+  func tell(_ id: UInt64, _ message: DaemonMessage) {
+    tell(message)
+    remember(ClosedRequest(id: id, answered: [], wantsAnswer: false))
+  }
+
+  /// Asks every connection. `then` is called at most once, when each of them has answered; whoever
+  /// waits no longer calls `close`. False: there is nobody who could be asked.
+  func ask(
+    _ request: DaemonMessage.Request, id: UInt64, within limit: Duration,
+    then: @escaping () -> Void
+  ) -> Bool {
+    let message = DaemonMessage.request(
+      id: id, deadlineSeconds: max(0, limit.milliseconds), request)
+    let asked = socket.connectionIDs.filter { socket.send(message, to: $0) }
+    if asked.isEmpty { return false }
+    open[id] = OpenRequest(waiting: Set(asked), then: then)
+    if case .taskExpired(let task) = request { open[id]?.task = task }
+    return true
+  }
+
+  /// Nobody waits for this answer any more.
+  func close(_ id: UInt64, wantsAnswer: Bool = true) {
+    guard let request = open.removeValue(forKey: id) else { return }
+    remember(ClosedRequest(id: id, answered: request.answered, wantsAnswer: wantsAnswer))
+  }
+
+  private func remember(_ request: ClosedRequest) {
+    closed.append(request)
+    if closed.count > Self.mostClosed { closed.removeFirst() }
+  }
+
+  // MARK: from the worker
+
+  /// A `done`. What it is worth, where it isn't the answer to an open request; the caller notes it.
+  func answered(_ id: UInt64, by connection: ConnectionID) -> StrayAnswers.Kind? {
+    guard var request = open[id] else {
+      guard let past = closed.lastIndex(where: { $0.id == id }) else { return .unknown }
+      if !closed[past].wantsAnswer { return nil }
+      return closed[past].answered.insert(connection).inserted ? .late : .repeated
+    }
+    if request.waiting.remove(connection) == nil {
+      guard request.lost > 0, !request.answered.contains(connection) else { return .repeated }
+      request.lost -= 1
+    }
+    request.answered.insert(connection)
+    open[id] = request
+    concludeIfAnswered(id, request)
+    return nil
+  }
+
+  /// `endTask` is an answer to `taskExpired` as well.
+  func taskHasEnded(_ task: String) {
+    for (id, request) in open where request.task == task {
+      close(id, wantsAnswer: false)
+      request.then()
+    }
+  }
+
+  /// A connection has gone: it is waited for no longer.
+  func hasLeft(_ connection: ConnectionID) {
+    for (id, var request) in open where request.waiting.remove(connection) != nil {
+      request.lost += 1
+      open[id] = request
+      concludeIfAnswered(id, request)
+    }
+  }
+
+  private func concludeIfAnswered(_ id: UInt64, _ request: OpenRequest) {
+    guard request.isAnswered else { return }
+    close(id)
+    request.then()
+  }
+
+  /// Whether this one is worth a line in the log: the first, the second, the fourth …
+  func note(_ kind: StrayAnswers.Kind) -> Bool { isPowerOfTwo(strays.note(kind)) }
+
+  func noteRefusal() -> Bool {
+    refusals += 1
+    return isPowerOfTwo(refusals)
+  }
+
+  /// For `status`; nil where nobody is connected.
+  var connectionCount: Int? {
+    let count = socket.connectionIDs.count
+    return count == 0 ? nil : count
+  }
+
+  /// What had no effect; nil: there was nothing of the kind.
+  var sentence: String? {
+    let refused =
+      refusals == 0 ? nil : "connections turned away or closed by the daemon: \(refusals)"
+    let parts = [strays.sentence, refused].compactMap { $0 }
+    return parts.isEmpty ? nil : parts.joined(separator: "; ")
+  }
+
+  private func isPowerOfTwo(_ count: Int) -> Bool { count & (count - 1) == 0 }
+}
+
+/// Answers without effect, counted over a run.
+struct StrayAnswers: Hashable {
+  enum Kind { case late, repeated, unknown }
+
+  private(set) var late = 0
+  private(set) var repeated = 0
+  private(set) var unknown = 0
+
+  /// How many of that kind there have been.
+  mutating func note(_ kind: Kind) -> Int {
+    switch kind {
+    case .late:
+      late += 1
+      return late
+    case .repeated:
+      repeated += 1
+      return repeated
+    case .unknown:
+      unknown += 1
+      return unknown
+    }
+  }
+
+  /// `2 answers came late, 1 a second time, 3 to nothing that was asked`; nil: there were none.
+  var sentence: String? {
+    var parts: [String] = []
+    if late > 0 { parts.append("\(late) came late") }
+    if repeated > 0 { parts.append("\(repeated) a second time") }
+    if unknown > 0 { parts.append("\(unknown) to nothing that was asked") }
+    guard !parts.isEmpty else { return nil }
+    return "answers without effect: " + parts.joined(separator: ", ")
+  }
+}
+
+extension Duration {
+  /// In seconds, as fine as anybody wants to read.
+  var milliseconds: Double { (seconds * 1000).rounded() / 1000 }
+}
+
+extension StrayAnswers.Kind {
+  func sentence(_ id: UInt64) -> String {
+    switch self {
+    case .late: "its answer to request \(id) came too late"
+    case .repeated: "it answered request \(id) a second time"
+    case .unknown: "it answered request \(id), and was never asked that"
+    }
+  }
+}

@@ -1,0 +1,166 @@
+import CLinux
+import Glibc
+import JSONLines
+import Linux
+import WorkerProtocol
+
+/// One connection of a worker at its `WorkerSocket`: lines in, lines out, and what each may cost us.
+/// Idle it holds no buffer at all: a hundred workers' would be more than the daemon may weigh.
+final class WorkerConnection {
+  let descriptor: Descriptor
+  /// Who connected, as the kernel vouches.
+  let pid: Int32
+  private var framer = LineFramer(maximumLength: WorkerProtocol.longestLine)
+  private var waiting: [UInt8] = []
+  private var senselessLines = 0
+  private var allowance = LineAllowance()
+  /// Came with bytes that make no whole line yet, or with a line that is still to be handed out.
+  private var passed: Descriptor?
+  /// The worker has said all that it will say.
+  private var hasEnded = false
+
+  /// Bytes that may wait for a worker that doesn't read.
+  static let mostWaiting = 65_536
+  /// Lines that make no sense, after which it is shut out.
+  static let mostSenseless = 16
+  /// Read at a time, into a buffer that lives as long as the call.
+  private static let portion = 16_384
+
+  init(_ descriptor: Descriptor, pid: Int32) {
+    self.descriptor = descriptor
+    self.pid = pid
+  }
+
+  var wantsToWrite: Bool { !waiting.isEmpty }
+
+  // MARK: in
+
+  enum Reading {
+    /// All that there was.
+    case read
+    /// It has talked too much: the rest is looked at a little later.
+    case slowed
+    case ended
+    /// We end it, for this reason (a clause).
+    case shutOut(String)
+  }
+
+  /// Reads what has come, a portion at most, and hands out whole lines as far as the allowance goes.
+  func read(
+    at now: Int64, _ handle: (WorkerMessage, Descriptor?) -> Void
+  ) -> Reading {
+    allowance.refill(at: now)
+    // Lines of an earlier portion come first; nothing is read behind their backs.
+    var outcome = handOut(handle)
+    if case .read = outcome, !hasEnded {
+      if let failure = receive() { return failure }
+      outcome = handOut(handle)
+    }
+    guard case .read = outcome else { return outcome }
+    if framer.pendingBytes == 0 {
+      // A descriptor belongs to a line; what comes with none, or with another one, is let go.
+      passed = nil
+      framer = LineFramer(maximumLength: WorkerProtocol.longestLine)
+    }
+    return hasEnded ? .ended : .read
+  }
+
+  /// nil: something came, or nothing yet.
+  private func receive() -> Reading? {
+    withUnsafeTemporaryAllocation(byteCount: Self.portion, alignment: 16) { buffer in
+      var raw: Int32 = -1
+      let count = clinux_receive_with_descriptor(
+        descriptor.raw, buffer.baseAddress, Int64(buffer.count), &raw)
+      if raw >= 0 { passed = Descriptor(owning: raw) }
+      if count < 0 { return count == -Int64(EAGAIN) || count == -Int64(EINTR) ? nil : .ended }
+      hasEnded = count == 0
+      framer.append(buffer[..<Int(count)])
+      return nil
+    }
+  }
+
+  private func handOut(_ handle: (WorkerMessage, Descriptor?) -> Void) -> Reading {
+    do throws(LineFramer.Overflow) {
+      while true {
+        guard allowance.isLeft else { return .slowed }
+        guard let line = try framer.next() else { return .read }
+        allowance.use()
+        if let reason = take(line, handle) { return .shutOut(reason) }
+      }
+    } catch { return .shutOut("\(error)") }
+  }
+
+  /// Why it is shut out; nil: it isn't.
+  private func take(_ line: [UInt8], _ handle: (WorkerMessage, Descriptor?) -> Void) -> String? {
+    do throws(WorkerMessageError) {
+      guard let message = try WorkerMessage.read(line) else { return nil }
+      if case .hello(let version) = message, version != WorkerProtocol.version {
+        let text =
+          "version \(version) of the protocol isn't spoken here, but \(WorkerProtocol.version)"
+        _ = send(.error(message: text))
+        return "it speaks version \(version) of the protocol"
+      }
+      var along: Descriptor?
+      if message == .purgeable { swap(&along, &passed) }
+      handle(message, along)
+      return nil
+    } catch {
+      return refuse("the last line means nothing: \(error)")
+    }
+  }
+
+  /// Tells the worker what was wrong with a line. Returns why it is shut out, if this was one too many.
+  func refuse(_ text: String) -> String? {
+    senselessLines += 1
+    let isRead = send(.error(message: text))
+    if senselessLines >= Self.mostSenseless {
+      return "\(Self.mostSenseless) of its lines made no sense"
+    }
+    return isRead ? nil : Self.unread
+  }
+
+  // MARK: out
+
+  static let unread = "it doesn't read what it is told"
+
+  /// False: too much waits already, and the connection must be closed.
+  func send(_ message: DaemonMessage) -> Bool {
+    waiting += message.line
+    waiting.append(UInt8(ascii: "\n"))
+    return flush()
+  }
+
+  /// Writes what the kernel takes. A connection that has ended is found out by reading.
+  func flush() -> Bool {
+    while !waiting.isEmpty {
+      let count = Glibc.send(
+        descriptor.raw, waiting, waiting.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      if count < 0 {
+        if errno == EINTR { continue }
+        if errno != EAGAIN { waiting = [] }
+        break
+      }
+      waiting.removeFirst(count)
+    }
+    if waiting.isEmpty { waiting = [] }
+    return waiting.count <= Self.mostWaiting
+  }
+}
+
+/// How many lines may still be handed out: 200 a second, and no more saved up.
+private struct LineAllowance {
+  static let perSecond: Int64 = 200
+  private var lines = Self.perSecond
+  private var refilledAt: Int64 = 0
+
+  var isLeft: Bool { lines > 0 }
+
+  mutating func use() { lines -= 1 }
+
+  mutating func refill(at now: Int64) {
+    let earned = (now - refilledAt) / (1_000_000_000 / Self.perSecond)
+    guard earned > 0 else { return }
+    refilledAt = now
+    lines = min(Self.perSecond, lines + earned)
+  }
+}

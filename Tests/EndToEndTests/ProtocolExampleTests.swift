@@ -1,0 +1,67 @@
+import Control
+import Linux
+import Testing
+
+@Suite("Twenty lines of a worker") struct ProtocolExampleTests {
+  enum Language: String, CaseIterable, CustomTestStringConvertible {
+    case python, node
+    var testDescription: String { rawValue }
+    var file: String { self == .python ? "worker.py" : "worker.mjs" }
+    var program: String { self == .python ? Surroundings.python : "node" }
+    var path: String { "\(Surroundings.root)/Examples/worker-protocol/\(file)" }
+
+    static var installed: [Language] {
+      let path = Command(arguments: []).environment["PATH"] ?? ""
+      return allCases.filter { resolveExecutable($0.program, path: path) != nil }
+    }
+  }
+
+  @Test("has twenty lines of code at most", arguments: Language.allCases)
+  func length(_ language: Language) throws {
+    var isInComment = false
+    let lines = try readText(language.path).split(separator: "\n").map { line in
+      String(line.drop { $0 == " " })
+    }
+    let code = lines.filter { line in
+      let quotes = line.count { $0 == "\"" }
+      defer { if line.contains("\"\"\""), quotes < 6 { isInComment.toggle() } }
+      return !isInComment && !["#", "//", "\"\"\"", "import "].contains { line.hasPrefix($0) }
+    }
+    #expect(code.count <= 20, "\(code)")
+  }
+
+  @Test(
+    "sheds, goes to the background, sleeps, comes back, and is credited with what was measured",
+    arguments: Language.installed, Setting.ofOwnUser)
+  func life(_ language: Language, _ setting: Setting) throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        background: { suspend_after: 1h, shed_deadline: 5s }
+        hibernate: { after: never, cooldown: 0s, max_footprint: 1GB }
+      workers:
+        cache: { command: [\(language.program), \(language.path)], readiness: { notify: true } }
+      """, setting: setting)
+    try daemon.wait("cache", toBe: "foreground")
+    #expect(try daemon.done("status", "cache").contains("a cache, in \(language)"))
+    let said = try daemon.done("warn", "cache")
+    #expect(said.hasPrefix("cache gave back "), "\(said)")
+    // Asleep it is empty; in front it fills its cache again.
+    try daemon.done("suspend", "cache")
+    let empty = try daemon.worker("cache").footprint
+    try daemon.done("foreground", "cache")
+    let isFull = try eventually { try daemon.worker("cache").footprint >= empty + 7 << 20 }
+    #expect(isFull, "\(daemon.words)")
+    try daemon.done("suspend", "cache")
+    let shed = try #require(try daemon.worker("cache").lastShed)
+    #expect(shed.hasPrefix("sent to the background, it gave back "), "\(shed)")
+    #expect(!shed.contains("did not answer"))
+    #expect(try daemon.done("explain", "cache").contains(shed))
+    #expect(try daemon.worker("cache").footprint < empty + 2 << 20)
+    try daemon.done("hibernate", "cache")
+    try daemon.done("wake", "cache")
+    #expect(try daemon.done("warn", "cache").contains("did not answer") == false)
+    #expect(try daemon.worker("cache").talk == nil)
+    try daemon.done("stop", "cache")
+  }
+}

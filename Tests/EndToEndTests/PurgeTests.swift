@@ -1,0 +1,72 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Purgeable memory") struct PurgeTests {
+  /// The front's growth brings the device under pressure, and the ladder has one rung for it.
+  private static func configuration(_ front: WebWorker) -> String {
+    """
+    policy_overrides:
+      memory: { budget: 300MB }
+      background: { suspend_after: 1h, shed_deadline: 300ms }
+      hibernate: { after: never, cooldown: 0s, min_footprint: 0B, max_footprint: 1GB }
+      pressure: { warning: never, urgent: { available_below: 50% }, critical: { available_below: 1% } }
+      ladder: { urgent: [purge] }
+    workers:
+      purger:
+        command: [\(Surroundings.python), \(Surroundings.fixture("purger.py"))]
+        readiness: { notify: true }
+
+    """ + front.entry()
+  }
+
+  @Test(
+    "Offered memory is taken from one that runs, is suspended or hibernated, and nothing else is",
+    arguments: ["background", "suspend", "hibernate"])
+  func taken(state: String) throws {
+    for setting in Setting.ofOwnUser {
+      let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
+      let daemon = try TestDaemon(Self.configuration(front), setting: setting)
+      try daemon.wait("purger", toBe: "foreground")
+      #expect(try eventually { try daemon.worker("purger").purgeable == 8 << 20 })
+      try daemon.done(state, "purger")
+      let before = try daemon.worker("purger").footprint
+      #expect(try daemon.worker("purger").purgeable == 8 << 20)
+      #expect(try daemon.done("ps").contains("PURGEABLE"))
+      try daemon.done("start", "front")
+      let connection = try HTTPConnection(port: front.port)
+      #expect(try connection.get("/grow?mb=180") == "180 MB")
+      try daemon.waitForWords("purger: 8 MB of purgeable memory taken")
+      #expect(try daemon.worker("purger").purgeable == nil)
+      #expect(try eventually { try daemon.worker("purger").footprint <= before - 8 << 20 })
+      try daemon.done("foreground", "purger")
+      let looked = try eventually { try daemon.worker("purger").says == "lost 8, wrong 0" }
+      #expect(looked, "\(daemon.words)")
+      #expect(try daemon.worker("front").state != "terminated")
+    }
+  }
+
+  @Test(
+    "What a sleeper offers is on offer to the next daemon, and is taken by that",
+    .enabled(if: Surroundings.hasCgroups), arguments: ["suspend", "hibernate"])
+  func nextDaemon(state: String) throws {
+    let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
+    let daemon = try TestDaemon(Self.configuration(front), setting: .frozen)
+    try daemon.wait("purger", toBe: "foreground")
+    #expect(try eventually { try daemon.worker("purger").purgeable == 8 << 20 })
+    try daemon.done(state, "purger")
+    try daemon.crash()
+    try daemon.start()
+    try daemon.waitForWords("as it was, pid")
+    #expect(try eventually { try daemon.worker("purger").purgeable == 8 << 20 })
+    try daemon.done("start", "front")
+    let connection = try HTTPConnection(port: front.port)
+    #expect(try connection.get("/grow?mb=180") == "180 MB")
+    try daemon.waitForWords("purger: 8 MB of purgeable memory taken")
+    try daemon.done("foreground", "purger")
+    let looked = try eventually { try daemon.worker("purger").says == "lost 8, wrong 0" }
+    #expect(looked, "\(daemon.words)")
+    #expect(try daemon.worker("purger").connections == 1)
+  }
+}

@@ -1,0 +1,49 @@
+import JSONLines
+import Linux
+import Testing
+
+@Suite("The worker protocol's transcript") struct TranscriptTests {
+  /// The lines of the section, those with marks.
+  static func documented() throws -> [String] {
+    let text = try readText("\(Surroundings.root)/docs/worker-protocol.md")
+    return text.split(separator: "\n").map(String.init).filter {
+      $0.hasPrefix("→ ") || $0.hasPrefix("← ")
+    }
+  }
+
+  @Test("is what a daemon and a worker say to each other, but for the numbers")
+  func recorded() throws {
+    let scratch = try Scratch()
+    let log = "\(scratch.path)/talk"
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        background: { suspend_after: 1h }
+        hibernate: { after: never }
+      workers:
+        journal:
+          command: [\(Surroundings.python), \(Surroundings.fixture("transcript.py")), \(log)]
+          readiness: { notify: true }
+      """)
+    try daemon.wait("journal", toBe: "foreground")
+    #expect(try eventually { try readText(log).contains("didEnterForeground") })
+    for verb in ["warn", "background", "suspend", "wake"] { try daemon.done(verb, "journal") }
+    #expect(try eventually { try readText(log).contains("didResume") })
+    try daemon.done("stop", "journal")
+    let spoken = try readText(log).split(separator: "\n").map { Self.withoutNumbers(String($0)) }
+    #expect(spoken == (try Self.documented().map(Self.withoutNumbers)))
+  }
+
+  private static func withoutNumbers(_ line: String) -> String {
+    func cleared(_ json: JSON) -> JSON {
+      switch json {
+      case .int, .double: .int(0)
+      case .object(let members): .object(members.map { JSON.Member($0.name, cleared($0.value)) })
+      default: json
+      }
+    }
+    let text = Array(line.dropFirst(2).utf8)
+    guard let json = JSON(text) else { return line }
+    return String(line.prefix(2)) + String(decoding: cleared(json).line, as: UTF8.self)
+  }
+}

@@ -1,0 +1,250 @@
+import Control
+import Glibc
+import JSONLines
+import Linux
+import Testing
+
+/// A daemon with `talker.py` in one of its modes, and what that has written down.
+final class Talker {
+  let scratch: Scratch
+  let daemon: TestDaemon
+  let log: String
+
+  static let patient = """
+    policy_overrides:
+      background: { suspend_after: 1h, shed_deadline: 400ms, safe_point: { after_launch: 0s, after_wake: 0s } }
+      hibernate: { after: never, cooldown: 0s, min_footprint: 0B, max_footprint: 1GB }
+      watchdog: { answer: 1h }
+      terminate: { grace: 5s }
+
+    """
+
+  init(
+    _ mode: String, _ policy: String = Talker.patient, setting: Setting = .traced,
+    more: String = ""
+  ) throws {
+    scratch = try Scratch()
+    log = "\(scratch.path)/talk"
+    daemon = try TestDaemon(
+      policy + """
+        workers:
+          talker:
+            command: [\(Surroundings.python), \(Surroundings.fixture("talker.py")), \(mode), \(log)]
+            readiness: { notify: true }
+            \(more)
+        """, setting: setting)
+    try daemon.wait("talker", toBe: "foreground")
+  }
+
+  var lines: [String] {
+    ((try? readText(log)) ?? "").split(separator: "\n").map(String.init)
+  }
+
+  /// The lines that came, in order, without those of one kind that nobody asked for.
+  var messages: [JSON] { lines.compactMap { JSON(Array($0.utf8)) } }
+
+  var types: [String] { messages.compactMap { $0["type"]?.text }.filter { $0 != "pressure" } }
+
+  func wait(for line: String) throws {
+    guard try eventually({ self.lines.contains { $0.contains(line) } }) else {
+      throw TestFailure("\(line) isn't among \(lines); \(daemon.words)")
+    }
+  }
+}
+
+@Suite("Workers that talk") struct WorkerTalkTests {
+  @Test(
+    "One is told of its whole life, and credited with what was measured",
+    arguments: Setting.ofOwnUser)
+  func life(setting: Setting) throws {
+    let talker = try Talker("good", setting: setting)
+    let daemon = talker.daemon
+    #expect(try daemon.done("warn", "talker").hasPrefix("talker gave back 8"))
+    try daemon.done("background", "talker")
+    try daemon.done("foreground", "talker")
+    #expect(try eventually { talker.lines.count { $0 == "filled" } == 2 })
+    try daemon.done("hibernate", "talker")
+    try daemon.done("wake", "talker")
+    try talker.wait(for: "didResume")
+    try daemon.done("stop", "talker")
+    #expect(
+      talker.types == [
+        "hello", "didEnterForeground", "memoryWarning", "didEnterBackground", "didEnterForeground",
+        "didEnterBackground", "willSuspend", "didResume", "willTerminate",
+      ])
+    // SIGTERM follows the answer.
+    #expect(talker.lines.suffix(2) == ["saved", "SIGTERM"])
+    let warning = try #require(talker.messages.first { $0["type"]?.text == "memoryWarning" })
+    #expect(warning["level"]?.text == "normal")
+    #expect((warning["footprintBytes"]?.integer ?? 0) > 8 << 20)
+    let resumed = try #require(talker.messages.first { $0["type"]?.text == "didResume" })
+    #expect(resumed["cause"]?.text == "`wake` was asked for")
+    let ids = talker.messages.compactMap { $0["id"]?.integer }
+    #expect(ids == ids.sorted() && Set(ids).count == ids.count)
+    #expect(try daemon.worker("talker").lastShed?.contains("it gave back 8") == true)
+    #expect(try daemon.done("explain", "talker").contains("it gave back 8"))
+  }
+
+  @Test(
+    "Answers that are late, missing, repeated or made up are noted and change nothing",
+    arguments: [
+      ("late", "did not answer in time", "1 came late"),
+      ("never", "did not answer in time", nil),
+      ("deaf", "did not answer in time", nil),
+      ("twice", "gave back 8", "1 a second time"),
+      ("wrong", "gave back 8", "1 to nothing that was asked"),
+      ("hoard", "gave nothing back", nil),
+    ])
+  func answers(mode: String, said: String, noted: String?) throws {
+    let talker = try Talker(mode)
+    let daemon = talker.daemon
+    #expect(try daemon.done("warn", "talker").contains(said))
+    if let noted {
+      let told = try eventually { try daemon.worker("talker").talk?.contains(noted) == true }
+      #expect(told, "\(daemon.words)")
+      #expect(try daemon.done("status", "talker").contains(noted))
+    } else {
+      #expect(try daemon.worker("talker").talk == nil)
+    }
+    #expect(try daemon.worker("talker").state == "foreground")
+    // It sleeps and wakes like any other.
+    try daemon.done("hibernate", "talker")
+    try daemon.done("wake", "talker")
+    #expect(try daemon.worker("talker").state == "background")
+  }
+
+  @Test("One that never answers is terminated by watchdog.answer, one that is late isn't")
+  func watchdog() throws {
+    let policy = """
+      policy_overrides:
+        background: { suspend_after: 1h, shed_deadline: 300ms }
+        watchdog: { answer: 3s, on_miss: terminate }
+        terminate: { grace: 500ms }
+
+      """
+    let silent = try Talker("never", policy)
+    try silent.daemon.done("background", "talker")
+    try silent.daemon.wait("talker", toBe: "terminated")
+    let report = try silent.daemon.worker("talker")
+    #expect(report.reason.contains("did not answer didEnterBackground within watchdog.answer"))
+    let late = try Talker("late", policy)
+    try late.daemon.done("background", "talker")
+    #expect(
+      try eventually { try late.daemon.worker("talker").talk?.contains("came late") == true })
+    try late.daemon.done("foreground", "talker")
+    #expect(try late.daemon.worker("talker").lastMiss == nil)
+  }
+
+  @Test("Who answers a warning and frees nothing is remembered, and explain says so")
+  func fruitless() throws {
+    let talker = try Talker("full")
+    for _ in 0..<2 {
+      #expect(
+        try talker.daemon.done("warn", "talker").hasPrefix("talker gave nothing back"))
+    }
+    let told = try talker.daemon.done("explain", "talker")
+    #expect(told.contains("It answered 2 memory warnings and gave nothing back"), "\(told)")
+  }
+
+  @Test("A task keeps one awake until its time is over, and it is told then")
+  func task() throws {
+    let talker = try Talker(
+      "task",
+      """
+      policy_overrides:
+        background: { suspend_after: 100ms, shed_deadline: 400ms, safe_point: { after_launch: 0s } }
+        hibernate: { after: never }
+
+      """)
+    try talker.daemon.done("background", "talker")
+    try talker.daemon.wait("talker", toBe: "suspended")
+    let expired = try #require(talker.messages.first { $0["type"]?.text == "taskExpired" })
+    #expect(expired["task"]?.text == "upload")
+    #expect(talker.types.suffix(2) == ["taskExpired", "willSuspend"])
+    #expect(try talker.daemon.worker("talker").tasks.isEmpty)
+  }
+
+  @Test(
+    "Whatever a worker does at its socket, it costs neither the daemon nor its neighbours",
+    arguments: ["chatty", "garbage", "long", "crowd", "passes"])
+  func hostile(mode: String) throws {
+    let talker = try Talker(mode)
+    let daemon = talker.daemon
+    var afterFirst = 0
+    for round in 1...2 {
+      if round > 1 { try daemon.done("start", "talker") }
+      let isDone = try eventually {
+        talker.lines.count { $0 == (mode == "chatty" ? "ready" : "misbehaved") } == round
+      }
+      #expect(isDone, "\(talker.lines) \(daemon.words)")
+      if mode == "crowd" { try talker.wait(for: "connections 7") }
+      if mode == "long" || mode == "garbage" { try talker.wait(for: "end") }
+      // It is heard again, and asked like any other.
+      let warnings = talker.types.count { $0 == "memoryWarning" }
+      let asked = try eventually {
+        _ = try daemon.verb("warn", "talker")
+        return talker.types.count { $0 == "memoryWarning" } > warnings
+      }
+      #expect(asked, "\(daemon.words)")
+      #expect(try daemon.ask(.ps).daemon?.pid == daemon.pid)
+      try daemon.done("stop", "talker")
+      if round == 1 { afterFirst = try daemon.descriptorCount() }
+    }
+    #expect(try eventually { try daemon.descriptorCount() <= afterFirst })
+    #expect(try daemon.zombies().isEmpty)
+  }
+
+  @Test("A process that isn't the worker's is turned away")
+  func stranger() throws {
+    let talker = try Talker("good")
+    let path = talker.daemon.socket + ".workers/talker.worker"
+    let socket = try UnixSocket.connected(to: path, .stream)
+    _ = try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
+    #expect((try? socket.read(upTo: 100)) ?? [] == [])
+    #expect(try talker.daemon.worker("talker").connections == 1)
+    #expect(try talker.daemon.done("warn", "talker").hasPrefix("talker gave back 8"))
+  }
+
+  @Test("After a daemon's death one that runs connects again, one that sleeps sleeps on")
+  func restart() throws {
+    for setting in Setting.ofOwnUser {
+      let talker = try Talker("good", setting: setting)
+      let daemon = talker.daemon
+      try daemon.crash()
+      try daemon.start()
+      #expect(try eventually { try daemon.worker("talker").connections == 1 })
+      // Brought back into the background, which nobody has told it.
+      #expect(try eventually { talker.messages.last?["state"]?.text == "background" })
+      #expect(try daemon.done("warn", "talker").hasPrefix("talker gave back 8"))
+      for state in ["suspended", "hibernated"] where setting == .frozen {
+        try daemon.done(state == "suspended" ? "suspend" : "hibernate", "talker")
+        let heard = talker.lines.count
+        try daemon.crash()
+        try daemon.start()
+        try daemon.waitForWords("adopted, \(state) as it was")
+        // Its connection has ended, and that isn't anybody calling.
+        try daemon.expectSleep("talker", state)
+        #expect(talker.lines.count == heard)
+        try daemon.done("wake", "talker")
+        #expect(try eventually { try daemon.worker("talker").connections == 1 })
+      }
+    }
+  }
+
+  @Test("What the daemon says to a worker is no activity")
+  func quiet() throws {
+    let talker = try Talker(
+      "good",
+      """
+      policy: \(Surroundings.policy("server"))
+      policy_overrides:
+        foreground: { idle_after: 2s }
+        background: { suspend_after: 1s, shed_deadline: 500ms }
+        hibernate: { after: never, cooldown: 0s, min_footprint: 0B }
+
+      """, setting: Surroundings.hasCgroups ? .frozen : .traced)
+    try talker.daemon.wait("talker", toBe: "suspended", within: .seconds(30))
+    try talker.daemon.expectSleep("talker", "suspended")
+    #expect(!talker.daemon.words.contains("it became active"), "\(talker.daemon.words)")
+  }
+}

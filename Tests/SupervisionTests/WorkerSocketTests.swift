@@ -1,0 +1,233 @@
+import CLinux
+import Glibc
+import Linux
+import Supervision
+import Testing
+import WorkerProtocol
+
+/// A worker's end, without a worker.
+private final class Peer {
+  let socket: Descriptor
+  private var received: [UInt8] = []
+
+  init(_ path: String) throws { socket = try UnixSocket.connected(to: path, .stream) }
+
+  func say(_ text: String) throws { try socket.writeAll(text) }
+
+  func pass(_ text: String, _ descriptor: Int32) throws {
+    let bytes = Array(text.utf8)
+    try shim("sendmsg") {
+      clinux_send_with_descriptor(socket.raw, bytes, Int64(bytes.count), descriptor)
+    }
+  }
+
+  /// All that has come so far; nil: the connection has been closed.
+  func hear() -> String? {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while true {
+      let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      if count > 0 {
+        received += buffer[..<count]
+      } else if count == 0 || errno != EAGAIN {
+        return nil
+      } else {
+        return String(decoding: received, as: UTF8.self)
+      }
+    }
+  }
+
+  var isClosed: Bool { hear() == nil }
+}
+
+@Suite("DORMOUSE_SOCKET") struct WorkerSocketTests {
+  private let scratch: Scratch
+  private let socket: WorkerSocket
+
+  init() throws {
+    scratch = try Scratch()
+    socket = try WorkerSocket(path: "\(scratch.path)/worker")
+  }
+
+  /// What comes of it when everybody is one of the worker's.
+  private func service() throws -> [WorkerSocket.News] { try socket.service { _ in true } }
+
+  private func messages(_ news: [WorkerSocket.News]) -> [WorkerMessage] {
+    news.compactMap { if case .said(_, let message, _) = $0 { message } else { nil } }
+  }
+
+  private func ends(_ news: [WorkerSocket.News]) -> [String?] {
+    news.compactMap { if case .left(_, let why) = $0 { .some(why) } else { nil } }
+  }
+
+  /// Services it until `isEnough`.
+  private func news(
+    until isEnough: ([WorkerSocket.News]) -> Bool
+  ) throws -> [WorkerSocket.News] {
+    var all: [WorkerSocket.News] = []
+    let deadline = Deadline(in: .seconds(20))
+    while !isEnough(all) {
+      guard try pollDescriptor(socket.descriptor.raw, for: POLLIN, until: deadline) else {
+        throw TestFailure("only \(all)")
+      }
+      all += try service()
+    }
+    return all
+  }
+
+  @Test("Lines come in, however they are cut, and lines go out")
+  func talk() throws {
+    let peer = try Peer(socket.path)
+    try peer.say("{\"type\":\"ready\"}\n{\"type\":\"do")
+    var all = try news { messages($0).count == 1 }
+    try peer.say("ne\",\"id\":7}\r\n\n{\"type\":\"later\"}\n")
+    all += try news { messages($0).count == 1 }
+    #expect(messages(all) == [.ready, .done(id: 7)])
+    let id = try #require(socket.connectionIDs.first)
+    #expect(socket.send(.pressure(level: "urgent"), to: id))
+    #expect(peer.hear() == #"{"type":"pressure","level":"urgent"}"# + "\n")
+  }
+
+  @Test("Whoever isn't of the worker, and a ninth connection, are turned away")
+  func strangers() throws {
+    let stranger = try Peer(socket.path)
+    let refused = try socket.service { pid in
+      #expect(pid == getpid())
+      return false
+    }
+    #expect(refused.count == 1)
+    #expect(stranger.isClosed)
+    let peers = try (0..<9).map { _ in try Peer(socket.path) }
+    _ = try service()
+    #expect(socket.connectionIDs.count == 8)
+    #expect(peers[8].isClosed)
+    #expect(!peers[7].isClosed)
+  }
+
+  @Test("A line that makes no sense is answered, and the sixteenth is the last")
+  func senseless() throws {
+    let peer = try Peer(socket.path)
+    try peer.say("[]\n")
+    _ = try news { _ in socket.isConnected }
+    _ = try service()
+    #expect(
+      peer.hear() == "{\"type\":\"error\",\"message\":\"the last line means nothing: "
+        + "it isn't a JSON object\"}\n")
+    for _ in 0..<15 { try peer.say("{\"type\":\"done\"}\n") }
+    let all = try news { !ends($0).isEmpty }
+    #expect(ends(all) == ["16 of its lines made no sense"])
+    #expect(!socket.isConnected)
+  }
+
+  @Test("A line that is too long, and a version that isn't known, end a connection")
+  func ended() throws {
+    let long = try Peer(socket.path)
+    _ = try service()
+    let part = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
+    var all: [WorkerSocket.News] = []
+    for _ in 0..<100 where socket.isConnected {
+      _ = send(long.socket.raw, part, part.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      all += try service()
+    }
+    #expect(ends(all) == ["a line is longer than 262144 bytes"])
+    let newer = try Peer(socket.path)
+    try newer.say("{\"type\":\"hello\",\"version\":2}\n")
+    #expect(ends(try news { !ends($0).isEmpty }) == ["it speaks version 2 of the protocol"])
+  }
+
+  @Test("One who talks too much is read slowly; nothing is lost, and nobody else waits")
+  func chatty() throws {
+    let chatterbox = try Peer(socket.path)
+    let other = try Peer(socket.path)
+    _ = try service()
+    try chatterbox.say((0..<450).map { "{\"type\":\"done\",\"id\":\($0)}\n" }.joined())
+    var all = try service()
+    #expect(messages(all).count <= 200)
+    try other.say("{\"type\":\"ready\"}\n")
+    all += try news { messages($0).contains(.ready) }
+    let before = all
+    all += try news { messages(before + $0).count == 451 }
+    let said = messages(all).filter { $0 != .ready }
+    #expect(said == (0..<450).map { .done(id: $0) })
+    // What it says last is heard, too.
+    try chatterbox.say("{\"type\":\"hold\",\"on\":true}\n")
+    #expect(messages(try news { !$0.isEmpty }) == [.hold(true)])
+  }
+
+  @Test("One who doesn't read loses its connection")
+  func deaf() throws {
+    let peer = try Peer(socket.path)
+    _ = try service()
+    let id = try #require(socket.connectionIDs.first)
+    let line = DaemonMessage.error(message: String(repeating: "e", count: 4000))
+    var sent = 0
+    while socket.send(line, to: id), sent < 10_000 { sent += 1 }
+    #expect(sent < 10_000)
+    #expect(!socket.isConnected)
+    #expect(socket.takeShutOut() == [id])
+    #expect(peer.isClosed)
+  }
+
+  @Test("What waits for a slow reader comes when it reads")
+  func slowReader() throws {
+    let peer = try Peer(socket.path)
+    _ = try service()
+    let id = try #require(socket.connectionIDs.first)
+    let line = DaemonMessage.error(message: String(repeating: "e", count: 50_000))
+    // More than the kernel takes, and less than too much.
+    var sent = 0
+    while try !pollDescriptor(socket.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)),
+      sent < 5
+    {
+      #expect(socket.send(line, to: id))
+      sent += 1
+    }
+    let heard = try eventually {
+      let text = peer.hear() ?? ""
+      _ = try service()
+      return text.utf8.count == sent * (line.line.count + 1)
+    }
+    #expect(heard)
+  }
+
+  /// One end of a socket pair whose other end has been passed; at its end when nobody has that any more.
+  private func passed(_ text: String, by peer: Peer, times: Int = 1) throws -> Descriptor {
+    var ends: [Int32] = [0, 0]
+    let type = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue
+    guard socketpair(AF_UNIX, Int32(type), 0, &ends) == 0 else { throw TestFailure("socketpair") }
+    let write = Descriptor(owning: ends[1])
+    for _ in 0..<times { try peer.pass(text, write.raw) }
+    return Descriptor(owning: ends[0])
+  }
+
+  private func isAtEnd(_ end: Descriptor) throws -> Bool {
+    guard try pollDescriptor(end.raw, for: POLLIN, until: Deadline(in: .zero)) else {
+      return false
+    }
+    return try end.read(upTo: 1).isEmpty
+  }
+
+  @Test("A descriptor comes with `purgeable`; all others are closed")
+  func descriptors() throws {
+    let peer = try Peer(socket.path)
+    _ = try service()
+    let useless = try passed("{\"type\":\"status\",\"text\":\"\"}\n", by: peer, times: 3)
+    _ = try news { messages($0).count == 3 }
+    #expect(try eventually { try isAtEnd(useless) })
+    // Half a line may be waited for, with one descriptor, and no more.
+    let many = try passed("{\"type\":", by: peer)
+    let last = try passed(" \"purgeable\"}\n", by: peer)
+    var all = try news { messages($0) == [.purgeable] }
+    #expect(try isAtEnd(many))
+    #expect(try !isAtEnd(last))
+    guard case .said(_, _, .some)? = all.last else { throw TestFailure("no descriptor: \(all)") }
+    all = []
+    #expect(try isAtEnd(last))
+    // And with the connection goes what it has begun.
+    let unfinished = try passed("{\"type\":", by: peer)
+    _ = try service()
+    #expect(try !isAtEnd(unfinished))
+    shutdown(peer.socket.raw, Int32(SHUT_RDWR))
+    _ = try news { !ends($0).isEmpty }
+    #expect(try isAtEnd(unfinished))
+  }
+}

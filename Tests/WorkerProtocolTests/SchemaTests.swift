@@ -1,0 +1,93 @@
+import Glibc
+import JSONLines
+import Testing
+import WorkerProtocol
+
+@Suite struct SchemaTests {
+  private static let docs =
+    "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/docs"
+
+  private static func bytes(_ name: String) throws -> [UInt8] {
+    let file = try #require(fopen("\(docs)/\(name)", "r"), "\(name) isn't there")
+    defer { fclose(file) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while case let count = fread(&buffer, 1, buffer.count, file), count > 0 {
+      bytes += buffer[..<count]
+    }
+    return bytes
+  }
+
+  private static func schema() throws -> Schema {
+    Schema(root: try #require(JSON(try bytes("worker-protocol.schema.json"))))
+  }
+
+  @Test(arguments: MessageTests.fromDaemon) func holdsForTheDaemonsLines(
+    _ message: DaemonMessage
+  ) throws {
+    let json = try #require(JSON(message.line))
+    #expect(try Self.schema().problem(json) == nil)
+    #expect(try Self.schema().problem(json, at: "toWorker") == nil)
+  }
+
+  @Test(arguments: MessageTests.fromWorker) func holdsForTheWorkersLines(
+    _ message: WorkerMessage
+  ) throws {
+    let json = try #require(JSON(message.line))
+    #expect(try Self.schema().problem(json) == nil)
+    #expect(try Self.schema().problem(json, at: "fromWorker") == nil)
+  }
+
+  @Test(arguments: MessageTests.senseless) func refusesWhatTheReaderRefuses(_ line: String) throws {
+    guard let json = JSON(Array(line.utf8)) else { return }
+    #expect(try Self.schema().problem(json, at: "fromWorker") != nil)
+  }
+
+  /// Every type of the tables has its definition, and the other way round.
+  @Test func knowsEachTypeOfTheTables() throws {
+    let text = String(decoding: try Self.bytes("worker-protocol.md"), as: UTF8.self)
+    for (heading, definition) in [
+      ("## To the worker", "toWorker"), ("## From the worker", "fromWorker"),
+    ] {
+      let section = try #require(text.components(after: heading))
+      let types = section.split(separator: "\n").compactMap { line -> String? in
+        guard line.hasPrefix("| `") else { return nil }
+        return line.dropFirst(3).split(separator: "`").first.map(String.init)
+      }
+      let root = try Self.schema().root
+      let references = root["$defs"]?[definition]?["anyOf"]?.elements ?? []
+      let known = references.compactMap { reference -> String? in
+        let name = reference["$ref"]?.text?.split(separator: "/").last.map(String.init) ?? ""
+        return root["$defs"]?[name]?["properties"]?["type"]?["const"]?.text
+      }
+      // The first line on a connection has no row of its own.
+      #expect(Set(types).union(["hello"]) == Set(known))
+    }
+  }
+
+  @Test func holdsForTheTranscript() throws {
+    let text = String(decoding: try Self.bytes("worker-protocol.md"), as: UTF8.self)
+    let lines = text.split(separator: "\n").filter { $0.hasPrefix("→ ") || $0.hasPrefix("← ") }
+    #expect(lines.count > 12)
+    for line in lines {
+      let bytes = Array(line.dropFirst(2).utf8)
+      let json = try #require(JSON(bytes), "\(line)")
+      if line.hasPrefix("←") {
+        #expect(try DaemonMessage.read(bytes) != nil, "\(line)")
+        #expect(try Self.schema().problem(json, at: "toWorker") == nil, "\(line)")
+      } else {
+        #expect(try WorkerMessage.read(bytes) != nil, "\(line)")
+        #expect(try Self.schema().problem(json, at: "fromWorker") == nil, "\(line)")
+      }
+    }
+  }
+}
+
+extension String {
+  /// What follows a heading, up to the next of its kind.
+  fileprivate func components(after heading: String) -> String? {
+    let lines = split(separator: "\n", omittingEmptySubsequences: false)
+    guard let start = lines.firstIndex(of: heading[...]) else { return nil }
+    return lines[(start + 1)...].prefix { !$0.hasPrefix("## ") }.joined(separator: "\n")
+  }
+}
