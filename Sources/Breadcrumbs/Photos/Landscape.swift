@@ -24,7 +24,7 @@ struct Landscape {
     terrain = Terrain(scene, seed: seed, width: width, height: height)
     clouds = Clouds(density: scene.clouds, seed: seed, width: width, height: height)
     let side: Float = scene.lightX > 0.5 ? 1 : -1
-    let reach = scene.ground == .dunes ? width / 200 + 1 : 2
+    let reach = width / (scene.ground == .hills ? 400 : scene.ground == .peaks ? 80 : 200) + 1
     slopes = terrain.ridges.map { ridge in
       (0..<width).map { column in
         let (before, after) = (max(0, column - reach), min(width - 1, column + reach))
