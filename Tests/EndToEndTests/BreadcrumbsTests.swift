@@ -16,11 +16,12 @@ import Testing
     data = try Scratch()
   }
 
-  private func entry(_ more: String = "") -> String {
+  private func entry(isBroken: Bool = false) -> String {
     """
       crumbs:
-        command: ["\(Self.program)", "--data", "\(data.path)", "--port", "\(port)"\(more)]
-        readiness: { notify: true }
+        command: ["\(Self.program)", "--data", "\(data.path)", "--port", "\(port)"
+          \(isBroken ? ", --broken" : "")]
+        readiness: { \(isBroken ? "tcp: \(port)" : "notify: true") }
 
     """
   }
@@ -114,7 +115,7 @@ import Testing
 
   @Test("Broken, it is terminated for memory, as on stage")
   func broken() throws {
-    let daemon = try TestDaemon(device + entry(", \"--broken\""))
+    let daemon = try TestDaemon(device + entry(isBroken: true))
     try daemon.wait("crumbs", toBe: "foreground")
     let line = try HTTPConnection(port: port)
     _ = try line.get("/slideshow/start")

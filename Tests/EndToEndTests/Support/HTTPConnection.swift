@@ -50,6 +50,6 @@ final class HTTPConnection {
     guard let length, received.count >= start + length else { return nil }
     let body = received[start..<(start + length)]
     received.removeFirst(start + length)
-    return String(decoding: body, as: UTF8.self).split(separator: "\n").first.map(String.init) ?? ""
+    return String(decoding: body.last == UInt8(ascii: "\n") ? body.dropLast() : body, as: UTF8.self)
   }
 }
