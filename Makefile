@@ -15,7 +15,7 @@ build:
 	$(SWIFT) build $(RELEASE)
 
 debug:
-	scripts/bootstrap build
+	scripts/bootstrap debug
 	$(SWIFT) build $(CHECKED)
 
 demo:

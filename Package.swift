@@ -16,6 +16,7 @@ let package = Package(
   products: [
     .executable(name: "dormouse", targets: ["dormouse"]),
     .library(name: "WorkerKit", targets: ["WorkerKit"]),
+    .executable(name: "Breadcrumbs", targets: ["Breadcrumbs"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -41,6 +42,14 @@ let package = Package(
     .target(
       name: "WorkerKit", dependencies: ["CWorkerKit", "JSONLines", "WorkerProtocol"],
       swiftSettings: strict),
+
+    // The talks' demo. Nothing else needs its libraries; without `pkgConfig`, who doesn't build it isn't
+    // warned of their absence.
+    .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CTurboJPEG", providers: [.apt(["libturbojpeg0-dev"])]),
+    .executableTarget(
+      name: "Breadcrumbs", dependencies: ["CSQLite", "CTurboJPEG", "WorkerKit"],
+      exclude: ["README.md"], swiftSettings: strict),
 
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
@@ -139,7 +148,7 @@ let package = Package(
       dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
       swiftSettings: strict),
     .testTarget(
-      name: "CoordinatorTests", dependencies: ["Coordinator", "Linux", "Policy"],
+      name: "CoordinatorTests", dependencies: ["Coordinator", "FootprintTrace", "Linux", "Policy"],
       swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests", dependencies: ["CLinux", "Control", "JSONLines", "Linux"],

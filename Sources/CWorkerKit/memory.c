@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -17,6 +18,19 @@
 #endif
 
 #include "CWorkerKit.h"
+
+// Two thresholds that glibc raises by itself, the first time that a large block is freed: up to the second
+// (twice that block) every thread's heap keeps at its upper end, where malloc_trim doesn't look in any heap
+// but the first one's. A worker that had decoded a few pictures would keep megabytes at each warning. Setting
+// one of them, to what it is in the beginning, keeps both from rising. Who has set them by environment knows.
+void workerkit_keep_heap_small(void) {
+#if defined(__GLIBC__)
+  if (getenv("MALLOC_TRIM_THRESHOLD_") || getenv("MALLOC_MMAP_THRESHOLD_") || getenv("GLIBC_TUNABLES"))
+    return;
+  mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+  mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+#endif
+}
 
 void workerkit_trim(void) {
 #if defined(__GLIBC__)

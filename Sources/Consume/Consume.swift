@@ -51,7 +51,10 @@ import WorkerKit
       guard let count = words.count == 1 ? 1 : Int(words[1]), (0...1_000_000).contains(count) else {
         return say("consume: how many steps?")
       }
-      for _ in 0..<count { step() }
+      // On all cores, as a program does that decodes pictures: each thread has a heap of its own.
+      await withDiscardingTaskGroup { group in
+        for _ in 0..<count { group.addTask { step() } }
+      }
       tell("consumed \(count)")
     case ("warn"?, 1): await warn()
     case ("drop"?, 1):

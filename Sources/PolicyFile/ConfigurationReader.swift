@@ -78,6 +78,8 @@ struct ConfigurationReader {
       result = PolicyFile.loadWithOrigins(path: file)
     } else if let path = library.path(of: name) {
       result = PolicyFile.loadWithOrigins(path: path)
+    } else if name == LifecyclePolicy().name {
+      return LifecyclePolicy()
     } else {
       let missing = PolicyLibrary.Missing(name: name, library: library)
       sink?.error(at: position, missing.message, suggestion: missing.suggestion)

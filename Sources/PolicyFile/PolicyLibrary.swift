@@ -31,6 +31,12 @@ public struct PolicyLibrary: Hashable, Sendable {
   public func loadWithOrigins(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
     if Self.isPath(nameOrPath) { return PolicyFile.loadWithOrigins(path: nameOrPath) }
     guard let path = path(of: nameOrPath) else {
+      // What is built in needs no file: an executable alone, copied somewhere, has it.
+      let builtIn = LifecyclePolicy()
+      if nameOrPath == builtIn.name {
+        return ParseResult(
+          value: LoadedPolicy(policy: builtIn, origins: Origins()), diagnostics: [])
+      }
       let missing = Missing(name: nameOrPath, library: self)
       let diagnostic = Diagnostic(
         severity: .error, file: nameOrPath, position: nil, message: missing.message,
@@ -56,8 +62,9 @@ public struct PolicyLibrary: Hashable, Sendable {
         suggestion = "write the path of a policy file"
       } else if names.isEmpty {
         suggestion =
-          "no policies in \(library.directories.joined(separator: ", "));"
-          + " write the path of a policy file"
+          "only \(LifecyclePolicy().name) is built in, and there are no files in "
+          + "\(library.directories.joined(separator: ", ")): `make install` puts them there; or write "
+          + "the path of a policy file"
       } else {
         let meant = didYouMean(name, among: names).map { $0 + " " } ?? ""
         suggestion = "\(meant)Available: \(names.joined(separator: ", "))"

@@ -46,7 +46,7 @@ struct WorkerInputs {
       do throws(SystemCallError) {
         all += try OpenDescriptor.list(of: pid).map { (pid, $0) }
       } catch {
-        if !error.meansVanished { refusals.append(error) }
+        if !Self.isOfTheGone(error, pid) { refusals.append(error) }
       }
     }
     // Whoever holds both ends of a pipe talks to itself.
@@ -79,12 +79,18 @@ struct WorkerInputs {
           open, of: pid, from: pidfd.descriptor, unreadOnly: unreadOnly)
       } catch {
         // EBADF: closed since; what has ended has no inputs.
-        if !error.meansVanished, error.code != EBADF { refused.append(error) }
+        if error.code != EBADF, !Self.isOfTheGone(error, pid) { refused.append(error) }
         continue
       }
       if let input, isOutward(input) { try body(input) }
     }
     return refused
+  }
+
+  /// Until it is waited for, what has ended still has a directory in /proc, which belongs to root then:
+  /// to anybody else it looks like one that they may not look into.
+  private static func isOfTheGone(_ error: SystemCallError, _ pid: Int32) -> Bool {
+    error.meansVanished || (try? ProcessStat.read(pid))?.isEnded ?? true
   }
 
   /// nil when the number leads to something else by now.

@@ -56,6 +56,7 @@ public final class Worker: Sendable {
       return !told.isConnecting
     }
     guard isFirst else { return }
+    workerkit_keep_heap_small()
     if self === Worker.shared { workerkit_at_exit { Worker.shared.tasks.report("exit") } }
     guard let connection else { return }
     let started = connection.start { [weak self] incoming in self?.receive(incoming) }

@@ -130,29 +130,47 @@ struct BackgroundCommand: WorkerCommand {
   @Argument(help: "Names of workers.", completion: .workers) var names: [String]
 }
 
-struct SuspendCommand: WorkerCommand {
+struct SuspendCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "suspend",
     abstract: "Suspend workers: they get no processor time until they are woken.")
-  static let verb = ControlRequest.Verb.suspend
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
+  @OptionGroup var selection: WorkerSelection
+
+  func validate() throws { try selection.check() }
+
+  func run() throws {
+    var daemon = try connection.connect()
+    try daemon.apply(.suspend, to: selection.resolve(.suspend, with: &daemon))
+  }
 }
 
-struct HibernateCommand: WorkerCommand {
+struct HibernateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "hibernate", abstract: "Move the memory of workers to disk; the processes stay.")
-  static let verb = ControlRequest.Verb.hibernate
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
+  @OptionGroup var selection: WorkerSelection
+
+  func validate() throws { try selection.check() }
+
+  func run() throws {
+    var daemon = try connection.connect()
+    try daemon.apply(.hibernate, to: selection.resolve(.hibernate, with: &daemon))
+  }
 }
 
-struct WakeCommand: WorkerCommand {
+struct WakeCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "wake", abstract: "Resume suspended or hibernated workers, into the background.")
-  static let verb = ControlRequest.Verb.wake
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
+  @OptionGroup var selection: WorkerSelection
+
+  func validate() throws { try selection.check() }
+
+  func run() throws {
+    var daemon = try connection.connect()
+    try daemon.apply(.wake, to: selection.resolve(.wake, with: &daemon))
+  }
 }
 
 struct TerminateCommand: ParsableCommand {

@@ -32,7 +32,12 @@ enum Output {
   }
 
   /// `dormouse: …` on standard error. If even that can't be written, the exit code must do.
-  static func complain(_ text: String) { standardError("dormouse: \(text)\n") }
+  static func complain(_ text: String) {
+    let line = "dormouse: \(text)"
+    // Diagnostics have lines of their own, with carets below them.
+    let lines = text.contains("\n") ? [line] : wrapped(line, to: Terminal.widthOfErrors)
+    standardError(lines.joined(separator: "\n") + "\n")
+  }
 
   static func standardError(_ text: String) {
     let bytes = Array(text.utf8)

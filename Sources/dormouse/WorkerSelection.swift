@@ -40,9 +40,16 @@ struct WorkerSelection: ParsableArguments {
 /// What somebody is about to do with workers, for `--all` and `--dry-run`.
 enum Intent {
   case start, stop, restart, terminate, reload
+  case suspend, hibernate, wake
 
   func concerns(_ worker: WorkerReport) -> Bool {
     // What somebody else supervises, somebody else starts and ends.
+    switch self {
+    case .suspend: return isAwake(worker)
+    case .hibernate: return isRunning(worker) && worker.state != "hibernated"
+    case .wake: return isRunning(worker) && !isAwake(worker)
+    default: break
+    }
     let isOurs = worker.isAdopted != true && isRunning(worker) == (self != .start)
     return isOurs && (self != .reload || worker.reloadSignal != nil)
   }
@@ -51,6 +58,9 @@ enum Intent {
     switch self {
     case .start: "no worker is left to start"
     case .reload: "no worker that runs has a `reload_signal`"
+    case .suspend: "no worker is awake"
+    case .hibernate: "no worker is left to hibernate"
+    case .wake: "no worker sleeps"
     default: "no worker runs"
     }
   }
@@ -58,7 +68,7 @@ enum Intent {
   /// One sentence, escaped.
   func forecast(_ worker: WorkerReport) -> String {
     let name = escaped(worker.name)
-    if worker.isAdopted == true, self != .terminate {
+    if worker.isAdopted == true, [.start, .stop, .restart].contains(self) {
       return "\(name) would be left alone: it is adopted, and never started or stopped here"
     }
     switch (self, isRunning(worker)) {
@@ -69,8 +79,21 @@ enum Intent {
       return "\(name) would be told to reload, by \(signal) (\(facts(worker)))"
     case (.start, true): return "\(name) would be left alone: it runs already"
     case (.start, false), (.restart, false): return "\(name) would be started"
-    case (.stop, false), (.terminate, false), (.reload, false):
+    case (.stop, false), (.terminate, false), (.reload, false), (.suspend, false),
+      (.hibernate, false), (.wake, false):
       return "\(name) would be left alone: it doesn't run"
+    case (.suspend, true):
+      return isAwake(worker)
+        ? "\(name) would be suspended (\(facts(worker)))"
+        : "\(name) would be left alone: it is \(escaped(worker.state)) already"
+    case (.hibernate, true):
+      return worker.state == "hibernated"
+        ? "\(name) would be left alone: it is hibernated already"
+        : "\(name) would be hibernated, where nothing speaks against it (\(facts(worker)))"
+    case (.wake, true):
+      return isAwake(worker)
+        ? "\(name) would be left alone: it is awake"
+        : "\(name) would be woken (\(facts(worker)))"
     case (.stop, true): return "\(name) would be stopped (\(facts(worker)))"
     case (.restart, true): return "\(name) would be stopped and started (\(facts(worker)))"
     case (.terminate, true): return "\(name) would be terminated (\(facts(worker)))"
@@ -78,6 +101,10 @@ enum Intent {
   }
 
   private func isRunning(_ worker: WorkerReport) -> Bool { worker.state != "terminated" }
+
+  private func isAwake(_ worker: WorkerReport) -> Bool {
+    ["launching", "foreground", "background"].contains(worker.state)
+  }
 
   private func facts(_ worker: WorkerReport) -> String {
     let pid = worker.pid.map { ", pid \($0)" } ?? ""

@@ -151,6 +151,34 @@ import Testing
     _ = try client.send(.ps)
     #expect(try client.response(to: first, timeout: .seconds(60)).text == "late")
   }
+
+  @Test func `events are taken as they come, between answers, and nobody has to wait for one`()
+    throws
+  {
+    let daemon = try FakeDaemon { connection in
+      for request in connection.requests(2) {
+        for text in ["one", "two"] {
+          var event = ControlResponse(id: request.id, result: .event, text: text)
+          event.event = EventRecord(time: "", kind: "state", text: "\(request.id) \(text)")
+          connection.send(event)
+        }
+        connection.send(ControlResponse(id: request.id, result: .done, text: "done"))
+      }
+      _ = connection.requests(1)
+    }
+    var client = try ControlClient(connectingTo: daemon.path)
+    let first = try client.send(.events, follow: true)
+    let nothing = try client.nextEvent(within: .milliseconds(1))
+    #expect(nothing == nil)
+    let second = try client.send(.ps)
+    _ = try client.response(to: second, timeout: .seconds(60))
+    _ = try client.response(to: first, timeout: .seconds(60))
+    // They came before the answers: no time is needed to find them.
+    var told: [String] = []
+    while let event = try client.nextEvent(within: .zero) { told.append(event.text) }
+    #expect(told == ["1 one", "1 two", "2 one", "2 two"])
+    _ = try client.send(.ps)
+  }
 }
 
 @Suite struct Connecting {

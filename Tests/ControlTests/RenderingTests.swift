@@ -76,6 +76,22 @@ import Testing
         """)
   }
 
+  @Test func `a long name is shortened rather than that a line wraps, and only in a terminal`() {
+    var long = Sample.foreground
+    long.name = String(repeating: "a-long-name-", count: 5)
+    long.reason = String(repeating: "a reason ", count: 9)
+    let lines = renderProcessTable([long, Sample.hibernated], width: 80).split(separator: "\n")
+    #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")
+    #expect(lines[1].hasPrefix("a-long-name"), "\(lines)")
+    #expect(lines[2].hasPrefix("cache   "))
+    #expect(renderProcessTable([long]).contains(long.name))
+    var longer = Sample.hibernated
+    (longer.secondsInState, longer.pid) = (86_400 * 99, 4_194_303)
+    (longer.footprint, longer.imageSize) = (1023 << 20, 1023 << 20)
+    let narrow = renderProcessTable([long, longer], width: 80).split(separator: "\n")
+    #expect(narrow.allSatisfy { $0.count <= 80 }, "\(narrow)")
+  }
+
   @Test func `status leaves out what isn't known`() {
     #expect(
       renderWorkerStatus(Sample.hibernated) == """

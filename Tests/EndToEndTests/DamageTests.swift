@@ -54,7 +54,7 @@ import Testing
 
   @Test(
     "On a full disk it stays suspended, says why, and goes on as it was",
-    .enabled(if: Surroundings.isRoot))
+    .enabled(if: Surroundings.isRoot, "only root can mount a small disk"))
   func fullDisk() throws {
     let disk = try SmallDisk(size: "1m")
     let web = try WebWorker(megabytes: 3)

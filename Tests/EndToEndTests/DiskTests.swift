@@ -159,7 +159,8 @@ import Testing
 
   @Test(
     "An image that can't be removed: the worker sleeps on, for it must never run beside it",
-    .enabled(if: Surroundings.isRoot), arguments: Setting.ofOwnUser)
+    .enabled(if: Surroundings.isRoot, "only root can mount a small disk"),
+    arguments: Setting.ofOwnUser)
   func removing(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(Self.anyDisk + web.entry(setting), setting: setting)

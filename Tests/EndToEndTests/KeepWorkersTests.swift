@@ -88,9 +88,9 @@ import Testing
 
   @Test(
     "Killed, it leaves sleepers that sleep on under the next one, and wake for a call",
-    arguments: Setting.available.filter { $0 == .frozen })
-  func sleepOn(setting: Setting) throws {
-    let trio = try Trio(setting)
+    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
+  func sleepOn() throws {
+    let trio = try Trio(.frozen)
     for round in 1...3 {
       try trio.daemon.crash()
       try trio.daemon.start()

@@ -38,7 +38,8 @@ import Testing
     #expect(try daemon.worker("fine").restartsInSeconds == nil)
 
     // A person's start begins anew.
-    try daemon.done("start", "flaky")
+    let outcome = try daemon.verb("start", "flaky")
+    #expect(outcome.code == 1 && outcome.error.contains("it is started again in"), "\(outcome)")
     #expect(
       try eventually { try daemon.worker("flaky").reason.contains("given up after 2") },
       "\(daemon.words)")

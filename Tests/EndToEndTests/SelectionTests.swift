@@ -24,6 +24,23 @@ import Testing
     #expect(try daemon.verb("stop").code == 64)
   }
 
+  @Test("All can be put to sleep and woken at once, and --dry-run tells whom that would concern")
+  func allAsleep() throws {
+    let daemon = try TestDaemon(Self.three)
+    try daemon.wait("b", toBe: "foreground")
+    let plan = try daemon.done("suspend", "--all", "--dry-run")
+    #expect(
+      plan.contains("a would be suspended (background") && !plan.contains("c would"), "\(plan)")
+    #expect(try daemon.done("suspend", "--all").split(separator: "\n").count == 2)
+    #expect(try daemon.done("suspend", "--all") == "no worker is awake\n")
+    #expect(
+      try daemon.done("hibernate", "a", "c", "--dry-run").contains("c would be left alone"))
+    #expect(try daemon.done("wake", "--all", "--dry-run").contains("a would be woken (suspended"))
+    #expect(try daemon.done("wake", "--all").split(separator: "\n").count == 2)
+    #expect(try daemon.done("wake", "--all") == "no worker sleeps\n")
+    #expect(try daemon.verb("hibernate").code == 64)
+  }
+
   @Test("--dry-run tells what would happen, and nothing does")
   func dryRun() throws {
     let daemon = try TestDaemon(Self.three)

@@ -3,7 +3,7 @@ import Testing
 @Suite("A worker that may not be looked at") struct UndumpableTests {
   @Test(
     "A request to hibernate it is answered, and it runs on",
-    .enabled(if: Surroundings.canBecomeNobody))
+    .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
   func isAnswered() throws {
     // PR_SET_DUMPABLE: to all but root, /proc/PID/smaps_rollup and mem are closed.
     // It says when that is so: what is measured before is measured as usual.

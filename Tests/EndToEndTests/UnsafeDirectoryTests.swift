@@ -20,7 +20,7 @@ import Testing
 
   @Test(
     "A socket's directory that belongs to another user is refused",
-    .enabled(if: Surroundings.canBecomeNobody))
+    .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
   func foreignSocketDirectory() throws {
     let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser, starts: false)
     let directory = "\(daemon.scratch.path)/planted"

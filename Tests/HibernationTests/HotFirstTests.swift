@@ -33,7 +33,7 @@ struct HotFirstTests {
 
   @Test(
     "a process with a thread in every kind of blocking call keeps every byte",
-    .enabled(if: isPermitted()))
+    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func torture() throws {
     let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
@@ -60,7 +60,7 @@ struct HotFirstTests {
 
   @Test(
     "fork, mremap, munmap, madvise and brk while pages are missing change nothing",
-    .enabled(if: isPermitted()), arguments: [1, 4, 12])
+    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"), arguments: [1, 4, 12])
   func churn(threads: Int) throws {
     let victim = try Victim([try Fixture.compile("churn"), "\(threads)", "6", "64"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
@@ -86,7 +86,7 @@ struct HotFirstTests {
 
   @Test(
     "pages that somebody has touched while it slept are as they were",
-    .enabled(if: isPermitted()))
+    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func strayPages() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
@@ -117,7 +117,9 @@ struct HotFirstTests {
     }
   }
 
-  @Test("a python server answers on the same connection", .enabled(if: isPermitted()))
+  @Test(
+    "a python server answers on the same connection",
+    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func python() throws {
     guard Program.find("python3") != nil else { return }
     let victim = try Victim(

@@ -87,7 +87,7 @@ import Testing
     #expect(error?.description.contains("its limit `nofile` is over") == true)
   }
 
-  @Test(.enabled(if: geteuid() == 0))
+  @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
   func `it runs as somebody else, with that one's groups alone`() throws {
     var terms = SpawnTerms()
     terms.identity = .init(user: 65534, group: 65534, groups: [65534, 12345])
@@ -98,7 +98,7 @@ import Testing
     #expect(lines[3].hasSuffix("0000000000000000"))
   }
 
-  @Test(.enabled(if: geteuid() != 0)) func `only root makes it somebody else`() throws {
+  @Test(.enabled(if: geteuid() != 0, "root may")) func `only root makes it somebody else`() throws {
     var terms = SpawnTerms()
     terms.identity = .init(user: 0, group: 0, groups: [])
     let error = #expect(throws: SpawnError.self) { _ = try output(of: ":", terms) }
@@ -130,7 +130,7 @@ import Testing
     #expect(text("3999999999", nil)?.contains("its `group` must be named") == true)
   }
 
-  @Test(.enabled(if: geteuid() == 0))
+  @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
   func `acting as somebody ends with the deed`() throws {
     let nobody = try Account(user: "65534", group: "65534")
     let before = getgroups(0, nil)

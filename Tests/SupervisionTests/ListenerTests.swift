@@ -58,7 +58,7 @@ import Testing
     #expect(Listener.recover([other], from: try worker.tree()).isEmpty)
   }
 
-  @Test(.enabled(if: geteuid() == 0))
+  @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
   func `a socket belongs to its worker's user, wherever root alone may write`() throws {
     let scratch = try Scratch()
     let nobody = try Account(user: "65534", group: "65534")

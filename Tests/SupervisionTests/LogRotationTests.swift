@@ -96,7 +96,7 @@ import Testing
     #expect(contents(place.path + ".1") == "new\n")
   }
 
-  @Test(.enabled(if: geteuid() == 0))
+  @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
   func `a log in a user's directory is opened with that user's rights`() throws {
     let scratch = try Scratch()
     chmod(scratch.path, 0o755)

@@ -37,6 +37,8 @@ void workerkit_print_error(const char *text, int64_t length);
 // Milliseconds of a clock that doesn't stop.
 int64_t workerkit_milliseconds(void);
 
+// From now on the allocator keeps little of freed memory by itself; see there.
+void workerkit_keep_heap_small(void);
 // Gives back what the allocator keeps of freed memory (malloc_trim(3), or what the system has like it).
 void workerkit_trim(void);
 int64_t workerkit_page_size(void);

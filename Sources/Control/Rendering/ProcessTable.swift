@@ -13,8 +13,9 @@ public func renderProcessTable(
 
 func workerTable(_ workers: [WorkerReport]) -> Table {
   var table = Table(columns: [
-    .init(title: "NAME"), .init(title: "STATE"), .init(title: "BAND", alignsRight: true),
-    .init(title: "FOOTPRINT", alignsRight: true), .init(title: "IMAGE", alignsRight: true),
+    .init(title: "NAME", least: 12), .init(title: "STATE"),
+    .init(title: "BAND", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
+    .init(title: "IMAGE", alignsRight: true),
     .init(title: "PID", alignsRight: true), .init(title: "FOR", alignsRight: true),
     .init(title: "REASON"),
   ])

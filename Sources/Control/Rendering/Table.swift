@@ -3,10 +3,13 @@ package struct Table {
   package struct Column {
     var title: String
     var alignsRight = false
+    /// Where the terminal is too narrow, cells are shortened to no less than this; nil: never.
+    var least: Int?
 
-    package init(title: String, alignsRight: Bool = false) {
+    package init(title: String, alignsRight: Bool = false, least: Int? = nil) {
       self.title = title
       self.alignsRight = alignsRight
+      self.least = least
     }
   }
   package struct Cell {
@@ -32,16 +35,29 @@ package struct Table {
     lines(width: nil, color: false).allSatisfy { displayWidth($0) <= width }
   }
 
-  /// `width`: columns of the terminal, where there is one; longer lines lose the end of their last
-  /// cell rather than wrap.
+  /// Of the last cell, before others are shortened for it.
+  private static let enoughForLast = 20
+
+  /// `width`: columns of the terminal, where there is one; longer lines lose the end of cells that
+  /// may be shortened, and of their last one, rather than wrap.
   package func lines(width: Int?, color: Bool) -> [String] {
     let header = columns.map { Cell($0.title, .bold) }
     let all = [header] + rows
-    let widths = columns.indices.map { index in
+    var widths = columns.indices.map { index in
       all.map { displayWidth($0[index].text) }.max() ?? 0
     }
+    if let width {
+      let last = min(widths.last ?? 0, Self.enoughForLast)
+      var excess = widths.dropLast().reduce(0) { $0 + $1 + 2 } + last - width
+      for index in columns.indices.dropLast() where excess > 0 {
+        guard let least = columns[index].least, widths[index] > least else { continue }
+        let cut = min(excess, widths[index] - least)
+        widths[index] -= cut
+        excess -= cut
+      }
+    }
     let before = widths.dropLast().reduce(0) { $0 + $1 + 2 }
-    let room = width.map { max($0 - before, 8) }
+    let room = width.map { max($0 - before, 1) }
     return all.map { row in line(row, widths: widths, room: room, color: color) }
   }
 
@@ -49,7 +65,7 @@ package struct Table {
     var line = ""
     for (index, cell) in row.enumerated() {
       let isLast = index == row.count - 1
-      let text = isLast ? shortened(cell.text, to: room) : cell.text
+      let text = shortened(cell.text, to: isLast ? room : widths[index])
       let padding = String(repeating: " ", count: max(widths[index] - displayWidth(text), 0))
       let shown = cell.color.map { color && !text.isEmpty ? $0.paint(text) : text } ?? text
       if columns[index].alignsRight {

@@ -70,8 +70,8 @@ extension Probe {
 
   private static let account = Probe(
     "cgroup-account", "counting by worker",
-    lost: "Processor time is taken from /proc, in steps of 10 ms and without children that have "
-      + "ended; `status` doesn't tell of a worker's own stalls, or of what is charged to it.",
+    lost: "What isn't counted is missing in `status`. Processor time is taken from /proc then, in "
+      + "steps of 10 ms and without children that have ended.",
     enable:
       "a cgroup for each worker (see above); for memory and tasks, `echo +memory +pids >` its "
       + "parents' cgroup.subtree_control, which systemd does in a delegated unit."

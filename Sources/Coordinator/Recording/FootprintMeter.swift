@@ -15,7 +15,10 @@ struct FootprintMeter {
     var sample = FootprintSample(at: moment, anonymous: 0, processes: 0)
     var seen: [ProcessIdentity: (bytes: Int64, at: Double)] = [:]
     for process in tree.processes {
-      guard let footprint = try Footprint.measure(process.pid) else { continue }
+      // One that is ending has lost its memory before it is gone; all at once, so there are no halves.
+      guard let footprint = try Footprint.measure(process.pid),
+        footprint.resident > 0 || footprint.swapped > 0
+      else { continue }
       var known = copied[process.identity]
       if known.map({ moment - $0.at >= 1 }) ?? true {
         known = (Self.copiedBytes(of: process.pid), moment)

@@ -24,8 +24,8 @@ extension Daemon {
       }
     let id = nextMessageID()
     let isAsked = talk.ask(request, id: id, within: deadline - EventLoop.now) {
-      [unowned self, unowned attempt] in
-      guard runtime.shed === attempt else { return }
+      [unowned self, weak attempt] in
+      guard let attempt, runtime.shed === attempt else { return }
       attempt.word = .given
       if attempt.running == 0 { feed(.shedAnswered(runtime.id)) }
     }

@@ -31,9 +31,16 @@ enum Terminal {
   /// What a terminal that doesn't know its size is taken for: a VT100.
   static var size: (columns: Int, rows: Int) { measured() ?? (80, 24) }
 
-  private static func measured() -> (columns: Int, rows: Int)? {
+  /// Columns; nil where standard error is no terminal.
+  static var widthOfErrors: Int? {
+    isatty(STDERR_FILENO) == 1 ? measured(STDERR_FILENO)?.columns : nil
+  }
+
+  private static func measured(
+    _ descriptor: Int32 = STDOUT_FILENO
+  ) -> (columns: Int, rows: Int)? {
     var size = winsize()
-    guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0
     else { return nil }
     return (Int(size.ws_col), Int(size.ws_row))
   }

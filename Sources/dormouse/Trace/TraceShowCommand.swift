@@ -8,8 +8,8 @@ struct TraceShowCommand: ParsableCommand {
     abstract: "Draw a recorded footprint: stair-step, warnings, states.",
     discussion: """
       On the terminal each column is as high as the footprint's highest moment in it, coloured by \
-      the worker's state. ▼ is a memory warning, with what it gave back; ● a change of state. --svg \
-      also draws it as a file, by kind of memory. docs/trace.md describes the file's format.
+      the worker's state. A triangle marks a memory warning, with what it gave back, a dot a change \
+      of state. --svg also draws it as a file, by kind of memory. docs/trace.md describes the file's format.
       """)
   @OptionGroup var drawing: TerminalDrawing
   @OptionGroup var over: OverOption
