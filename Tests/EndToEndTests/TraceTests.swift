@@ -251,6 +251,25 @@ import Testing
     #expect(try show(file, in: daemon.scratch).statistics.samples > 0)
   }
 
+  @Test(
+    "What may not be measured leaves a sentence and no file",
+    .enabled(if: Surroundings.canBecomeNobody, "only root can become somebody else"))
+  func forbidden() throws {
+    let scratch = try Scratch()
+    chmod(scratch.path, 0o777)
+    let program = "\(scratch.path)/dormouse"
+    _ = try Command(arguments: ["cp", Surroundings.executable, program]).run(in: scratch)
+    let user = "\(Surroundings.nobody)"
+    var command = Command(arguments: [
+      "setpriv", "--reuid", user, "--regid", user, "--clear-groups", program, "trace", "record",
+      "--pid", "\(getpid())", "-o", "mine.trace",
+    ])
+    command.directory = scratch.path
+    let outcome = try command.run(in: scratch)
+    #expect(outcome.code == 1 && outcome.error.contains("can't measure process"), "\(outcome)")
+    #expect(try !listDirectory(scratch.path).contains("mine.trace"))
+  }
+
   // MARK: what is wrong
 
   @Test("Wrong arguments, names and files are told in a sentence, with their exit codes")

@@ -111,7 +111,11 @@ public final class Recorder {
     do throws(RecordingFailure) {
       end = try follow(signals, look)
     } catch {
-      try? file.write(RecordingEnd(at: now, reason: .failed).json)
+      if recent.samples.isEmpty {
+        file.discard()
+      } else {
+        try? file.write(RecordingEnd(at: now, reason: .failed).json)
+      }
       source.release()
       throw error
     }

@@ -58,8 +58,14 @@ struct RecordingFile {
     } catch { throw .write(error) }
   }
 
-  /// Nothing was recorded.
-  func discard() { if path != "-" { unlink(path) } }
+  /// Nothing was recorded. Only a file is removed, not a device or a pipe that it was to go to.
+  func discard() {
+    var status = stat()
+    guard path != "-", fstat(file.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      return
+    }
+    unlink(path)
+  }
 
   func write(_ line: JSON) throws(SystemCallError) {
     let bytes = line.line + [UInt8(ascii: "\n")]

@@ -1,0 +1,52 @@
+import Glibc
+
+/// A decoded picture: 4 bytes a pixel (red, green, blue, unused), rows from the top. That is what
+/// the talk's slide show leaked.
+///
+/// In pages of its own, outside of the allocator: what is let go of has left the process at once,
+/// and isn't kept for the next one.
+final class Bitmap: @unchecked Sendable {
+  // Sendable, for nobody writes after `init`, and the pages live as long as the object.
+
+  let width: Int
+  let height: Int
+  private let pages: UnsafeMutableRawPointer
+
+  var byteCount: Int { width * height * 4 }
+
+  /// `fill` gets the pixels, all zero, and is the only one ever to write to them.
+  init<Failure>(
+    width: Int, height: Int,
+    fill: (UnsafeMutableBufferPointer<UInt32>) throws(Failure) -> Void
+  ) throws(Failure) {
+    precondition((1...16384).contains(width) && (1...16384).contains(height), "absurdly large")
+    self.width = width
+    self.height = height
+    let (count, protection) = (width * height, PROT_READ | PROT_WRITE)
+    guard let pages = mmap(nil, count * 4, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+      pages != MAP_FAILED
+    else { fatalError("no memory for a picture of \(width) × \(height)") }
+    self.pages = pages
+    let pixels = pages.bindMemory(to: UInt32.self, capacity: count)
+    try fill(UnsafeMutableBufferPointer(start: pixels, count: count))
+  }
+
+  deinit { munmap(pages, byteCount) }
+
+  func withPixels<Result>(_ body: (UnsafeBufferPointer<UInt32>) throws -> Result) rethrows -> Result
+  {
+    let count = width * height
+    return try withExtendedLifetime(self) {
+      try body(UnsafeBufferPointer(start: pages.assumingMemoryBound(to: UInt32.self), count: count))
+    }
+  }
+
+  /// By which two pictures can be told apart: FNV-1a, over pixels instead of bytes.
+  var digest: UInt64 {
+    withPixels { pixels in
+      var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+      for pixel in pixels { hash = (hash ^ UInt64(pixel)) &* 0x100_0000_01b3 }
+      return hash
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/// Red, green and blue, from 0 to 1, and beyond while light is added.
+struct Color: Hashable, Sendable {
+  var red: Float
+  var green: Float
+  var blue: Float
+
+  init(_ red: Float, _ green: Float, _ blue: Float) {
+    (self.red, self.green, self.blue) = (red, green, blue)
+  }
+
+  /// As on the web: 0xRRGGBB.
+  init(_ hex: UInt32) {
+    func part(_ shift: UInt32) -> Float { Float((hex >> shift) & 0xff) / 255 }
+    self.init(part(16), part(8), part(0))
+  }
+
+  func mixed(_ other: Color, _ t: Float) -> Color {
+    Color(mix(red, other.red, t), mix(green, other.green, t), mix(blue, other.blue, t))
+  }
+
+  func scaled(_ factor: Float) -> Color { Color(red * factor, green * factor, blue * factor) }
+
+  func adding(_ other: Color, _ share: Float) -> Color {
+    Color(red + other.red * share, green + other.green * share, blue + other.blue * share)
+  }
+
+  /// As pixels have it; `grain` in steps of the result, which hides the bands of a gradient.
+  func pixel(grain: Float) -> UInt32 {
+    func part(_ value: Float) -> UInt32 { UInt32(max(0, min(255, value * 255 + grain))) }
+    return part(red) | part(green) << 8 | part(blue) << 16 | 0xff00_0000
+  }
+}
+
+/// What was in front of the camera.
+struct Scene: Hashable, Sendable {
+  enum Ground: Hashable, Sendable {
+    case hills, peaks, dunes
+  }
+
+  /// Of the sky: overhead, and over the horizon.
+  var zenith: Color
+  var horizon: Color
+  /// Of the sun or the moon, and where: shares of the width and the height.
+  var light: Color
+  var lightX: Float
+  var lightY: Float
+  /// Radius of the disc, as a share of the height; none where 0.
+  var disc: Float = 0.035
+  /// Of the farthest and of the nearest ground.
+  var far: Color
+  var near: Color
+  var ground: Ground = .hills
+  /// From 0, a clear sky, to 1.
+  var clouds: Float = 0.4
+  /// Where the water begins, as a share of the height from the top.
+  var water: Float?
+  var trees = false
+  var snow = false
+  var stars = false
+  var aurora = false
+}
