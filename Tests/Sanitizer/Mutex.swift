@@ -3,12 +3,12 @@
 // a race. What it is asked is whether the guarding is right, and pthread_mutex_lock(3) it knows.
 import Glibc
 
-struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+@usableFromInline struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   // Unchecked: the value is only reached through `withLock`.
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
   private let value: UnsafeMutablePointer<Value>
 
-  init(_ initial: consuming sending Value) {
+  @usableFromInline init(_ initial: consuming sending Value) {
     lock = .allocate(capacity: 1)
     lock.initialize(to: pthread_mutex_t())
     pthread_mutex_init(lock, nil)
@@ -23,7 +23,7 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     lock.deallocate()
   }
 
-  borrowing func withLock<Result: ~Copyable, Failure: Error>(
+  @usableFromInline borrowing func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
     pthread_mutex_lock(lock)

@@ -87,10 +87,11 @@ private struct Pattern {
         var purged: Int64 = 0
         var limit: Int64 = 0
         while running.load(ordering: .acquiring) > 0 {
-          limit = (limit + 3) % 17
+          limit = thread > threads ? (limit + 3) % 170 : 1
           purged += regions[thread - threads].purge(atMost: limit * Int64(pageSize))
+          // One without a pause, a content at a time; the other takes more, now and then.
+          guard thread > threads else { continue }
           _ = regions[thread - threads].volatileBytes()
-          // Readers are to find something now and then.
           usleep(50)
         }
         counts.withLock { $0.purged += purged }
