@@ -30,7 +30,7 @@ let package = Package(
       providers: [.apt(["libzstd-dev"])]),
     .target(name: "CLinux"),
 
-    // JSON without Foundation, a value a line: for the journal, the control socket and workers.
+    // JSON without Foundation, a value a line, and base64: for journal, control socket and workers.
     .target(name: "JSONLines", swiftSettings: strict),
     .target(name: "WorkerProtocol", dependencies: ["JSONLines"], swiftSettings: strict),
 

@@ -57,8 +57,8 @@ extension WorkerRecord {
 
   /// Without compression, as long as none of its images has told how it compresses.
   var expectedImage: ByteCount {
-    guard let imageShare else { return footprint }
-    return ByteCount(Int64(Double(footprint.bytes) * min(1, imageShare * Self.imageMargin)))
+    guard let imageShare else { return movable }
+    return ByteCount(Int64(Double(movable.bytes) * min(1, imageShare * Self.imageMargin)))
   }
 
   mutating func learnImage(_ result: HibernationResult) {

@@ -96,16 +96,16 @@ extension Engine {
     },
     Check(occasions: always) { _, worker, _ in worker.run.footprint == nil ? .unmeasured : nil },
     Check(occasions: always) { _, worker, _ in
-      guard let limit = worker.policy.hibernate.maxFootprint, worker.footprint > limit else {
+      guard let limit = worker.policy.hibernate.maxFootprint, worker.movable > limit else {
         return nil
       }
-      return .tooBig(worker.footprint, limit: limit)
+      return .tooBig(worker.movable, limit: limit)
     },
     Check(occasions: always) { engine, worker, _ in engine.diskObstacle(for: worker.expectedImage)
     },
     Check(occasions: unasked) { _, worker, _ in
       let least = worker.policy.hibernate.minFootprint
-      return worker.footprint < least ? .tooSmall(worker.footprint, limit: least) : nil
+      return worker.movable < least ? .tooSmall(worker.movable, limit: least) : nil
     },
     Check(occasions: unasked) { engine, worker, _ in
       let expected = engine.expectedResume(of: worker)

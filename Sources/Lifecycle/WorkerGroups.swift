@@ -111,8 +111,8 @@ extension WorkerRecord {
     let (rules, history) = (policy.hibernate, run.hibernation)
     guard rules.enabled, history.permanentRefusal == nil else { return false }
     guard sleeper.run.isMeasuredAsleep || view.now >= sleeper.measuredBy else { return true }
-    guard run.footprint != nil, footprint >= rules.minFootprint else { return false }
-    if let limit = rules.maxFootprint, footprint > limit { return false }
+    guard run.footprint != nil, movable >= rules.minFootprint else { return false }
+    if let limit = rules.maxFootprint, movable > limit { return false }
     return view.now >= cooldownOver ?? .zero && view.now >= history.retryAt ?? .zero
   }
 

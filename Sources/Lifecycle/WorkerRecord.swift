@@ -75,6 +75,10 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   }
   /// Zero as long as nobody has measured.
   var footprint: ByteCount { run.footprint ?? .zero }
+
+  /// What hibernating it can take out of memory. Offered memory is shared with us and stays; the rung
+  /// `purge` takes it, asleep or awake.
+  var movable: ByteCount { max(.zero, footprint - run.purgeable) }
 }
 
 /// Profiles hardly ever change, and are the better part of a record: copying one mustn't cost that.

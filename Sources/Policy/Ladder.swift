@@ -8,7 +8,7 @@ public struct Ladder: Codable, Hashable, Sendable {
     warning: [Rung] = [.hibernate],
     urgent: [Rung] = [.hibernate, .purge, .terminate(.suspended)],
     critical: [Rung] = [
-      .terminate(.suspended), .warn, .terminate(.background), .terminate(.foreground),
+      .purge, .terminate(.suspended), .warn, .terminate(.background), .terminate(.foreground),
     ]
   ) {
     self.warning = warning

@@ -1,3 +1,4 @@
+import JSONLines
 import WorkerProtocol
 
 // What a worker says of itself. A daemon that comes later is told again what still holds.

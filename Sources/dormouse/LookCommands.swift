@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import JSONLines
 
 struct ProcessesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -22,6 +22,18 @@ struct PurgeTests {
     return world
   }
 
+  @Test("what is on offer is shared, and doesn't count for hibernation's sizes")
+  func sizes() {
+    var world = World(LifecyclePolicy())
+    world.add(mail, size: .megabytes(20))
+    world.bring(mail, to: .suspended)
+    #expect(world.verdict(mail)?.contains("max_footprint") == true)
+    world.obey(world.send(.purgeableOffered(mail, .megabytes(5))))
+    #expect(world.verdict(mail)?.contains("max_footprint") != true)
+    world.obey(world.ask(.hibernate, mail))
+    #expect(world.state(mail) == .hibernated)
+  }
+
   @Test("takes what is on offer before anybody is terminated, the biggest offer first")
   func order() {
     var world = world()

@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import JSONLines
 import Linux
 import WorkerProtocol
 
