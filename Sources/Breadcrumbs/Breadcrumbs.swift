@@ -1,13 +1,57 @@
 import Glibc
-@main struct Breadcrumbs {
-  static func main() throws {
-    for (i, scene) in Scene.all.enumerated() {
-      let b = Landscape.bitmap(scene, seed: UInt32(i + 1), width: 1600, height: 1200)
-      let data = try JPEG.encode(b, quality: 85)
-      print(i + 1, data.count, b.digest)
-      let fd = open("/tmp/crumbs-out/\(i + 1).jpg", O_CREAT | O_WRONLY | O_TRUNC, 0o644)
-      _ = data.withUnsafeBytes { write(fd, $0.baseAddress, $0.count) }
-      close(fd)
+import WorkerKit
+
+/// A travel journal: the talks' demo, as a worker of Dormouse.
+@main enum Breadcrumbs {
+  static func main() async {
+    let options: Options
+    do {
+      options = try Options(CommandLine.arguments.dropFirst()) { name in
+        getenv(name).map { String(cString: $0) }
+      }
+    } catch {
+      refuse(error)
+    }
+    do {
+      try await run(options)
+    } catch {
+      say("\(error)")
+      exit(1)
     }
   }
+
+  private static func refuse(_ problem: Options.Problem) -> Never {
+    switch problem {
+    case .help:
+      File.writeAll(Array((Options.usage + "\n").utf8), to: 1)
+      exit(0)
+    case .bad(let problem):
+      say("\(problem)\n\(Options.usage)")
+      exit(64)
+    }
+  }
+
+  private static func run(_ options: Options) async throws {
+    Signals.catchThem()
+    let album = Album(directory: options.data)
+    guard File.makeDirectory(options.data) else {
+      throw PhotoError(description: "\(options.data) can't be made")
+    }
+    try album.prepare()
+    let listener = try Listener.given() ?? options.port.map { port in try Listener(port: port) }
+    let journal = try Journal(path: "\(options.data)/journal.sqlite")
+    let app = try App(album: album, journal: journal, isBroken: options.isBroken)
+
+    Worker.shared.setSnapshotProvider { try? .text(await app.snapshot()) }
+    Worker.shared.connect(delegate: app)
+    Worker.shared.ready()
+    var server = Server(app: app, album: album, listener: listener)
+    await server.run()
+    _ = await app.perform(.quit)
+  }
+}
+
+/// To stderr, with a name.
+func say(_ text: String) {
+  File.writeAll(Array("Breadcrumbs: \(text)\n".utf8), to: 2)
 }

@@ -12,10 +12,10 @@ struct JPEGError: Error, Hashable, CustomStringConvertible {
 enum JPEG {
   private static let layout = Int32(TJPF_RGBX.rawValue)
 
-  /// `scale`: one of the eighths that the format can be decoded at for less than the whole work,
-  /// 1 to 8; the sides are rounded up.
+  /// `eighths`: of the sides, 1 to 16; the sides are rounded up. Fewer than 8 are less work than the
+  /// whole.
   static func decode(_ data: [UInt8], eighths: Int = 8) throws(JPEGError) -> Bitmap {
-    precondition((1...8).contains(eighths))
+    precondition((1...16).contains(eighths))
     guard let codec = tjInitDecompress() else { throw failure("decoding", of: nil) }
     defer { tjDestroy(codec) }
     var (width, height, sampling, space): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)

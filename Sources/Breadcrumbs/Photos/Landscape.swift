@@ -47,7 +47,8 @@ struct Landscape {
 
   /// One row of what stands up; of the ridges only those from `first` on, and no sky, where `first`
   /// isn't 0.
-  private func paintLand(_ row: Int, _ pixels: UnsafeMutableBufferPointer<UInt32>, from first: Int) {
+  private func paintLand(_ row: Int, _ pixels: UnsafeMutableBufferPointer<UInt32>, from first: Int)
+  {
     let y = Float(row)
     let overhead = skyColor(y / Float(height))
     for column in 0..<width {

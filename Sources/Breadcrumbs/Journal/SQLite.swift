@@ -135,6 +135,7 @@ private struct Statement: ~Copyable {
   private func error(_ what: String, _ code: Int32) -> SQLiteError {
     let sql = String(cString: sqlite3_sql(raw))
     return SQLiteError(
-      operation: "\(what) `\(sql)`", code: code, message: String(cString: sqlite3_errmsg(connection)))
+      operation: "\(what) `\(sql)`", code: code,
+      message: String(cString: sqlite3_errmsg(connection)))
   }
 }
