@@ -23,8 +23,9 @@ enum JPEG {
       codec, data, UInt(data.count), &width, &height, &sampling, &space)
     guard code == 0 else { throw failure("reading the header", of: codec) }
     func scaled(_ side: Int32) -> Int { (Int(side) * eighths + 7) / 8 }
-    guard width <= 16384, height <= 16384 else {
-      throw JPEGError(operation: "decoding", message: "\(width) × \(height) is too large")
+    // A head that is cut off is reported as read, with sides of 0.
+    guard (1...8192).contains(width), (1...8192).contains(height) else {
+      throw JPEGError(operation: "decoding", message: "\(width) × \(height) is no size of a photo")
     }
     return try Bitmap(width: scaled(width), height: scaled(height)) {
       (pixels) throws(JPEGError) in
