@@ -148,6 +148,8 @@ let package = Package(
       dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
       swiftSettings: strict),
     .testTarget(
+      name: "BreadcrumbsTests", dependencies: ["Breadcrumbs"], swiftSettings: strict),
+    .testTarget(
       name: "CoordinatorTests", dependencies: ["Coordinator", "FootprintTrace", "Linux", "Policy"],
       swiftSettings: strict),
     .testTarget(

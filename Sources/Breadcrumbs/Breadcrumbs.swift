@@ -1,41 +1,57 @@
+import Glibc
 import WorkerKit
 
-/// A travel journal, as in the talks: what a worker looks like that sheds well, and, with `--broken`,
-/// what happens to one that doesn't. See README.md here.
-@main struct Breadcrumbs {
+/// A travel journal: the talks' demo, as a worker of Dormouse.
+@main enum Breadcrumbs {
   static func main() async {
-    let arguments: Arguments
-    let journal: Journal
+    let options: Options
     do {
-      arguments = try Arguments(CommandLine.arguments.dropFirst())
-      journal = try Journal(directory: arguments.data, isBroken: arguments.isBroken)
-    } catch { quit(saying: "\(error)", code: 64) }
-
-    let (requests, listening) = inputs(arguments)
-    // The broken one never asks to be told of anything.
-    if !arguments.isBroken { Worker.shared.connect(delegate: journal) }
-    await journal.restore()
-    if let listening { say("listening at http://127.0.0.1:\(listening)") }
-    Worker.shared.ready()
-    for await request in requests {
-      request.answer(await journal.perform(request.line))
-      if request.line == "quit" { break }
-    }
-    await journal.save()
-  }
-
-  /// Commands of both kinds, one after the other; and the port, where there is one.
-  private static func inputs(_ arguments: Arguments) -> (AsyncStream<Request>, UInt16?) {
-    let (requests, continuation) = AsyncStream.makeStream(of: Request.self)
-    var port: UInt16?
-    do throws(ServerError) {
-      if let socket = try ServerSocket.wanted(arguments.port) {
-        port = socket.port
-        HTTPServer(socket, requests: continuation).start()
+      options = try Options(CommandLine.arguments.dropFirst()) { name in
+        getenv(name).map { String(cString: $0) }
       }
-    } catch { quit(saying: "\(error)", code: 74) }
-    // A server's standard input is usually empty; its end is no reason to end.
-    readCommands(requests: continuation, endsAll: port == nil)
-    return (requests, port)
+    } catch {
+      refuse(error)
+    }
+    do {
+      try await run(options)
+    } catch {
+      say("\(error)")
+      exit(1)
+    }
   }
+
+  private static func refuse(_ problem: Options.Problem) -> Never {
+    switch problem {
+    case .help:
+      File.writeAll(Array((Options.usage + "\n").utf8), to: 1)
+      exit(0)
+    case .bad(let problem):
+      say("\(problem)\n\(Options.usage)")
+      exit(64)
+    }
+  }
+
+  private static func run(_ options: Options) async throws {
+    Signals.catchThem()
+    let album = Album(directory: options.data)
+    guard File.makeDirectory(options.data) else {
+      throw PhotoError(description: "\(options.data) can't be made")
+    }
+    try album.prepare()
+    let listener = try Listener.given() ?? options.port.map { port in try Listener(port: port) }
+    let journal = try Journal(path: "\(options.data)/journal.sqlite")
+    let app = try App(album: album, journal: journal, isBroken: options.isBroken)
+
+    Worker.shared.setSnapshotProvider { try? .text(await app.snapshot()) }
+    Worker.shared.connect(delegate: app)
+    Worker.shared.ready()
+    var server = Server(app: app, album: album, listener: listener)
+    await server.run()
+    _ = await app.perform(.quit)
+  }
+}
+
+/// To stderr, with a name.
+func say(_ text: String) {
+  File.writeAll(Array("Breadcrumbs: \(text)\n".utf8), to: 2)
 }

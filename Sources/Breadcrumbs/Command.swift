@@ -1,65 +1,110 @@
-/// What is wrong with a command, as a clause.
-struct CommandError: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
-}
-
-/// A line that somebody has typed, or a request's path with spaces for slashes.
-enum Command: Equatable {
-  case nothing, help, entries, draft, saveEdit, discard, thumbnails, footprint, snapshot, warn, quit
-  case show(Int)
+/// What a person can ask for: a line at stdin, or the path of an HTTP request.
+enum Command: Hashable, Sendable {
+  case entries
+  /// `nil`: what is on the screen.
+  case show(Int?)
   case edit(Int, String)
-  case slideShow(SlideOrder)
+  case save
+  case discard
+  case startSlides
+  case nextSlide(times: Int)
+  case stopSlides
+  case leak
+  case thumbnails
+  case footprint
+  case snapshot
+  case help
+  case quit
 
-  enum SlideOrder: String { case start, next, stop, leak }
-
-  static let summary = """
-    entries                    the list
-    show N                     an entry, with its photo
-    edit N TEXT                begin to change its text; nothing is saved yet
-    draft | save | discard     the edit in progress
-    slideshow start|next|stop  one photo after the other
-    slideshow leak             and none of them is let go of
-    thumbnails                 all photos, small
-    footprint                  what this process takes
-    warn                       what a memory warning does
-    snapshot                   what is shown of it while it sleeps
-    quit
-
-    """
-
-  init(_ line: String) throws(CommandError) {
-    let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: true)
-    guard let verb = words.first else {
-      self = .nothing
-      return
-    }
-    switch (verb, words.count) {
-    case ("help", 1): self = .help
-    case ("entries", 1): self = .entries
-    case ("draft", 1): self = .draft
-    case ("save", 1): self = .saveEdit
-    case ("discard", 1): self = .discard
-    case ("thumbnails", 1): self = .thumbnails
-    case ("footprint", 1): self = .footprint
-    case ("snapshot", 1): self = .snapshot
-    case ("warn", 1): self = .warn
-    case ("quit", 1): self = .quit
-    case ("show", 2): self = .show(try Self.number(words[1]))
-    case ("edit", 3): self = .edit(try Self.number(words[1]), String(words[2]))
-    case ("slideshow", 2):
-      guard let order = SlideOrder(rawValue: String(words[1])) else {
-        throw CommandError("slideshow: start, next, stop or leak")
-      }
-      self = .slideShow(order)
-    default: throw CommandError("what is `\(line)`? `help` lists the commands")
+  /// It changes something, beyond what is on the screen.
+  var isChange: Bool {
+    switch self {
+    case .entries, .show, .thumbnails, .footprint, .snapshot, .help: false
+    case .edit, .save, .discard, .startSlides, .nextSlide, .stopSlides, .leak, .quit: true
     }
   }
 
-  private static func number(_ word: Substring) throws(CommandError) -> Int {
-    guard let number = Int(word), number > 0 else {
-      throw CommandError("`\(word)` is no entry's number")
+  static let usage = """
+    entries                 all of them, a line each
+    show [N]                entry N, or the one on the screen
+    edit N TEXT             begins an edit of entry N, or goes on with it
+    save, discard           ends the edit of the entry on the screen
+    slideshow start         shows the first photo
+    slideshow next [COUNT]  goes on, COUNT photos
+    slideshow stop
+    slideshow leak          from now on every step keeps its photo, as in the talk
+    thumbnails              a small picture of each entry
+    footprint               what this program takes of the machine's memory
+    snapshot                what is shown of it while it sleeps
+    help, quit
+    """
+
+  /// Words may be apart by any number of blanks; the text of an edit is taken as it is.
+  init(line: String) throws(CommandError) {
+    var rest = line[...]
+    func word() -> String {
+      rest = rest.drop { $0 == " " || $0 == "\t" }
+      let word = rest.prefix { $0 != " " && $0 != "\t" }
+      rest = rest.dropFirst(word.count)
+      return String(word)
+    }
+    let name = word()
+    switch name {
+    case "show": self = .show(try Self.optionalNumber(word()))
+    case "edit":
+      guard let number = try Self.optionalNumber(word()) else { throw .incomplete("edit N TEXT") }
+      let text = rest.drop { $0 == " " || $0 == "\t" }
+      guard !text.isEmpty else { throw .incomplete("edit N TEXT") }
+      self = .edit(number, String(text))
+      return
+    case "slideshow": self = try Self.slideShow(word(), word())
+    default:
+      guard let command = Self.plain[name] else { throw .unknown(name) }
+      self = command
+    }
+    let surplus = word()
+    guard surplus.isEmpty else { throw .surplus(surplus) }
+  }
+
+  private static let plain: [String: Command] = [
+    "entries": .entries, "save": .save, "discard": .discard, "thumbnails": .thumbnails,
+    "footprint": .footprint, "snapshot": .snapshot, "help": .help, "quit": .quit,
+  ]
+
+  private static func slideShow(_ verb: String, _ count: String) throws(CommandError) -> Command {
+    if verb == "next" { return .nextSlide(times: try optionalNumber(count) ?? 1) }
+    guard count.isEmpty else { throw .surplus(count) }
+    switch verb {
+    case "start": return .startSlides
+    case "stop": return .stopSlides
+    case "leak": return .leak
+    case "": throw .incomplete("slideshow start|next|stop|leak")
+    default: throw .unknown("slideshow \(verb)")
+    }
+  }
+
+  private static func optionalNumber(_ word: String) throws(CommandError) -> Int? {
+    if word.isEmpty { return nil }
+    guard let number = Int(word), (1...1_000_000).contains(number) else {
+      throw .notANumber(word)
     }
     return number
+  }
+}
+
+/// What isn't a command, and why.
+enum CommandError: Error, Hashable, CustomStringConvertible {
+  case unknown(String)
+  case incomplete(String)
+  case surplus(String)
+  case notANumber(String)
+
+  var description: String {
+    switch self {
+    case .unknown(let name): "there is no `\(name)`; `help` lists what there is"
+    case .incomplete(let usage): "usage: \(usage)"
+    case .surplus(let word): "`\(word)` is too much"
+    case .notANumber(let word): "`\(word)` isn't a number of 1 or more"
+    }
   }
 }

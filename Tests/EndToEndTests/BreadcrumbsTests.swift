@@ -1,154 +1,190 @@
 import Control
+import Glibc
 import Linux
 import Testing
 
-/// The talks' demo under a real daemon; its footprint is measured from outside.
-@Suite("Breadcrumbs, a worker that sheds well") struct BreadcrumbsTests {
-  private static let program =
-    Surroundings.executable.split(separator: "/", omittingEmptySubsequences: false)
-    .dropLast().joined(separator: "/") + "/Breadcrumbs"
+/// The talks' demo under a real daemon, in a data directory of its own.
+private struct Breadcrumbs {
+  static let program = Surroundings.built("Breadcrumbs")
 
-  private let port: UInt16
-  private let data: Scratch
+  /// Painting takes two seconds: once is enough. The photos' files, the first one first.
+  private static let painted = Result<[[UInt8]], any Error> {
+    let scratch = try Scratch()
+    let outcome = try Command(arguments: [program, "--data", scratch.path])
+      .run(in: Scratch(), limit: .seconds(120))
+    guard outcome.code == 0 else { throw TestFailure("painting: \(outcome)") }
+    return try (1...10).map { try readFile("\(scratch.path)/\($0).jpg") }
+  }
 
-  init() throws {
+  let daemon: TestDaemon
+  let port: UInt16
+  private let scratch: Scratch
+
+  static let patient = """
+    policy_overrides:
+      background: { suspend_after: 1h, shed_deadline: 5s }
+      hibernate: { after: never, cooldown: 0s }
+
+    """
+
+  init(
+    _ policy: String = patient, options: String = "", setting: Setting = .traced
+  ) throws {
     port = try Surroundings.freePort()
-    data = try Scratch()
+    scratch = try Scratch()
+    for (index, bytes) in try Self.painted.get().enumerated() {
+      let file = try Descriptor.open(
+        "\(scratch.path)/\(index + 1).jpg", O_WRONLY | O_CREAT, mode: 0o644)
+      let written: Void? = bytes.withUnsafeBytes { try? file.writeAll($0) }
+      if written == nil { throw TestFailure("no photo \(index + 1)") }
+    }
+    daemon = try TestDaemon(
+      policy + """
+        workers:
+          journal:
+            command: [\(Self.program), --data, \(scratch.path)\(options)]
+            listen: \(port)
+            readiness: { notify: true }
+        """, setting: setting)
+    try daemon.wait("journal", toBe: "foreground")
   }
 
-  private func entry(isBroken: Bool = false) -> String {
-    """
-      crumbs:
-        command: ["\(Self.program)", "--data", "\(data.path)", "--port", "\(port)"
-          \(isBroken ? ", --broken" : "")]
-        readiness: { \(isBroken ? "tcp: \(port)" : "notify: true") }
+  func connect() throws -> HTTPConnection { try HTTPConnection(port: port) }
 
-    """
+  /// Bytes, as the kernel counts them.
+  func footprint() throws -> Int64 {
+    let pid = try #require(try daemon.worker("journal").pid)
+    return try #require(try Footprint.measure(pid)).footprint
   }
 
-  private func footprint(_ daemon: TestDaemon) throws -> Int64 {
-    let pid = try #require(try daemon.worker("crumbs").pid)
-    return try Footprint.measure(pid)?.footprint ?? 0
+  /// Everything decoded that there is to decode.
+  func fill(_ connection: HTTPConnection) throws {
+    _ = try connection.page("/show/5")
+    _ = try connection.page("/thumbnails")
+    _ = try connection.post("/slideshow/start")
+    _ = try connection.post("/slideshow/next/5")
   }
+}
 
-  private func leak(_ slides: Int, _ line: HTTPConnection) throws {
-    _ = try line.get("/slideshow/leak")
-    _ = try line.get("/slideshow/start")
-    for _ in 1..<slides { _ = try line.get("/slideshow/next") }
-  }
-
-  @Test("One warning brings it from its peak to under a quarter, and an edit survives")
+@Suite("Breadcrumbs") struct BreadcrumbsTests {
+  @Test("One warning brings it from its peak to under a quarter, and loses no edit")
   func warning() throws {
-    let daemon = try TestDaemon(MainJobTests.patient + entry())
-    try daemon.wait("crumbs", toBe: "foreground")
-    let line = try HTTPConnection(port: port)
-    let shown = try line.get("/show/3")
-    #expect(shown.contains("Vineyards") && shown.contains("2048 × 1536"))
-    _ = try line.get("/edit/3/Rows/and/rows.")
-    let edited = try line.get("/show/3")
-    try leak(6, line)
-    let peak = try footprint(daemon)
-    #expect(peak > 60 << 20)
-    #expect(try daemon.done("warn", "crumbs").contains("crumbs gave back"))
-    let after = try footprint(daemon)
-    #expect(after < peak / 4, "\(after) of \(peak)")
-    #expect(try line.get("/draft") == "Rows and rows.")
-    #expect(try line.get("/show/3") == edited)
-    _ = try line.get("/discard")
-    #expect(try line.get("/show/3") == shown)
+    for setting in Setting.ofOwnUser {
+      let crumbs = try Breadcrumbs(setting: setting)
+      let connection = try crumbs.connect()
+      _ = try connection.post("/edit/5", "It sings in G.")
+      try crumbs.fill(connection)
+      let shown = try connection.page("/show/5")
+      #expect(shown.contains("It sings in G.\n(an edit in progress, not saved)"))
+      let thumbnails = try connection.page("/thumbnails")
+      let peak = try crumbs.footprint()
+      #expect(peak > 30 << 20)
+      let said = try crumbs.daemon.done("warn", "journal")
+      #expect(said.hasPrefix("journal gave back "), "\(said)")
+      let after = try crumbs.footprint()
+      let told = try connection.page("/footprint")
+      #expect(after < peak / 4, "\(after) of \(peak): \(told)")
+      #expect(try connection.page("/show/5") == shown)
+      #expect(try connection.page("/thumbnails") == thumbnails)
+    }
   }
 
   @Test(
-    "In the background it is under 16 MB, hibernates, and answers as before",
-    arguments: Setting.available)
-  func background(setting: Setting) throws {
-    guard setting != .ordinaryUser else { return }
-    let policy = MainJobTests.patient.replacing("32MB", with: "16MB")
-    let daemon = try TestDaemon(policy + entry(), setting: setting)
-    try daemon.wait("crumbs", toBe: "foreground")
-    let line = try HTTPConnection(port: port)
-    let entries = try line.get("/entries")
-    let shown = try line.get("/show/8")
-    let thumbnails = try line.get("/thumbnails")
-    try leak(3, line)
-    try daemon.done("background", "crumbs")
-    #expect(try eventually { try footprint(daemon) < 16 << 20 })
-    try daemon.done("hibernate", "crumbs")
-    #expect(try daemon.done("status", "crumbs").contains("entry 8, The full moon"))
-    // The request wakes it.
-    #expect(try line.get("/show/8") == shown)
-    #expect(try line.get("/thumbnails") == thumbnails)
-    #expect(try line.get("/entries") == entries)
+    "It answers the same after a warning, the background, hibernation, and a termination",
+    arguments: Setting.ofOwnUser)
+  func answersTheSame(setting: Setting) throws {
+    let crumbs = try Breadcrumbs(setting: setting)
+    let daemon = crumbs.daemon
+    let connection = try crumbs.connect()
+    _ = try connection.post("/edit/3", "Dogs, and opinions; “ä”.")
+    try crumbs.fill(connection)
+    _ = try connection.page("/show/3")
+    let pages = ["/show", "/entries", "/snapshot", "/thumbnails", "/show"]
+    let before = try pages.map { try connection.page($0) }
+
+    try daemon.done("warn", "journal")
+    #expect(try pages.map { try connection.page($0) } == before)
+
+    try daemon.done("background", "journal")
+    #expect(try crumbs.footprint() < 16 << 20)
+    #expect(try pages.map { try connection.page($0) } == before)
+
+    try daemon.done("foreground", "journal")
+    try daemon.done("hibernate", "journal")
+    let asleep = try daemon.worker("journal")
+    #expect(asleep.state == "hibernated", "\(daemon.words)")
+    #expect(asleep.snapshot?.text == before[2].trimmingLineEnd)
+    try daemon.done("wake", "journal")
+    // The same process, on the same connection.
+    #expect(try pages.map { try connection.page($0) } == before)
+
+    try daemon.done("terminate", "journal")
+    try daemon.wait("journal", toBe: "terminated")
+    let next = try crumbs.connect()
+    #expect(try pages.map { try next.page($0) } == before)
+    #expect(try next.post("/slideshow/next").hasPrefix("slide 7 of 10"))
+    #expect(try next.post("/save") == "entry 3 is saved\n")
+    #expect(try next.page("/show/3") != before[0])
   }
 
-  @Test("Terminated and launched again, it is where it was, edit and all")
-  func restoration() throws {
-    let daemon = try TestDaemon(MainJobTests.patient + entry())
-    try daemon.wait("crumbs", toBe: "foreground")
-    var line = try HTTPConnection(port: port)
-    _ = try line.get("/show/5")
-    _ = try line.get("/edit/5/Nothing,/in/great/detail.")
-    let shown = try line.get("/show/5")
-    _ = try line.get("/slideshow/start")
-    let second = try line.get("/slideshow/next")
-    let pid = try #require(try daemon.worker("crumbs").pid)
-    try daemon.done("stop", "crumbs")
-    try daemon.done("start", "crumbs")
-    #expect(try daemon.worker("crumbs").pid != pid)
-    line = try HTTPConnection(port: port)
-    #expect(try line.get("/draft") == "Nothing, in great detail.")
-    #expect(try line.get("/snapshot") == "entry 5, The desert, with an edit in progress")
-    #expect(try line.get("/show/5") == shown)
-    for _ in 2...10 { _ = try line.get("/slideshow/next") }
-    // Where it had been, and once around.
-    #expect(try line.get("/slideshow/next") == second)
+  @Test("The background alone makes it small enough to be hibernated by ios-5's own rules")
+  func hibernates() throws {
+    let crumbs = try Breadcrumbs(
+      """
+      policy: \(Surroundings.policy("ios-5"))
+      policy_overrides:
+        background: { suspend_after: 100ms, shed_deadline: 5s }
+        hibernate: { after: 100ms, cooldown: 0s, only_if_faster_than_relaunch: false }
+
+      """)
+    let connection = try crumbs.connect()
+    try crumbs.fill(connection)
+    #expect(try crumbs.footprint() > 16 << 20)
+    try crumbs.daemon.done("background", "journal")
+    try crumbs.daemon.wait("journal", toBe: "hibernated")
   }
 
-  private var device: String {
-    """
+  /// A device on which five photos are no trouble, and ten are.
+  private static let device = """
     policy: \(Surroundings.policy("ios-5"))
-    policy_overrides: { memory: { budget: 160MB } }
-    workers:
+    policy_overrides: { memory: { budget: 80MB }, background: { suspend_after: 1h } }
 
     """
-  }
 
-  @Test("Broken, it is terminated for memory, as on stage")
+  @Test("Broken, it is terminated for memory, and the low memory report says so")
   func broken() throws {
-    let daemon = try TestDaemon(device + entry(isBroken: true))
-    try daemon.wait("crumbs", toBe: "foreground")
-    let line = try HTTPConnection(port: port)
-    _ = try line.get("/slideshow/start")
-    // Until nobody answers.
-    #expect(throws: (any Error).self) {
-      for _ in 0..<1000 { _ = try line.get("/slideshow/next") }
+    let crumbs = try Breadcrumbs(Self.device, options: ", --broken")
+    let connection = try crumbs.connect()
+    _ = try connection.post("/slideshow/start")
+    for _ in 0..<50 {
+      // Until nobody answers any more.
+      guard (try? connection.post("/slideshow/next")) != nil else { break }
     }
-    try daemon.wait("crumbs", toBe: "terminated")
-    #expect(try eventually { try daemon.ask(.jetsam).jetsam != nil })
-    let victims = try daemon.json(JetsamRecord.self, "jetsam").workers
-      .filter { $0.victimBecause != nil }
-    #expect(victims.map(\.name) == ["crumbs"])
+    try crumbs.daemon.wait("journal", toBe: "terminated")
+    // Written when it has shown what the end gave back.
+    #expect(try eventually { try crumbs.daemon.ask(.jetsam).jetsam != nil })
+    let record = try crumbs.daemon.json(JetsamRecord.self, "jetsam")
+    let victim = try #require(record.workers.first { $0.victimBecause != nil })
+    #expect(victim.name == "journal")
+    #expect(victim.footprint > 60 << 20)
   }
 
-  @Test("Not broken, it goes on for ever on the same device, though it leaks between two warnings")
-  func forEver() throws {
-    let daemon = try TestDaemon(device + entry())
-    try daemon.wait("crumbs", toBe: "foreground")
-    let pid = try #require(try daemon.worker("crumbs").pid)
-    let line = try HTTPConnection(port: port)
-    _ = try line.get("/slideshow/leak")
-    let first = try line.get("/slideshow/start")
-    for round in 1...3 {
-      // Past every threshold; then it may catch its breath, as a person who looks at a picture does.
-      for _ in 0..<14 { _ = try line.get("/slideshow/next") }
-      guard try eventually({ try footprint(daemon) < 40 << 20 }) else {
-        throw TestFailure("round \(round): never warned: \(daemon.words)")
-      }
-      #expect(try eventually { try daemon.ask(.status).daemon?.pressure == "normal" })
+  @Test("Otherwise it survives a long slide show on the same device")
+  func longSlideShow() throws {
+    let crumbs = try Breadcrumbs(Self.device)
+    let connection = try crumbs.connect()
+    let pid = try crumbs.daemon.worker("journal").pid
+    _ = try connection.post("/slideshow/start")
+    for round in 1...20 {
+      #expect(try connection.post("/slideshow/next/10").hasPrefix("slide 1 of 10"), "\(round)")
     }
-    #expect(try daemon.worker("crumbs").pid == pid)
-    #expect(try daemon.done("jetsam") == "no worker has been terminated for memory\n")
-    _ = try line.get("/slideshow/stop")
-    #expect(try line.get("/slideshow/start").hasPrefix(first.prefix(50)))
+    #expect(try crumbs.daemon.worker("journal").pid == pid)
+    #expect(try crumbs.daemon.worker("journal").state == "foreground")
+    #expect(try crumbs.footprint() < 60 << 20)
+    #expect(try crumbs.daemon.ask(.jetsam).jetsam == nil)
   }
+}
+
+extension String {
+  fileprivate var trimmingLineEnd: String { hasSuffix("\n") ? String(dropLast()) : self }
 }

@@ -41,12 +41,28 @@ final class Bitmap: @unchecked Sendable {
     }
   }
 
-  /// By which two pictures can be told apart: FNV-1a, over pixels instead of bytes.
-  var digest: UInt64 {
-    withPixels { pixels in
-      var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-      for pixel in pixels { hash = (hash ^ UInt64(pixel)) &* 0x100_0000_01b3 }
-      return hash
+  /// By which two pictures can be told apart.
+  var digest: Digest { withPixels { Digest(UnsafeRawBufferPointer($0)) } }
+}
+
+/// FNV-1a, over words of four bytes.
+struct Digest: Hashable, Sendable, CustomStringConvertible {
+  let value: UInt64
+
+  init(_ bytes: UnsafeRawBufferPointer) {
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    var offset = 0
+    // Not `for`, which takes ten times as long in a debug build.
+    while offset + 4 <= bytes.count {
+      let word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
+      hash = (hash ^ UInt64(word)) &* 0x100_0000_01b3
+      offset += 4
     }
+    value = hash
+  }
+
+  var description: String {
+    let digits = String(value, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 }

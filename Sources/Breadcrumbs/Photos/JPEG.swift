@@ -12,10 +12,10 @@ struct JPEGError: Error, Hashable, CustomStringConvertible {
 enum JPEG {
   private static let layout = Int32(TJPF_RGBX.rawValue)
 
-  /// `scale`: one of the eighths that the format can be decoded at for less than the whole work,
-  /// 1 to 8, the sides rounded up; or 16, twice as large.
+  /// `eighths`: of the sides, 1 to 16; the sides are rounded up. Fewer than 8 are less work than the
+  /// whole.
   static func decode(_ data: [UInt8], eighths: Int = 8) throws(JPEGError) -> Bitmap {
-    precondition((1...8).contains(eighths) || eighths == 16)
+    precondition((1...16).contains(eighths))
     guard let codec = tjInitDecompress() else { throw failure("decoding", of: nil) }
     defer { tjDestroy(codec) }
     var (width, height, sampling, space): (Int32, Int32, Int32, Int32) = (0, 0, 0, 0)
@@ -23,8 +23,9 @@ enum JPEG {
       codec, data, UInt(data.count), &width, &height, &sampling, &space)
     guard code == 0 else { throw failure("reading the header", of: codec) }
     func scaled(_ side: Int32) -> Int { (Int(side) * eighths + 7) / 8 }
-    guard width <= 16384, height <= 16384 else {
-      throw JPEGError(operation: "decoding", message: "\(width) × \(height) is too large")
+    // A head that is cut off is reported as read, with sides of 0.
+    guard (1...8192).contains(width), (1...8192).contains(height) else {
+      throw JPEGError(operation: "decoding", message: "\(width) × \(height) is no size of a photo")
     }
     return try Bitmap(width: scaled(width), height: scaled(height)) {
       (pixels) throws(JPEGError) in

@@ -55,8 +55,7 @@ struct Terrain {
       let tall = size * (0.5 + 0.8 * noise.value(slot, 950 + index))
       let half = max(1, Int(tall * 0.2))
       let base = ridges[index][min(width - 1, center)]
-      let first = max(0, center - half)
-      for column in first..<max(first, min(width, center + half)) {
+      for column in max(0, center - half)..<max(0, min(width, center + half)) {
         let out = abs(Float(column - center)) / Float(half)
         let jag = (noise.value(column, slot) - 0.5) * 0.16
         let top = base - tall * (1 - out + jag * out * 2)

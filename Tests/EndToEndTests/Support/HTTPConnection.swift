@@ -19,8 +19,24 @@ final class HTTPConnection {
     try socket.writeAll("GET \(path) HTTP/1.1\r\nHost: test\r\n\r\n")
   }
 
-  /// The body of the next response, without its line end.
+  func post(_ path: String, _ body: String = "") throws -> String {
+    try socket.writeAll(
+      "POST \(path) HTTP/1.1\r\nHost: test\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    return try receiveAll(within: .seconds(60))
+  }
+
+  /// The whole body.
+  func page(_ path: String) throws -> String {
+    try send(path)
+    return try receiveAll(within: .seconds(20))
+  }
+
+  /// The first line of the next response's body.
   func receive(within limit: Duration = .seconds(20)) throws -> String {
+    try receiveAll(within: limit).split(separator: "\n").first.map(String.init) ?? ""
+  }
+
+  private func receiveAll(within limit: Duration) throws -> String {
     let deadline = Deadline(in: limit)
     while true {
       if let body = takeBody() { return body }
@@ -50,6 +66,6 @@ final class HTTPConnection {
     guard let length, received.count >= start + length else { return nil }
     let body = received[start..<(start + length)]
     received.removeFirst(start + length)
-    return String(decoding: body.last == UInt8(ascii: "\n") ? body.dropLast() : body, as: UTF8.self)
+    return String(decoding: body, as: UTF8.self)
   }
 }

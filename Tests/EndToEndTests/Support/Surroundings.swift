@@ -15,15 +15,18 @@ enum Surroundings {
     return String(path)
   }()
 
-  /// The program under test: beside the test bundle, wherever that was built.
-  static let executable = {
+  /// The program under test.
+  static let executable = built("dormouse")
+
+  /// What the package's build has made: beside the test bundle, wherever that was built.
+  static func built(_ name: String) -> String {
     var target = [CChar](repeating: 0, count: Int(PATH_MAX))
     let length = readlink("/proc/self/exe", &target, target.count)
     let own = String(
       decoding: target[..<max(0, length)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let beside = own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/dormouse"
-    return access(String(beside), X_OK) == 0 ? String(beside) : "\(root)/.build/debug/dormouse"
-  }()
+    let beside = own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/\(name)"
+    return access(String(beside), X_OK) == 0 ? String(beside) : "\(root)/.build/debug/\(name)"
+  }
 
   /// The system's, since any user may run that one.
   static let python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3"

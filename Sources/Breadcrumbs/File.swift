@@ -1,0 +1,56 @@
+import Glibc
+
+/// Files, whole; without Foundation, which would cost more memory than the rest of this program.
+enum File {
+  /// `nil`: it can't be read.
+  static func read(_ path: String) -> [UInt8]? {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    var status = stat()
+    guard fstat(file, &status) == 0, (0...(64 << 20)).contains(status.st_size) else { return nil }
+    let size = Int(status.st_size)
+    var isWhole = true
+    let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
+      while count < size {
+        let part = Glibc.read(file, buffer.baseAddress.map { $0 + count }, size - count)
+        if part < 0, errno == EINTR { continue }
+        guard part > 0 else { break }
+        count += part
+      }
+      isWhole = count == size
+    }
+    return isWhole ? bytes : nil
+  }
+
+  /// Whether it has been written.
+  static func write(_ bytes: [UInt8], to path: String) -> Bool {
+    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard file >= 0 else { return false }
+    let isWritten = writeAll(bytes, to: file)
+    return close(file) == 0 && isWritten
+  }
+
+  /// Whether the descriptor took all of it.
+  @discardableResult static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
+    var done = 0
+    while done < bytes.count {
+      let part = bytes.withUnsafeBytes {
+        Glibc.write(file, $0.baseAddress.map { $0 + done }, bytes.count - done)
+      }
+      if part < 0, errno == EINTR { continue }
+      guard part > 0 else { return false }
+      done += part
+    }
+    return true
+  }
+
+  /// The directory and those above it, for the user alone. Whether it is there.
+  static func makeDirectory(_ path: String) -> Bool {
+    if mkdir(path, 0o700) == 0 || errno == EEXIST { return true }
+    guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {
+      return false
+    }
+    return makeDirectory(String(path[..<slash])) && (mkdir(path, 0o700) == 0 || errno == EEXIST)
+  }
+}

@@ -1,0 +1,69 @@
+import Glibc
+
+/// A photo that can't be had, and why.
+struct PhotoError: Error, Hashable, CustomStringConvertible {
+  let description: String
+}
+
+/// The photos, as files: what is on the screen can always be decoded again from there.
+struct Album: Sendable {
+  private static let size = (width: 800, height: 600)
+  /// Pixels of the screen for one of the photo's sides: it is a fine screen. So a decoded photo has
+  /// 1600 × 1200 pixels, 7.3 MB, and painting the first ones takes no longer than it must.
+  private static let fineness = 2
+
+  let directory: String
+
+  var count: Int { Scene.all.count }
+
+  func path(_ number: Int) -> String { "\(directory)/\(number).jpg" }
+
+  /// Paints the photos that aren't there yet: about two seconds for all in a debug build.
+  func prepare() throws(PhotoError) {
+    for (index, scene) in Scene.all.enumerated() where access(path(index + 1), R_OK) != 0 {
+      let bitmap = Landscape.bitmap(
+        scene, seed: UInt32(index + 1), width: Self.size.width, height: Self.size.height)
+      let bytes: [UInt8]
+      do {
+        bytes = try JPEG.encode(bitmap, quality: 88)
+      } catch {
+        throw PhotoError(description: "painting photo \(index + 1): \(error)")
+      }
+      try write(bytes, to: path(index + 1))
+    }
+  }
+
+  /// As it is in its file.
+  func jpeg(_ number: Int) throws(PhotoError) -> [UInt8] {
+    guard let bytes = File.read(path(number)) else {
+      throw PhotoError(description: "photo \(number) can't be read")
+    }
+    return bytes
+  }
+
+  /// As large as the screen shows it: 4 bytes a pixel.
+  func photo(_ number: Int) throws(PhotoError) -> Bitmap {
+    try decode(number, eighths: 8 * Self.fineness)
+  }
+
+  /// A quarter of that in each direction.
+  func thumbnail(_ number: Int) throws(PhotoError) -> Bitmap {
+    try decode(number, eighths: 2 * Self.fineness)
+  }
+
+  private func decode(_ number: Int, eighths: Int) throws(PhotoError) -> Bitmap {
+    let data = try jpeg(number)
+    do {
+      return try JPEG.decode(data, eighths: eighths)
+    } catch {
+      throw PhotoError(description: "photo \(number): \(error)")
+    }
+  }
+
+  private func write(_ bytes: [UInt8], to path: String) throws(PhotoError) {
+    // Whole or not at all: who is ended meanwhile leaves no half of a photo.
+    guard File.write(bytes, to: "\(path).new"), rename("\(path).new", path) == 0 else {
+      throw PhotoError(description: "\(path) can't be written")
+    }
+  }
+}

@@ -1,0 +1,22 @@
+import WorkerKit
+
+/// Small pictures of all entries, kept as long as there is room for them: a cache of content that the
+/// daemon can take by itself, also while this program sleeps.
+struct Thumbnails {
+  private let cache = MemoryCache<Int, PurgeableData>(name: "thumbnails", costLimit: 8 << 20)
+  let album: Album
+
+  /// From the cache, or decoded anew: the same picture either way.
+  func digest(_ number: Int) throws(PhotoError) -> Digest {
+    // Found is not yet there: between the two it may be taken.
+    if let digest = cache.value(for: number)?.withContent({ Digest($0) }) { return digest }
+    let bitmap = try album.thumbnail(number)
+    let content = bitmap.withPixels {
+      PurgeableData(UnsafeRawBufferPointer($0), isHeld: false)
+    }
+    cache.insert(content, for: number, cost: content.count)
+    return bitmap.digest
+  }
+
+  var statistics: CacheStatistics { cache.statistics }
+}
