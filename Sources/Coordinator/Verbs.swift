@@ -113,7 +113,10 @@ extension Daemon {
       text = "there is no low memory report \(wanted)"
       return ControlResponse(id: request.id, result: .failed, text: text, reports: ids)
     }
-    text = "no worker has been terminated for memory"
+    text =
+      engine.isTerminatingForMemory
+      ? "workers are being terminated for memory; what became of it is reported when it is over"
+      : "no worker has been terminated for memory"
     return ControlResponse(id: request.id, result: .done, text: text, reports: ids)
   }
 }

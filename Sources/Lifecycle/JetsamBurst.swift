@@ -26,6 +26,9 @@ struct JetsamBurst: Codable, Sendable, Equatable {
 }
 
 extension Engine {
+  /// Somebody had to go, and the report isn't written yet.
+  public var isTerminatingForMemory: Bool { climb.burst != nil }
+
   mutating func openBurst(at level: PressureLevel) {
     guard climb.burst == nil else { return }
     let order = living()

@@ -20,7 +20,9 @@ extension Daemon {
       switch kind {
       case .didEnterBackground: .didEnterBackground
       case .memoryWarning:
-        .memoryWarning(level: engine.pressure.name, footprintBytes: attempt.before.bytes)
+        // A person may warn at any time (`dormouse warn`); a warning is one all the same.
+        .memoryWarning(
+          level: max(engine.pressure, .warning).name, footprintBytes: attempt.before.bytes)
       }
     let id = nextMessageID()
     let isAsked = talk.ask(request, id: id, within: deadline - EventLoop.now) {
