@@ -54,6 +54,7 @@ extension Daemon {
     record.purgeable = runtime.offers.compactMap { $0.file?.inode }
     record.importance = runtime.configuration.importance
     record.alarm = runtime.alarm?.at.nanoseconds
+    record.asleepSince = runtime.asleepSince?.nanoseconds
     record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     do throws(WorkerRecordError) {
       try records.save(record)
@@ -110,6 +111,7 @@ extension Daemon {
         environment: settings.environment, isDeclared: false)
     if workers[id] == nil { runtime.runs = RunHistory(exits: rememberedExits(of: id)) }
     workers[id] = runtime
+    runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
     runtime.foreign = record.foreign.map {
       ForeignWorker(mayBeTerminated: $0 == .mayBeTerminated)
     }

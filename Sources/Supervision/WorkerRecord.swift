@@ -36,6 +36,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var importance = 0
   /// When a timer of its own wakes it, while it sleeps: nanoseconds of CLOCK_MONOTONIC.
   public var alarm: Int64?
+  /// When it fell asleep: nanoseconds of CLOCK_BOOTTIME.
+  public var asleepSince: Int64?
   /// Adopted from somebody else, who supervises it: it is never ended or cleared away after.
   public var foreign: Foreign?
 
@@ -102,6 +104,7 @@ extension WorkerRecord {
     ]
     if importance != 0 { lines.append("importance=\(importance)") }
     lines += purgeable.map { "purgeable=\($0)" }
+    if let asleepSince { lines.append("asleep=\(asleepSince)") }
     if let alarm { lines.append("alarm=\(alarm)") }
     if let foreign { lines.append("foreign=\(foreign.rawValue)") }
     for (key, value) in optional {
@@ -145,6 +148,7 @@ extension WorkerRecord {
     record.purgeable = (fields["purgeable"] ?? []).compactMap { UInt64($0) }
     record.workerSocket = fields["socket"]?.first
     if fields["importance"] != nil { record.importance = try number("importance") }
+    if fields["asleep"] != nil { record.asleepSince = try number("asleep") }
     if fields["alarm"] != nil { record.alarm = try number("alarm") }
     // What can't be read protects.
     record.foreign = fields["foreign"].map { Foreign(rawValue: $0.first ?? "") ?? .mayNot }
