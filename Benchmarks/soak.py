@@ -208,13 +208,13 @@ def descriptors(pid):
 
 
 def leaked(pid, before, workers, patience=20):
-    """Kinds of descriptors of which there are more than before, and more than two for each worker: so
+    """Kinds of descriptors of which there are more than before, and more than three for each worker: so
     many epolls a sleeper has, and other things come with its first sleep. A leak goes on."""
     end = time.monotonic() + patience
     while True:
         after = descriptors(pid)
         more = {kind: (before.get(kind, 0), count) for kind, count in after.items()
-                if count > max(before.get(kind, 0), 2 * workers + 8)}
+                if count > max(before.get(kind, 0), 3 * workers + 8)}
         if not more or time.monotonic() > end:
             return sum(after.values()), more
         time.sleep(0.1)

@@ -25,9 +25,13 @@ import Testing
       "import time, select, threading; print('set'); \(waiting); print('rang'); time.sleep(900)"
     let daemon = try TestDaemon(Self.configuration(program, timers: "2s"))
     try daemon.wait("clock", toBe: "foreground")
+    let pid = try #require(try daemon.worker("clock").pid)
+    // It says `set` just before: stopped between the two, it would wait for nothing yet.
+    guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
+      throw TestFailure("it never waits")
+    }
     try daemon.done("suspend", "clock")
     try daemon.done("hibernate", "clock")
-    let pid = try #require(try daemon.worker("clock").pid)
     #expect(try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.words)")
     #expect(daemon.words.contains("something waited for it: a time"))
     #expect(try daemon.worker("clock").pid == pid)
