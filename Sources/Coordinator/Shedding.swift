@@ -128,7 +128,7 @@ extension Daemon {
     feed(.shedFinished(id, before: attempt.before, after: after))
   }
 
-  private func endShed(_ runtime: WorkerRuntime) {
+  func endShed(_ runtime: WorkerRuntime) {
     guard let attempt = runtime.shed else { return }
     unwatchCommands(attempt)
     attempt.cancel()

@@ -65,9 +65,9 @@ extension Daemon {
   /// Before the engine hears of it, which may have more to say. `why`: a clause, where it isn't the
   /// engine's cause.
   func tellAwake(_ runtime: WorkerRuntime, why: String? = nil) {
-    guard let talk = talkHeard(by: runtime) else { return }
     let asleep = runtime.asleepSince.map { EventLoop.now - $0 } ?? .zero
     runtime.asleepSince = nil
+    guard let talk = talkHeard(by: runtime) else { return }
     let cause = why ?? engine.snapshot(of: runtime.id)?.cause.sentence ?? ""
     tell(runtime) { .didResume(id: $0, asleepSeconds: asleep.milliseconds, cause: cause) }
     if let level = talk.level, level != engine.pressure { tellPressure(talk, runtime) }

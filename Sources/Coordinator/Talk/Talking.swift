@@ -73,7 +73,8 @@ extension Daemon {
       .hello(
         version: WorkerProtocol.version, worker: runtime.id.name, state: state.rawValue,
         pressure: engine.pressure.name), to: connection)
-    talk.level = engine.pressure
+    // The others may not have heard of it yet, when they have only just been woken.
+    if talk.socket.connectionIDs.count == 1 { talk.level = engine.pressure }
   }
 
   private func hear(

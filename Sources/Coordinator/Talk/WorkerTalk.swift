@@ -105,7 +105,9 @@ final class WorkerTalk {
 
   /// `endTask` is an answer to `taskExpired` as well.
   func taskHasEnded(_ task: String) {
-    for (id, request) in open where request.task == task {
+    // Looked up one after the other: what follows on one answer may end, or begin, others.
+    for id in open.keys.sorted() {
+      guard let request = open[id], request.task == task else { continue }
       close(id, wantsAnswer: false)
       request.then()
     }
@@ -113,7 +115,8 @@ final class WorkerTalk {
 
   /// A connection has gone: it is waited for no longer.
   func hasLeft(_ connection: ConnectionID) {
-    for (id, var request) in open where request.waiting.remove(connection) != nil {
+    for id in open.keys.sorted() {
+      guard var request = open[id], request.waiting.remove(connection) != nil else { continue }
       request.lost += 1
       open[id] = request
       concludeIfAnswered(id, request)
