@@ -52,7 +52,7 @@ extension Daemon {
     case .said(let connection, let message, let passed):
       hear(message, passed, connection, talk, runtime)
     case .left(let connection, let why):
-      talk.hasLeft(connection)
+      talk.hasLeft(connection, byItself: why == nil)
       leftWithOffer(connection, runtime)
       if let why { tellRefusal("a connection is closed: \(why)", talk, runtime) }
     case .refused(let why): tellRefusal("a connection is turned away: \(why)", talk, runtime)
