@@ -3,7 +3,8 @@
 // a race. What it is asked is whether the guarding is right, and pthread_mutex_lock(3) it knows.
 import Glibc
 
-struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
+// For the inlinable parts of WorkerKit.
+@usableFromInline struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   // Unchecked: the value is only reached through `withLock`.
   private let lock: UnsafeMutablePointer<pthread_mutex_t>
   private let value: UnsafeMutablePointer<Value>
@@ -23,7 +24,7 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     lock.deallocate()
   }
 
-  borrowing func withLock<Result: ~Copyable, Failure: Error>(
+  @usableFromInline borrowing func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
     pthread_mutex_lock(lock)
