@@ -147,6 +147,10 @@ let package = Package(
       name: "WorkerKitTests",
       dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
       swiftSettings: strict),
+    // A worker with all of WorkerKit, which EndToEndTests runs under a daemon.
+    .executableTarget(
+      name: "WorkerKitProbe", dependencies: ["WorkerKit"], path: "Tests/WorkerKitProbe",
+      swiftSettings: strict),
     .testTarget(
       name: "BreadcrumbsTests", dependencies: ["Breadcrumbs"], swiftSettings: strict),
     .testTarget(

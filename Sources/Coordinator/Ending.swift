@@ -140,6 +140,7 @@ extension Daemon {
       loop.unwatch(pressure.descriptor, token)
       pressure.remove()
     }
+    let mayHaveAnswered = runtime.talk?.isKnownConnected == true
     closeTalk(runtime)
     snapshots.remove(runtime.id.name)
     runtime.offers = []
@@ -148,8 +149,7 @@ extension Daemon {
     unlink(Hibernator.basePath(of: image))
     stopListening(for: runtime)
     runtime.traffic = nil
-    runtime.shed?.cancel()
-    runtime.shed = nil
+    endShed(runtime)
     runtime.process = nil
     runtime.exitWatch = nil
     runtime.notify = nil
@@ -166,7 +166,7 @@ extension Daemon {
     runtime.mustNotRun = false
     runtime.needsRecovery = false
     runtime.asleepSince = nil
-    if runtime.announcedChannel {
+    if runtime.announcedChannel || mayHaveAnswered {
       runtime.announcedChannel = false
       feed(.profileChanged(runtime.id, runtime.profile))
     }

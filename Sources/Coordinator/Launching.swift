@@ -167,14 +167,27 @@ extension Daemon {
       reloadAdvanced(runtime, .ready)
     case .status(let text): runtime.statusText = text
     case .shedDone: shedAnswered(runtime)
-    case .hold(let holds): feed(.hold(id, holds))
-    case .taskBegan(let task, let limit): feed(.taskBegan(id, task: task, limit: limit))
+    case .hold(let holds):
+      feed(.hold(id, holds))
+      if holds { saidTooLate(runtime, "its wish not to be suspended") }
+    case .taskBegan(let task, let limit):
+      feed(.taskBegan(id, task: task, limit: limit))
+      if limit != .zero { saidTooLate(runtime, "its background task \(task)") }
     case .taskEnded(let task): feed(.taskEnded(id, task: task))
     // Told by systemd's services; nothing here depends on them yet.
     case .extendTimeout(let time): feed(.extendTimeout(id, time))
     case .reloading: reloadAdvanced(runtime, .reloading)
     case .stopping, .watchdog, .mainProcess: break
     }
+  }
+
+  /// It said so while it still ran, `willSuspend` having just come, and fell asleep before it was heard.
+  /// What must not be interrupted has been: it goes on now, and sleeps when it is done.
+  private func saidTooLate(_ runtime: WorkerRuntime, _ what: String) {
+    guard let state = engine.state(of: runtime.id), state == .suspending || state.sleeps else {
+      return
+    }
+    feed(.wakeNeeded(runtime.id, "\(what), begun as it was being suspended"))
   }
 
   private func serve(_ pressure: PressureWatch, of runtime: WorkerRuntime) {

@@ -108,7 +108,8 @@ extension Daemon {
   }
 
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
-  /// all page tables, so it is taken only when the cheap count of resident pages has moved.
+  /// all page tables, so it is taken only when the cheap count of resident pages, or the
+  /// size of its purgeable memory, has moved.
   private func sample(_ runtime: WorkerRuntime, _ scan: ProcessScan?) {
     guard let process = runtime.process, let tree = try? process.tree(in: scan) else { return }
     keepLogSmall(runtime)
@@ -125,7 +126,8 @@ extension Daemon {
       feed(.activity(runtime.id))
     }
     let moved = anonymous > last.anonymous ? anonymous - last.anonymous : last.anonymous - anonymous
-    if moved >= 128 * 1024 || last.at == .zero {
+    let offersMoved = lookAtOffers(runtime)
+    if moved >= 128 * 1024 || offersMoved || last.at == .zero {
       runtime.sample.anonymous = anonymous
       if let footprint = footprint(of: runtime, scan) { feed(.footprint(runtime.id, footprint)) }
     }

@@ -123,12 +123,16 @@ extension Daemon {
       return feed(.shedFinished(id, before: .zero, after: .zero))
     }
     let after = footprint(of: runtime) ?? attempt.before
+    if case .awaited(let request) = attempt.word, runtime.talk?.isAbandoned(request) == true {
+      // Too late for the request, but the watchdog isn't to wait for who isn't there any more.
+      feed(.shedAnswered(id))
+    }
     endShed(runtime)
     log(.info, "\(id): shed \(attempt.before) → \(after)")
     feed(.shedFinished(id, before: attempt.before, after: after))
   }
 
-  private func endShed(_ runtime: WorkerRuntime) {
+  func endShed(_ runtime: WorkerRuntime) {
     guard let attempt = runtime.shed else { return }
     unwatchCommands(attempt)
     attempt.cancel()

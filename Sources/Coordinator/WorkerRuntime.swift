@@ -57,6 +57,9 @@ final class WorkerRuntime {
   var resumeGear: String?
   /// Memory that may be taken without asking.
   var offers: [PurgeableOffer] = []
+  /// Bytes that their files took when they were last counted, and when the footprint was last measured.
+  var allocatedAtRecount: Int64 = 0
+  var allocatedAtMeasurement: Int64 = 0
   /// They will be counted anew in a moment.
   var recountIsDue = false
   /// By this daemon's clock.

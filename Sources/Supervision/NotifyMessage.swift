@@ -28,15 +28,13 @@ public enum NotifyMessage: Hashable, Sendable {
 
   /// More fields in one datagram aren't looked at.
   static let mostFields = 64
-  /// Bytes of a text that are kept.
-  static let longestText = 512
 
   /// The known fields of a datagram, in its order. Whatever else is in it is ignored.
   public static func parse(_ datagram: some Collection<UInt8>) -> [NotifyMessage] {
     datagram.split(separator: UInt8(ascii: "\n")).prefix(mostFields).compactMap { line in
       guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { return nil }
       let key = line[..<equals].prefix(64)
-      let value = line[line.index(after: equals)...].prefix(longestText)
+      let value = line[line.index(after: equals)...].prefix(WorkerProtocol.longestText)
       return message(
         String(decoding: key, as: UTF8.self), String(decoding: value, as: UTF8.self))
     }
@@ -48,7 +46,7 @@ public enum NotifyMessage: Hashable, Sendable {
     case ("RELOADING", "1"): .reloading
     case ("STOPPING", "1"): .stopping
     case ("WATCHDOG", "1"): .watchdog
-    case ("STATUS", _): .status(printable(value))
+    case ("STATUS", _): .status(WorkerProtocol.shown(value))
     case ("EXTEND_TIMEOUT_USEC", _):
       // A year is for ever; and microseconds times a thousand must not overflow.
       UInt64(value).map { .extendTimeout(.microseconds(min($0, 31_536_000_000_000))) }
@@ -56,8 +54,8 @@ public enum NotifyMessage: Hashable, Sendable {
     case ("X_DORMOUSE_HOLD", "1"): .hold(true)
     case ("X_DORMOUSE_HOLD", "0"): .hold(false)
     case ("X_DORMOUSE_DONE", "1"): .shedDone
-    case ("X_DORMOUSE_TASK", _): value.isEmpty ? nil : .taskBegan(printable(value))
-    case ("X_DORMOUSE_TASK_END", _): value.isEmpty ? nil : .taskEnded(printable(value))
+    case ("X_DORMOUSE_TASK", _): value.isEmpty ? nil : .taskBegan(taskName(value))
+    case ("X_DORMOUSE_TASK_END", _): value.isEmpty ? nil : .taskEnded(taskName(value))
     default: nil
     }
   }
@@ -66,7 +64,7 @@ public enum NotifyMessage: Hashable, Sendable {
   public init?(_ message: WorkerMessage) {
     switch message {
     case .ready: self = .ready
-    case .status(let text): self = .status(Self.printable(Self.cut(text)))
+    case .status(let text): self = .status(WorkerProtocol.shown(text))
     case .hold(let holds): self = .hold(holds)
     case .beginTask(let name, let limit):
       // A year is for ever, as above.
@@ -78,22 +76,5 @@ public enum NotifyMessage: Hashable, Sendable {
   }
 
   /// A task's name as it is shown, and by which it is known.
-  public static func taskName(_ name: String) -> String { printable(cut(name)) }
-
-  private static func cut(_ text: String) -> String {
-    String(decoding: text.utf8.prefix(longestText), as: UTF8.self)
-  }
-
-  /// Without what could move a terminal's cursor, or hide what else is on the line.
-  private static func printable(_ text: String) -> String {
-    var result = String.UnicodeScalarView()
-    for scalar in text.unicodeScalars {
-      switch scalar.properties.generalCategory {
-      case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate:
-        result.append("\u{FFFD}")
-      default: result.append(scalar)
-      }
-    }
-    return String(result)
-  }
+  public static func taskName(_ name: String) -> String { WorkerProtocol.shown(name) }
 }

@@ -56,6 +56,9 @@ public final class PurgeableRegion: Sendable {
 
   deinit { _ = clinux_unmap(table, tableLength) }
 
+  /// Bytes that the file takes of the machine's memory now. Cheap.
+  public var allocatedBytes: Int64 { max(0, clinux_allocated_bytes(descriptor.raw)) }
+
   /// Bytes that a `purge` would give back now, as the worker tells it, and no more than the file has. A
   /// worker that runs changes it all the time.
   public func volatileBytes() -> Int64 {

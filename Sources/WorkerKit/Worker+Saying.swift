@@ -18,12 +18,16 @@ extension Worker {
     connection?.say { said in
       guard said.holds != on else { return [] }
       said.holds = on
+      said.hasHeld = true
       return [.hold(on)]
     }
   }
 
-  /// What `dormouse status` shows beside the worker's name: a short line.
+  /// What `dormouse status` shows beside the worker's name: a short line, of which 512 bytes are kept.
   public func setStatus(_ text: String) {
+    // One that the protocol couldn't carry would end this connection, and each that follows.
+    let fits = WorkerMessage.status(text).line.count <= WorkerProtocol.longestLine
+    let text = fits ? text : WorkerProtocol.shown(text)
     connection?.say { said in
       said.status = text
       return [.status(text)]

@@ -158,7 +158,12 @@ extension Worker {
   /// Asks for a snapshot whenever the worker has entered the background, before the daemon is answered.
   /// One provider at a time; `nil` takes it away.
   public func setSnapshotProvider(_ provider: (@Sendable () async -> Snapshot?)?) {
-    told.withLock { $0.snapshotProvider = provider }
+    let former = told.withLock { told in
+      defer { told.snapshotProvider = provider }
+      return told.snapshotProvider
+    }
+    // What it holds goes outside of the lock.
+    withExtendedLifetime(former) {}
   }
 
   func report(_ text: String) {

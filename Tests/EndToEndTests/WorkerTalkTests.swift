@@ -135,6 +135,24 @@ final class Talker {
     #expect(try late.daemon.worker("talker").lastMiss == nil)
   }
 
+  @Test("One that hangs up when it is asked isn't missed: it doesn't hang")
+  func hangsUp() throws {
+    let talker = try Talker(
+      "leave",
+      """
+      policy_overrides:
+        background: { suspend_after: 3s, shed_deadline: 300ms, safe_point: { after_launch: 0s } }
+        hibernate: { after: never }
+        watchdog: { answer: 1s, on_miss: terminate }
+
+      """)
+    try talker.daemon.done("background", "talker")
+    try talker.wait(for: "left")
+    // By then it would have been terminated.
+    try talker.daemon.wait("talker", toBe: "suspended")
+    #expect(try talker.daemon.worker("talker").lastMiss == nil)
+  }
+
   @Test("Who answers a warning and frees nothing is remembered, and explain says so")
   func fruitless() throws {
     let talker = try Talker("full")

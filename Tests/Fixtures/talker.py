@@ -51,6 +51,10 @@ def answer(daemon, message):
         ctypes.CDLL(None).malloc_trim(0)
     if mode == "never":
         return
+    if sheds and mode == "leave":
+        note("left")
+        daemon.shutdown(socket.SHUT_RDWR)
+        return
     if sheds and mode == "late":
         threading.Timer(1, lambda: say(daemon, **done)).start()
         return

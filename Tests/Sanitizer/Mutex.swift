@@ -3,6 +3,7 @@
 // a race. What it is asked is whether the guarding is right, and pthread_mutex_lock(3) it knows.
 import Glibc
 
+// For the inlinable parts of WorkerKit.
 @usableFromInline struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   // Unchecked: the value is only reached through `withLock`.
   private let lock: UnsafeMutablePointer<pthread_mutex_t>

@@ -176,6 +176,25 @@ import Testing
     for _ in 0..<1000 { _ = cache() }
     await worker.simulateMemoryWarning()
   }
+
+  @Test func `what was in discarded content may use the cache when it goes`() {
+    final class Leaf: Sendable {
+      let ended: @Sendable () -> Void
+      init(_ ended: @escaping @Sendable () -> Void) { self.ended = ended }
+      deinit { ended() }
+    }
+    let cache = MemoryCache<Int, DiscardableValue<Leaf>>(countLimit: 2, worker: worker)
+    let gone = Log<Int>()
+    for key in 0..<4 {
+      let leaf = Leaf { [weak cache] in gone.append(cache?.count ?? -1) }
+      let value = DiscardableValue(leaf)
+      value.endContentAccess()
+      cache[key] = value
+    }
+    #expect(gone.all == [2, 2])
+    cache.shed()
+    #expect(gone.all == [2, 2, 0, 0])
+  }
 }
 
 /// Against a model that is as simple as can be.

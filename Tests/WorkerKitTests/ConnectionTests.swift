@@ -129,4 +129,15 @@ import WorkerProtocol
     }
     try await threads
   }
+
+  @Test func `a status that no line could carry is cut, and ends no connection`() async throws {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    _ = try await daemon.peer()
+    worker.setStatus(String(repeating: "x", count: WorkerProtocol.longestLine))
+    #expect(
+      try await daemon.message()
+        == .status(String(repeating: "x", count: WorkerProtocol.longestText)))
+  }
 }

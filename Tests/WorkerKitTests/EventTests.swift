@@ -178,4 +178,49 @@ import WorkerProtocol
     MainActor.assertIsolated()
     warnings += 1
   }
+
+  @Test func `an object that never returns keeps no cache from being emptied`() async throws {
+    let worker = Worker(socketPath: nil)
+    let never = Gate()
+    let called = Gate()
+    let object = Recorder()
+    worker.onMemoryWarning(of: object) { _ in
+      called.open()
+      await never.wait()
+    }
+    let cache = MemoryCache<Int, String>(worker: worker)
+    let photo = Unloadable(worker: worker) { "photo" }
+    let first = Task { await worker.simulateMemoryWarning() }
+    await called.wait()
+    cache[1] = "a"
+    _ = photo.value
+    let second = Task { await worker.simulateMemoryWarning() }
+    while cache.count > 0 || photo.isLoaded { try await Task.sleep(for: .milliseconds(1)) }
+    never.open()
+    _ = await (first.value, second.value)
+    withExtendedLifetime(object) {}
+  }
+
+  @Test func `what subscribers hold may subscribe and cancel when it goes`() async throws {
+    final class Owner: Sendable {
+      let worker: Worker
+      init(_ worker: Worker) { self.worker = worker }
+      deinit { worker.onMemoryWarning(of: worker) { _ in }.cancel() }
+    }
+    let worker = Worker(socketPath: nil)
+    let object = Recorder()
+    var owner: Owner? = Owner(worker)
+    let subscription = worker.onMemoryWarning(of: object) { [owner] _ in
+      withExtendedLifetime(owner) {}
+    }
+    worker.setSnapshotProvider { [owner] in
+      withExtendedLifetime(owner) {}
+      return nil
+    }
+    owner = nil
+    subscription.cancel()
+    worker.setSnapshotProvider(nil)
+    await worker.simulateMemoryWarning()
+    withExtendedLifetime(object) {}
+  }
 }

@@ -205,4 +205,9 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
       }
     }
   }
+
+  @Test func `content larger than any room is gone from the beginning`() {
+    let data = PurgeableData(count: .max, worker: worker) { _ in Issue.record("there is no room") }
+    #expect(data.isContentDiscarded)
+  }
 }

@@ -146,6 +146,89 @@ import WorkerProtocol
     }
     #expect(open.isEmpty)
   }
+
+  @Test func `what has ended is said again to the next, since nobody knows that it was heard`()
+    async throws
+  {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    let first = try await daemon.peer()
+    worker.hold(true)
+    await withBackgroundTask(named: "upload", worker: worker) {}
+    worker.hold(false)
+    #expect(
+      try await daemon.messages(4) == [
+        .hold(true), .beginTask(name: "upload", limitSeconds: nil), .endTask(name: "upload"),
+        .hold(false),
+      ])
+    first.close()
+    _ = try await daemon.peer()
+    #expect(try await daemon.messages(2) == [.hold(false), .endTask(name: "upload")])
+  }
+
+  @Test func `one whose time is over isn't begun again at the next daemon`() async throws {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    let first = try await daemon.peer()
+    let end = Gate()
+    let task = Task {
+      await withBackgroundTask(named: "deaf", worker: worker) { await end.wait() }
+    }
+    #expect(try await daemon.message() == .beginTask(name: "deaf", limitSeconds: nil))
+    first.request(1, .taskExpired(task: "deaf"))
+    #expect(try await daemon.message() == .done(id: 1))
+    #expect(worker.openTasks == ["deaf"])
+    first.close()
+    _ = try await daemon.peer()
+    worker.setStatus("next")
+    #expect(try await daemon.messages(2) == [.endTask(name: "deaf"), .status("next")])
+    end.open()
+    await task.value
+  }
+
+  @Test func `one with a name that can't be shown is known by the daemon's name for it`()
+    async throws
+  {
+    let daemon = try FakeDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    let peer = try await daemon.peer()
+    for name in ["a\u{1B}[2J", String(repeating: "\u{7}ü", count: 100_000)] {
+      let expired = Gate()
+      let task = Task {
+        await withBackgroundTask(named: name, worker: worker) {
+          await expired.wait()
+        } onExpiration: {
+          expired.open()
+        }
+      }
+      guard case .beginTask(let said, _) = try await daemon.message() else {
+        throw TestFailure("no task")
+      }
+      #expect(said == WorkerProtocol.shown(said))
+      peer.request(1, .taskExpired(task: said))
+      await task.value
+      #expect(
+        Set(try await daemon.messages(2)) == [.done(id: 1), .endTask(name: said)])
+    }
+  }
+
+  @Test func `what a task's handlers hold may use tasks when it goes`() async {
+    final class Owner: Sendable {
+      let worker: Worker
+      init(_ worker: Worker) { self.worker = worker }
+      deinit { _ = worker.openTasks }
+    }
+    let worker = Worker(socketPath: nil)
+    let owner = Owner(worker)
+    await withBackgroundTask(named: "a", worker: worker) {
+    } onExpiration: { [owner] in
+      withExtendedLifetime(owner) {}
+    }
+    #expect(worker.openTasks.isEmpty)
+  }
 }
 
 extension Sequence {

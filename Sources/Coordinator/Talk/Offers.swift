@@ -68,6 +68,22 @@ extension Daemon {
     feed(.purgeableOffered(runtime.id, bytes))
   }
 
+  /// Of a worker that runs, once a second: its table is read again where its file has grown or shrunk,
+  /// and each time while memory is short, when what it has let go of without a change of size counts.
+  ///
+  /// - Returns: whether the file has moved so much that the footprint is another.
+  func lookAtOffers(_ runtime: WorkerRuntime) -> Bool {
+    guard !runtime.offers.isEmpty else { return false }
+    let allocated = runtime.offers.reduce(Int64(0)) { $0 + $1.region.allocatedBytes }
+    if allocated != runtime.allocatedAtRecount || engine.pressure != .normal {
+      runtime.allocatedAtRecount = allocated
+      recount(runtime)
+    }
+    let moved = (allocated - runtime.allocatedAtMeasurement).magnitude >= 128 * 1024
+    if moved { runtime.allocatedAtMeasurement = allocated }
+    return moved
+  }
+
   func purge(_ id: WorkerID) {
     guard let runtime = workers[id], !runtime.offers.isEmpty else {
       return feed(.purgeFailed(id, "it has offered no memory that could be taken"))

@@ -52,7 +52,7 @@ extension Daemon {
     case .said(let connection, let message, let passed):
       hear(message, passed, connection, talk, runtime)
     case .left(let connection, let why):
-      talk.hasLeft(connection)
+      talk.hasLeft(connection, byItself: why == nil)
       leftWithOffer(connection, runtime)
       if let why { tellRefusal("a connection is closed: \(why)", talk, runtime) }
     case .refused(let why): tellRefusal("a connection is turned away: \(why)", talk, runtime)
@@ -73,7 +73,8 @@ extension Daemon {
       .hello(
         version: WorkerProtocol.version, worker: runtime.id.name, state: state.rawValue,
         pressure: engine.pressure.name), to: connection)
-    talk.level = engine.pressure
+    // The others may not have heard of it yet, when they have only just been woken.
+    if talk.socket.connectionIDs.count == 1 { talk.level = engine.pressure }
   }
 
   private func hear(

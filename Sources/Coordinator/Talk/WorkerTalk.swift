@@ -31,6 +31,8 @@ final class WorkerTalk {
     var answered: Set<ConnectionID> = []
     /// Asked, and gone without an answer: another connection may bring it.
     var lost = 0
+    /// One of these was closed by us: no wonder that it doesn't answer, and no excuse.
+    var isShutOut = false
     var task: String?
     var then: () -> Void
     var isAnswered: Bool { waiting.isEmpty && !answered.isEmpty }
@@ -105,19 +107,29 @@ final class WorkerTalk {
 
   /// `endTask` is an answer to `taskExpired` as well.
   func taskHasEnded(_ task: String) {
-    for (id, request) in open where request.task == task {
+    // Looked up one after the other: what follows on one answer may end, or begin, others.
+    for id in open.keys.sorted() {
+      guard let request = open[id], request.task == task else { continue }
       close(id, wantsAnswer: false)
       request.then()
     }
   }
 
   /// A connection has gone: it is waited for no longer.
-  func hasLeft(_ connection: ConnectionID) {
-    for (id, var request) in open where request.waiting.remove(connection) != nil {
+  func hasLeft(_ connection: ConnectionID, byItself: Bool) {
+    for id in open.keys.sorted() {
+      guard var request = open[id], request.waiting.remove(connection) != nil else { continue }
       request.lost += 1
+      if !byItself { request.isShutOut = true }
       open[id] = request
       concludeIfAnswered(id, request)
     }
+  }
+
+  /// All who were asked have hung up without an answer: nobody hangs who could be missed.
+  func isAbandoned(_ id: UInt64) -> Bool {
+    guard let request = open[id] else { return false }
+    return request.waiting.isEmpty && request.answered.isEmpty && !request.isShutOut
   }
 
   private func concludeIfAnswered(_ id: UInt64, _ request: OpenRequest) {

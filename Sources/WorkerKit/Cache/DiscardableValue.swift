@@ -1,8 +1,15 @@
 import Synchronization
 
+/// Content that a cache empties under its lock, while what was in it ends outside: that may be anybody's
+/// code, and use the cache.
+protocol SurrenderingContent: DiscardableContent {
+  /// `discardContentIfPossible`, with the content in the caller's hands; `nil`: there was none to give up.
+  func surrenderContentIfPossible() -> (any Sendable)?
+}
+
 /// Any value as discardable content: for what takes memory in ways that `PurgeableData` can't hold, such as
 /// a tree of objects. Only this process can take it away: at a warning, by way of the cache that has it.
-public final class DiscardableValue<Value: Sendable>: DiscardableContent {
+public final class DiscardableValue<Value: Sendable>: SurrenderingContent {
   private struct State {
     var value: Value?
     var accesses = 1
@@ -29,15 +36,18 @@ public final class DiscardableValue<Value: Sendable>: DiscardableContent {
   }
 
   public func discardContentIfPossible() {
-    let value = state.withLock { state -> Value? in
-      guard state.accesses == 0 else { return nil }
-      return state.value.take()
-    }
     // Outside: its end may run anybody's code.
-    _ = consume value
+    _ = surrenderContentIfPossible()
   }
 
   public var isContentDiscarded: Bool { state.withLock { $0.value == nil } }
+
+  func surrenderContentIfPossible() -> (any Sendable)? {
+    state.withLock { state -> Value? in
+      guard state.accesses == 0 else { return nil }
+      return state.value.take()
+    }
+  }
 
   /// Runs `body` with the value, which stays meanwhile; `nil`: it is gone.
   public func withContent<Result, Failure: Error>(

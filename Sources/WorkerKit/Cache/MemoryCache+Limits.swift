@@ -116,7 +116,7 @@ extension MemoryCache.State {
     var removed = 0
     for _ in 0..<entries.count {
       guard goesOn(self), let value = entries.oldestValue else { break }
-      discardability.discard(value)
+      if let content = discardability.discard(value) { gone.contents.append(content) }
       if discardability.isDiscarded(value) {
         if let entry = entries.removeOldest() { gone.append(entry.value) }
         removed += 1
@@ -133,6 +133,8 @@ extension MemoryCache.State {
 @usableFromInline struct Gone<Value: Sendable>: Sendable {
   @usableFromInline var first: Value?
   @usableFromInline var others: [Value] = []
+  /// What was in values that have been emptied.
+  @usableFromInline var contents: [any Sendable] = []
 
   @inlinable init() {}
 

@@ -26,11 +26,14 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @usableFromInline var misses: UInt64 = 0
     @usableFromInline var evictions: UInt64 = 0
     @usableFromInline var shed: UInt64 = 0
+
+    init(options: CacheOptions) { self.options = options }
   }
 
   /// For values that are discardable content.
   @usableFromInline struct Discardability: Sendable {
-    @usableFromInline let discard: @Sendable (Value) -> Void
+    /// Returns what its content held, to be let go of outside of the lock.
+    @usableFromInline let discard: @Sendable (Value) -> (any Sendable)?
     @usableFromInline let isDiscarded: @Sendable (Value) -> Bool
   }
 
@@ -44,8 +47,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ) {
     self.name = name
     self.discardability = discardability
-    state = Mutex(State(options: options, pressure: worker.pressure))
+    state = Mutex(State(options: options))
     worker.listeners.subscribers.add(self)
+    // Only now, and under the lock: a level that is told meanwhile comes afterwards, and stays.
+    state.withLock { $0.pressure = worker.pressure }
   }
 
   /// - Parameters:
@@ -97,7 +102,15 @@ extension MemoryCache where Value: DiscardableContent {
 
 extension MemoryCache.Discardability where Value: DiscardableContent {
   static var ofContent: Self {
-    Self(discard: { $0.discardContentIfPossible() }, isDiscarded: { $0.isContentDiscarded })
+    let surrenders = Value.self is any SurrenderingContent.Type
+    return Self(
+      discard: { value in
+        if surrenders, let value = value as? any SurrenderingContent {
+          return value.surrenderContentIfPossible()
+        }
+        value.discardContentIfPossible()
+        return nil
+      }, isDiscarded: { $0.isContentDiscarded })
   }
 }
 

@@ -4,17 +4,32 @@ import WorkerProtocol
 struct Said {
   var isReady = false
   var holds = false
+  /// It did once: that it doesn't any more may have got lost with a connection.
+  var hasHeld = false
   var status: String?
   var snapshot: WorkerMessage.Snapshot?
   var tasks: [(name: String, deadline: ContinuousClock.Instant?)] = []
+  /// That these have ended may have got lost as well, and the daemon would keep the worker awake for them;
+  /// the latest last.
+  var endedTasks: [String] = []
   /// Kept, so that its descriptor stays one.
   var purgeable: PurgeableHeap?
+
+  private static let mostEndedTasks = 64
+
+  mutating func noteEnd(ofTask name: String) {
+    tasks.removeAll { $0.name == name }
+    endedTasks.removeAll { $0 == name }
+    endedTasks.append(name)
+    if endedTasks.count > Self.mostEndedTasks { endedTasks.removeFirst() }
+  }
 
   /// The first lines on a new connection.
   func greet(_ outbox: inout Outbox) {
     outbox.append(WorkerMessage.hello(version: WorkerProtocol.version).line)
     if isReady { outbox.append(WorkerMessage.ready.line) }
-    if holds { outbox.append(WorkerMessage.hold(true).line) }
+    if hasHeld { outbox.append(WorkerMessage.hold(holds).line) }
+    for task in endedTasks { outbox.append(WorkerMessage.endTask(name: task).line) }
     let now = ContinuousClock.now
     for task in tasks {
       let rest = task.deadline.map { max(0, ($0 - now).inSeconds) }

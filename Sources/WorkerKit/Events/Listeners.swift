@@ -1,11 +1,13 @@
 import Synchronization
 
-/// Who hears of events: the delegate, loops over `events`, and objects. Each of them gets the events in
-/// their order, one after the other, and doesn't wait for the others.
+/// Who hears of events: WorkerKit's own parts, the delegate, loops over `events`, and objects. Each of them gets
+/// the events in their order, one after the other, and doesn't wait for the others: one that never returns
+/// keeps no cache from being emptied.
 final class Listeners: Sendable {
   private struct State {
     var delegate: AsyncStream<Receipt>.Continuation?
     var mailboxes: [Mailbox] = []
+    var shedders: AsyncStream<Receipt>.Continuation?
     var objects: AsyncStream<Receipt>.Continuation?
   }
 
@@ -15,6 +17,7 @@ final class Listeners: Sendable {
   deinit {
     state.withLock {
       $0.delegate?.finish()
+      $0.shedders?.finish()
       $0.objects?.finish()
     }
   }
@@ -42,16 +45,23 @@ final class Listeners: Sendable {
     whenHandled: @escaping @Sendable () async -> Void = {}
   ) {
     state.withLock { state in
+      let shedders = state.shedders ?? serveShedders()
       let objects = state.objects ?? serveSubscribers()
+      state.shedders = shedders
       state.objects = objects
       let receipt = Receipt(
         event, deadline: deadline,
-        listeners: 1 + (state.delegate == nil ? 0 : 1) + state.mailboxes.count,
+        listeners: 2 + (state.delegate == nil ? 0 : 1) + state.mailboxes.count,
         whenHandled: whenHandled)
+      shedders.yield(receipt)
       objects.yield(receipt)
       state.delegate?.yield(receipt)
       for mailbox in state.mailboxes { mailbox.put(receipt) }
     }
+  }
+
+  private func serveShedders() -> AsyncStream<Receipt>.Continuation {
+    Self.serially { [subscribers] event in subscribers.shed(for: event) }
   }
 
   private func serveSubscribers() -> AsyncStream<Receipt>.Continuation {

@@ -6,6 +6,9 @@ protocol Shedder: AnyObject, Sendable {
 }
 
 /// Objects that want to hear of events, held weakly.
+///
+/// What is let go of here may be the last of an object, whose end may subscribe or cancel: so nothing ends
+/// while the lock is held.
 final class Subscribers: Sendable {
   struct Entry: Sendable {
     let id: UInt64
@@ -21,6 +24,13 @@ final class Subscribers: Sendable {
     var shedders: [WeakShedder] = []
     /// How many shedders there may be before those that are gone are looked for.
     var roomForShedders = 64
+
+    /// Those who are still there, for the caller to let go of; the others are forgotten.
+    mutating func takeStock() -> [any Shedder] {
+      let present = shedders.compactMap(\.shedder)
+      shedders = present.map { WeakShedder(shedder: $0) }
+      return present
+    }
   }
 
   private let state = Mutex(State())
@@ -33,29 +43,34 @@ final class Subscribers: Sendable {
     }
   }
 
-  func remove(_ id: UInt64) { state.withLock { $0.entries.removeAll { $0.id == id } } }
+  func remove(_ id: UInt64) {
+    let removed = state.withLock { state -> Entry? in
+      state.entries.firstIndex { $0.id == id }.map { state.entries.remove(at: $0) }
+    }
+    withExtendedLifetime(removed) {}
+  }
 
   func add(_ shedder: any Shedder) {
-    state.withLock { state in
+    let others = state.withLock { state -> [any Shedder] in
+      var others: [any Shedder] = []
       if state.shedders.count >= state.roomForShedders {
-        state.shedders.removeAll { $0.shedder == nil }
+        others = state.takeStock()
         state.roomForShedders = max(64, state.shedders.count * 2)
       }
       state.shedders.append(WeakShedder(shedder: shedder))
+      return others
     }
+    withExtendedLifetime(others) {}
+  }
+
+  func shed(for event: WorkerEvent) {
+    let shedders = state.withLock { $0.takeStock() }
+    for shedder in shedders { shedder.shed(for: event) }
   }
 
   func tell(_ event: WorkerEvent) async {
-    for shedder in shedders() { shedder.shed(for: event) }
     for entry in state.withLock({ $0.entries }) where await !entry.tell(event) {
       remove(entry.id)
-    }
-  }
-
-  private func shedders() -> [any Shedder] {
-    state.withLock { state in
-      state.shedders.removeAll { $0.shedder == nil }
-      return state.shedders.compactMap(\.shedder)
     }
   }
 }

@@ -44,7 +44,7 @@ final class PurgeableHeap: Sendable {
 
   /// - Returns: zeroed pages with one access; `nil`: there is no room.
   func allocate(bytes: Int) -> Place? {
-    let pages = max(1, (bytes + mapping.pageSize - 1) / mapping.pageSize)
+    let pages = max(0, bytes - 1) / mapping.pageSize + 1
     return state.withLock { state in
       collectOrphans(&state)
       if let place = give(pages, &state) { return place }
@@ -89,7 +89,8 @@ final class PurgeableHeap: Sendable {
       let word = mapping.word(place.slot)
       if let taken = word.seize(generation: place.generation) {
         empty(place, taken, &state)
-      } else if word.state.isPurging {
+      } else if word.state.isUsed {
+        // Being taken; or spared since.
         state.orphans.append(place)
         state.given[place.slot] = nil
       } else {
@@ -169,7 +170,7 @@ final class PurgeableHeap: Sendable {
       if let taken = word.seize(generation: place.generation) {
         // The daemon has spared it after all.
         empty(place, taken, &state)
-      } else if word.state.isPurging {
+      } else if word.state.isUsed {
         state.orphans.append(place)
       } else {
         recycle(place, &state)

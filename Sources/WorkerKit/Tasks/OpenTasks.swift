@@ -11,6 +11,7 @@ final class OpenTasks: Sendable {
     var hasExpired = false
   }
 
+  /// Entries hold closures of the program's, and with them anything: they are let go of outside.
   private let entries = Mutex<[Entry]>([])
   private let connection: Connection?
 
@@ -24,7 +25,9 @@ final class OpenTasks: Sendable {
   ) -> String {
     let unique = entries.withLock { entries in
       let taken = Set(entries.map(\.name))
-      let named = name.isEmpty ? "task" : name
+      // As the daemon will know it, with room for a number.
+      let named =
+        name.isEmpty ? "task" : WorkerProtocol.shown(name, atMost: WorkerProtocol.longestText - 32)
       var unique = named
       var number = 1
       while taken.contains(unique) {
@@ -36,6 +39,7 @@ final class OpenTasks: Sendable {
     }
     let seconds = limit.map { max(0, $0.inSeconds) }
     connection?.say { said in
+      said.endedTasks.removeAll { $0 == unique }
       said.tasks.append((unique, limit.map { ContinuousClock.now + $0 }))
       return [.beginTask(name: unique, limitSeconds: seconds)]
     }
@@ -53,9 +57,12 @@ final class OpenTasks: Sendable {
   }
 
   func end(_ name: String) {
-    entries.withLock { entries in entries.removeAll { $0.name == name } }
+    let ended = entries.withLock { entries -> Entry? in
+      entries.firstIndex { $0.name == name }.map { entries.remove(at: $0) }
+    }
+    withExtendedLifetime(ended) {}
     connection?.say { said in
-      said.tasks.removeAll { $0.name == name }
+      said.noteEnd(ofTask: name)
       return [.endTask(name: name)]
     }
   }
@@ -69,8 +76,14 @@ final class OpenTasks: Sendable {
       entries[place].hasExpired = true
       return entries[place]
     }
-    entry?.cancel?()
-    await entry?.onExpiration()
+    guard let entry else { return }
+    // It keeps the worker awake no longer: the next daemon mustn't think that it does.
+    connection?.say { said in
+      said.noteEnd(ofTask: name)
+      return []
+    }
+    entry.cancel?()
+    await entry.onExpiration()
   }
 
   /// Names to standard error those that are still open when the worker ends.
