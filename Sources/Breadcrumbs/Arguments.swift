@@ -11,7 +11,15 @@ struct Arguments {
   var port: UInt16?
   var isBroken = false
 
-  static let usage = "usage: Breadcrumbs [--data DIRECTORY] [--port N] [--broken]"
+  static let usage = """
+    usage: Breadcrumbs [--data DIRECTORY] [--port N] [--broken]
+
+      --data DIRECTORY  where its database and photos are; default: here
+      --port N          takes commands at http://127.0.0.1:N as well; 0: any port
+      --broken          sheds nothing, and hears of nothing
+
+    Commands on standard input: `help` lists them.
+    """
 
   init(_ words: some Sequence<String>) throws(UsageError) {
     var words = Array(words)[...]

@@ -4,6 +4,7 @@ import WorkerKit
 /// what happens to one that doesn't. See README.md here.
 @main struct Breadcrumbs {
   static func main() async {
+    if CommandLine.arguments.dropFirst() == ["--help"] { return say(Arguments.usage) }
     let arguments: Arguments
     let journal: Journal
     do {
