@@ -14,6 +14,7 @@ import WorkerKit
 
   static func main() async {
     let signals = warnings()
+    if CommandLine.arguments.dropFirst() == ["--help"] { return say(Arguments.usage) }
     guard let arguments = Arguments(CommandLine.arguments.dropFirst()) else {
       say(Arguments.usage)
       exit(64)

@@ -47,7 +47,7 @@ public struct ControlClient: ~Copyable {
   public mutating func send(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil,
-    withSnapshot: Bool? = nil
+    withSnapshot: Bool? = nil, level: String? = nil, seconds: Double? = nil
   ) throws(ControlError) -> UInt64 {
     let id = nextID
     nextID += 1
@@ -55,6 +55,8 @@ public struct ControlClient: ~Copyable {
       id: id, verb: verb, worker: worker, launch: launch, report: report, adoption: adoption,
       follow: follow)
     request.withSnapshot = withSnapshot
+    request.level = level
+    request.seconds = seconds
     try send(request)
     return id
   }

@@ -19,6 +19,9 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   public var wrapper: WrapperReport?
   /// `status` of a worker only: its snapshot's content is wanted too.
   public var withSnapshot: Bool?
+  /// `setPressure` only: `warning`, `urgent`, `critical`, or `auto`; and for how many seconds.
+  public var level: String?
+  public var seconds: Double?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
@@ -48,6 +51,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     /// A wrapper (`dormouse wrap`) tells how its worker is. It is known for as long as this
     /// connection; each further one replaces the last.
     case register
+    /// Sets the level of pressure for a while, so that the policy can be tried.
+    case setPressure
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
     /// Only tells what that would change. A verb of its own: a daemon that doesn't know it must not
@@ -317,6 +322,9 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   public var policy: String
   public var mode: String
   public var pressure: String
+  /// The level was set by somebody, and to which; seconds until it is measured again.
+  public var pressureSet: String?
+  public var pressureSetSeconds: Double?
   /// Bytes: the budget (the host's memory, or the device's), and what of it is available.
   public var budget: Int64
   public var available: Int64

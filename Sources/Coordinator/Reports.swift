@@ -113,6 +113,11 @@ extension Daemon {
       budget: engine.budget.bytes, available: engine.available.bytes,
       budgetIsHost: engine.policy.memory == .host, freezer: freezerName,
       stateDirectory: state.path)
+    let now = EventLoop.now
+    if let set = engine.setPressure, now < set.until {
+      report.pressureSet = set.level.name
+      report.pressureSetSeconds = (set.until - now) / .seconds(1)
+    }
     let costs = ledger.total(at: Int64(time(nil)))
     report.writtenInDay = costs.bytes
     report.hibernatingSecondsInDay = Double(costs.milliseconds) / 1000

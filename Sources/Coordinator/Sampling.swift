@@ -54,9 +54,13 @@ extension Daemon {
     do {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
+      // Read before the trigger is there: it may be sooner.
+      let total = (try? PressureStall.read())?.totalMicroseconds(kind)
+      var check = total.map { TriggerCheck(stall: threshold, total: $0) }
       let trigger = try PressureTrigger(kind, stall: threshold, window: stall.window)
       let watch = try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
-        feed(.stalled(level))
+        let total = (try? PressureStall.read())?.totalMicroseconds(kind)
+        if total.flatMap({ check?.confirms($0) }) ?? true { feed(.stalled(level)) }
         takeReading()
       }
       triggers.append((trigger, watch))

@@ -20,6 +20,7 @@ extension Daemon {
     case .adopt: respond(adopt(request))
     case .release: release(request, then: respond)
     case .reloadWorker: reloadWorker(request, then: respond)
+    case .setPressure: respond(setPressure(request))
     case .reload, .previewReload:
       let outcome = request.verb == .reload ? reload() : previewReload()
       respond(

@@ -10,6 +10,7 @@ extension Engine {
     var next = Earliest(after: now)
     next.consider(workers.nextDeadline)
     gauge.considerDeadlines(policy.pressure, &next)
+    next.consider(pressureSet?.until)
     for place in PerLevel<Instant>.levels.indices {
       next.consider(memory.stalled[PerLevel<Instant>.levels[place]]?.until)
     }

@@ -24,6 +24,8 @@ public struct Engine: Codable, Sendable, Equatable {
   var workers = WorkerTable()
   var memory = MemoryState()
   var gauge = PressureGauge()
+  /// Somebody's word on the level; it may be over.
+  var pressureSet: SetPressure?
   var climb = Climb()
   var disk: DiskReading?
   /// Learned of all workers: the latest, and what decisions rest on, which follows in steps.

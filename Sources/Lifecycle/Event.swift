@@ -75,6 +75,8 @@ public enum Event: Hashable, Sendable {
   case disk(DiskReading)
   /// A PSI trigger fired, so this level's stall condition holds now.
   case stalled(PressureLevel)
+  /// Somebody tries the policy: the level is at least this for so long, or, `normal`, as measured again.
+  case pressureSet(PressureLevel, for: Duration)
 
   /// `nextDeadline` has come.
   case deadline

@@ -56,7 +56,7 @@ extension Engine {
       firmUntil: now + window, until: now + max(policy.pressure.clearAfter, window))
   }
 
-  /// The highest level of which a condition holds now.
+  /// The highest level of which a condition holds now, as measured.
   func holdingLevel() -> PressureLevel {
     var level = PressureLevel.critical
     while level > .normal, holdingGround(for: level) == nil { level = level.below }
@@ -66,6 +66,9 @@ extension Engine {
   /// Why that level holds, for people.
   func whyHolding() -> String {
     let share = "\(available) of \(budget) are available"
+    if let set = setPressure, set.level > holdingLevel() {
+      return "`pressure set \(set.level.name)` was asked for; \(share)"
+    }
     return switch holdingGround(for: holdingLevel()) {
     case nil: share
     case .short(let limit)?: "\(share), less than \(limit.spoken)"

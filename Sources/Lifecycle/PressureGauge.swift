@@ -4,7 +4,7 @@ import Policy
 /// and falls, to what holds then, when all of its conditions have been gone for `clear_after`.
 struct PressureGauge: Codable, Sendable, Equatable {
   private(set) var level = PressureLevel.normal
-  /// What holds at this moment, without hysteresis.
+  /// What holds at this moment, measured or set, without hysteresis.
   private(set) var holding = PressureLevel.normal
   /// Counts the times that the level fell back to normal.
   private(set) var episode = 0
@@ -17,16 +17,17 @@ struct PressureGauge: Codable, Sendable, Equatable {
     var to: PressureLevel
   }
 
+  /// `set`: what somebody has set it to; it doesn't have to last.
   mutating func update(
-    holding: PressureLevel, rules: PressureRules, at now: Instant
+    measured: PressureLevel, set: PressureLevel, rules: PressureRules, at now: Instant
   ) -> Change? {
-    self.holding = holding
+    holding = max(measured, set)
     for place in PerLevel<Instant>.levels.indices {
       let level = PerLevel<Instant>.levels[place]
-      heldSince[level] = holding >= level ? heldSince[level] ?? now : nil
+      heldSince[level] = measured >= level ? heldSince[level] ?? now : nil
     }
     goneSince = holding < level ? goneSince ?? now : nil
-    return rise(rules, now) ?? fall(rules, now)
+    return rise(rules, now) ?? (set > level ? self.set(set) : nil) ?? fall(rules, now)
   }
 
   private mutating func rise(_ rules: PressureRules, _ now: Instant) -> Change? {
@@ -73,7 +74,8 @@ struct PressureEpisode: Codable, Hashable, Sendable {
 
 extension Engine {
   mutating func updatePressure() {
-    let change = gauge.update(holding: holdingLevel(), rules: policy.pressure, at: now)
+    let change = gauge.update(
+      measured: holdingLevel(), set: setPressure?.level ?? .normal, rules: policy.pressure, at: now)
     guard let change else { return }
     let why = whyHolding()
     if change.to == .normal {

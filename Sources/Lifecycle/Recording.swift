@@ -9,6 +9,7 @@ extension Engine {
     case .request(let request): accept(request)
     case .memory(let reading): recordReading(reading)
     case .stalled(let level): recordStall(level)
+    case .pressureSet(let level, let time): recordPressureSet(level, for: time)
     case .disk(let reading): recordDisk(reading)
     case .deadline: break
     case .adopted(let worker, let profile, let state): adopt(worker, profile, in: state)
@@ -50,7 +51,7 @@ extension Engine {
     case .purgeFailed(_, let why): recordPurgeFailed(index, why)
     case .wakeNeeded(_, let why): recordWakeNeeded(index, why)
     case .unhealthy(_, let why): recordUnhealthy(index, why)
-    case .added, .adopted, .request, .memory, .disk, .stalled, .deadline: break
+    case .added, .adopted, .request, .memory, .disk, .stalled, .pressureSet, .deadline: break
     }
   }
 
@@ -107,7 +108,7 @@ extension Event {
       .purgeFailed(let worker, _):
       worker
     case .request(let request): request.worker
-    case .memory, .disk, .stalled, .deadline: nil
+    case .memory, .disk, .stalled, .pressureSet, .deadline: nil
     }
   }
 }

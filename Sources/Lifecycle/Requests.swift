@@ -79,7 +79,9 @@ extension Engine {
     let worker = workers[index]
     guard worker.state == .foreground || worker.state == .background else {
       return refuse(
-        request, "\(worker.id) is \(worker.state.spoken), and can't give anything back now")
+        request,
+        "\(worker.id) is \(worker.state.spoken), and can't give anything back now; a sleeper can "
+          + "after `dormouse wake \(worker.id)`")
     }
     guard worker.profile.canShed else {
       return refuse(request, "\(worker.id) has no channel on which it could be warned")

@@ -105,6 +105,8 @@ struct FruitlessSearch: Sendable {
 extension Engine {
   private func shadowIsSatisfied(_ level: PressureLevel) -> Bool {
     guard policy.mode == .shadow, climb.shadowFreed > .zero else { return false }
+    // Nothing is short: whoever set the level wants to be told all of it.
+    if let set = setPressure, set.level >= level { return false }
     guard let limit = policy.pressure[level]?.availableBelow else { return true }
     return !isShort(of: limit, credit: climb.shadowFreed)
   }

@@ -40,7 +40,10 @@ extension SimulatedMachine {
 
   /// What workers say of themselves, and the disk.
   private mutating func rarity(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
-    switch random.next() % 12 {
+    switch random.next() % 13 {
+    case 12:
+      return .pressureSet(
+        random.pick(PressureLevel.allCases), for: random.pick([.zero, .seconds(1), .seconds(30)]))
     case 10: return body == .running ? .unhealthy(worker, "its probe failed") : nil
     case 11: return release(worker, body)
     case ..<3: return body == .running ? .hold(worker, random.chance(50)) : nil

@@ -49,6 +49,7 @@ struct ReleaseCommand: WorkerCommand {
     commandName: "release",
     abstract: "Give adopted workers back: awake, and no longer looked after.")
   static let verb = ControlRequest.Verb.release
+  static let intent = Intent.release
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
+  @OptionGroup var selection: WorkerSelection
 }

@@ -71,10 +71,12 @@ extension DaemonConnection {
 extension CommandFailure {
   /// `keepsLines`: the text is diagnostics. Any other is one sentence, whatever name is in it.
   init(_ response: ControlResponse, keepsLines: Bool = false) {
-    let lines = response.text.split(separator: "\n", omittingEmptySubsequences: false)
+    let next = response.result == .unknownWorker ? "; `dormouse ps` lists those that there are" : ""
+    let text = response.text + next
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     self.init(
       exit: response.result.exit,
       text: keepsLines
-        ? lines.map { escaped(String($0)) }.joined(separator: "\n") : escaped(response.text))
+        ? lines.map { escaped(String($0)) }.joined(separator: "\n") : escaped(text))
   }
 }

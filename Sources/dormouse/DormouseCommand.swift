@@ -42,7 +42,9 @@ struct DormouseCommand: ParsableCommand {
         ]),
       CommandGroup(
         name: "Policy",
-        subcommands: [PolicyCommand.self, ReplayCommand.self, ImportCommand.self]),
+        subcommands: [
+          PolicyCommand.self, PressureCommand.self, ReplayCommand.self, ImportCommand.self,
+        ]),
       CommandGroup(
         name: "Measurement",
         subcommands: [TraceCommand.self, BenchCommand.self, SimulateCommand.self]),

@@ -41,14 +41,16 @@ struct ShadowCommand: WorkerCommand {
     commandName: "shadow",
     abstract: "Only tell from now on what the policy would do with workers.")
   static let verb = ControlRequest.Verb.shadow
+  static let intent = Intent.shadow
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
+  @OptionGroup var selection: WorkerSelection
 }
 
 struct EnforceCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "enforce", abstract: "Subject workers to the policy again, after `shadow`.")
   static let verb = ControlRequest.Verb.enforce
+  static let intent = Intent.enforce
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
+  @OptionGroup var selection: WorkerSelection
 }

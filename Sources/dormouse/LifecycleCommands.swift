@@ -1,17 +1,20 @@
 import ArgumentParser
 import Control
 
-/// A verb that is applied to workers by name, each of which answers with a sentence.
+/// A verb that is applied to chosen workers, each of which answers with a sentence.
 protocol WorkerCommand: ParsableCommand {
   static var verb: ControlRequest.Verb { get }
+  static var intent: Intent { get }
   var connection: ConnectionOptions { get }
-  var names: [String] { get }
+  var selection: WorkerSelection { get }
 }
 
 extension WorkerCommand {
+  func validate() throws { try selection.check() }
+
   func run() throws {
     var daemon = try connection.connect()
-    try daemon.apply(Self.verb, to: names)
+    try daemon.apply(Self.verb, to: selection.resolve(Self.intent, with: &daemon))
   }
 }
 
@@ -49,18 +52,13 @@ extension DaemonConnection {
   }
 }
 
-struct StartCommand: ParsableCommand {
+struct StartCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "start", abstract: "Launch workers; answered when they are ready.")
+  static let verb = ControlRequest.Verb.start
+  static let intent = Intent.start
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
-
-  func validate() throws { try selection.check() }
-
-  func run() throws {
-    var daemon = try connection.connect()
-    try daemon.apply(.start, to: selection.resolve(.start, with: &daemon))
-  }
 }
 
 struct StopCommand: ParsableCommand {
@@ -118,80 +116,63 @@ struct ForegroundCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "foreground", abstract: "Bring workers to the front, waking them if they sleep.")
   static let verb = ControlRequest.Verb.foreground
+  static let intent = Intent.foreground
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
+  @OptionGroup var selection: WorkerSelection
 }
 
 struct BackgroundCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "background", abstract: "Send workers to the background.")
   static let verb = ControlRequest.Verb.background
+  static let intent = Intent.background
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
+  @OptionGroup var selection: WorkerSelection
 }
 
-struct SuspendCommand: ParsableCommand {
+struct SuspendCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "suspend",
     abstract: "Suspend workers: they get no processor time until they are woken.")
+  static let verb = ControlRequest.Verb.suspend
+  static let intent = Intent.suspend
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
-
-  func validate() throws { try selection.check() }
-
-  func run() throws {
-    var daemon = try connection.connect()
-    try daemon.apply(.suspend, to: selection.resolve(.suspend, with: &daemon))
-  }
 }
 
-struct HibernateCommand: ParsableCommand {
+struct HibernateCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "hibernate", abstract: "Move the memory of workers to disk; the processes stay.")
+  static let verb = ControlRequest.Verb.hibernate
+  static let intent = Intent.hibernate
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
-
-  func validate() throws { try selection.check() }
-
-  func run() throws {
-    var daemon = try connection.connect()
-    try daemon.apply(.hibernate, to: selection.resolve(.hibernate, with: &daemon))
-  }
 }
 
-struct WakeCommand: ParsableCommand {
+struct WakeCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "wake", abstract: "Resume suspended or hibernated workers, into the background.")
+  static let verb = ControlRequest.Verb.wake
+  static let intent = Intent.wake
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
-
-  func validate() throws { try selection.check() }
-
-  func run() throws {
-    var daemon = try connection.connect()
-    try daemon.apply(.wake, to: selection.resolve(.wake, with: &daemon))
-  }
 }
 
-struct TerminateCommand: ParsableCommand {
+struct TerminateCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "terminate",
     abstract: "End workers as lack of memory would: hibernated ones aren't woken first.")
+  static let verb = ControlRequest.Verb.terminate
+  static let intent = Intent.terminate
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
-
-  func validate() throws { try selection.check() }
-
-  func run() throws {
-    var daemon = try connection.connect()
-    try daemon.apply(.terminate, to: selection.resolve(.terminate, with: &daemon))
-  }
 }
 
 struct WarnCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "warn", abstract: "Ask workers to give memory back, and tell what they did.")
   static let verb = ControlRequest.Verb.warn
+  static let intent = Intent.warn
   @OptionGroup var connection: ConnectionOptions
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String]
+  @OptionGroup var selection: WorkerSelection
 }

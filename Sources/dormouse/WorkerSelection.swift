@@ -40,12 +40,16 @@ struct WorkerSelection: ParsableArguments {
 /// What somebody is about to do with workers, for `--all` and `--dry-run`.
 enum Intent {
   case start, stop, restart, terminate, reload
-  case suspend, hibernate, wake
+  case foreground, background, suspend, hibernate, wake, warn
+  case shadow, enforce, release
 
   func concerns(_ worker: WorkerReport) -> Bool {
     // What somebody else supervises, somebody else starts and ends.
     switch self {
-    case .suspend: return isAwake(worker)
+    case .suspend, .warn: return isAwake(worker)
+    case .foreground, .background: return isRunning(worker) && worker.state != "\(self)"
+    case .shadow, .enforce: return true
+    case .release: return worker.isAdopted == true
     case .hibernate: return isRunning(worker) && worker.state != "hibernated"
     case .wake: return isRunning(worker) && !isAwake(worker)
     default: break
@@ -58,7 +62,11 @@ enum Intent {
     switch self {
     case .start: "no worker is left to start"
     case .reload: "no worker that runs has a `reload_signal`"
-    case .suspend: "no worker is awake"
+    case .foreground: "no worker is left to bring to the foreground"
+    case .background: "no worker is left to send to the background"
+    case .suspend, .warn: "no worker is awake"
+    case .shadow, .enforce: "there are no workers"
+    case .release: "no worker is adopted"
     case .hibernate: "no worker is left to hibernate"
     case .wake: "no worker sleeps"
     default: "no worker runs"
@@ -72,6 +80,12 @@ enum Intent {
       return "\(name) would be left alone: it is adopted, and never started or stopped here"
     }
     switch (self, isRunning(worker)) {
+    case (.shadow, _): return "\(name) would be left alone by the policy, which only tells"
+    case (.enforce, _): return "\(name) would be subject to the policy"
+    case (.release, _):
+      return worker.isAdopted == true
+        ? "\(name) would be given back, awake (\(facts(worker)))"
+        : "\(name) would be left alone: it isn't adopted"
     case (.reload, _) where worker.reloadSignal == nil:
       return "\(name) would be left alone: it has no `reload_signal` in the configuration"
     case (.reload, true):
@@ -80,8 +94,17 @@ enum Intent {
     case (.start, true): return "\(name) would be left alone: it runs already"
     case (.start, false), (.restart, false): return "\(name) would be started"
     case (.stop, false), (.terminate, false), (.reload, false), (.suspend, false),
-      (.hibernate, false), (.wake, false):
+      (.hibernate, false), (.wake, false), (.foreground, false), (.background, false),
+      (.warn, false):
       return "\(name) would be left alone: it doesn't run"
+    case (.foreground, true), (.background, true):
+      return worker.state == "\(self)"
+        ? "\(name) would be left alone: it is in the \(self) already"
+        : "\(name) would come to the \(self) (\(facts(worker)))"
+    case (.warn, true):
+      return isAwake(worker)
+        ? "\(name) would be warned, if it can be (\(facts(worker)))"
+        : "\(name) would be left alone: it is \(escaped(worker.state)), and can give nothing back"
     case (.suspend, true):
       return isAwake(worker)
         ? "\(name) would be suspended (\(facts(worker)))"

@@ -18,7 +18,10 @@ import Testing
     ] {
       let outcome = try daemon.verb(verb, "nobody")
       #expect(outcome.code == 3, "\(verb): \(outcome)")
-      #expect(outcome.error == "dormouse: there is no worker named nobody\n")
+      #expect(
+        outcome.error
+          == "dormouse: there is no worker named nobody; `dormouse ps` lists those that there are\n"
+      )
       #expect(outcome.output.isEmpty)
     }
   }

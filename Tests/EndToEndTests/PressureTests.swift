@@ -98,4 +98,41 @@ import Testing
     #expect(try daemon.worker("front").state == "foreground")
     #expect(try toFront.get("/count") == "1")
   }
+
+  @Test("`pressure set` tries the policy: the level is shown, journalled, and has an end")
+  func set() throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+      workers:
+        a: { command: sleep 670 }
+      """)
+    try daemon.wait("a", toBe: "foreground")
+    let plan = try daemon.done("pressure", "set", "critical", "--dry-run")
+    #expect(plan.contains("would be at least critical for 30.0 s (it is "), "\(plan)")
+    #expect(try daemon.ask(.status).daemon?.pressureSet == nil)
+
+    #expect(
+      try daemon.done("pressure", "set", "warning", "--for", "1h").hasPrefix(
+        "the pressure is at least warning for "))
+    let report = try #require(try daemon.ask(.status).daemon)
+    #expect(report.pressure != "normal")
+    #expect(report.pressureSet == "warning")
+    #expect((3500...3600).contains(report.pressureSetSeconds ?? 0))
+    #expect(try daemon.done("status").contains("set to warning for another"))
+    #expect(try daemon.done("ps").contains("set to warning for another"))
+
+    try daemon.done("pressure", "set", "auto")
+    #expect(try daemon.ask(.status).daemon?.pressureSet == nil)
+    #expect(try daemon.done("pressure", "set", "auto").hasPrefix("nobody had set it"))
+    try daemon.done("pressure", "set", "warning", "--for", "10ms")
+    #expect(try eventually { try daemon.ask(.status).daemon?.pressureSet == nil })
+    #expect(try daemon.done("replay").contains("the engine decides the same again"))
+
+    for wrong in [
+      ["normal"], ["high"], ["critical", "--for", "0s"], ["critical", "--for", "25h"],
+    ] {
+      #expect(try daemon.enter(["pressure", "set"] + wrong).code == 64, "\(wrong)")
+    }
+  }
 }

@@ -52,6 +52,13 @@ import Testing
         == "a would be left alone: it runs already\nc would be started\n")
     #expect(try daemon.done("terminate", "a", "--dry-run").contains("a would be terminated"))
     #expect(try daemon.verb("stop", "nobody", "--dry-run").code == 3)
+    #expect(try daemon.done("warn", "--all", "--dry-run").contains("a would be warned"))
+    #expect(
+      try daemon.done("foreground", "a", "--dry-run").contains("a would come to the foreground"))
+    #expect(try daemon.done("shadow", "a", "--dry-run").contains("which only tells"))
+    #expect(try daemon.done("release", "a", "--dry-run").contains("it isn't adopted"))
+    let shutdown = try daemon.done("shutdown", "--dry-run")
+    #expect(shutdown.contains("b would be stopped (") && shutdown.contains("the daemon would end"))
     #expect(try daemon.worker("a").pid == pid)
   }
 

@@ -51,7 +51,8 @@ import Testing
       .disk(
         DiskReading(
           total: ByteCount(1), free: ByteCount(2), images: ByteCount(3),
-          writtenToday: ByteCount(4))), .stalled(.critical), .deadline, .released(worker),
+          writtenToday: ByteCount(4))), .stalled(.critical),
+      .pressureSet(.urgent, for: .seconds(30)), .deadline, .released(worker),
       .unhealthy(worker, "its probe failed"),
       .moved(worker, .suspended),
     ]

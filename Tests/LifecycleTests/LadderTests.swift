@@ -32,6 +32,20 @@ struct LadderTests {
     #expect(world.read(available: 120).deeds == ["hibernate web"])
   }
 
+  @Test("is climbed where the level was only set, and no further than it lasts")
+  func setLevel() {
+    var world = world()
+    for (worker, size) in [(mail, Int64(12)), (maps, 8)] {
+      world.add(worker, size: .megabytes(size))
+      world.bring(worker, to: .suspended)
+    }
+    world.read(available: 900)
+    #expect(world.send(.pressureSet(.warning, for: .seconds(1))).deeds == ["hibernate mail"])
+    world.pass(.seconds(1))
+    #expect(world.send(.hibernated(mail, world.hibernation(mail))).deeds.isEmpty)
+    #expect(world.pass(.seconds(20)).deeds.isEmpty, "the second one's turn came too late")
+  }
+
   @Test("looks again without a reading when none comes")
   func noReading() {
     var world = world()

@@ -120,6 +120,35 @@ struct PressureTests {
     #expect(world.engine.available == .megabytes(100))
   }
 
+  @Test("that somebody sets rises at once, and falls by itself after clear_after")
+  func set() {
+    var world = world { $0.pressure.sustainedFor = .seconds(3) }
+    world.read(available: 900)
+    let told = world.send(.pressureSet(.critical, for: .seconds(30)))
+    let why = "`pressure set critical` was asked for; 900 MB of 1000 MB are available"
+    #expect(told == [.pressureChanged(from: .normal, to: .critical, why: why)])
+    #expect(world.engine.setPressure?.until == Instant.zero + .seconds(30))
+    world.pass(.milliseconds(34_999))
+    #expect(world.engine.pressure == .critical)
+    #expect(world.engine.setPressure == nil)
+    world.pass(.milliseconds(1))
+    #expect(world.engine.pressure == .normal)
+  }
+
+  @Test("that somebody sets doesn't hide a worse one")
+  func setUnderMeasured() {
+    var world = world()
+    world.send(.pressureSet(.warning, for: .seconds(30)))
+    world.read(available: 40)
+    #expect(world.engine.pressure == .critical)
+    world.read(available: 900)
+    world.pass(.seconds(5))
+    #expect(world.engine.pressure == .warning)
+    world.send(.pressureSet(.normal, for: .zero))
+    world.pass(.seconds(5))
+    #expect(world.engine.pressure == .normal)
+  }
+
   @Test("follows a new policy at once")
   func newPolicy() {
     var world = world()

@@ -98,6 +98,15 @@ import Testing
     #expect(error?.description.contains("multiples of 2 s") == true)
   }
 
+  @Test func `a trigger that comes without the stall isn't believed`() {
+    // The kernel's first word after the trigger was made, of a machine that had stalled for 21 s before.
+    var check = TriggerCheck(stall: .milliseconds(200), total: 21_066_877)
+    // Too little, a bit too little, enough; told already, enough again; a count that went back.
+    let totals: [UInt64] = [21_066_921, 21_266_876, 21_266_877, 21_266_878, 21_466_877, 0]
+    let believed = totals.map { check.confirms($0) }
+    #expect(believed == [false, false, true, false, true, false])
+  }
+
   @Test func `a kernel without pressure information says so`() {
     let error = #expect(throws: PressureTriggerError.self) {
       try PressureTrigger(path: "/proc/pressure/nonsense")

@@ -63,9 +63,17 @@ func stateCounts(_ workers: [WorkerReport]) -> String {
 func pressureLine(_ daemon: DaemonReport, color: Bool) -> String {
   let level = escaped(daemon.pressure)
   let shown = color ? Color.ofPressure(daemon.pressure).paint(level) : level
-  var line = "pressure \(shown); \(memoryText(daemon)); policy \(escaped(daemon.policy))"
+  let set = setPressureText(daemon).map { " (\($0))" } ?? ""
+  var line = "pressure \(shown)\(set); \(memoryText(daemon)); policy \(escaped(daemon.policy))"
   if daemon.mode == "shadow" { line += " (shadow: nothing is done)" }
   return line
+}
+
+/// `set to critical for another 12.0 s`.
+func setPressureText(_ daemon: DaemonReport) -> String? {
+  daemon.pressureSet.map {
+    "set to \(escaped($0)) for another \(durationText(daemon.pressureSetSeconds ?? 0))"
+  }
 }
 
 /// `1.2 GB of 2.0 GB available (60 %)`.

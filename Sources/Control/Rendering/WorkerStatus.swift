@@ -61,7 +61,9 @@ public func renderDaemonStatus(
   var block = StatusBlock(
     title: "dormouse \(escaped(daemon.version)), pid \(daemon.pid)")
   block.add("policy", "\(escaped(daemon.policy)), mode \(escaped(daemon.mode))")
-  block.add("pressure", color ? Color.ofPressure(daemon.pressure).paint(level) : level)
+  let pressure = color ? Color.ofPressure(daemon.pressure).paint(level) : level
+  block.add(
+    "pressure", [pressure, setPressureText(daemon)].compactMap { $0 }.joined(separator: ", "))
   block.add("memory", memoryText(daemon))
   block.add("budget", daemon.budgetIsHost ? "this machine" : "a device that the workers play")
   block.add("suspends by", escaped(daemon.freezer))

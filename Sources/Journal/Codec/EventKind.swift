@@ -7,7 +7,7 @@ enum EventKind: String, CaseIterable {
   case suspended, suspendFailed, hibernated, hibernateFailed, resumed, resumeFailed, exited
   case footprint, taskBegan, taskEnded, activity, wakeNeeded, memory, stalled, deadline
   case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
-  case unhealthy, moved
+  case unhealthy, moved, pressureSet
 
   /// Exhaustive on purpose: a new event doesn't compile until it has a name here.
   init(of event: Event) {
@@ -38,6 +38,7 @@ enum EventKind: String, CaseIterable {
       case .wakeNeeded: .wakeNeeded
       case .memory: .memory
       case .stalled: .stalled
+      case .pressureSet: .pressureSet
       case .deadline: .deadline
       case .hold: .hold
       case .fileLocks: .fileLocks

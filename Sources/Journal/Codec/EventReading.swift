@@ -50,6 +50,8 @@ extension FieldReader {
           someStall: try optional("some", as: Double.self),
           fullStall: try optional("full", as: Double.self)))
     case .stalled: return .stalled(try level("level"))
+    case .pressureSet:
+      return .pressureSet(try level("level"), for: try coded("for", as: Duration.self))
     case .deadline: return .deadline
     case .hold: return .hold(try worker(), try truth("holds"))
     case .fileLocks: return .fileLocks(try worker(), held: try coded("held", as: Int.self))

@@ -83,6 +83,9 @@ extension FieldWriter {
       try set("by", coded: time)
     case .disk(let reading): try set("disk", coded: reading)
     case .stalled(let level): set("level", level.name)
+    case .pressureSet(let level, let time):
+      set("level", level.name)
+      try set("for", coded: time)
     case .deadline: break
     }
   }

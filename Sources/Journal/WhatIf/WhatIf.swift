@@ -127,7 +127,8 @@ public struct WhatIf: Sendable {
     case .adopted(let worker, let profile, let state):
       return [.adopted(worker, mapped(profile, under: then.policy), state)]
     case .request(let request): return translated(request, then)
-    case .removed, .released, .moved, .stalled, .disk, .purgeableOffered: return [event]
+    case .removed, .released, .moved, .stalled, .pressureSet, .disk, .purgeableOffered:
+      return [event]
     case .memory(let reading): return [.memory(corrected(reading, then))]
     case .footprint(let worker, _), .taskBegan(let worker, _, _), .taskEnded(let worker, _),
       .hold(let worker, _), .extendTimeout(let worker, _), .unhealthy(let worker, _):

@@ -224,7 +224,8 @@ final class TestDaemon {
   func enter(_ words: [String]) throws -> Outcome {
     var command = Command(arguments: [Surroundings.executable] + words)
     // Right behind the verb: after `--` it would be the worker's.
-    command.arguments.insert(contentsOf: ["--socket", socket], at: 2)
+    command.arguments.insert(
+      contentsOf: ["--socket", socket], at: words.first == "pressure" ? 3 : 2)
     command.directory = scratch.path
     return try command.run(in: scratch)
   }

@@ -1,0 +1,86 @@
+import ArgumentParser
+import Control
+import PolicyFile
+
+struct PressureCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "pressure", abstract: "Try the policy under pressure on memory.",
+    subcommands: [PressureSetCommand.self])
+}
+
+struct PressureSetCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set", abstract: "Set the level of pressure for a while, or end that.",
+    discussion: """
+      The level is at least this one until the time is over, whatever is measured, and the policy's \
+      ladder is climbed as ever: workers are warned, hibernated and, where the level's rungs say so, \
+      terminated one after the other for as long as it lasts. --dry-run tells who would be first; in \
+      shadow mode nothing more than telling is done. Then, or with `auto`, it falls to what is \
+      measured, after the policy's pressure.clear_after. `dormouse warn --all` only warns.
+      """)
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "warning, urgent, critical, or auto: as measured again.") var level: Level
+  @Option(name: .customLong("for"), help: ArgumentHelp("For how long.", valueName: "time"))
+  var time = "30s"
+  @Flag(help: "Only tell what would happen.") var dryRun = false
+
+  enum Level: String, ExpressibleByArgument, CaseIterable {
+    case warning, urgent, critical, auto
+  }
+
+  func run() throws {
+    let seconds = try seconds()
+    var daemon = try connection.connect()
+    guard !dryRun else { return try forecast(seconds, &daemon) }
+    let id = try daemon.client.send(
+      .setPressure, level: level.rawValue, seconds: level == .auto ? nil : seconds)
+    let response = try daemon.wait(for: id, what: "pressure set")
+    guard response.result == .done else { throw CommandFailure(response) }
+    try Output.line(escaped(response.text))
+  }
+
+  private func seconds() throws -> Double {
+    switch OptionUnits.duration(time) {
+    case .success(let time) where time > .zero && time <= .seconds(86_400):
+      return time / .seconds(1)
+    case .success:
+      throw CommandFailure(
+        exit: .usage,
+        text: "--for must be more than nothing, and 24h at most, not `\(escaped(time))`")
+    case .failure(let problem):
+      throw CommandFailure(exit: .usage, text: escaped("--for \(problem)"))
+    }
+  }
+
+  private func forecast(_ seconds: Double, _ daemon: inout DaemonConnection) throws {
+    let now = try daemon.ask(.status).daemon?.pressure ?? "unknown"
+    if level == .auto {
+      return try Output.line("the pressure would be as measured (it is \(escaped(now)))")
+    }
+    guard let ranking = try daemon.ask(.explain).ranking else {
+      throw CommandFailure.noReport(of: "the order")
+    }
+    let until = "at least \(level.rawValue) for \(durationText(seconds))"
+    var lines = ["the pressure would be \(until) (it is \(escaped(now)))"]
+    lines += Self.order("hibernated", ranking.hibernation, at: level)
+    lines += Self.order("terminated", ranking.termination, at: level)
+    if lines.count == 1 { lines.append("nobody would be hibernated or terminated") }
+    try Output.line(lines.joined(separator: "\n"))
+  }
+
+  /// Nobody whom the ladder doesn't reach at that level, or whom something protects.
+  private static func order(
+    _ what: String, _ places: [RankingReport.Place], at level: Level
+  ) -> [String] {
+    let names = places.filter { place in
+      let from = place.fromPressure.flatMap(Level.init(rawValue:))
+      return place.obstacles.isEmpty && from.map { $0.rank <= level.rank } ?? false
+    }.map { escaped($0.worker) }
+    return names.isEmpty
+      ? [] : ["would be \(what), in this order: \(names.joined(separator: ", "))"]
+  }
+}
+
+extension PressureSetCommand.Level {
+  fileprivate var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}
