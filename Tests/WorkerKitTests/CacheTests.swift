@@ -2,7 +2,7 @@ import Testing
 
 @testable import WorkerKit
 
-@Suite(.timeLimit(.minutes(2))) struct CacheTests {
+@Suite(.timeLimit(.minutes(10))) struct CacheTests {
   private let worker = Worker(socketPath: nil)
 
   private func cache(count: Int = 0, cost: Int = 0) -> MemoryCache<Int, String> {
@@ -198,7 +198,7 @@ import Testing
 }
 
 /// Against a model that is as simple as can be.
-@Suite(.timeLimit(.minutes(2))) struct CacheModelTests {
+@Suite(.timeLimit(.minutes(10))) struct CacheModelTests {
   private struct Model {
     /// The most recently used last.
     var entries: [(key: Int, value: Int, cost: Int)] = []

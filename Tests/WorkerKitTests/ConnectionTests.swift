@@ -2,7 +2,7 @@ import Testing
 import WorkerKit
 import WorkerProtocol
 
-@Suite(.timeLimit(.minutes(2))) struct ConnectionTests {
+@Suite(.timeLimit(.minutes(10))) struct ConnectionTests {
   @Test func `what still holds is said again to the next daemon, and old answers aren't`()
     async throws
   {

@@ -2,7 +2,7 @@ import Testing
 import WorkerKit
 import WorkerProtocol
 
-@Suite(.timeLimit(.minutes(2))) struct EventTests {
+@Suite(.timeLimit(.minutes(10))) struct EventTests {
   private let warning = DaemonMessage.Request.memoryWarning(
     level: "urgent", footprintBytes: 1 << 24)
 

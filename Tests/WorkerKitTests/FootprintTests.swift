@@ -5,7 +5,7 @@ import Testing
 @testable import WorkerKit
 
 /// Serial: they measure the process that all tests run in, so they allow for what those do meanwhile.
-@Suite(.timeLimit(.minutes(2)), .serialized) struct FootprintTests {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct FootprintTests {
   private let megabyte: Int64 = 1 << 20
 
   @Test func `says what the daemon's own measure says`() throws {

@@ -13,7 +13,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
   return try PurgeableRegion(Descriptor(owning: dup(heap.file)))
 }
 
-@Suite(.timeLimit(.minutes(2))) struct PurgeableTests {
+@Suite(.timeLimit(.minutes(10))) struct PurgeableTests {
   private let worker = Worker(socketPath: nil)
   private let page = Int(pageSize)
 

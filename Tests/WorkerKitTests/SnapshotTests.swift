@@ -4,7 +4,7 @@ import WorkerProtocol
 
 @testable import WorkerKit
 
-@Suite(.timeLimit(.minutes(2))) struct SnapshotTests {
+@Suite(.timeLimit(.minutes(10))) struct SnapshotTests {
   @Test(arguments: [
     ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
     ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"), ("\u{FF}\u{FE}", "w7/Dvg=="),

@@ -3,7 +3,7 @@ import WorkerProtocol
 
 @testable import WorkerKit
 
-@Suite(.timeLimit(.minutes(2))) struct TaskTests {
+@Suite(.timeLimit(.minutes(10))) struct TaskTests {
   private struct Failure: Error {}
 
   @Test func `a task begins and ends with its scope, however that ends`() async throws {

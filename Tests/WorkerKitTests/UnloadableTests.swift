@@ -3,7 +3,7 @@ import Testing
 
 @testable import WorkerKit
 
-@Suite(.timeLimit(.minutes(2))) struct UnloadableTests {
+@Suite(.timeLimit(.minutes(10))) struct UnloadableTests {
   private struct Screen: Sendable {
     let draft: String
     let counter: Loads
