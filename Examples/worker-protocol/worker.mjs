@@ -24,6 +24,7 @@ function talk() {
   const daemon = connect(process.env.DORMOUSE_SOCKET)
   daemon.write('{"type":"ready"}\n{"type":"snapshot","text":"a cache, in node"}\n')
   createInterface({ input: daemon }).on('line', line => answer(daemon, JSON.parse(line)))
+    .on('error', () => {}) // it hears of the socket's errors, too
   daemon.on('error', () => {}).on('close', () => setTimeout(talk, 1000)) // for a new daemon
 }
 fill()

@@ -4,7 +4,7 @@
     dormouse run cache -- python3 worker.py
     dormouse warn cache
 """
-import ctypes, json, os, socket, time
+import contextlib, ctypes, json, os, socket, time
 
 cache = {}
 
@@ -22,9 +22,10 @@ def answer(daemon, message):
 
 fill()
 while True:  # a new daemon listens at the same path
-    with socket.socket(socket.AF_UNIX) as daemon:
-        if daemon.connect_ex(os.environ["DORMOUSE_SOCKET"]) == 0:
-            daemon.sendall(b'{"type":"ready"}\n{"type":"snapshot","text":"a cache, in python"}\n')
-            for line in daemon.makefile():
-                answer(daemon, json.loads(line))
+    # It may be gone in the middle of an answer.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as daemon:
+        daemon.connect(os.environ["DORMOUSE_SOCKET"])
+        daemon.sendall(b'{"type":"ready"}\n{"type":"snapshot","text":"a cache, in python"}\n')
+        for line in daemon.makefile():
+            answer(daemon, json.loads(line))
     time.sleep(1)

@@ -1,4 +1,5 @@
 import Control
+import Glibc
 import Linux
 import Testing
 
@@ -63,5 +64,30 @@ import Testing
     #expect(try daemon.done("warn", "cache").contains("did not answer") == false)
     #expect(try daemon.worker("cache").talk == nil)
     try daemon.done("stop", "cache")
+  }
+
+  @Test("lives through the end of its daemon, and connects again", arguments: Language.installed)
+  func daemonGoes(_ language: Language) throws {
+    let scratch = try Scratch()
+    let path = scratch.uniquePath("socket")
+    let listener = try UnixSocket.bound(to: path, .stream)
+    guard listen(listener.raw, 8) == 0 else { throw TestFailure("can't listen: \(errno)") }
+    var command = Command(arguments: [language.program, language.path])
+    command.environment["DORMOUSE_SOCKET"] = path
+    let error = scratch.uniquePath("err")
+    let worker = try command.start(output: scratch.uniquePath("out"), error: error)
+    defer {
+      kill(worker.pid, SIGKILL)
+      _ = try? worker.wait(.seconds(20))
+    }
+    for round in 1...3 {
+      guard try pollDescriptor(listener.raw, for: POLLIN, until: Deadline(in: .seconds(60))) else {
+        throw TestFailure("round \(round): it hasn't connected: \(try readText(error))")
+      }
+      let connection = accept(listener.raw, nil, nil)
+      // It has said something that nobody has read: its next look at the connection is an error.
+      _ = try pollDescriptor(connection, for: POLLIN, until: Deadline(in: .seconds(60)))
+      close(connection)
+    }
   }
 }
