@@ -303,11 +303,15 @@ def main():
     parser.add_argument("--verbs", type=float, default=5, help="verbs a second")
     parser.add_argument("--kilobytes", type=int, default=512, help="memory of a worker")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
-    parser.add_argument("--rss-limit", type=int, default=20 << 10,
-                        help="KB, for the daemon; 0: none, as for a debug build")
+    parser.add_argument("--rss-limit", type=int,
+                        help="KB, for the daemon; 0: none, as for a debug build. Without: what a "
+                             "hundred idle workers may cost, 16 KB for each further one, and 8 MB "
+                             "of work under way, most of that pages of its program")
     parser.add_argument("--quiet", action="store_true", help="a line, and what is wrong")
     parser.add_argument("--verbose", action="store_true", help="every refusal of a verb")
     options = parser.parse_args()
+    if options.rss_limit is None:
+        options.rss_limit = (28 << 10) + 16 * max(0, options.workers - 100)
     with tempfile.TemporaryDirectory(prefix="dormouse-soak-") as directory:
         program = os.path.join(directory, f"soak-{os.getpid()}")
         subprocess.run(["cc", "-O2", "-o", program,
