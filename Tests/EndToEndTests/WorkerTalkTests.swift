@@ -75,7 +75,7 @@ final class Talker {
     // SIGTERM follows the answer.
     #expect(talker.lines.suffix(2) == ["saved", "SIGTERM"])
     let warning = try #require(talker.messages.first { $0["type"]?.text == "memoryWarning" })
-    #expect(warning["level"]?.text == "normal")
+    #expect(warning["level"]?.text == "warning")
     #expect((warning["footprintBytes"]?.integer ?? 0) > 8 << 20)
     let resumed = try #require(talker.messages.first { $0["type"]?.text == "didResume" })
     #expect(resumed["cause"]?.text == "`wake` was asked for")
