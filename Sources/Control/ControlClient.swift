@@ -24,11 +24,13 @@ public struct ControlClient: ~Copyable {
 
   private static func connect(to path: String) throws(ControlError) -> OwnedDescriptor {
     try UnixSocketAddress.check(path: path)
-    let number = Glibc.socket(
-      AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    guard number >= 0 else {
-      throw .system(operation: "making a socket", path: path, errno: errno)
+    let (made, obstacle) = retryingOnInterrupt {
+      Int(Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
     }
+    guard obstacle == 0 else {
+      throw .system(operation: "making a socket", path: path, code: obstacle)
+    }
+    let number = Int32(made)
     let socket = OwnedDescriptor(number)
     let (_, failure) = try UnixSocketAddress.with(path: path) { address, length in
       retryingOnInterrupt { Int(Glibc.connect(number, address, length)) }
@@ -37,7 +39,7 @@ public struct ControlClient: ~Copyable {
     case 0: break
     case ENOENT, ECONNREFUSED, ENOTDIR: throw .noDaemon(path: path)
     case EACCES, EPERM: throw .refusedByPermissions(path: path)
-    default: throw .system(operation: "connecting", path: path, errno: failure)
+    default: throw .system(operation: "connecting", path: path, code: failure)
     }
     try checkListener(socket, path: path)
     return socket
@@ -77,7 +79,7 @@ public struct ControlClient: ~Copyable {
       case 0: rest = rest.dropFirst(count)
       // The daemon may have said why before it hung up: leave it to `response` to find out.
       case EPIPE, ECONNRESET: return
-      default: throw .system(operation: "sending", path: path, errno: failure)
+      default: throw .system(operation: "sending", path: path, code: failure)
       }
     }
   }
@@ -171,7 +173,7 @@ public struct ControlClient: ~Copyable {
     switch failure {
     case 0 where count > 0: framer.append(buffer[..<count])
     case 0, ECONNRESET: throw .closedEarly(path: path)
-    default: throw .system(operation: "receiving", path: path, errno: failure)
+    default: throw .system(operation: "receiving", path: path, code: failure)
     }
   }
 
@@ -184,12 +186,12 @@ public struct ControlClient: ~Copyable {
       // Rounded up: waking before the deadline would only mean waiting again. And with no time at all
       // it is looked once.
       let milliseconds = left > .zero ? min(left / .milliseconds(1) + 1, Double(Int32.max)) : 0
-      let ready = poll(&entry, 1, Int32(milliseconds))
-      let failure = errno
+      // An interrupted wait is made again for what is left of the time.
+      let (ready, failure) = kernelAnswer { Int(poll(&entry, 1, Int32(milliseconds))) }
       if ready > 0 { return }
       if left <= .zero { throw .timedOut(after: timeout) }
-      if ready < 0, failure != EINTR {
-        throw .system(operation: "waiting", path: path, errno: failure)
+      if failure != 0, failure != EINTR {
+        throw .system(operation: "waiting", path: path, code: failure)
       }
     }
   }
@@ -201,9 +203,11 @@ public struct ControlClient: ~Copyable {
   ) throws(ControlError) {
     var credentials = PeerCredentials()
     var length = socklen_t(MemoryLayout<PeerCredentials>.size)
-    let status = getsockopt(socket.number, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
-    guard status == 0 else {
-      throw .system(operation: "asking who listens", path: path, errno: errno)
+    let (_, failure) = retryingOnInterrupt {
+      Int(getsockopt(socket.number, SOL_SOCKET, SO_PEERCRED, &credentials, &length))
+    }
+    guard failure == 0 else {
+      throw .system(operation: "asking who listens", path: path, code: failure)
     }
     guard trusts(listener: credentials.uid, as: geteuid()) else {
       throw .foreignDaemon(path: path, uid: credentials.uid)

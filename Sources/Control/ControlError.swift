@@ -18,7 +18,7 @@ public enum ControlError: Error, Hashable, Sendable {
   case unexpectedResponse(id: UInt64)
   case timedOut(after: Duration)
   case unsendable(WireError)
-  case system(operation: String, path: String, errno: Int32)
+  case system(operation: String, path: String, code: Int32)
 }
 
 extension ControlError: CustomStringConvertible {
@@ -44,17 +44,17 @@ extension ControlError: CustomStringConvertible {
       "the daemon answered request \(id), which this client didn't make"
     case .timedOut(let limit): "the daemon hasn't answered within \(limit)"
     case .unsendable(let error): "the request can't be sent: \(error)"
-    case .system(let operation, let path, let errno):
-      "\(operation) failed at \(escaped(path)): \(errorText(errno))"
+    case .system(let operation, let path, let code):
+      "\(operation) failed at \(escaped(path)): \(errorText(code))"
     }
   }
 }
 
-/// The C library's words for an errno.
-public func errorText(_ errno: Int32) -> String {
+/// The C library's words for an error number, as in errno(3).
+public func errorText(_ code: Int32) -> String {
   withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
-    guard let start = buffer.baseAddress, strerror_r(errno, start, buffer.count) == 0 else {
-      return "error \(errno)"
+    guard let start = buffer.baseAddress, strerror_r(code, start, buffer.count) == 0 else {
+      return "error \(code)"
     }
     return String(cString: start)
   }

@@ -128,8 +128,8 @@ private struct LogFile: ~Copyable {
   private let descriptor: OwnedDescriptor
 
   init(path: String) throws(FileError) {
-    let (number, failure) = retryingOnInterrupt { Int(open(path, O_RDONLY | O_CLOEXEC)) }
-    guard failure == 0 else { throw FileError(operation: "opening", path: path, errno: failure) }
+    let (number, failure) = openForReading(path)
+    guard failure == 0 else { throw FileError(operation: "opening", path: path, code: failure) }
     descriptor = OwnedDescriptor(Int32(number))
     self.path = path
   }
@@ -139,8 +139,9 @@ private struct LogFile: ~Copyable {
   /// Bytes.
   func size() throws(FileError) -> Int {
     var status = stat()
-    guard fstat(descriptor.number, &status) == 0 else {
-      throw FileError(operation: "looking at", path: path, errno: errno)
+    let (_, failure) = retryingOnInterrupt { Int(fstat(descriptor.number, &status)) }
+    guard failure == 0 else {
+      throw FileError(operation: "looking at", path: path, code: failure)
     }
     return status.st_size
   }
@@ -151,7 +152,7 @@ private struct LogFile: ~Copyable {
     let (length, failure) = retryingOnInterrupt {
       buffer.withUnsafeMutableBytes { pread(descriptor.number, $0.baseAddress, $0.count, offset) }
     }
-    guard failure == 0 else { throw FileError(operation: "reading", path: path, errno: failure) }
+    guard failure == 0 else { throw FileError(operation: "reading", path: path, code: failure) }
     buffer.removeLast(count - length)
     return buffer
   }

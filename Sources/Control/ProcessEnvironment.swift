@@ -36,22 +36,23 @@ public struct ProcessEnvironment: Hashable, Sendable {
 public struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
   public var operation: String
   public var path: String
-  public var errno: Int32
+  /// As in errno(3).
+  public var code: Int32
 
-  public init(operation: String, path: String, errno: Int32) {
+  public init(operation: String, path: String, code: Int32) {
     self.operation = operation
     self.path = path
-    self.errno = errno
+    self.code = code
   }
 
   public var description: String {
-    "\(operation) \(escaped(path)) failed: \(errorText(errno))"
+    "\(operation) \(escaped(path)) failed: \(errorText(code))"
   }
 }
 
 func readWholeFile(_ path: String) throws(FileError) -> [UInt8] {
-  let (number, failure) = retryingOnInterrupt { Int(open(path, O_RDONLY | O_CLOEXEC)) }
-  guard failure == 0 else { throw FileError(operation: "opening", path: path, errno: failure) }
+  let (number, failure) = openForReading(path)
+  guard failure == 0 else { throw FileError(operation: "opening", path: path, code: failure) }
   let file = OwnedDescriptor(Int32(number))
   var contents: [UInt8] = []
   var buffer = [UInt8](repeating: 0, count: 1 << 14)
@@ -59,7 +60,7 @@ func readWholeFile(_ path: String) throws(FileError) -> [UInt8] {
     let (count, failure) = retryingOnInterrupt {
       buffer.withUnsafeMutableBytes { read(file.number, $0.baseAddress, $0.count) }
     }
-    guard failure == 0 else { throw FileError(operation: "reading", path: path, errno: failure) }
+    guard failure == 0 else { throw FileError(operation: "reading", path: path, code: failure) }
     if count == 0 { return contents }
     contents += buffer[..<count]
   }

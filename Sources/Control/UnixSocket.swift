@@ -35,13 +35,23 @@ public enum UnixSocketAddress {
   }
 }
 
-/// Calls until the call isn't interrupted by a signal; the result, or the errno, captured before
-/// anything else can overwrite it.
-func retryingOnInterrupt(_ call: () -> Int) -> (result: Int, errno: Int32) {
+/// Repeats the call while a signal interrupts it: the result, and the error's number (0 where there is
+/// none), taken before anything else can change `errno`. The funnel of those targets that don't link
+/// `Linux`, where the other one is.
+func retryingOnInterrupt(_ call: () -> Int) -> (result: Int, code: Int32) {
   while true {
-    let result = call()
-    let number = errno
-    if result >= 0 { return (result, 0) }
-    if number != EINTR { return (result, number) }
+    let answer = kernelAnswer(call)
+    if answer.code != EINTR { return answer }
   }
+}
+
+/// The same without repeating.
+func kernelAnswer(_ call: () -> Int) -> (result: Int, code: Int32) {
+  let result = call()
+  return (result, result < 0 ? errno : 0)
+}
+
+/// open(2) for reading. The path is a C string before the call, and until after `errno` was taken.
+func openForReading(_ path: String) -> (result: Int, code: Int32) {
+  path.withCString { text in retryingOnInterrupt { Int(open(text, O_RDONLY | O_CLOEXEC)) } }
 }

@@ -126,7 +126,7 @@ extension Daemon {
     if adoptAsleep(record, runtime, target) { return }
     let path = state.image(of: record.name)
     let started = EventLoop.now
-    if record.state == WorkerState.hibernated.rawValue, access(path, F_OK) != 0, errno == ENOENT {
+    if record.state == WorkerState.hibernated.rawValue, isAbsent(path) {
       // A resume is written down before it begins, so nobody has brought its memory back.
       let why = "its image \(path) is gone, and its memory with it"
       return recovered(

@@ -138,8 +138,10 @@ final class ControlServer {
     let hungUp = what.contains(.hangUp) || what.contains(.error)
     if hungUp || what.contains(.readable) && !client.isFull {
       var buffer = [UInt8](repeating: 0, count: 65536)
-      let count = recv(client.descriptor.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-      if count < 0, errno == EAGAIN || errno == EINTR { return }
+      let count = kernelResult {
+        recv(client.descriptor.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      }
+      if count == -Int(EAGAIN) || count == -Int(EINTR) { return }
       guard count > 0 else {
         // What it has asked for goes on, though it won't hear of it.
         handleLines(of: client, atMost: .max)
@@ -234,12 +236,16 @@ final class ControlServer {
   /// Writes what the socket takes; the rest when it takes more.
   func flush(_ client: Client) {
     while !client.pending.isEmpty {
-      let count = send(
-        client.descriptor.raw, client.pending, client.pending.count,
-        Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      let count = kernelResult {
+        send(
+          client.descriptor.raw, client.pending, client.pending.count,
+          Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      }
       if count < 0 {
-        if errno == EINTR { continue }
-        if errno != EAGAIN || client.pending.count > Self.mostPending { return drop(client) }
+        if count == -Int(EINTR) { continue }
+        if count != -Int(EAGAIN) || client.pending.count > Self.mostPending {
+          return drop(client)
+        }
         break
       }
       client.pending.removeFirst(count)

@@ -72,7 +72,7 @@ extension Daemon {
     if let owner = workers.values.first(where: { $0.process?.owns(pid) == true }) {
       throw .refused("process \(pid) (\(process.name)) belongs to the worker \(owner.id)")
     }
-    if Glibc.kill(pid, 0) != 0, errno == EPERM {
+    if kernelResult({ Glibc.kill(pid, 0) }) == -EPERM {
       throw .refused("process \(pid) (\(process.name)) is another user's")
     }
     if process.state == .stopped {

@@ -35,7 +35,7 @@ struct JetsamStore {
     let bytes = try WireCodec.json(for: record) + [10]
     let file = try Descriptor.open(partial, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
     try file.writeAll(String(decoding: bytes, as: UTF8.self))
-    _ = try systemCall("rename", on: path) { rename(partial, path) }
+    try renameFile(partial, to: path)
     for old in ids().dropFirst(Self.mostKept) { unlink("\(directory)/\(old).json") }
   }
 }

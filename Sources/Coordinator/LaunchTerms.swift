@@ -155,7 +155,7 @@ extension Daemon {
     guard lchown(path, account.identity.user, account.identity.group) == 0 else { return false }
     let status = try? account.acting { () throws(SystemCallError) in
       var status = stat()
-      _ = try systemCall("stat", on: path) { stat(path, &status) }
+      try systemCall("stat", path: path) { stat($0, &status) }
       return status
     }
     return status != nil

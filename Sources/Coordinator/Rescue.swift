@@ -49,8 +49,7 @@ public struct Rescue {
       let target = HibernationTarget(
         name: name, root: record.process, session: record.session,
         cgroup: try record.cgroupPath.map { try WorkerCgroup(path: $0) })
-      let isGone = access(path, F_OK) != 0 && errno == ENOENT
-      if record.state == Self.hibernated, isGone {
+      if record.state == Self.hibernated, isAbsent(path) {
         return end(record, target, "its image \(path) is gone, and its memory with it")
       }
       do throws(HibernationError) {

@@ -284,5 +284,5 @@ func replaceFile(
   let file = try Descriptor.open(partial, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
   try file.writeAll(text)
   if isSynced { _ = try systemCall("fsync", on: partial) { fsync(file.raw) } }
-  _ = try systemCall("rename", on: path) { rename(partial, path) }
+  try renameFile(partial, to: path)
 }

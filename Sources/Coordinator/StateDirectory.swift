@@ -69,8 +69,8 @@ struct StateDirectory {
       try makeDirectories(path, mode: 0o700)
     } catch { throw .directory(error) }
     try checkTrust(in: path, mayBeShared: true)
-    if chmod(path, 0o700) != 0 {
-      throw .directory(SystemCallError("chmod", on: path, code: errno))
+    do throws(SystemCallError) { try systemCall("chmod", path: path) { chmod($0, 0o700) } } catch {
+      throw .directory(error)
     }
   }
 
@@ -84,9 +84,8 @@ func makeDirectories(_ path: String, mode: mode_t) throws(SystemCallError) {
   if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
     try makeDirectories(String(path[..<slash]), mode: mode)
   }
-  if mkdir(path, mode) != 0, errno != EEXIST {
-    throw SystemCallError("mkdir", on: path, code: errno)
-  }
+  let result = kernelResult(path) { mkdir($0, mode) }
+  if result != 0, result != -EEXIST { throw SystemCallError("mkdir", on: path, code: -result) }
 }
 
 /// Refuses a directory in which somebody else could put something of theirs in the place of ours: an
@@ -97,9 +96,10 @@ func makeDirectories(_ path: String, mode: mode_t) throws(SystemCallError) {
 func checkTrust(in path: String, mayBeShared: Bool) throws(StartError) {
   var link = stat()
   var directory = stat()
-  guard lstat(path, &link) == 0, stat(path, &directory) == 0 else {
-    throw .directory(SystemCallError("stat", on: path, code: errno))
-  }
+  do throws(SystemCallError) {
+    try systemCall("stat", path: path) { lstat($0, &link) }
+    try systemCall("stat", path: path) { stat($0, &directory) }
+  } catch { throw .directory(error) }
   let user = geteuid()
   for owner in [link.st_uid, directory.st_uid] where owner != user && owner != 0 {
     if mayBeShared, user == 0 { continue }

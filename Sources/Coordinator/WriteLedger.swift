@@ -71,7 +71,7 @@ struct WriteLedger {
     let file = try Descriptor.open(
       temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
     try file.writeAll(encoded)
-    _ = try systemCall("rename", on: path) { rename(temporary, path) }
+    try renameFile(temporary, to: path)
   }
 
   // MARK: the file

@@ -96,10 +96,10 @@ extension Hibernator {
     let basePath = ImageLayout.basePath(of: path)
     if image.reference != nil {
       try removeImage(path)
-    } else if rename(path, basePath) != 0 {
-      let why = String(cString: strerror(errno))
-      throw HibernationError(.writingBack, "can't rename \(path): \(why)")
     } else {
+      do throws(SystemCallError) { try renameFile(path, to: basePath) } catch {
+        throw HibernationError(.writingBack, "can't rename \(path): \(error.reason)")
+      }
       FaultPoint.baseKept.pass()
     }
     bases[name] = Base(

@@ -58,9 +58,10 @@ public enum BootKey {
 
   /// By the directory that is meant, however it is spelt.
   private static func name(of directory: String) throws(BootKeyError) -> String {
-    guard let resolved = realpath(directory, nil) else {
-      throw .unusable(SystemCallError("realpath", on: directory, code: errno))
-    }
+    let resolved: UnsafeMutablePointer<CChar>
+    do throws(SystemCallError) {
+      resolved = try pointerCall("realpath", path: directory) { realpath($0, nil) }
+    } catch { throw .unusable(error) }
     defer { free(resolved) }
     return "dormouse:" + String(cString: resolved)
   }

@@ -45,11 +45,12 @@ final class FaultJournal: @unchecked Sendable {
     guard clinux_size_is_sealed(descriptor.raw, Self.length) == 1 else {
       throw SystemCallError("use", on: Self.name, code: EINVAL)
     }
-    guard
-      let area = mmap(
-        nil, Int(Self.length), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.raw, 0),
-      area != MAP_FAILED
-    else { throw SystemCallError("mmap", on: Self.name, code: errno) }
+    let address = try shim("mmap", on: Self.name) {
+      clinux_map_shared(descriptor.raw, Int64(Self.length))
+    }
+    guard let area = UnsafeMutableRawPointer(bitPattern: Int(address)) else {
+      throw SystemCallError("mmap", on: Self.name, code: EINVAL)
+    }
     base = area
     self.descriptor = descriptor
   }

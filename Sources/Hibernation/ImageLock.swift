@@ -8,10 +8,10 @@ extension ImageReader {
   ///
   /// - Returns: false where somebody else does already.
   func lock(waits: Bool) -> Bool {
-    while flock(file.raw, LOCK_EX | (waits ? 0 : LOCK_NB)) != 0 {
-      if errno != EINTR { return false }
+    while true {
+      let result = kernelResult { flock(file.raw, LOCK_EX | (waits ? 0 : LOCK_NB)) }
+      if result != -EINTR { return result == 0 }
     }
-    return true
   }
 
   /// Nobody has removed it (and made another) since it was opened.

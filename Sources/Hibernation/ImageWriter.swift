@@ -82,7 +82,7 @@ final class ImageWriter: Sendable {
         indexOffset: end, indexLength: stored, checksum: Checksum.crc32c(index),
         fileLength: length),
       at: 0)
-    _ = try systemCall("rename", on: path) { rename(partialPath, path) }
+    try renameFile(partialPath, to: path)
     state.withLock { $0.isOver = true }
     return length
   }

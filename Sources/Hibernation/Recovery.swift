@@ -32,7 +32,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     try settle(target.name)
     unlink(ImageWriter.partialPath(of: path))
-    if access(path, F_OK) != 0, errno == ENOENT {
+    if isAbsent(path) {
       dropBase(of: target.name, for: path)
       target.mendInterruptedCalls()
       try attempt(.waking) { try target.wake() }
@@ -42,7 +42,7 @@ extension Hibernator {
     do throws(HibernationError) {
       image = try open(path, heldBase: bases[target.name]?.image)
     } catch {
-      if access(path, F_OK) != 0, errno == ENOENT {
+      if isAbsent(path) {
         return try recoverMemory(of: target, from: path)
       }
       throw error

@@ -166,9 +166,8 @@ extension Hibernator {
 
   /// Commit B, without anything to stay.
   func removeImage(_ path: String) throws(HibernationError) {
-    if Glibc.unlink(path) != 0 {
-      throw HibernationError(
-        .writingBack, "can't remove \(path): \(String(cString: strerror(errno)))")
+    do throws(SystemCallError) { try systemCall("unlink", path: path) { Glibc.unlink($0) } } catch {
+      throw HibernationError(.writingBack, "can't remove \(path): \(error.reason)")
     }
     FaultPoint.unlinked.pass()
   }

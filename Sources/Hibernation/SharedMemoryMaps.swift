@@ -5,7 +5,7 @@ import Linux
 /// Two processes with one address space: between vfork and exec, or by clone(CLONE_VM). What is freed
 /// for one is gone for the other.
 enum SharedMemoryMaps {
-  /// - Parameter compare: 1: they share, 0: they don't, -errno: can't be told.
+  /// - Parameter compare: 1: they share, 0: they don't, negative: can't be told.
   static func check(
     _ processes: [ProcessStat],
     compare: (Int32, Int32) -> Int32 = { clinux_share_memory($0, $1) }

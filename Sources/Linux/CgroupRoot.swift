@@ -25,9 +25,8 @@ public struct CgroupRoot: Hashable, Sendable {
 
   private static func make(in parent: String, name: String) throws(CgroupError) -> CgroupRoot {
     let path = parent.hasSuffix("/") ? parent + name : "\(parent)/\(name)"
-    let result = mkdir(path, 0o755)
-    let code = errno
-    if result != 0 && code != EEXIST { throw .cannotCreate(path: path, code: code) }
+    let result = kernelResult(path) { mkdir($0, 0o755) }
+    if result != 0 && result != -EEXIST { throw .cannotCreate(path: path, code: -result) }
     guard access("\(path)/cgroup.freeze", W_OK) == 0, access("\(path)/cgroup.procs", W_OK) == 0
     else {
       rmdir(path)

@@ -43,8 +43,8 @@ public final class ForegroundChild {
   public func reap() -> End? {
     while end == nil {
       var status: Int32 = 0
-      let pid = waitpid(-1, &status, WNOHANG)
-      if pid < 0, errno == EINTR { continue }
+      let pid = kernelResult { waitpid(-1, &status, WNOHANG) }
+      if pid == -EINTR { continue }
       if pid <= 0 { return nil }
       guard pid == identity.pid else { continue }
       let signal = status & 0x7F

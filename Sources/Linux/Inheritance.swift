@@ -37,8 +37,7 @@ public struct Inheritance: Hashable, Sendable {
     for number in [SIGPIPE, SIGXFSZ] where !ProcessStatus.contains(ignoredSignals, number) {
       signal(number, SIG_DFL)
     }
-    execv(path, CommandLine.unsafeArgv + firstArgument)
-    return errno
+    return -kernelResult(path) { execv($0, CommandLine.unsafeArgv + firstArgument) }
   }
 }
 

@@ -71,20 +71,19 @@ func kilobytes(_ value: ArraySlice<UInt8>) -> Int64? {
 public func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(SystemCallError)
   -> [String]
 {
-  guard let directory = opendir(path) else {
-    throw SystemCallError("opendir", on: path, code: errno)
-  }
+  let directory = try pointerCall("opendir", path: path) { opendir($0) }
   defer { closedir(directory) }
   var names: [String] = []
   while true {
-    errno = 0
-    guard let entry = readdir(directory) else {
+    let next: UnsafeMutablePointer<dirent>?
+    do throws(SystemCallError) {
+      next = try nextEntry(of: directory, at: path)
+    } catch {
       // A process that ends while its directory is read is just a shorter list.
-      if errno != 0 && errno != ENOENT && errno != ESRCH {
-        throw SystemCallError("readdir", on: path, code: errno)
-      }
-      return names
+      if error.code == ENOENT || error.code == ESRCH { return names }
+      throw error
     }
+    guard let entry = next else { return names }
     let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
       String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }

@@ -65,7 +65,7 @@ public func spawn(_ request: SpawnRequest) throws(SpawnError) -> SpawnedProcess 
   } catch {
     // A process that we couldn't hold on to must not run on unseen.
     kill(pid, SIGKILL)
-    while waitpid(pid, nil, 0) < 0 && errno == EINTR {}
+    waitForChild(pid)
     throw SpawnError(step: .hold, code: error.code, request: request)
   }
 }

@@ -33,6 +33,75 @@ public func systemCall<Result: SignedInteger>(
   }
 }
 
+/// The same for a call that takes a path. Swift frees the C string that it makes of a `String` argument
+/// before the next statement, and may change `errno` by that: here `errno` is taken before.
+@discardableResult
+public func systemCall<Result: SignedInteger>(
+  _ name: String, path: String, _ body: (UnsafePointer<CChar>) -> Result
+) throws(SystemCallError) -> Result {
+  try shim(name, on: path) { kernelResult(path, body) }
+}
+
+/// The same for a call that returns a pointer, or NULL where it fails.
+public func pointerCall<Pointer>(
+  _ name: String, path: String, _ body: (UnsafePointer<CChar>) -> Pointer?
+) throws(SystemCallError) -> Pointer {
+  let (pointer, code) = path.withCString { text in
+    let pointer = body(text)
+    return (pointer, errno)
+  }
+  guard let pointer else { throw SystemCallError(name, on: path, code: code) }
+  return pointer
+}
+
+/// What the kernel answered: the result of a call, or its error as a negative number, which is what the
+/// shims of `CLinux` return. It doesn't repeat an interrupted call.
+public func kernelResult<Result: SignedInteger>(_ body: () -> Result) -> Result {
+  let result = body()
+  return result < 0 ? Result(-errno) : result
+}
+
+/// The same for a call that takes a path.
+public func kernelResult<Result: SignedInteger>(
+  _ path: String, _ body: (UnsafePointer<CChar>) -> Result
+) -> Result {
+  path.withCString { text in kernelResult { body(text) } }
+}
+
+/// The kernel says that there is no file of that name. False when it can't tell, for example because a
+/// directory of the path can't be searched.
+public func isAbsent(_ path: String) -> Bool {
+  kernelResult(path) { access($0, F_OK) } == -ENOENT
+}
+
+/// rename(2).
+public func renameFile(_ path: String, to target: String) throws(SystemCallError) {
+  let result = path.withCString { from in kernelResult(target) { rename(from, $0) } }
+  try shim("rename", on: path) { result }
+}
+
+/// waitpid(2) for one child, repeated when a signal interrupts it: its status, or nil when it isn't a
+/// child of this process.
+@discardableResult
+public func waitForChild(_ pid: Int32) -> Int32? {
+  var status: Int32 = 0
+  while true {
+    let result = kernelResult { waitpid(pid, &status, 0) }
+    if result != -EINTR { return result < 0 ? nil : status }
+  }
+}
+
+/// readdir(3): the next entry, or nil at the end of the directory.
+func nextEntry(
+  of directory: OpaquePointer, at path: String
+) throws(SystemCallError) -> UnsafeMutablePointer<dirent>? {
+  errno = 0
+  if let entry = readdir(directory) { return entry }
+  let code = errno
+  if code == 0 { return nil }
+  throw SystemCallError("readdir", on: path, code: code)
+}
+
 /// The same for shims of `CLinux`, which return `-errno`.
 @discardableResult
 public func shim<Result: SignedInteger>(

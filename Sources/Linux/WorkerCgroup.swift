@@ -17,9 +17,8 @@ public final class WorkerCgroup: Sendable {
     // Not used again: whoever is born (CLONE_INTO_CGROUP) into a group that has once been killed
     // through cgroup.kill is killed by the kernel at birth (seen on Linux 6.18).
     rmdir(path)
-    let result = mkdir(path, 0o755)
-    let code = errno
-    if result != 0 && code != EEXIST { throw .cannotCreate(path: path, code: code) }
+    let result = kernelResult(path) { mkdir($0, 0o755) }
+    if result != 0 && result != -EEXIST { throw .cannotCreate(path: path, code: -result) }
     let group = try WorkerCgroup(path: path)
     if try group.isPopulated { throw .inUse(path: path) }
     // An earlier daemon may have left it frozen.
@@ -137,7 +136,7 @@ public final class WorkerCgroup: Sendable {
     var code: Int32 = 0
     // A group stays busy for an instant after its last process has left.
     let removed = waitUntil(deadline) { () throws(Never) in
-      code = rmdir(path) == 0 ? 0 : errno
+      code = -kernelResult(path) { rmdir($0) }
       return code != EBUSY
     }
     if code == 0 || code == ENOENT { return }

@@ -29,15 +29,19 @@ enum FileContents {
 
   private static func bytes(_ path: String) -> Result<[UInt8], Unreadable> {
     // Without O_NONBLOCK a FIFO in the place of a policy would block the daemon for good.
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { return .failure(.init(path, "can't be opened", code: errno)) }
+    let (descriptor, code) = path.withCString { text in
+      let descriptor = open(text, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+      return (descriptor, errno)
+    }
+    guard descriptor >= 0 else { return .failure(.init(path, "can't be opened", code: code)) }
     defer { close(descriptor) }
     var all: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 64 << 10)
     while true {
       let count = Glibc.read(descriptor, &buffer, buffer.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else { return .failure(.init(path, "can't be read", code: errno)) }
+      let code = errno
+      if count < 0, code == EINTR { continue }
+      guard count >= 0 else { return .failure(.init(path, "can't be read", code: code)) }
       if count == 0 { return .success(all) }
       all += buffer[..<count]
       if all.count > Document.sizeLimit {
@@ -62,9 +66,11 @@ enum FileContents {
 
   /// Names in a directory, sorted; where it can't be read, why.
   static func listing(of directory: String) -> Result<[String], Unreadable> {
-    guard let stream = opendir(directory) else {
-      return .failure(.init(directory, "can't be listed", code: errno))
+    let (stream, code) = directory.withCString { text in
+      let stream = opendir(text)
+      return (stream, errno)
     }
+    guard let stream else { return .failure(.init(directory, "can't be listed", code: code)) }
     closedir(stream)
     return .success(names(in: directory))
   }

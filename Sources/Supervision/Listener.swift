@@ -85,7 +85,7 @@ public final class Listener: Sendable {
     // A directory such as /run, in which only root can exchange one file for another.
     let descriptor = try bound()
     let identity = account.identity
-    _ = try systemCall("chown", on: path) { lchown(path, identity.user, identity.group) }
+    try systemCall("chown", path: path) { lchown($0, identity.user, identity.group) }
     return descriptor
   }
 

@@ -62,10 +62,9 @@ public final class PressureWatch {
     try service()
     for raw in Array(connections.keys) {
       var byte: UInt8 = 1
-      if send(raw, &byte, 1, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) < 0 {
-        // Full: it hasn't read what was sent before, and will wake up for that.
-        if errno != EAGAIN && errno != EINTR { drop(raw) }
-      }
+      let result = kernelResult { send(raw, &byte, 1, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) }
+      // Full: it hasn't read what was sent before, and will wake up for that.
+      if result < 0, result != -Int(EAGAIN), result != -Int(EINTR) { drop(raw) }
     }
     return connections.count
   }
@@ -110,8 +109,8 @@ public final class PressureWatch {
 
   private func discardInput(of raw: Int32) {
     var buffer = [UInt8](repeating: 0, count: Self.mostInput)
-    let count = recv(raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-    if count < 0 && (errno == EAGAIN || errno == EINTR) { return }
+    let count = kernelResult { recv(raw, &buffer, buffer.count, Int32(MSG_DONTWAIT)) }
+    if count == -Int(EAGAIN) || count == -Int(EINTR) { return }
     guard count > 0, let received = connections[raw]?.received,
       received + count <= Self.mostInput
     else { return drop(raw) }

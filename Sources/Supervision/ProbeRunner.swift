@@ -64,8 +64,10 @@ public final class ProbeRunner {
     if interest == .writable {
       var code: Int32 = 0
       var length = socklen_t(MemoryLayout<Int32>.size)
-      let result = getsockopt(socket.raw, SOL_SOCKET, SO_ERROR, &code, &length)
-      connected(result == 0 ? code : errno)
+      let result = kernelResult {
+        getsockopt(socket.raw, SOL_SOCKET, SO_ERROR, &code, &length)
+      }
+      connected(result == 0 ? code : -result)
     } else {
       receive(socket)
     }
@@ -124,15 +126,17 @@ public final class ProbeRunner {
       return end(.failure("\(host) is no address: names aren't looked up here"))
     }
     let flags = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
-    let raw = Glibc.socket(address.family, Int32(flags), 0)
-    guard raw >= 0 else { return end(.failure("socket: \(String(cString: strerror(errno)))")) }
+    let raw = kernelResult { Glibc.socket(address.family, Int32(flags), 0) }
+    guard raw >= 0 else { return end(.failure("socket: \(String(cString: strerror(-raw)))")) }
     let socket = Descriptor(owning: raw)
     self.socket = socket
-    let result = address.withPointer { Glibc.connect(raw, $0, $1) }
-    if result < 0, errno == EINPROGRESS {
+    let result = address.withPointer { target, length in
+      kernelResult { Glibc.connect(raw, target, length) }
+    }
+    if result == -EINPROGRESS {
       progress = .awaiting(.writable)
     } else {
-      connected(result < 0 ? errno : 0)
+      connected(-result)
     }
   }
 

@@ -133,11 +133,12 @@ final class WorkerConnection {
   /// Writes what the kernel takes. A connection that has ended is found out by reading.
   func flush() -> Bool {
     while !waiting.isEmpty {
-      let count = Glibc.send(
-        descriptor.raw, waiting, waiting.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      let count = kernelResult {
+        Glibc.send(descriptor.raw, waiting, waiting.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      }
       if count < 0 {
-        if errno == EINTR { continue }
-        if errno != EAGAIN { waiting = [] }
+        if count == -Int(EINTR) { continue }
+        if count != -Int(EAGAIN) { waiting = [] }
         break
       }
       waiting.removeFirst(count)

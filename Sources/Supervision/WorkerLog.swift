@@ -17,10 +17,10 @@ public struct WorkerLog: Sendable {
     guard log.start > limit, log.isFile else { return log }
     try place.acting { () throws(SystemCallError) in
       if place.keep == 0 {
-        _ = try systemCall("unlink", on: place.path) { unlink(place.path) }
+        try systemCall("unlink", path: place.path) { unlink($0) }
       } else {
         place.shift()
-        _ = try systemCall("rename", on: place.path) { rename(place.path, place.aside(1)) }
+        try renameFile(place.path, to: place.aside(1))
       }
     }
     return try append(place)

@@ -8,12 +8,13 @@ public struct WorkerRecordStore: Sendable {
   /// Makes the directory where it is missing; only we may look into it.
   public init(directory: String) throws(WorkerRecordError) {
     self.directory = directory
-    if mkdir(directory, 0o700) != 0 && errno != EEXIST {
-      throw .unusable(SystemCallError("mkdir", on: directory, code: errno))
-    }
-    if chmod(directory, 0o700) != 0 {
-      throw .unusable(SystemCallError("chmod", on: directory, code: errno))
-    }
+    do throws(SystemCallError) {
+      let result = kernelResult(directory) { mkdir($0, 0o700) }
+      if result != 0 && result != -EEXIST {
+        throw SystemCallError("mkdir", on: directory, code: -result)
+      }
+      try systemCall("chmod", path: directory) { chmod($0, 0o700) }
+    } catch { throw .unusable(error) }
   }
 
   private static let suffix = ".worker"
@@ -33,7 +34,7 @@ public struct WorkerRecordStore: Sendable {
         throw SystemCallError(error.call, on: temporary, code: error.code)
       }
       // No fsync: the record needs to outlive the daemon, and the worker doesn't outlive the boot.
-      _ = try systemCall("rename", on: path) { rename(temporary, path) }
+      try renameFile(temporary, to: path)
     } catch {
       unlink(temporary)
       throw .unusable(error)
@@ -42,7 +43,7 @@ public struct WorkerRecordStore: Sendable {
 
   /// Whether there is a record of that name, be it damaged.
   public func contains(_ name: String) -> Bool {
-    access(path(of: name), F_OK) == 0 || errno != ENOENT
+    !isAbsent(path(of: name))
   }
 
   public func load(_ name: String) throws(WorkerRecordError) -> WorkerRecord {

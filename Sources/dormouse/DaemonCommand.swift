@@ -2,6 +2,7 @@ import ArgumentParser
 import Control
 import Coordinator
 import Glibc
+import Linux
 import PolicyFile
 
 struct DaemonCommand: ParsableCommand {
@@ -37,7 +38,7 @@ struct DaemonCommand: ParsableCommand {
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
-    if config == nil, access(paths.configuration, F_OK) != 0, errno == ENOENT,
+    if config == nil, isAbsent(paths.configuration),
       !ConfigurationFiles.isThere(paths.configuration)
     {
       throw CommandFailure(

@@ -5,16 +5,7 @@ import Glibc
 /// refuses, and a verb has no use for a buffer.
 enum Output {
   static func write(_ bytes: [UInt8]) throws(FileError) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-      let failure = errno
-      if count >= 0 {
-        rest = rest.dropFirst(count)
-      } else if failure != EINTR {
-        throw FileError(operation: "writing to", path: "standard output", errno: failure)
-      }
-    }
+    try writeAll(bytes, to: STDOUT_FILENO, "writing to", path: "standard output")
   }
 
   static func write(_ text: String) throws(FileError) { try write(Array(text.utf8)) }

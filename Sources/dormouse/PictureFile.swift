@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import Linux
 
 /// Where a picture goes. Written beside its name and renamed, so that a failure leaves an earlier
 /// one as it was.
@@ -14,26 +15,18 @@ struct PictureFile {
 
   func write(_ text: String) throws(FileError) {
     try create(Array(text.utf8))
-    if rename(partial, path) != 0 {
-      throw FileError(operation: "writing", path: path, errno: errno)
+    do throws(SystemCallError) { try renameFile(partial, to: path) } catch {
+      throw FileError(operation: "writing", path: path, code: error.code)
     }
   }
 
   func discard() { unlink(partial) }
 
   private func create(_ bytes: [UInt8]) throws(FileError) {
-    let file = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard file >= 0 else { throw FileError(operation: "writing", path: path, errno: errno) }
+    let file = try check(
+      "writing", path,
+      kernelResult(partial) { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644) })
     defer { close(file) }
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-      let failure = errno
-      if count >= 0 {
-        rest = rest.dropFirst(count)
-      } else if failure != EINTR {
-        throw FileError(operation: "writing", path: path, errno: failure)
-      }
-    }
+    try writeAll(bytes, to: file, path: path)
   }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Control
 import Coordinator
 import Glibc
+import Linux
 
 struct RecoverCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -24,7 +25,7 @@ struct RecoverCommand: ParsableCommand {
   func run() throws {
     let path = try absolutePath(
       stateDirectory ?? DefaultPaths.ofThisProcess().stateDirectory, in: currentDirectory())
-    if access(path, F_OK) != 0, errno == ENOENT {
+    if isAbsent(path) {
       return try Output.line("nothing to recover: there is no \(escaped(path))")
     }
     let rescue: Rescue

@@ -1,6 +1,9 @@
 import ArgumentParser
 import Control
 import Glibc
+import func Linux.kernelResult
+import func Linux.renameFile
+import struct Linux.SystemCallError
 import Simulation
 
 /// Where a simulation's trace comes from.
@@ -66,8 +69,7 @@ extension TraceLoader.Unit: ExpressibleByArgument {}
 enum TraceFiles {
   /// Piece by piece: a day of the data set of 2019 is a gigabyte and a half.
   static func read(_ path: String, into loader: inout TraceLoader) throws {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { throw FileError(operation: "reading", path: path, errno: errno) }
+    let file = try check("reading", path, kernelResult(path) { open($0, O_RDONLY | O_CLOEXEC) })
     defer { close(file) }
     var status = stat()
     let size = fstat(file, &status) == 0 ? Double(max(1, status.st_size)) : 1
@@ -75,13 +77,8 @@ enum TraceFiles {
     var buffer = [UInt8](repeating: 0, count: 1 << 20)
     var done = 0.0
     while true {
-      let count = buffer.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
-      let failure = errno
+      let count = try readSome(&buffer, from: file, path: path)
       if count == 0 { break }
-      if count < 0 {
-        if failure == EINTR { continue }
-        throw FileError(operation: "reading", path: path, errno: failure)
-      }
       try loader.feed(Array(buffer[..<count]))
       done += Double(count)
       Progress.show("reading \(escaped(path))", min(1, done / size))
@@ -91,9 +88,8 @@ enum TraceFiles {
   }
 
   static func write(_ trace: Trace, _ format: TraceFormat, to directory: String) throws {
-    if mkdir(directory, 0o755) != 0, errno != EEXIST {
-      throw FileError(operation: "making", path: directory, errno: errno)
-    }
+    let made = kernelResult(directory) { mkdir($0, 0o755) }
+    if made != -EEXIST { try check("making", directory, made) }
     let writer = TraceWriter(trace)
     for file in writer.files(format) {
       let path = "\(directory)/\(file.name)"
@@ -119,8 +115,8 @@ private final class PieceFile {
 
   init(_ path: String) throws {
     self.path = path
-    file = open("\(path).partial", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-    guard file >= 0 else { throw FileError(operation: "writing", path: path, errno: errno) }
+    let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC
+    file = try check("writing", path, kernelResult("\(path).partial") { open($0, flags, 0o644) })
   }
 
   deinit { close(file) }
@@ -132,22 +128,13 @@ private final class PieceFile {
 
   func finish() throws {
     try flush()
-    if rename("\(path).partial", path) != 0 {
-      throw FileError(operation: "writing", path: path, errno: errno)
+    do throws(SystemCallError) { try renameFile("\(path).partial", to: path) } catch {
+      throw FileError(operation: "writing", path: path, code: error.code)
     }
   }
 
   private func flush() throws {
-    var rest = buffer[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-      let failure = errno
-      if count >= 0 {
-        rest = rest.dropFirst(count)
-      } else if failure != EINTR {
-        throw FileError(operation: "writing", path: path, errno: failure)
-      }
-    }
+    try writeAll(buffer, to: file, path: path)
     buffer.removeAll(keepingCapacity: true)
   }
 }

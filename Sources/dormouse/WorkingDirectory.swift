@@ -1,11 +1,45 @@
 import Control
 import Glibc
+import Linux
 
 /// Where this process stands.
 func currentDirectory() throws(FileError) -> String {
-  guard let path = getcwd(nil, 0) else {
-    throw FileError(operation: "finding", path: "the working directory", errno: errno)
+  var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+  // getcwd(3) returns its argument, or NULL.
+  let result = kernelResult { getcwd(&buffer, buffer.count) == nil ? Int32(-1) : 0 }
+  try check("finding", "the working directory", result)
+  return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+}
+
+/// Throws what `kernelResult` or a shim answered, if it is an error; else it returns the result.
+@discardableResult
+func check<Result: SignedInteger>(
+  _ operation: String, _ path: String, _ result: Result
+) throws(FileError) -> Result {
+  if result >= 0 { return result }
+  throw FileError(operation: operation, path: path, code: Int32(-result))
+}
+
+/// Writes all of it.
+func writeAll(
+  _ bytes: some Sequence<UInt8>, to file: Int32, _ operation: String = "writing", path: String
+) throws(FileError) {
+  var rest = Array(bytes)[...]
+  while !rest.isEmpty {
+    let count = kernelResult {
+      rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+    }
+    if count == -Int(EINTR) { continue }
+    rest = rest.dropFirst(try check(operation, path, count))
   }
-  defer { free(path) }
-  return String(cString: path)
+}
+
+/// Reads as much as there is, at most as much as fits; 0 at the end.
+func readSome(_ buffer: inout [UInt8], from file: Int32, path: String) throws(FileError) -> Int {
+  while true {
+    let count = kernelResult {
+      buffer.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
+    }
+    if count != -Int(EINTR) { return try check("reading", path, count) }
+  }
 }

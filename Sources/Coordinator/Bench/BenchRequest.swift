@@ -53,13 +53,12 @@ extension BenchSubject {
       SpawnRequest(
         path: "/bin/sh", arguments: ["sh", "-c", text], environment: options.environment,
         directory: options.directory, input: null.raw, output: null.raw, error: null.raw))
-    var status: Int32 = 0
     let ended = Result {
       try interruptions.wait(for: [shell.pidfd.raw], until: deadline) != nil
     }
     // It leads a session of its own: whoever it has started, and left behind, is in its group.
     Glibc.kill(-shell.pid, SIGKILL)
-    while waitpid(shell.pid, &status, 0) < 0, errno == EINTR {}
+    let status = waitForChild(shell.pid)
     if try !ended.get() { return false }
     return status == 0
   }

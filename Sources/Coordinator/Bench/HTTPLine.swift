@@ -106,8 +106,8 @@ final class HTTPLine {
   private func hasBeenClosed(_ socket: Descriptor) -> Bool {
     var byte: UInt8 = 0
     // Between two requests a server has nothing to say but that it hangs up.
-    return recv(socket.raw, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) >= 0
-      || errno != EAGAIN
+    return kernelResult { recv(socket.raw, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) }
+      != -Int(EAGAIN)
   }
 
   private func send() throws {

@@ -17,7 +17,7 @@ public struct DayStore: Sendable {
   /// - Throws: `JournalMismatch` where it is damaged, `SystemCallError` where it can't be read.
   public func load(_ day: Int) throws -> DayRecord? {
     let path = path(of: day)
-    if access(path, F_OK) != 0, errno == ENOENT { return nil }
+    if isAbsent(path) { return nil }
     return try DayRecord(try readFile(path))
   }
 
@@ -29,7 +29,7 @@ public struct DayStore: Sendable {
     try file.writeAll(String(decoding: bytes, as: UTF8.self))
     // Its name must not be on the disk before its content: it replaces a good one.
     _ = try systemCall("fdatasync", on: partial) { fdatasync(file.raw) }
-    _ = try systemCall("rename", on: path) { rename(partial, path) }
+    try renameFile(partial, to: path)
   }
 
   /// Puts a damaged file aside, so that a new one can take its place and the old one be looked at.

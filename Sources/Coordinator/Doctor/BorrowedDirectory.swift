@@ -23,10 +23,11 @@ final class BorrowedDirectory {
   convenience init(newIn parent: String, prefix: String) throws(SystemCallError) {
     try self.init(parent)
     var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else {
-      let code = errno
+    // mkdtemp(3) returns its argument, or NULL.
+    let result = kernelResult { mkdtemp(&template) == nil ? Int32(-1) : 0 }
+    guard result == 0 else {
       end()
-      throw SystemCallError("make a directory in", on: parent, code: code)
+      throw SystemCallError("make a directory in", on: parent, code: -result)
     }
     inner = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
@@ -38,7 +39,7 @@ final class BorrowedDirectory {
   private func make(_ path: String) throws(SystemCallError) {
     if access(path, F_OK) == 0 || path.isEmpty { return }
     if let slash = path.lastIndex(of: "/") { try make(String(path[..<slash])) }
-    _ = try systemCall("mkdir", on: path) { mkdir(path, 0o700) }
+    try systemCall("mkdir", path: path) { mkdir($0, 0o700) }
     made.append(path)
   }
 

@@ -75,6 +75,6 @@ final class ProbeChild {
     guard (try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: deadline)) == true else {
       return
     }
-    while waitpid(pid, nil, 0) < 0 && errno == EINTR {}
+    waitForChild(pid)
   }
 }

@@ -45,7 +45,7 @@ struct SnapshotStore {
       }
       if let failure { throw failure }
       // No fsync: neither it nor the worker outlives the boot.
-      _ = try systemCall("rename", on: path) { rename(temporary, path) }
+      try renameFile(temporary, to: path)
     } catch {
       unlink(temporary)
       throw error

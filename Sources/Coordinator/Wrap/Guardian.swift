@@ -41,8 +41,7 @@ final class Guardian {
     signal(SIGPIPE, SIG_IGN)
     _ = write(pipe.raw, &word, MemoryLayout<Int32>.size)
     self.pipe = nil
-    var status: Int32 = 0
-    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+    waitForChild(pid)
   }
 
   private static func guardNow(_ input: Int32, _ directory: String, _ socket: String) -> Never {
@@ -56,8 +55,8 @@ final class Guardian {
     var known: [ProcessIdentity] = []
     var word: Int32 = 0
     while true {
-      let count = read(input, &word, MemoryLayout<Int32>.size)
-      if count < 0, errno == EINTR { continue }
+      let count = kernelResult { read(input, &word, MemoryLayout<Int32>.size) }
+      if count == -Int(EINTR) { continue }
       if count != MemoryLayout<Int32>.size { break }
       if word == farewell { _exit(0) }
       if let stat = try? ProcessStat.read(word) { known.append(stat.identity) }

@@ -69,9 +69,9 @@ enum JournalFiles {
   /// A directory's segments, or one file, the oldest first.
   static func segments(at path: String) throws -> [JournalSegment] {
     var status = stat()
-    guard stat(path, &status) == 0 else {
+    do throws(SystemCallError) { try systemCall("stat", path: path) { stat($0, &status) } } catch {
       throw CommandFailure(
-        exit: .notDone, text: "there is no journal at \(escaped(path)): \(errorText(errno))")
+        exit: .notDone, text: "there is no journal at \(escaped(path)): \(error.reason)")
     }
     guard status.st_mode & S_IFMT == S_IFDIR else { return [JournalDirectory.segment(path)] }
     let segments: [JournalSegment]

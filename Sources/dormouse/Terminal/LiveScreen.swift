@@ -21,15 +21,11 @@ final class LiveScreen {
   init() throws {
     // First: one that came in between would leave the terminal as nobody wants it.
     signals = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH])
-    guard tcgetattr(STDIN_FILENO, &before) == 0 else {
-      throw FileError(operation: "asking", path: "the terminal", errno: errno)
-    }
+    try check("asking", "the terminal", kernelResult { tcgetattr(STDIN_FILENO, &before) })
     var raw = before
     // Keys at once, and not shown; Ctrl-C still is a signal.
     raw.c_lflag &= ~tcflag_t(ICANON | ECHO)
-    guard tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0 else {
-      throw FileError(operation: "setting", path: "the terminal", errno: errno)
-    }
+    try check("setting", "the terminal", kernelResult { tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) })
     // The other screen, and no cursor.
     try Output.write("\u{1B}[?1049h\u{1B}[?25l")
   }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Control
 import FootprintTrace
 import Glibc
+import Linux
 import PolicyFile
 
 struct TraceCommand: ParsableCommand {
@@ -60,21 +61,17 @@ struct OverOption: ParsableArguments {
 enum RecordingFiles {
   /// `-`: standard input.
   static func read(_ path: String) throws -> Recording {
-    let file = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { throw FileError(operation: "reading", path: path, errno: errno) }
+    let file = try check(
+      "reading", path,
+      kernelResult(path) { path == "-" ? dup(STDIN_FILENO) : open($0, O_RDONLY | O_CLOEXEC) })
     defer { close(file) }
     var reader = RecordingReader(file: path == "-" ? "standard input" : path)
     var buffer = [UInt8](repeating: 0, count: 1 << 18)
     do {
       while true {
-        let count = buffer.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
-        let failure = errno
+        let count = try readSome(&buffer, from: file, path: path)
         if count == 0 { return try reader.finish() }
-        if count > 0 {
-          try reader.feed(Array(buffer[..<count]))
-        } else if failure != EINTR {
-          throw FileError(operation: "reading", path: path, errno: failure)
-        }
+        try reader.feed(Array(buffer[..<count]))
       }
     } catch let error as RecordingError {
       throw CommandFailure(exit: .badConfiguration, text: escaped(error.description))

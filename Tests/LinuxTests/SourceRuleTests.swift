@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+/// Rules for the sources that the compiler doesn't check.
+@Suite("The sources")
+struct SourceRuleTests {
+  /// Where `errno` is taken, each in a function that takes it before anything else can change it.
+  private static let funnels: Set<String> = [
+    "Linux/SystemCall.swift",
+    // Targets that don't link `Linux`.
+    "Control/UnixSocket.swift", "PolicyFile/FileContents.swift",
+  ]
+  /// Demonstrations, which decide nothing by it.
+  private static let demonstrations = ["Breadcrumbs/", "Consume/"]
+
+  private static func sources() throws -> [(path: String, lines: [String])] {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent().appending(path: "Sources").path()
+    var all: [(path: String, lines: [String])] = []
+    let files = try #require(FileManager.default.enumerator(atPath: root))
+    for case let path as String in files where path.hasSuffix(".swift") {
+      if demonstrations.contains(where: path.hasPrefix) { continue }
+      let text = try String(contentsOfFile: root + "/" + path, encoding: .utf8)
+      all.append((path, text.components(separatedBy: "\n")))
+    }
+    #expect(all.count > 300)
+    return all
+  }
+
+  @Test("read errno in the funnels for system calls only, where nothing can have changed it")
+  func errnoOnlyInFunnels() throws {
+    for (path, lines) in try Self.sources() where !Self.funnels.contains(path) {
+      for (number, line) in lines.enumerated() {
+        guard line.contains("errno") else { continue }
+        let code = line.components(separatedBy: "//")[0]
+        #expect(
+          !code.contains(/\berrno\b/),
+          "Sources/\(path):\(number + 1) reads errno; use systemCall, kernelResult or a shim")
+      }
+    }
+  }
+
+  /// The C string that Swift makes of a `String` argument is freed when the call returns, and so before
+  /// the funnel takes `errno`. The funnels' own variants for paths hold it until after that.
+  @Test("give no String as a path to a system call inside a funnel")
+  func pathsAreCStringsBefore() throws {
+    let calls =
+      "access|chmod|chown|execv|lchown|link|lstat|mkdir|mkfifo|mknod|open|opendir|readlink|realpath"
+      + "|rename|rmdir|stat|statvfs|symlink|truncate|unlink"
+    let funnels = [
+      "systemCall", "kernelResult", "pointerCall", "kernelAnswer", "retryingOnInterrupt",
+    ]
+    let bridged = try Regex(
+      "(\(funnels.joined(separator: "|")))\\b[^\\n]*"
+        + "\\{[^{}]*\\b(\(calls))\\((?!\\$0|text\\b|from\\b)")
+    for (path, lines) in try Self.sources() {
+      for (number, line) in lines.enumerated() {
+        guard funnels.contains(where: line.contains) else { continue }
+        let next = number + 1 < lines.count ? lines[number + 1] : ""
+        // A closure that begins on this line may have its call on the next.
+        let code = line.hasSuffix("{") ? line + next : line
+        #expect(
+          !code.contains(bridged),
+          "Sources/\(path):\(number + 1): use the variant with `path:`, whose closure gets a C string"
+        )
+      }
+    }
+  }
+}
