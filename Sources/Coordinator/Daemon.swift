@@ -174,7 +174,7 @@ public final class Daemon {
     defer { cgroups?.remove() }
     protectItself()
     do throws(SystemCallError) {
-      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self) }
+      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self, on: loop) }
       try watchSignals()
     } catch { throw .system(error) }
     server = try ControlServer(path: settings.socket, daemon: self)
@@ -249,9 +249,11 @@ public final class Daemon {
     while !events.isEmpty {
       let next = events.removeFirst()
       let now = EventLoop.now
-      let directives = engine.handle(next, at: now)
+      let directives = loop.step("the engine") { engine.handle(next, at: now) }
       chronicle.note(next, directives, engine, at: now)
-      for directive in directives { perform(directive) }
+      for directive in directives {
+        loop.step("\(directive)") { perform(directive) }
+      }
     }
     isHandling = false
     if isEnding { endWhenAllIsQuiet() }

@@ -9,16 +9,19 @@ final class EventLoop {
 
   private let epoll: Epoll
   private let timer: DeadlineTimer
-  private var handlers: [UInt64: Handler] = [:]
-  private var timers: [(at: Instant, id: UInt64, action: () -> Void)] = []
+  private var handlers: [UInt64: (handler: Handler, label: TurnCheck.Label)] = [:]
+  private var timers: [(at: Instant, id: UInt64, label: TurnCheck.Label, action: () -> Void)] = []
   private var counter: UInt64 = 0
+  private var check: TurnCheck?
 
   /// Names a watched descriptor or a timer, so that it can be called off.
   struct Token: Hashable { fileprivate let id: UInt64 }
 
-  init() throws(SystemCallError) {
+  /// On the thread that will call `turn`.
+  init(check: TurnCheck.Settings? = .current()) throws(SystemCallError) {
     epoll = try Epoll()
     timer = try DeadlineTimer()
+    self.check = TurnCheck(check)
     try watch(timer.descriptor, .readable) { [timer] _ in timer.clear() }
   }
 
@@ -27,11 +30,12 @@ final class EventLoop {
 
   @discardableResult
   func watch(
-    _ descriptor: Descriptor, _ interest: Epoll.Interest, _ handler: @escaping Handler
+    _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString = #fileID,
+    line: UInt = #line, _ handler: @escaping Handler
   ) throws(SystemCallError) -> Token {
     counter += 1
     try epoll.add(descriptor.raw, interest, token: counter)
-    handlers[counter] = handler
+    handlers[counter] = (handler, TurnCheck.Label(file: file, line: line))
     return Token(id: counter)
   }
 
@@ -48,16 +52,22 @@ final class EventLoop {
   }
 
   @discardableResult
-  func at(_ moment: Instant, _ action: @escaping () -> Void) -> Token {
+  func at(
+    _ moment: Instant, file: StaticString = #fileID, line: UInt = #line,
+    _ action: @escaping () -> Void
+  ) -> Token {
     counter += 1
     let place = timers.firstIndex { $0.at > moment } ?? timers.count
-    timers.insert((moment, counter, action), at: place)
+    timers.insert((moment, counter, TurnCheck.Label(file: file, line: line), action), at: place)
     return Token(id: counter)
   }
 
   @discardableResult
-  func after(_ delay: Duration, _ action: @escaping () -> Void) -> Token {
-    at(Self.now + delay, action)
+  func after(
+    _ delay: Duration, file: StaticString = #fileID, line: UInt = #line,
+    _ action: @escaping () -> Void
+  ) -> Token {
+    at(Self.now + delay, file: file, line: line, action)
   }
 
   func cancel(_ token: Token) { timers.removeAll { $0.id == token.id } }
@@ -66,14 +76,30 @@ final class EventLoop {
   func turn(until deadline: Instant?) throws(SystemCallError) {
     let next = [timers.first?.at, deadline].compactMap { $0 }.min()
     timer.set(next?.nanoseconds)
-    for event in try epoll.wait(milliseconds: -1) {
+    check?.end()
+    let events = try epoll.wait(milliseconds: -1)
+    check?.begin()
+    for event in events {
       // A handler that ran before may have called this one off.
-      handlers[event.token]?(event.what)
+      guard let (handler, label) = handlers[event.token] else { continue }
+      step("\(label)") { handler(event.what) }
     }
-    while let first = timers.first, first.at <= Self.now {
-      timers.removeFirst()
-      first.action()
+    // One that is due again at once waits for the next turn, and doesn't keep descriptors waiting.
+    let now = Self.now
+    let latest = counter
+    while let place = timers.firstIndex(where: { $0.id <= latest }), timers[place].at <= now {
+      let first = timers.remove(at: place)
+      step("timer \(first.label)") { first.action() }
     }
+  }
+
+  /// Names a part of a turn, for the message of `TurnCheck`.
+  func step<Value>(_ what: @autoclosure () -> String, _ body: () -> Value) -> Value {
+    guard check != nil else { return body() }
+    let start = Clocks.monotonic
+    let value = body()
+    check?.step(from: start, what)
+    return value
   }
 }
 
@@ -81,7 +107,13 @@ final class EventLoop {
 final class Mailbox<Receiver>: Sendable {
   typealias Message = @Sendable (Receiver) -> Void
 
-  private let messages = Mutex<[Message]>([])
+  private struct Entry: Sendable {
+    var message: Message
+    var file: StaticString
+    var line: UInt
+  }
+
+  private let messages = Mutex<[Entry]>([])
   private let counter: EventCounter
 
   init() throws(SystemCallError) { counter = try EventCounter() }
@@ -90,18 +122,24 @@ final class Mailbox<Receiver>: Sendable {
   var descriptor: Descriptor { counter.descriptor }
 
   /// From any thread.
-  func post(_ message: @escaping Message) {
-    messages.withLock { $0.append(message) }
+  func post(
+    file: StaticString = #fileID, line: UInt = #line, _ message: @escaping Message
+  ) {
+    messages.withLock { $0.append(Entry(message: message, file: file, line: line)) }
     counter.signal()
   }
 
   /// On the receiver's thread.
-  func drain(_ receiver: Receiver) {
+  func drain(_ receiver: Receiver, on loop: EventLoop) {
     counter.clear()
     let waiting = messages.withLock { messages in
       defer { messages = [] }
       return messages
     }
-    for message in waiting { message(receiver) }
+    for entry in waiting {
+      loop.step("\(TurnCheck.Label(file: entry.file, line: entry.line))") {
+        entry.message(receiver)
+      }
+    }
   }
 }

@@ -52,7 +52,7 @@ extension Daemon {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     do throws(SystemCallError) {
-      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self) }
+      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self, on: loop) }
       try passSignals()
     } catch { throw .system(error) }
     do throws(StartError) {

@@ -1,0 +1,155 @@
+import CLinux
+import Glibc
+import Linux
+
+/// Finds what blocks the event loop. A turn lasts from the return of epoll_wait(2) to the next call of
+/// it; time that the thread was ready and waited for a processor doesn't count. A turn over the limit
+/// aborts the process with a message that names the handlers and their durations, so that chaos, soak
+/// and end-to-end tests fail when a system call on the loop's thread can be delayed.
+///
+/// A debug build always checks, with 100 ms. `DORMOUSE_LOOP_CHECK` overrides that, in a release build
+/// too: `off`, a limit (`100ms`, `2s`), or `report:LIMIT`, which writes the message and goes on.
+struct TurnCheck {
+  struct Settings: Hashable {
+    /// Nanoseconds.
+    var limit: Int64
+    var aborts = true
+  }
+
+  /// Where a handler was registered, or what it performs.
+  struct Label: Hashable, CustomStringConvertible {
+    var file: StaticString
+    var line: UInt
+
+    static func == (left: Label, right: Label) -> Bool {
+      left.line == right.line && left.file.utf8Start == right.file.utf8Start
+    }
+    func hash(into hasher: inout Hasher) { hasher.combine(line) }
+
+    var description: String {
+      "\(file)".split(separator: "/").last.map { "\($0):\(line)" } ?? "\(file):\(line)"
+    }
+  }
+
+  static let variable = "DORMOUSE_LOOP_CHECK"
+
+  private let settings: Settings
+  /// `/proc/thread-self/schedstat`: nanoseconds on a processor, nanoseconds of waiting for one.
+  private let account: Descriptor?
+  private var began: Moment?
+  /// Steps of this turn that took at least a tenth of the limit, in the order in which they ended.
+  private var steps: [(what: String, nanoseconds: Int64)] = []
+
+  private struct Moment {
+    var at: Int64
+    var computed: Int64
+    var waited: Int64
+  }
+
+  /// nil: nothing is checked. On the loop's thread.
+  init?(_ settings: Settings?) {
+    guard let settings else { return nil }
+    self.settings = settings
+    // Without it (CONFIG_SCHED_INFO) waiting for a processor can't be told from being blocked; the
+    // check would abort on a busy machine.
+    guard let account = try? Descriptor.open("/proc/thread-self/schedstat") else { return nil }
+    self.account = account
+  }
+
+  /// After epoll_wait.
+  mutating func begin() {
+    steps.removeAll(keepingCapacity: true)
+    began = now()
+  }
+
+  /// Before the next one. Returns the message that was written, for tests.
+  @discardableResult
+  mutating func end() -> String? {
+    guard let start = began else { return nil }
+    began = nil
+    guard clinux_monotonic() - start.at > settings.limit else { return nil }
+    let end = now()
+    let elapsed = end.at - start.at - (end.waited - start.waited)
+    guard elapsed > settings.limit else { return nil }
+    let text = Self.message(
+      blocked: elapsed, computed: end.computed - start.computed, limit: settings.limit, steps)
+    Self.write(text)
+    if settings.aborts { abort() }
+    return text
+  }
+
+  /// A part of the turn that is worth naming.
+  mutating func step(from start: Int64, _ what: () -> String) {
+    let nanoseconds = clinux_monotonic() - start
+    if nanoseconds >= settings.limit / 10 { steps.append((what(), nanoseconds)) }
+  }
+
+  static func message(
+    blocked: Int64, computed: Int64, limit: Int64, _ steps: [(what: String, nanoseconds: Int64)]
+  ) -> String {
+    let parts = steps.map { "\($0.what) \(milliseconds($0.nanoseconds))" }
+    return "dormouse: the event loop was blocked for \(milliseconds(blocked)) in one turn "
+      + "(limit \(milliseconds(limit)), \(milliseconds(computed)) of it computing): "
+      + (parts.isEmpty ? "no single step" : parts.joined(separator: ", "))
+  }
+
+  private static func milliseconds(_ nanoseconds: Int64) -> String {
+    "\((nanoseconds + 500_000) / 1_000_000) ms"
+  }
+
+  /// To standard error, unless that is full.
+  private static func write(_ text: String) {
+    var place = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
+    guard poll(&place, 1, 0) == 1 else { return }
+    let bytes = Array((text + "\n").utf8)
+    _ = Glibc.write(STDERR_FILENO, bytes, bytes.count)
+  }
+
+  private func now() -> Moment {
+    var moment = Moment(at: clinux_monotonic(), computed: 0, waited: 0)
+    guard let account else { return moment }
+    withUnsafeTemporaryAllocation(byteCount: 80, alignment: 8) { buffer in
+      let count = pread(account.raw, buffer.baseAddress, buffer.count, 0)
+      var numbers: [Int64] = [0]
+      for byte in buffer.prefix(max(count, 0)) {
+        if (0x30...0x39).contains(byte) {
+          numbers[numbers.count - 1] = numbers[numbers.count - 1] &* 10 &+ Int64(byte - 0x30)
+        } else {
+          numbers.append(0)
+        }
+      }
+      guard numbers.count >= 2 else { return }
+      moment.computed = numbers[0]
+      moment.waited = numbers[1]
+    }
+    return moment
+  }
+}
+
+extension TurnCheck.Settings {
+  /// What the environment and the kind of build say.
+  static func current(_ text: String? = getenv(TurnCheck.variable).map { String(cString: $0) })
+    -> TurnCheck.Settings?
+  {
+    #if DEBUG
+      let usual: TurnCheck.Settings? = TurnCheck.Settings(limit: 100_000_000)
+    #else
+      let usual: TurnCheck.Settings? = nil
+    #endif
+    guard var text, !text.isEmpty else { return usual }
+    if text == "off" { return nil }
+    var settings = TurnCheck.Settings(limit: 0)
+    if text.hasPrefix("report:") {
+      settings.aborts = false
+      text.removeFirst("report:".count)
+    }
+    let (digits, unit) = (text.prefix { $0.isNumber }, text.drop { $0.isNumber })
+    guard let number = Int64(digits), number > 0, number < 1_000_000 else { return usual }
+    switch unit {
+    case "ms": settings.limit = number * 1_000_000
+    case "s": settings.limit = number * 1_000_000_000
+    default: return usual
+    }
+    return settings
+  }
+}
