@@ -92,12 +92,23 @@ public struct HibernationTarget: Sendable {
   /// Before a worker that was only stopped or frozen runs on: its memory was never touched, but some
   /// of its calls would return EINTR for the stop. Where we may trace it, it doesn't notice. From any
   /// thread that isn't tracing it; a few hundred microseconds.
+  ///
+  /// Afterwards nothing of it is traced, whatever went wrong. A thread inside vfork(2) counts as
+  /// frozen, and can't stop: it is left alone. (vfork isn't interrupted by a stop.)
   public func mendInterruptedCalls() {
     let isFrozen = (try? isFrozen()) ?? false
-    for stat in (try? discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
-      guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
-      try? session.mendInterruptedCalls()
-      session.detach()
+    let processes = ((try? discover())?.processes ?? []).filter {
+      isFrozen || $0.state == .stopped
+    }
+    if processes.isEmpty { return }
+    BriefTracer.perform {
+      // A call that isn't made again costs the program an EINTR; a wake that hangs costs more.
+      let deadline = Deadline(in: .seconds(1))
+      for stat in processes {
+        let session = TraceSession.seizeWhatCanStop(stat.identity, until: deadline)
+        try? session?.mendInterruptedCalls()  // The same: an EINTR at most.
+        session?.detach(waiting: .zero)
+      }
     }
   }
 
@@ -108,5 +119,27 @@ public struct HibernationTarget: Sendable {
   public func wake(isStopped: Bool = true) throws {
     if isStopped || cgroup == nil { try discover().continueAll() }
     try cgroup?.thaw(until: Deadline(in: Self.patience))
+    try waitForStragglers()
+  }
+
+  /// A thread that an earlier hibernation couldn't detach is detached when it stops. What stands in
+  /// such a stop now doesn't run, and so the worker isn't awake.
+  private func waitForStragglers() throws {
+    var held: [Int32] = []
+    let isFree = try waitUntil(Deadline(in: .seconds(2))) {
+      // The calling thread's own; others look after theirs.
+      Stragglers.shared.release()
+      // Asking which processes it has is due only where there are any.
+      guard Stragglers.shared.hasAny else { return true }
+      held = Stragglers.shared.threads(of: try discover().pids).filter(Self.isInTraceStop)
+      return held.isEmpty
+    }
+    if !isFree, let thread = held.first { throw TraceError.held(thread: thread) }
+  }
+
+  private static func isInTraceStop(_ thread: Int32) -> Bool {
+    do throws(SystemCallError) { return try ProcessStat.read(thread).state == .traced } catch {
+      return false
+    }
   }
 }
