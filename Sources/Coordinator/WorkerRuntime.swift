@@ -74,6 +74,8 @@ final class WorkerRuntime {
   var traffic: TrafficMonitor?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()
+  /// What it waited for when it last fell asleep, and can't be woken by.
+  var unwatched: [String] = []
   /// When one of its own timers wakes it, while it sleeps.
   var alarm: (at: Instant, token: EventLoop.Token)?
   /// When one did so the last time.
