@@ -33,7 +33,8 @@ server = socket.create_server(("127.0.0.1", PORT))
 while True:
     client, _ = server.accept()
     with client:
-        client.recv(4096)
+        if not client.recv(4096):
+            continue
         count += 1
         body = f"{count} {intact()}\n"
         client.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
