@@ -49,7 +49,8 @@ public struct ControlClient: ~Copyable {
   public mutating func send(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil,
-    withSnapshot: Bool? = nil, level: String? = nil, seconds: Double? = nil
+    withSnapshot: Bool? = nil, level: String? = nil, seconds: Double? = nil,
+    allowEmpty: Bool? = nil
   ) throws(ControlError) -> UInt64 {
     let id = nextID
     nextID += 1
@@ -59,6 +60,7 @@ public struct ControlClient: ~Copyable {
     request.withSnapshot = withSnapshot
     request.level = level
     request.seconds = seconds
+    request.allowEmpty = allowEmpty
     try send(request)
     return id
   }

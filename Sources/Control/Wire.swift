@@ -22,6 +22,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   /// `setPressure` only: `warning`, `urgent`, `critical`, or `auto`; and for how many seconds.
   public var level: String?
   public var seconds: Double?
+  /// `reload` only: a configuration without workers is meant.
+  public var allowEmpty: Bool?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,

@@ -22,7 +22,10 @@ extension Daemon {
     case .reloadWorker: reloadWorker(request, then: respond)
     case .setPressure: respond(setPressure(request))
     case .reload, .previewReload:
-      let outcome = request.verb == .reload ? reload() : previewReload()
+      let allowEmpty = request.allowEmpty == true
+      let outcome =
+        request.verb == .reload
+        ? reload(allowEmpty: allowEmpty) : previewReload(allowEmpty: allowEmpty)
       respond(
         ControlResponse(
           id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))

@@ -39,7 +39,7 @@ extension DaemonConnection {
         done.append(name)
         try Output.line(escaped(response.text))
       } else {
-        failures.append(CommandFailure(response))
+        failures.append(failure(response, of: name))
       }
     }
     return (done, failures)

@@ -9,7 +9,8 @@ struct ReloadCommand: ParsableCommand {
       Without names, the daemon's own configuration (as SIGHUP does): all of it is taken, or nothing. \
       Policies, importance and shed channels apply at once; commands, directories, environments and \
       readiness when a worker is started next. Workers that are new are started, workers that are no \
-      longer declared are stopped.
+      longer declared are stopped. A configuration that declares no workers at all is refused where \
+      there are some, unless --allow-empty is given.
 
       With names, each of these workers is sent its `reload_signal`, and woken for it if it sleeps; \
       answered when it is ready again, where it says so (sd_notify's RELOADING=1 and READY=1). With \
@@ -19,17 +20,23 @@ struct ReloadCommand: ParsableCommand {
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "All workers that have a `reload_signal`.") var all = false
   @Flag(help: "Only tell what would change.") var dryRun = false
+  @Flag(help: "Take a configuration without workers, too: it stops and removes all of them.")
+  var allowEmpty = false
   @Argument(help: "Names of workers.", completion: .workers) var names: [String] = []
 
   func validate() throws {
     if all, !names.isEmpty { throw ValidationError("Name workers or use --all, not both.") }
+    if allowEmpty, all || !names.isEmpty {
+      throw ValidationError("--allow-empty is for the daemon's own configuration: name no workers.")
+    }
   }
 
   func run() throws {
     var daemon = try connection.connect()
     guard all || !names.isEmpty else {
       let verb = dryRun ? ControlRequest.Verb.previewReload : .reload
-      return try Output.line(escaped(daemon.ask(verb, keepsLines: true).text))
+      return try Output.line(
+        escaped(daemon.ask(verb, allowEmpty: allowEmpty, keepsLines: true).text))
     }
     var selection = WorkerSelection()
     (selection.all, selection.dryRun, selection.names) = (all, dryRun, names)
