@@ -45,8 +45,8 @@ public final class Daemon {
   let hibernation: HibernationService
   /// Freezing, thawing and clearing away: mostly microseconds, seconds where a thread hangs.
   let mechanics = WorkQueue(name: "dormouse-mech")
-  /// Copies logs that have become too large; started when there is the first.
-  lazy var logQueue = WorkQueue(name: "dormouse-logs")
+  /// What may wait for a file system: programs, logs.
+  let jobs: LoopJobs
   let cgroups: CgroupRoot?
   let records: WorkerRecordStore
   let bootID: String
@@ -129,6 +129,7 @@ public final class Daemon {
     do throws(SystemCallError) {
       loop = try EventLoop()
       mailbox = try Mailbox()
+      jobs = try LoopJobs(loop)
       bootID = try WorkerRecord.currentBootID()
     } catch { throw .system(error) }
     do throws(WorkerRecordError) {
@@ -226,19 +227,27 @@ public final class Daemon {
     signal(SIGXFSZ, SIG_IGN)
   }
 
-  /// Lowers the daemon's own oom_score_adj where that is permitted, and no worker's with it.
+  /// Lowers the daemon's own oom_score_adj where that is permitted. No worker gets a protected one, also
+  /// where the daemon was started with it (`OOMScoreAdjust=` in its unit).
   private func spareItselfFromTheKernel() {
-    let path = "/proc/self/oom_score_adj"
-    guard let before = (try? readText(path)).flatMap({ Int32($0.prefix { $0 != "\n" }) }) else {
-      return
-    }
-    clinux_spawn_with_oom_score(before)
-    guard before > -900 else { return }
+    guard let before = useWorkersOOMScore(), before > -900 else { return }
     do throws(SystemCallError) {
-      try writeControl(path, "-900")
+      try writeControl(Self.oomScorePath, "-900")
     } catch {
       log(.info, "the kernel's own OOM killer may choose the daemon: \(error)")
     }
+  }
+
+  private static let oomScorePath = "/proc/self/oom_score_adj"
+
+  /// From now on, programs are started with the value for workers. Ours, if it is known.
+  @discardableResult
+  func useWorkersOOMScore() -> Int32? {
+    // Without /proc there is nothing to inherit that could be seen or changed.
+    guard let own = (try? readText(Self.oomScorePath)).flatMap({ Int32($0.prefix { $0 != "\n" }) })
+    else { return nil }
+    clinux_spawn_with_oom_score(OOMScore.ofWorkers(own: own))
+    return own
   }
 
   /// Gives the engine an event and performs what it says. Events that arise meanwhile wait.

@@ -87,7 +87,7 @@ extension Daemon {
       }
       mailbox.post { daemon in
         if let failure { daemon.log(.warning, "\(id): \(failure)") }
-        daemon.isGone(id, identity, ExitStatus(exit))
+        daemon.readLastWords(id, identity, ExitStatus(exit))
       }
     }
   }
@@ -98,10 +98,27 @@ extension Daemon {
     engine.state(of: runtime.id) == .terminating && !runtime.isKilled
   }
 
-  private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {
+  /// The end is reported with them, or without them if the log's file system doesn't answer.
+  private func readLastWords(
+    _ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus
+  ) {
+    guard let process = workers[id]?.process, process.identity == identity else { return }
+    guard let words = process.lastWordsReader else { return isGone(id, identity, status, nil) }
+    jobs.run(about: "log of \(id)", within: .seconds(1)) {
+      words.read()
+    } then: { [unowned self] outcome in
+      var last: String?
+      if case .done(let text) = outcome { last = text }
+      isGone(id, identity, status, last)
+    }
+  }
+
+  private func isGone(
+    _ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus, _ lastWords: String?
+  ) {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
     runtime.runs.footprint = engine.footprint(of: id)
-    runtime.runs.lastWords = runtime.process?.lastWords()
+    runtime.runs.lastWords = lastWords
     clearAway(runtime)
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
@@ -176,7 +193,8 @@ extension Daemon {
   /// with waitpid(-1): that would take workers' and tracees' reports away from those who wait for
   /// them.
   func reapOrphans() {
-    let known = Set(workers.values.compactMap { $0.process?.identity.pid })
+    let known = Set(
+      workers.values.flatMap { [$0.process?.identity.pid, $0.launching?.pid].compactMap(\.self) })
     let children = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
     for word in children.split(separator: " ") {
       guard let pid = Int32(word), !known.contains(pid), let stat = try? ProcessStat.read(pid),
@@ -190,6 +208,7 @@ extension Daemon {
   private func isOurOwn(_ pid: Int32) -> Bool {
     workers.values.contains { $0.shed?.commandPids.contains(pid) == true }
       || questions.values.contains { $0.runner.commandPid == pid }
+      || ProcessRemover.shared.holds(pid)
   }
 }
 

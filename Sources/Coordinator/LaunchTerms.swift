@@ -47,6 +47,10 @@ extension Daemon {
     if let account { plan.environment = environment(of: runtime, as: account) }
     plan.limits = configuration.limits.spawnLimits
     plan.umask = configuration.umask
+    if let score = configuration.limits.oomScore { plan.oomScore = .value(Int32(score)) }
+    // Root's session keyring has the images' key. Another user's daemon leaves its workers theirs: what
+    // they may read there, they may read in any case, and a user may have few keyrings.
+    plan.ownKeyring = geteuid() == 0
     takeLog(&plan, configuration)
     if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
     if case .notificationDescriptor(let number) = configuration.readiness {
@@ -63,6 +67,7 @@ extension Daemon {
       plan.account = try account(of: runtime.configuration)
     } catch { log(.warning, "\(runtime.id): \(error)") }
     plan.umask = runtime.configuration.umask
+    plan.ownKeyring = geteuid() == 0
     let path = plan.logPath
     takeLog(&plan, runtime.configuration)
     // Where it was told to write when it was started.

@@ -19,6 +19,8 @@ final class WorkerRuntime {
   /// Adopted from somebody else, who goes on to supervise it; see `ForeignWorkers`.
   var foreign: ForeignWorker?
 
+  /// Between the directive to launch it and its outcome.
+  var launching: LaunchAttempt?
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
   var notify: NotifySocket?

@@ -75,10 +75,12 @@ public final class Standby: Sendable {
     socket = Descriptor(owning: ends[0])
     let theirs = Descriptor(owning: ends[1])
     let null = try Descriptor.open("/dev/null", O_RDWR)
-    process = try spawn(
-      SpawnRequest(
-        path: command.first ?? "", arguments: command, environment: [:], directory: "/",
-        input: theirs.raw, output: null.raw, error: 2))
+    var request = SpawnRequest(
+      path: command.first ?? "", arguments: command, environment: [:], directory: "/",
+      input: theirs.raw, output: null.raw, error: 2)
+    // A part of the daemon: workers wait for it when the daemon is gone.
+    request.oomScore = .kept
+    process = try spawn(request, within: .seconds(1))
   }
 
   /// It may have been killed. Buries it then; once.

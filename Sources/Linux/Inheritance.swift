@@ -57,7 +57,7 @@ func withInherited<Result>(
           input: request.input, output: request.output, error: request.error,
           cgroup: request.cgroup ?? -1, kept: kept.baseAddress, kept_count: Int32(kept.count),
           ignored: inheritance.ignoredSignals, announcement: inheritance.announcement ?? -1,
-          terms: nil)
+          terms: nil, oom_score: request.oomScore.raw)
         return body(&prepared)
       }
     }

@@ -94,6 +94,30 @@ public struct LogPlace: Hashable, Sendable {
     return try account.acting(body)
   }
 
+  /// Opens the log for reading, and gives it with its size to `body`. A worker may have put anything in
+  /// its place: what isn't a regular file is an error (ESPIPE), and is never waited for.
+  func reading<Result>(
+    _ body: (_ file: Descriptor, _ size: Int64) throws(SystemCallError) -> Result
+  ) throws(SystemCallError) -> Result {
+    try acting { () throws(SystemCallError) in
+      let file = try openRegular(O_RDONLY)
+      return try body(file.file, Int64(file.status.st_size))
+    }
+  }
+
+  /// The log, without waiting for the other end of a FIFO, and in our own directory without following
+  /// a link, which wouldn't be from us. To be called inside `acting`.
+  func openRegular(_ flags: Int32) throws(SystemCallError) -> (file: Descriptor, status: stat) {
+    let link = isElsewhere ? 0 : O_NOFOLLOW
+    let file = try Descriptor.open(path, flags | O_NONBLOCK | O_NOCTTY | link)
+    var status = stat()
+    _ = try systemCall("fstat", on: path) { fstat(file.raw, &status) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw SystemCallError("read a file that isn't a regular one:", on: path, code: ESPIPE)
+    }
+    return (file, status)
+  }
+
   /// Makes `path.1` free; the oldest goes.
   func shift() {
     var number = keep

@@ -126,6 +126,9 @@ enum KeyDescriptions {
     "limits.msgqueue": "POSIX message queues.",
     "limits.as": "Address space.",
     "limits.memory": "Memory of its whole process tree (memory.max of its cgroup).",
+    "limits.oom_score_adj":
+      "How readily the kernel's own OOM killer chooses it: -1000 (never) to 1000. Without it 0, or the "
+      + "daemon's own where that is higher.",
     "importance": "Raises it among workers in the same state.",
     "autostart": "Launched with the daemon.",
     "depends_on": "Workers that must have come so far first.",
