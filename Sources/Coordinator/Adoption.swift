@@ -51,6 +51,7 @@ extension Daemon {
     let state = state == .hibernated && runtime.imagePath == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.imagePath
+    record.imageMark = state == .hibernated ? runtime.imageMark?.text : nil
     record.purgeable = runtime.offers.compactMap { $0.file?.inode }
     record.importance = runtime.configuration.importance
     record.alarm = runtime.alarm?.at.nanoseconds
@@ -136,7 +137,7 @@ extension Daemon {
     saveRecord(runtime, state: .resuming)
     runtime.isBusy = true
     adopting[id] = []
-    hibernation.recover(target, from: path) { [mailbox] result in
+    hibernation.recover(target, from: path, expecting: .of(record)) { [mailbox] result in
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
           daemon.recovered(id, result, started: started)
@@ -228,6 +229,7 @@ extension Daemon {
       let path = state.image(of: id.name)
       runtime.imagePath = access(path, F_OK) == 0 ? path : nil
       let state: WorkerState = runtime.imagePath == nil ? .suspended : .hibernated
+      runtime.imageLength = runtime.imagePath.flatMap(Hibernator.lengthOnDisk)
       return feed(.adopted(id, runtime.profile, state))
     case .failure(let error):
       log(.error, "\(id): can't be brought back and is ended: \(error)")

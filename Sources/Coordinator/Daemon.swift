@@ -121,8 +121,7 @@ public final class Daemon {
     self.settings = settings
     self.wrapped = wrapped
     log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
-    // A wrapper is small, and a pager that stands by would double it.
-    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : .eager
+    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : nil
     // Before anything is made that would have to be taken away again.
     try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
@@ -181,11 +180,7 @@ public final class Daemon {
     server = try ControlServer(path: settings.socket, daemon: self)
     watchPressure()
     chronicle.begin(engine, at: EventLoop.now)
-    hibernation.onStreamFailure { [mailbox] name, error in
-      mailbox.post {
-        $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
-      }
-    }
+    followStreams()
     introduceWorkers()
     adoptSurvivors()
     openListeners()

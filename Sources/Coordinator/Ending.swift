@@ -178,6 +178,8 @@ extension Daemon {
     runtime.imagePath = nil
     runtime.lastHibernation = nil
     runtime.mayMissPages = false
+    runtime.missing = nil
+    runtime.imageMark = nil
     runtime.resumeGear = nil
     runtime.hasExited = false
     runtime.mustNotRun = false

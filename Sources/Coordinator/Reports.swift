@@ -48,7 +48,10 @@ extension Daemon {
     report.importance = snapshot.profile.importance
     report.footprint = snapshot.footprint.bytes
     report.peakFootprint = snapshot.peakFootprint.bytes
-    report.imageSize = snapshot.imageSize?.bytes
+    // What an earlier daemon has hibernated, the engine has no number of.
+    report.imageSize =
+      snapshot.imageSize?.bytes
+      ?? (snapshot.state == .hibernated ? workers[snapshot.worker]?.imageLength : nil)
     report.secondsInState = (now - snapshot.since).seconds
     report.secondsSinceUse = (now - snapshot.lastUsed).seconds
     report.policy = snapshot.profile.policy.name

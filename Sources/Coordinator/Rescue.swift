@@ -55,7 +55,7 @@ public struct Rescue {
         return end(record, target, "its image \(path) is gone, and its memory with it")
       }
       do throws(HibernationError) {
-        let summary = try hibernator.recover(target, from: path)
+        let summary = try hibernator.recover(target, from: path, expecting: .of(record))
         return ran(record, restored: summary.restored)
       } catch {
         switch error.aftermath {
@@ -78,6 +78,7 @@ public struct Rescue {
     var awake = record
     awake.state = Self.running
     awake.imagePath = nil
+    awake.imageMark = nil
     do throws(WorkerRecordError) { try records.save(awake) } catch {
       return Outcome(
         text: "\(text); but a later daemon won't find it: \(error)", isFailure: true)

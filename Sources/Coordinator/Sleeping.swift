@@ -88,7 +88,10 @@ extension Daemon {
       target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
       overlay: policy.overlay && !policy.encrypt, sealed: policy.encrypt,
-      dropsFilePages: policy.dropFilePages
+      dropsFilePages: policy.dropFilePages,
+      storage: ImageStorage(
+        durability: policy.durability == .synced ? .synced : .cached,
+        dropsCache: engine.pressure != .normal)
     ) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
@@ -108,6 +111,8 @@ extension Daemon {
     switch result {
     case .success(let summary):
       workers[id]?.imagePath = path
+      workers[id]?.imageMark = summary.mark
+      workers[id]?.imageLength = Int64(summary.imageLength)
       workers[id]?.needsRecovery = false
       note(summary, of: id, took: EventLoop.now - started)
       if let files = summary.filePages { tell(files, of: id) }
@@ -177,7 +182,9 @@ extension Daemon {
       }
     }
     if runtime.needsRecovery {
-      hibernation.recover(target, from: state.image(of: id.name), then: ended)
+      hibernation.recover(
+        target, from: state.image(of: id.name),
+        expecting: runtime.imagePath == nil ? .unknown : .of(runtime.imageMark), then: ended)
     } else if let path = runtime.imagePath {
       hibernation.resume(
         target, from: path, gear: .planned, keepsBase: runtime.keepsBase, then: ended)
@@ -215,7 +222,9 @@ extension Daemon {
         log(.info, "\(id): all of its memory was brought back at once: \(reason)")
       }
       workers[id]?.mayMissPages = summary.deferred > 0
+      workers[id]?.missing = summary.missing
       workers[id]?.imagePath = nil
+      workers[id]?.imageMark = nil
       workers[id]?.needsRecovery = false
       if let runtime = workers[id] {
         stopListening(for: runtime)

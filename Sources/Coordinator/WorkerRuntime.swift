@@ -51,10 +51,15 @@ final class WorkerRuntime {
   var mustNotRun = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
+  /// Which image that is, and its length on the disk; `nil` where nobody has noted it.
+  var imageMark: ImageMark?
+  var imageLength: Int64?
   /// What its last hibernation took.
   var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
   /// It was resumed with pages missing, and may miss some still.
   var mayMissPages = false
+  /// How much of its memory is still to come.
+  var missing: MissingBytes?
   /// How it is resumed, and why, once it has been hibernated.
   var resumeGear: String?
   /// Memory that may be taken without asking.

@@ -34,10 +34,10 @@ public struct HibernationTarget: Sendable {
 
   /// A fresh descriptor where we may still open one: one that was opened before the process's last
   /// exec leads to a memory that is gone.
-  func memory(of pid: Int32) throws(SystemCallError) -> ProcessMemory {
-    do throws(SystemCallError) { return try ProcessMemory(pid: pid) } catch {
-      if let held = memories[pid], !error.meansVanished {
-        return ProcessMemory(pid: pid, descriptor: held)
+  func memory(of process: ProcessIdentity) throws(SystemCallError) -> ProcessMemory {
+    do throws(SystemCallError) { return try ProcessMemory(of: process) } catch {
+      if let held = memories[process.pid], !error.meansVanished {
+        return ProcessMemory(pid: process.pid, descriptor: held)
       }
       throw error
     }

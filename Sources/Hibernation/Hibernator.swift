@@ -24,12 +24,16 @@ public final class Hibernator {
   /// By worker: what stays on disk while it runs, and what is known of its writes.
   var bases: [String: Base] = [:]
   var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
+  /// By worker: the image that holds its memory, from commit A to commit B.
+  var marks: [String: ImageMark] = [:]
   /// How resumes went, and how the next one is to be, by worker.
   var histories: [String: ResumeHistory] = [:]
   var plans: [String: ResumePlan] = [:]
   /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
   /// killed then.
   public var streamFailed: (@Sendable (String, HibernationError) -> Void)?
+  /// Called on another thread when all missing pages of a worker are there.
+  public var streamEnded: (@Sendable (String) -> Void)?
   /// Goes on with them if we die.
   public var standby: Standby?
 
@@ -51,11 +55,13 @@ public final class Hibernator {
   ///     mapping has one userfaultfd) or `sealed`.
   ///   - sealed: encrypts the image (`Seal`). Without a key it isn't written at all.
   ///   - dropsFilePages: pushes out clean pages of files, too, which nobody else has in use.
+  ///   - storage: how the image is kept.
   /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unprovable`, the worker is
   ///   suspended and unchanged, as before.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false,
-    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
+    storage: ImageStorage = ImageStorage()
   ) throws(HibernationError) -> HibernationSummary {
     try settle(target.name)
     let overlay = overlay && !lazyReady && !sealed
@@ -76,7 +82,7 @@ public final class Hibernator {
     let seal = sealed ? try newSeal(for: path) : nil
     var operation = Operation(
       target: target, path: path, level: level, lazyReady: lazyReady, overlay: overlay,
-      seal: seal, hibernator: self)
+      seal: seal, storage: storage, hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation)
       try operation.capture()
@@ -111,7 +117,8 @@ public final class Hibernator {
   /// speaks for. `ResumeGear.planned` follows it.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
-    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
+    storage: ImageStorage = ImageStorage()
   ) throws(HibernationError) -> HibernationSummary {
     // What the last resume has taught is known when it has ended.
     try settle(target.name)
@@ -121,7 +128,7 @@ public final class Hibernator {
       : histories[target.name, default: ResumeHistory()].plan(resume)
     var summary = try hibernate(
       target, to: path, level: level, lazyReady: plan.isHotFirst, overlay: overlay, sealed: sealed,
-      dropsFilePages: dropsFilePages)
+      dropsFilePages: dropsFilePages, storage: storage)
     if let refusal = summary.lazyRefusal {
       histories[target.name, default: ResumeHistory()].note(refusal: refusal)
     }
@@ -186,12 +193,27 @@ public final class Hibernator {
     histories[name] = nil
     plans[name] = nil
     parked[name] = nil
+    marks[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
+  }
+}
+
+/// How an image is kept.
+public struct ImageStorage: Sendable {
+  public var durability: ImageDurability
+  /// Memory is short: what is on the disk needn't be in the page cache too.
+  public var dropsCache: Bool
+
+  public init(durability: ImageDurability = .synced, dropsCache: Bool = false) {
+    self.durability = durability
+    self.dropsCache = dropsCache
   }
 }
 
 /// What a hibernation did. Sizes in bytes.
 public struct HibernationSummary: Sendable {
+  /// Of the image; a later daemon needs it to tell that image from others.
+  public var mark: ImageMark?
   /// Private pages that left memory.
   public var moved: UInt64
   public var imageLength: UInt64

@@ -83,3 +83,11 @@ public func writeControl(_ path: String, _ text: String) throws(SystemCallError)
     throw SystemCallError("write", on: path, code: error.code)
   }
 }
+
+/// A symbolic link's target; `nil` where there is none.
+public func readLink(_ path: String) -> String? {
+  var buffer = [CChar](repeating: 0, count: 256)
+  let count = readlink(path, &buffer, buffer.count)
+  if count < 0 { return nil }
+  return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

@@ -134,6 +134,7 @@ struct PolicyReader {
     reader.section("compression") {
       $0.read("level", into: &rules.compressionLevel, as: .integer(-7...19))
     }
+    reader.read("durability", into: &rules.durability, as: .choice)
     reader.read("encrypt", into: &rules.encrypt, as: .boolean)
     reader.read("drop_file_pages", into: &rules.dropFilePages, as: .boolean)
   }

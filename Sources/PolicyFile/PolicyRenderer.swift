@@ -104,6 +104,7 @@ extension PolicyFile {
       "  overlay: \(rules.overlay)",
       "  compression:",
       "    level: \(rules.compressionLevel)",
+      "  durability: \(rules.durability.rawValue)",
       "  encrypt: \(rules.encrypt)",
       "  drop_file_pages: \(rules.dropFilePages)",
     ]

@@ -30,6 +30,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var purgeable: [UInt64] = []
   /// The hibernation image, while there is one.
   public var imagePath: String?
+  /// Which image that is, in the hibernator's words (`ImageMark`); only while it is hibernated.
+  public var imageMark: String?
   /// The engine's name for it (`suspended`, …).
   public var state: String
   /// What `run` gave it; a declared worker has its configuration's.
@@ -100,7 +102,7 @@ extension WorkerRecord {
     lines += [line("directory", directory), line("log", logPath), line("state", state)]
     let optional = [
       ("cgroup", cgroupPath), ("notify", notifySocket), ("pressure", pressureWatch),
-      ("image", imagePath), ("socket", workerSocket),
+      ("image", imagePath), ("mark", imageMark), ("socket", workerSocket),
     ]
     if importance != 0 { lines.append("importance=\(importance)") }
     lines += purgeable.map { "purgeable=\($0)" }
@@ -146,6 +148,7 @@ extension WorkerRecord {
       imagePath: fields["image"]?.first, state: try text("state"))
     // One that can't be read is offered again by the worker itself.
     record.purgeable = (fields["purgeable"] ?? []).compactMap { UInt64($0) }
+    record.imageMark = fields["mark"]?.first
     record.workerSocket = fields["socket"]?.first
     if fields["importance"] != nil { record.importance = try number("importance") }
     if fields["asleep"] != nil { record.asleepSince = try number("asleep") }

@@ -96,6 +96,10 @@ import Testing
       try trio.daemon.start()
       let expected = ["background", "suspended", "hibernated"]
       for (name, state) in zip(trio.names, expected) { try trio.daemon.wait(name, toBe: state) }
+      let image = "\(trio.daemon.state)/images/sleeps.image"
+      var file = stat()
+      #expect(stat(image, &file) == 0)
+      #expect(try trio.daemon.worker("sleeps").imageSize ?? 0 >= Int64(file.st_size))
       try trio.expectIntact(count: "\(round)")
       try trio.daemon.done("suspend", "rests")
       try trio.daemon.done("hibernate", "sleeps")

@@ -52,6 +52,8 @@ enum KeyDescriptions {
     "hibernate.disk.daily_writes": "The most that is written to images in a day.",
     "hibernate.compression": "How images are compressed.",
     "hibernate.compression.level": "Of zstd.",
+    "hibernate.durability":
+      "Whether memory is freed when the disk has confirmed the image, or as soon as the image is in the page cache.",
     "hibernate.encrypt":
       "Images are encrypted, with a key that only the kernel's keyring holds. Without one, nothing is hibernated.",
     "hibernate.drop_file_pages":
