@@ -178,6 +178,7 @@ extension Daemon {
     plan.workerSocket = record.workerSocket
     complete(adopted: &plan, of: runtime)
     let process = try WorkerProcess.adopt(record.process, plan: plan)
+    giveBackMemories(to: process)
     try process.refreshMemory()
     if runtime.foreign != nil, cgroup != nil {
       runtime.foreign?.jobs = ManagerJobs(root: record.process, tree: try process.tree())

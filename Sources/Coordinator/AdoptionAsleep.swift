@@ -84,8 +84,9 @@ extension Daemon {
   private func unheard(
     _ runtime: WorkerRuntime, _ sources: Result<WakeSources, SystemCallError>
   ) -> String? {
-    guard runtime.configuration.policy.foreground.by == .activity, let refusal = sources.refusal
-    else { return nil }
+    let isUnheard =
+      runtime.configuration.policy.foreground.by == .activity || Yama.current.forbidsStrangers
+    guard isUnheard, let refusal = sources.refusal else { return nil }
     return "its sockets can't be watched while it sleeps (\(refusal))"
   }
 }

@@ -107,6 +107,9 @@ public final class Daemon {
   /// What the environment says, against policies.
   let resumeOverride: ResumePreference?
   var standby: Standby?
+  /// See `KeeperStart`.
+  var keeper: DescriptorKeeper?
+  var handedOver: HandedOver?
 
   /// What `dormouse wrap` has besides.
   let wrapped: Wrapped?
@@ -182,7 +185,9 @@ public final class Daemon {
     chronicle.begin(engine, at: EventLoop.now)
     followStreams()
     introduceWorkers()
+    collectKeptMemories()
     adoptSurvivors()
+    takeOverKeeping()
     openListeners()
     startWorkers()
     followSchedules()

@@ -12,6 +12,7 @@ public struct Rescue {
   private let records: WorkerRecordStore
   private let bootID: String
   private let hibernator = Hibernator()
+  private var handedOver: HandedOver?
 
   /// What became of one worker.
   public struct Outcome: Sendable {
@@ -34,10 +35,18 @@ public struct Rescue {
   }
 
   /// One after the other, in the order of their names.
-  public func run(_ tell: (Outcome) -> Void) {
+  public mutating func run(_ tell: (Outcome) -> Void) {
+    handedOver = HandedOver.collect(from: state.path + "/keeper.sock", within: .seconds(2))
+    var allAreAwake = true
+    // Otherwise a later daemon needs it.
+    defer { if allAreAwake { handedOver?.areTaken() } }
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
-      for record in found.records where record.isAlive(bootID: bootID) { tell(recover(record)) }
+      for record in found.records where record.isAlive(bootID: bootID) {
+        let outcome = recover(record)
+        if outcome.isFailure { allAreAwake = false }
+        tell(outcome)
+      }
       for failure in found.failures { tell(Outcome(text: "\(failure)", isFailure: true)) }
     } catch { tell(Outcome(text: "workers can't be looked for: \(error)", isFailure: true)) }
   }
@@ -45,12 +54,16 @@ public struct Rescue {
   private func recover(_ record: WorkerRecord) -> Outcome {
     let name = record.name
     let path = state.image(of: name)
+    // Their start times are compared when they are written to.
+    let memories = Dictionary(
+      (handedOver?.memories ?? [:]).filter { $0.key.isAlive }.map { ($0.key.pid, $0.value) },
+      uniquingKeysWith: { first, _ in first })
     do {
       let target = HibernationTarget(
         name: name, root: record.process, session: record.session,
         cgroup: try record.cgroupPath.map {
           try WorkerCgroup(path: $0, isForeign: record.foreign != nil)
-        })
+        }, memories: memories)
       if record.state == Self.hibernated, isAbsent(path) {
         return end(record, target, "its image \(path) is gone, and its memory with it")
       }

@@ -31,6 +31,8 @@ extension Daemon {
     bedtime.isForeign = runtime.foreign != nil
     bedtime.jobs = runtime.foreign?.jobs
     bedtime.mustBeIdle = bedtime.dependsOnInputs && cause == .graceOver
+    // An earlier daemon's worker, whose sockets Yama keeps from us: its clients would wait for ever.
+    if !Yama.current.permits(process.identity.pid) { bedtime.dependsOnInputs = true }
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil
@@ -79,6 +81,7 @@ extension Daemon {
     recount(runtime)
     let before = footprint(of: runtime) ?? .zero
     makeRoomOnDisk(for: before)
+    startKeeper()
     let path = state.image(of: id.name)
     let pids = Array(target.memories.keys)
     let started = EventLoop.now
@@ -205,6 +208,7 @@ extension Daemon {
     if let failure {
       feed(.resumeFailed(id, failure, intact: true))
       repeatCall(runtime)
+      wakeWhenReleased(id)
     } else {
       stopListening(for: runtime)
       tellAwake(runtime)
@@ -244,7 +248,20 @@ extension Daemon {
       let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       feed(.resumeFailed(id, error.description, intact: intact))
       if hasEnded { kill(id) }
-      if intact, !hasEnded, let runtime = workers[id] { repeatCall(runtime) }
+      if intact, !hasEnded, let runtime = workers[id] {
+        repeatCall(runtime)
+        wakeWhenReleased(id)
+      }
+    }
+  }
+
+  /// After a wake that failed. Where a thread stood in a trace stop of ours, it is released as soon as
+  /// it can be; then the worker has to be woken again.
+  private func wakeWhenReleased(_ id: WorkerID) {
+    guard Stragglers.shared.hasAny else { return }
+    loop.after(.seconds(1)) { [unowned self] in
+      guard engine.state(of: id)?.sleeps == true else { return }
+      feed(.wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
     }
   }
 

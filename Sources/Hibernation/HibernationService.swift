@@ -63,6 +63,10 @@ public final class HibernationService: Sendable {
     }
   }
 
+  func submit(_ body: @escaping @Sendable (Hibernator) -> Void) {
+    queue.submit { self.hibernator.withLock { body($0) } }
+  }
+
   /// See `Standby`.
   public func set(_ standby: Standby) {
     queue.perform { self.hibernator.withLock { $0.standby = standby } }

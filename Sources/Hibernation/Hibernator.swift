@@ -29,6 +29,8 @@ public final class Hibernator {
   /// How resumes went, and how the next one is to be, by worker.
   var histories: [String: ResumeHistory] = [:]
   var plans: [String: ResumePlan] = [:]
+  /// What a later daemon needs where it may not open it itself.
+  var kept = KeptMemories()
   /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
   /// killed then.
   public var streamFailed: (@Sendable (String, HibernationError) -> Void)?
@@ -73,6 +75,7 @@ public final class Hibernator {
         .ineligible)
     }
     do throws(HibernationError) {
+      if let obstacle = kept.obstacle(target) { throw obstacle }
       try attempt(.checking) {
         let processes = try target.discover().processes
         Stragglers.shared.release(of: processes.map(\.pid), within: .milliseconds(100))
@@ -88,6 +91,7 @@ public final class Hibernator {
       try operation.capture()
     } catch {
       operation.release()
+      kept.drop(target.name)
       bases[target.name]?.image = nil
       // Whatever it was: the next one begins anew, with more room on the disk.
       if error.phase == .capturing || error.phase == .committing {
@@ -125,7 +129,9 @@ public final class Hibernator {
     let plan =
       sealed
       ? ResumePlan(eager: "its images are encrypted")
-      : histories[target.name, default: ResumeHistory()].plan(resume)
+      : kept.isRequired
+        ? ResumePlan(eager: "a later daemon couldn't go on with it (kernel.yama.ptrace_scope)")
+        : histories[target.name, default: ResumeHistory()].plan(resume)
     var summary = try hibernate(
       target, to: path, level: level, lazyReady: plan.isHotFirst, overlay: overlay, sealed: sealed,
       dropsFilePages: dropsFilePages, storage: storage)
@@ -186,6 +192,7 @@ public final class Hibernator {
   public func forget(_ name: String) {
     // It ends at once: there is no memory to fill any more.
     _ = streams.removeValue(forKey: name)?.wait()
+    kept.drop(name)
     handles[name] = nil
     hot[name] = nil
     trackers[name] = nil

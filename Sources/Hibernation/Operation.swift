@@ -65,6 +65,9 @@ struct Operation {
   mutating func stopAndSeize() throws(HibernationError) {
     let tree = try attempt(.stopping) { try target.stop() }
     FaultPoint.stopped.pass()
+    // Only now: a frozen parent may have been between vfork and exec, and is through by the time at
+    // which it could be stopped.
+    try SharedMemoryMaps.check(tree.processes)
     for stat in tree.processes {
       let captive = try attempt(.seizing) {
         let session = try TraceSession.seize(stat.identity)
@@ -78,7 +81,11 @@ struct Operation {
         }
       }
       processes.append(captive)
-      try attempt(.seizing) { try captive.session.mendInterruptedCalls() }
+      try attempt(.seizing) {
+        try captive.session.mendInterruptedCalls()
+        // Before anything of it is freed.
+        try hibernator.kept.keep(captive.memory.descriptor, of: stat.identity, target.name)
+      }
     }
     if processes.isEmpty { throw HibernationError(.seizing, "it has ended", .vanished) }
     FaultPoint.seized.pass()

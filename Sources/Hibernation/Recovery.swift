@@ -25,6 +25,7 @@ extension Hibernator {
     do throws(HibernationError) {
       restored = try recoverMemory(of: target, from: path, expectation)
     } catch { throw judge(error, target, image: path) }
+    kept.drop(target.name)
     clinux_trim_own_memory()
     return ResumeSummary(
       restored: restored, duration: .nanoseconds(Clocks.monotonic - started))

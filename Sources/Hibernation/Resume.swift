@@ -46,6 +46,7 @@ extension Hibernator {
         }
       }
     } catch { throw judge(error, target, image: path) }
+    kept.drop(target.name)
     if summary.deferred == 0 { clinux_trim_own_memory() }
     let took = Clocks.monotonic - started
     summary.duration = .nanoseconds(took)

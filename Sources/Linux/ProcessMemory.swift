@@ -12,10 +12,11 @@ import Glibc
 /// more: hold it from the worker's launch on.
 public struct ProcessMemory: Sendable {
   public let pid: Int32
-  private let descriptor: Descriptor
+  public let descriptor: Descriptor
 
   public init(pid: Int32) throws(SystemCallError) {
     self.pid = pid
+    try Yama.check("open", pid, code: EACCES)
     descriptor = try Descriptor.open("/proc/\(pid)/mem", O_RDWR)
   }
 

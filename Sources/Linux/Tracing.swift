@@ -167,6 +167,7 @@ public final class TraceSession {
 
   func attach(_ tid: Int32) throws(TraceError) {
     do throws(SystemCallError) {
+      try Yama.check("PTRACE_SEIZE", tid)
       try shim("PTRACE_SEIZE", on: "thread \(tid)") {
         clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
       }

@@ -13,6 +13,7 @@ public struct Userfault: Sendable {
 
   /// Takes descriptor `number` of the process; needs the right to trace it.
   public static func take(_ number: Int32, of pid: Int32) throws(SystemCallError) -> Descriptor {
+    try Yama.check("pidfd_getfd", pid)
     let process = try Descriptor.pidfd(of: pid)
     return Descriptor(
       owning: try shim("pidfd_getfd", on: "descriptor \(number) of pid \(pid)") {

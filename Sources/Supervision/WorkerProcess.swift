@@ -194,8 +194,14 @@ extension WorkerProcess {
     for process in present { openMemory(of: process) }
   }
 
+  /// Holds what an earlier daemon has opened.
+  public func hold(_ memory: Descriptor, of process: ProcessIdentity) {
+    memoryDescriptors[process] = memory
+  }
+
   private func openMemory(of process: ProcessIdentity) {
     do throws(SystemCallError) {
+      try Yama.check("open", process.pid, code: EACCES)
       let descriptor = try Descriptor.open("/proc/\(process.pid)/mem", O_RDWR)
       // The pid could have been used again before the open.
       guard process.isAlive else { return }
