@@ -17,7 +17,7 @@ struct ConnectionOptions: ParsableArguments {
   var path: String { DefaultPaths.ofThisProcess().socket(option: socket) }
 
   func connect() throws(ControlError) -> DaemonConnection {
-    DaemonConnection(client: try ControlClient(connectingTo: path))
+    DaemonConnection(client: try ControlClient(connectingTo: path, isNamed: socket != nil))
   }
 }
 

@@ -3,7 +3,11 @@ import Control
 
 struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "logs", abstract: "Show what a worker has written.")
+    commandName: "logs", abstract: "Show what a worker has written.",
+    discussion: """
+      At a terminal, control characters other than colours are shown escaped: what a worker writes can't \
+      move your cursor or change what you type. In a file or a pipe every byte is as it was written.
+      """)
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "A worker.", completion: .workers) var name: String
   @Flag(name: .shortAndLong, help: "Go on as it writes more.") var follow = false
@@ -16,14 +20,15 @@ struct LogsCommand: ParsableCommand {
     let path = try logPath()
     // The daemon isn't needed any more: the file is read without it, and past its end.
     var reader = try LogReader(path: path, lastLines: lines.limit)
+    var filter = Terminal.isOutput ? TerminalFilter() : nil
     while true {
       let bytes = try reader.read()
       if !bytes.isEmpty {
-        try Output.write(bytes)
+        try Output.write(filter?.filter(bytes) ?? bytes)
       } else if follow {
         reader.waitForChange()
       } else {
-        return
+        return try Output.write(filter?.finish() ?? [])
       }
     }
   }

@@ -56,6 +56,13 @@ void clinux_spawn_with_oom_score(int adjustment);
 // more. Spawned processes get the limit that we had, because of those that use select(2).
 void clinux_raise_descriptor_limit(void);
 
+// No core file of this process, by limit, and none of its memory in one that a handler in
+// /proc/sys/kernel/core_pattern gets nevertheless (core(5)). Spawned processes get the limit and the
+// filter that we had.
+void clinux_stay_out_of_core_files(void);
+// Both as before, for a program that is executed in this process.
+void clinux_restore_core_files(void);
+
 // Starts a process in a session of its own, with default signal dispositions, no signal blocked
 // and no descriptor but 0, 1 and 2. Returns its pid and stores a pidfd, or returns -errno and
 // stores the step. Call it from a thread that lives as long as the daemon: PR_SET_PDEATHSIG, which

@@ -49,6 +49,7 @@ extension Daemon {
     // /proc.
     clinux_become_subreaper()
     clinux_raise_descriptor_limit()
+    clinux_stay_out_of_core_files()
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     do throws(SystemCallError) {
