@@ -34,6 +34,41 @@ void clinux_raise_descriptor_limit(void) {
   descriptor_limit_raised = setrlimit(RLIMIT_NOFILE, &wanted) == 0;
 }
 
+static struct rlimit core_limit;
+static int core_limited;
+static char core_filter[16];  // as it was, with a leading 0x; empty: unchanged
+
+static void write_core_filter(const char *text) {
+  int file = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  ssize_t ignored = write(file, text, strlen(text));
+  (void)ignored;
+  close(file);
+}
+
+void clinux_stay_out_of_core_files(void) {
+  if (!core_limited && getrlimit(RLIMIT_CORE, &core_limit) == 0) {
+    struct rlimit none = core_limit;
+    none.rlim_cur = 0;
+    core_limited = setrlimit(RLIMIT_CORE, &none) == 0;
+  }
+  if (core_filter[0]) return;
+  int file = open("/proc/self/coredump_filter", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  char text[16] = "0x";
+  ssize_t count = read(file, text + 2, sizeof text - 3);
+  close(file);
+  if (count <= 0) return;
+  text[2 + count] = 0;
+  write_core_filter("0x0");
+  memcpy(core_filter, text, sizeof text);
+}
+
+void clinux_restore_core_files(void) {
+  if (core_limited) setrlimit(RLIMIT_CORE, &core_limit);
+  if (core_filter[0]) write_core_filter(core_filter);
+}
+
 // By hand: printf isn't async-signal-safe. -1 and errno where it failed.
 static int set_oom_score(int value) {
   char text[8];
@@ -179,6 +214,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   if (what->terms) place(what->terms, &report);
 
   if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
+  clinux_restore_core_files();
   if (what->terms) meet(what->terms, birth, report);
 
   // As whom it will run: a directory that it may not enter would be of no use to it.

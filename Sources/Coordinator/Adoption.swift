@@ -194,15 +194,16 @@ extension Daemon {
     _ path: String?, of name: String, _ open: (String) throws(SystemCallError) -> Socket
   ) -> Socket? {
     guard let path else { return nil }
-    do throws(SystemCallError) {
-      if let slash = path.lastIndex(of: "/"), !path.hasPrefix("@") {
-        try makeDirectories(String(path[..<slash]), mode: 0o700)
-      }
+    do {
+      guard let slash = path.lastIndex(of: "/"), !path.hasPrefix("@") else { return try open(path) }
+      let directory = try openTrusted(String(path[..<slash]), making: true, as: .shared)
+      let file = String(path[path.index(after: slash)...])
       // Its user's, where it runs as another.
-      var before = stat()
-      let hadOwner = !path.hasPrefix("@") && lstat(path, &before) == 0
+      let before = try? directory.status(of: file)
       let socket = try open(path)
-      if hadOwner, before.st_uid != geteuid() { lchown(path, before.st_uid, before.st_gid) }
+      if let before, before.st_uid != geteuid() {
+        try directory.setOwner(of: file, user: before.st_uid, group: before.st_gid)
+      }
       return socket
     } catch {
       log(.warning, "\(name): adopted, but it can't talk to us: \(error)")

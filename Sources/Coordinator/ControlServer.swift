@@ -48,10 +48,12 @@ final class ControlServer {
     self.path = path
     self.daemon = daemon
     let directory = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
-    do throws(SystemCallError) {
-      try makeDirectories(directory, mode: 0o700)
-    } catch { throw .socket(path: path, error.description) }
-    try checkTrust(in: directory, mayBeShared: true)
+    do throws(StartError) {
+      _ = try openTrusted(directory, making: true, as: .shared)
+    } catch {
+      if case .directory(let failure) = error { throw .socket(path: path, failure.description) }
+      throw error
+    }
     // Somebody who answers here has another state directory, or the lock would have told.
     if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
     do throws(SystemCallError) {

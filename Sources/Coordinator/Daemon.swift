@@ -48,6 +48,8 @@ public final class Daemon {
   /// What may wait for a file system: programs, logs.
   let jobs: LoopJobs
   let cgroups: CgroupRoot?
+  /// Where an earlier version kept the workers of this state directory, if that is there.
+  let earlierCgroups: CgroupRoot?
   let records: WorkerRecordStore
   let bootID: String
   let jetsamReports: JetsamStore
@@ -162,9 +164,11 @@ public final class Daemon {
     chronicle = try Chronicle(settings, state, log)
 
     // The same group for every daemon of this state directory, so that the next one finds it.
-    let name = "dormouse-" + String(settings.stateDirectory.suffix(80))
+    earlierCgroups = CgroupRoot.find(
+      name: CgroupRoot.oldName(forStateDirectory: settings.stateDirectory))
     do throws(CgroupError) {
-      cgroups = try CgroupRoot.detect(name: name)
+      cgroups = try CgroupRoot.detect(
+        name: CgroupRoot.name(forStateDirectory: settings.stateDirectory))
     } catch {
       cgroups = nil
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
@@ -174,7 +178,10 @@ public final class Daemon {
   /// Runs until it is told to end.
   public func run() throws(StartError) {
     // Refused where workers are in it.
-    defer { cgroups?.remove() }
+    defer {
+      cgroups?.remove()
+      earlierCgroups?.remove()
+    }
     protectItself()
     do throws(SystemCallError) {
       try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self, on: loop) }
@@ -217,6 +224,7 @@ public final class Daemon {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_keep_heap_small()
+    clinux_stay_out_of_core_files()
     // A worker costs ten descriptors and more, and 1024 is the usual limit.
     clinux_raise_descriptor_limit()
     dropOwnCode()

@@ -129,9 +129,15 @@ extension Daemon {
 
   /// Lets another user's worker reach its channels: the sockets are its own then, in a directory that
   /// everybody may pass through and nobody look into.
-  func openChannels(of runtime: WorkerRuntime, to account: Account) {
-    chmod(channelDirectory, 0o711)
-    if let path = runtime.notify?.path, !path.hasPrefix("@"), !give(path, to: account) {
+  func openChannels(
+    of runtime: WorkerRuntime, to account: Account, in directory: DirectoryHandle
+  ) {
+    do throws(SystemCallError) { try directory.setMode(0o711) } catch {
+      log(.warning, "\(runtime.id): \(error)")
+    }
+    if let path = runtime.notify?.path, !path.hasPrefix("@"),
+      !give(path, to: account, in: directory)
+    {
       // An abstract name has no directories before it. Whose datagrams count is the kernel's word.
       let name = "@dormouse-\(String(UInt64.random(in: .min ... .max), radix: 16)).notify"
       runtime.notify?.remove()
@@ -139,7 +145,7 @@ extension Daemon {
         runtime.notify = try NotifySocket(path: name)
       } catch { log(.warning, "\(runtime.id): can't offer NOTIFY_SOCKET: \(error)") }
     }
-    if let pressure = runtime.pressure, !give(pressure.path, to: account) {
+    if let pressure = runtime.pressure, !give(pressure.path, to: account, in: directory) {
       log(
         .notice,
         "\(runtime.id): no MEMORY_PRESSURE_WATCH and no DORMOUSE_SOCKET: user \(account.identity.user) can't get into "
@@ -148,7 +154,7 @@ extension Daemon {
       pressure.remove()
       runtime.pressure = nil
     }
-    if let talk = runtime.talk, !give(talk.socket.path, to: account) {
+    if let talk = runtime.talk, !give(talk.socket.path, to: account, in: directory) {
       // For the same reason, which has been told.
       talk.socket.remove()
       runtime.talk = nil
@@ -156,8 +162,14 @@ extension Daemon {
   }
 
   /// False: it can't be reached.
-  private func give(_ path: String, to account: Account) -> Bool {
-    guard lchown(path, account.identity.user, account.identity.group) == 0 else { return false }
+  private func give(
+    _ path: String, to account: Account, in directory: DirectoryHandle
+  ) -> Bool {
+    let name = String(path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...])
+    do throws(SystemCallError) {
+      try directory.setOwner(
+        of: name, user: account.identity.user, group: account.identity.group)
+    } catch { return false }
     let status = try? account.acting { () throws(SystemCallError) in
       var status = stat()
       try systemCall("stat", path: path) { stat($0, &status) }

@@ -15,6 +15,7 @@ extension Daemon {
           "an earlier daemon's process of it is still there and couldn't be adopted: end it "
             + "with `kill -9 \(pid)`, or start the daemon again"))
     }
+    if let left = leftovers.refusal(ofLaunching: id.name) { return feed(.launchFailed(id, left)) }
     do {
       let plan = try plan(for: runtime)
       let attempt = LaunchAttempt(plan.cgroup, loop)
@@ -111,6 +112,11 @@ extension Daemon {
     return record.process.pid
   }
 
+  private var leftovers: Leftovers {
+    Leftovers(
+      groups: [cgroups, earlierCgroups].compactMap(\.self), records: records, logs: state.logs)
+  }
+
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
     let name = runtime.id.name
     let account = try account(of: runtime.configuration)
@@ -140,15 +146,14 @@ extension Daemon {
   private func openChannels(_ runtime: WorkerRuntime, _ account: Account?) throws {
     let name = runtime.id.name
     let directory = channelDirectory
-    try makeDirectories(directory, mode: 0o700)
-    try checkTrust(in: directory, mayBeShared: false)
+    let handle = try openTrusted(directory, making: true, as: .own)
     runtime.notify = try NotifySocket.create(in: directory, name: name)
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
     do throws(SystemCallError) {
       runtime.pressure = try PressureWatch(path: path)
     } catch { log(.warning, "\(name): can't offer MEMORY_PRESSURE_WATCH: \(error)") }
     openTalk(runtime, in: directory)
-    if let account { openChannels(of: runtime, to: account) }
+    if let account { openChannels(of: runtime, to: account, in: handle) }
     try listen(on: runtime)
   }
 

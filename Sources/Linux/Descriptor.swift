@@ -60,7 +60,8 @@ public final class Descriptor: Sendable {
 
 /// Reads a whole small file, such as those of /proc, whose size is unknown beforehand.
 public func readFile(_ path: String) throws(SystemCallError) -> [UInt8] {
-  let file = try Descriptor.open(path)
+  // A FIFO in its place has nothing to say; nobody waits for one who writes to it.
+  let file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
   var bytes: [UInt8] = []
   while true {
     let part = try file.read(upTo: 65536)

@@ -37,6 +37,7 @@ public struct Inheritance: Hashable, Sendable {
     for number in [SIGPIPE, SIGXFSZ] where !ProcessStatus.contains(ignoredSignals, number) {
       signal(number, SIG_DFL)
     }
+    clinux_restore_core_files()
     return -kernelResult(path) { execv($0, CommandLine.unsafeArgv + firstArgument) }
   }
 }

@@ -47,15 +47,18 @@ public struct WorkerLog: Sendable {
       if !place.isElsewhere { flags |= O_NOFOLLOW }
       return try Descriptor.open(place.path, flags, mode: 0o600)
     }
-    // A program may open its output again (`/dev/stdout`), for which it must be its own.
-    if let account = place.account, !place.isElsewhere {
+    var status = stat()
+    _ = try systemCall("fstat", on: place.path) { fstat(file.raw, &status) }
+    // A program may open its output again (`/dev/stdout`), for which it must be its own. A file that has
+    // another name too, or is no file, isn't one that we made here.
+    if let account = place.account, !place.isElsewhere, status.st_nlink == 1,
+      status.st_mode & S_IFMT == S_IFREG
+    {
       _ = try systemCall("fchown", on: place.path) {
         fchown(file.raw, account.identity.user, account.identity.group)
       }
     }
     _ = clearNonblocking(file)
-    var status = stat()
-    _ = try systemCall("fstat", on: place.path) { fstat(file.raw, &status) }
     return WorkerLog(descriptor: file, start: Int64(status.st_size))
   }
 

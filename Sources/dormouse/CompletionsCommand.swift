@@ -54,7 +54,7 @@ extension CompletionKind {
   private static func workerNames(socket: String?) -> [String] {
     let path = DefaultPaths.ofThisProcess().socket(option: socket)
     do {
-      var client = try ControlClient(connectingTo: path)
+      var client = try ControlClient(connectingTo: path, isNamed: socket != nil)
       return try (client.perform(.ps, timeout: .milliseconds(500)).workers ?? []).map(\.name)
     } catch {
       return []

@@ -26,7 +26,7 @@ struct ConnectionOptions: ParsableArguments {
   }
 
   func connect() throws(ControlError) -> DaemonConnection {
-    DaemonConnection(client: try ControlClient(connectingTo: path))
+    DaemonConnection(client: try ControlClient(connectingTo: path, isNamed: socket != nil))
   }
 }
 

@@ -8,6 +8,9 @@ struct LogsCommand: ParsableCommand {
     discussion: """
       With --follow it ends when the worker has ended and isn't about to be started again, and when \
       the daemon has ended and no other follows within 5 s.
+
+      At a terminal, control characters other than colours are shown escaped: what a worker writes can't \
+      move your cursor or change what you type. In a file or a pipe every byte is as it was written.
       """)
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "A worker.", completion: .workers) var name: String
@@ -21,19 +24,20 @@ struct LogsCommand: ParsableCommand {
     let path = try logPath()
     // The file is read without the daemon, and past its end.
     var reader = try LogReader(path: path, lastLines: lines.limit)
+    var filter = Terminal.isOutput ? TerminalFilter() : nil
     var last: String?
     while true {
       let bytes = try reader.read()
       if !bytes.isEmpty {
-        try Output.write(bytes)
-      } else if !follow {
-        return
-      } else if let last {
-        // Looked at once more after that was known: everything that it has written is out.
-        return Output.complain(last)
-      } else {
+        try Output.write(filter?.filter(bytes) ?? bytes)
+      } else if follow, last == nil {
         reader.waitForChange()
         last = endOfWriting()
+      } else {
+        // After the end was known it has been read once more: everything that was written is out.
+        try Output.write(filter?.finish() ?? [])
+        if let last { Output.complain(last) }
+        return
       }
     }
   }

@@ -83,6 +83,13 @@ pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *b
 int clinux_spawn_step(const struct clinux_birth *birth);
 // Lets go of the shared memory. The descriptors are the caller's.
 void clinux_spawn_forget(struct clinux_birth *birth);
+// No core file of this process, by limit, and none of its memory in one that a handler in
+// /proc/sys/kernel/core_pattern gets nevertheless (core(5)). Spawned processes get the limit and the
+// filter that we had.
+void clinux_stay_out_of_core_files(void);
+// Both as before, for a program that is executed in this process.
+void clinux_restore_core_files(void);
+
 
 // Whose rights the calling thread has in the file system from now on (setfsuid(2), and setgroups(2) for
 // this thread alone). Only root may. Returns -EPERM where it didn't happen.

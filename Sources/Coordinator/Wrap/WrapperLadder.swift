@@ -132,7 +132,14 @@ extension Daemon {
     guard clinux_peer_credentials(client.descriptor.raw, &pid, &user, &group) == 0, pid > 1,
       pid == entry.report.pid, entry.report.mayBeTerminated == true
     else { return log(.error, "\(id): its wrapper isn't who it says, and isn't killed") }
+    // The connection may have outlived the process, and its number may be another's: that one started
+    // after the wrapper last reported.
+    guard let process = try? ProcessStat.read(pid), process.started <= entry.at.nanoseconds else {
+      return log(.error, "\(id): its wrapper, pid \(pid), has ended")
+    }
     log(.warning, "\(id): its wrapper, pid \(pid), is killed, and it with that")
-    Glibc.kill(pid, SIGKILL)
+    do throws(SystemCallError) { try process.identity.signal(SIGKILL) } catch {
+      log(.error, "\(id): its wrapper can't be killed: \(error)")
+    }
   }
 }

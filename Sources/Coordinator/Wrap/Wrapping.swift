@@ -50,6 +50,7 @@ extension Daemon {
     clinux_become_subreaper()
     clinux_raise_descriptor_limit()
     useWorkersOOMScore()
+    clinux_stay_out_of_core_files()
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     do throws(SystemCallError) {
