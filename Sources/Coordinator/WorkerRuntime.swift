@@ -74,6 +74,8 @@ final class WorkerRuntime {
   var traffic: TrafficMonitor?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()
+  /// The time-outs that its threads wait for, over its sleeps.
+  var waits = TimedWaits()
   /// When one of its own timers wakes it, while it sleeps.
   var alarm: (at: Instant, token: EventLoop.Token)?
   /// When one did so the last time.
@@ -125,7 +127,7 @@ final class WorkerRuntime {
     }
     return HibernationTarget(
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
-      memories: memories)
+      memories: memories, waits: waits)
   }
 }
 

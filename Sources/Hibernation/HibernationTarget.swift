@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Linux
 
@@ -12,16 +13,19 @@ public struct HibernationTarget: Sendable {
   public var cgroup: WorkerCgroup?
   /// Descriptors of /proc/PID/mem that have been held since launch.
   public var memories: [Int32: Descriptor]
+  /// What its threads wait for, over its sleeps.
+  public var waits: TimedWaits
 
   public init(
     name: String, root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
-    memories: [Int32: Descriptor] = [:]
+    memories: [Int32: Descriptor] = [:], waits: TimedWaits = TimedWaits()
   ) {
     self.name = name
     self.root = root
     self.session = session
     self.cgroup = cgroup
     self.memories = memories
+    self.waits = waits
   }
 
   /// Time for a freeze, a thaw or a stop to take effect.
@@ -90,13 +94,63 @@ public struct HibernationTarget: Sendable {
   }
 
   /// Before a worker that was only stopped or frozen runs on: its memory was never touched, but some
-  /// of its calls would return EINTR for the stop. Where we may trace it, it doesn't notice. From any
-  /// thread that isn't tracing it; a few hundred microseconds.
+  /// of its calls would return EINTR for the stop, and others would wait for their whole time again.
+  /// Where we may trace it, it doesn't notice. From any thread that isn't tracing it; a few hundred
+  /// microseconds.
   public func mendInterruptedCalls() {
     let isFrozen = (try? isFrozen()) ?? false
-    for stat in (try? discover())?.processes ?? [] where isFrozen || stat.state == .stopped {
+    guard let tree = try? discover() else { return }
+    waits.wakes(tree)
+    for stat in tree.processes where isFrozen || isStopped(stat.identity) {
       guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
       try? session.mendInterruptedCalls()
+      correctTimeouts(session)
+      session.detach()
+    }
+  }
+
+  private func isStopped(_ process: ProcessIdentity) -> Bool {
+    guard let stat = try? ProcessStat.read(process.pid) else { return false }
+    return stat.identity == process && stat.state == .stopped
+  }
+
+  /// When a daemon dies that has traced stopped processes, the kernel stops them again, each thread when
+  /// it gets a processor. Until then they look like ones that run, for a few milliseconds.
+  func waitForStops() {
+    let deadline = Deadline(in: .milliseconds(50))
+    while !deadline.hasPassed,
+      (try? discover())?.processes.contains(where: {
+        $0.state == .running || $0.state == .traced
+      }) == true
+    {
+      usleep(1000)
+    }
+  }
+
+  /// The time asleep counts. Where this fails, a call waits for too long, and nothing else is wrong: so
+  /// it is no reason not to wake a worker.
+  func correctTimeouts(_ session: TraceSession) {
+    guard session.threads.contains(where: \.registers.mayNeedCorrection),
+      let memory = try? memory(of: session.pid)
+    else { return }
+    try? session.correctTimeouts(waits, memory: memory)
+  }
+
+  /// The same for one that rests frozen, with its memory in place. Only threads that need it are seized:
+  /// most workers have none, and are woken without tracing.
+  func correctTimeouts(of image: ImageReader) {
+    var threads: [Int32: Set<Int32>] = [:]
+    for process in image.processes where process.identity.isAlive {
+      let timed = process.threads.filter {
+        clinux_registers(storedWords: $0.registers)?.mayNeedCorrection ?? false
+      }
+      if !timed.isEmpty { threads[process.pid] = Set(timed.map(\.tid)) }
+    }
+    guard !threads.isEmpty, let tree = try? discover() else { return }
+    waits.wakes(tree)
+    for (pid, threads) in threads {
+      guard let session = try? TraceSession.seize(pid: pid, only: threads) else { continue }
+      correctTimeouts(session)
       session.detach()
     }
   }
@@ -108,5 +162,6 @@ public struct HibernationTarget: Sendable {
   public func wake(isStopped: Bool = true) throws {
     if isStopped || cgroup == nil { try discover().continueAll() }
     try cgroup?.thaw(until: Deadline(in: Self.patience))
+    waits.hasWoken()
   }
 }

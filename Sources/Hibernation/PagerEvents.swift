@@ -115,11 +115,7 @@ extension Pager {
   private func mendAndThaw() throws {
     // Its memory is in place: whatever goes wrong here costs an EINTR at most.
     let isAtRest = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
-    for stat in isAtRest ? (try? target.discover())?.processes ?? [] : [] {
-      guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
-      try? session.mendInterruptedCalls()
-      session.detach()
-    }
+    if isAtRest { target.mendInterruptedCalls() }
     try target.wake(isStopped: false)
     isFrozen = false
   }

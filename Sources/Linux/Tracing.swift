@@ -74,10 +74,14 @@ public final class TraceSession {
 
   /// Seizes every thread until no new one appears. The process should have been stopped before
   /// (SIGSTOP): then the kernel stops it again by itself if we die.
-  public static func seize(pid: Int32) throws(TraceError) -> TraceSession {
+  ///
+  /// - Parameter only: leaves all other threads alone.
+  public static func seize(
+    pid: Int32, only: Set<Int32>? = nil
+  ) throws(TraceError) -> TraceSession {
     let session = TraceSession(pid: pid)
     do throws(TraceError) {
-      while try session.seizeNewThreads() {}
+      while try session.seizeNewThreads(only: only) {}
       for index in session.threads.indices { try session.save(index) }
       return session
     } catch {
@@ -86,10 +90,10 @@ public final class TraceSession {
     }
   }
 
-  private func seizeNewThreads() throws(TraceError) -> Bool {
+  private func seizeNewThreads(only: Set<Int32>?) throws(TraceError) -> Bool {
     let known = Set(threads.map(\.tid))
     let found = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
-    let new = found.filter { !known.contains($0) }
+    let new = found.filter { !known.contains($0) && only?.contains($0) != false }
     for tid in new {
       do throws(SystemCallError) {
         try shim("PTRACE_SEIZE", on: "thread \(tid)") {
@@ -122,11 +126,10 @@ public final class TraceSession {
   }
 
   /// A stop makes some blocked calls return EINTR although no signal handler will run. Where that
-  /// has happened, the call is made again instead: the program notices nothing.
+  /// has happened, the call is made again instead when the thread goes on, unless a signal that came
+  /// meanwhile calls a handler: the program notices no more than it would have awake.
   public func mendInterruptedCalls() throws(TraceError) {
     for index in threads.indices {
-      let pending = Self.pendingSignals(of: threads[index].tid)
-      if pending & ~threads[index].signalMask != 0 { continue }
       if clinux_registers_mend_interrupted(&threads[index].registers) == 1 {
         try writeRegisters(threads[index].tid, threads[index].registers)
       }
@@ -213,13 +216,5 @@ extension TraceSession {
       throw SystemCallError(
         error.call, on: error.subject, code: error.meansVanished ? ESRCH : error.code)
     }
-  }
-
-  /// Pending signals of a thread and its process, those that only stop or continue left out.
-  private static func pendingSignals(of tid: Int32) -> UInt64 {
-    guard let status = try? ProcessStatus.read(tid) else { return 0 }
-    let pending = status.pendingForThread | status.pendingForProcess
-    let stopping = [SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT]
-    return stopping.reduce(pending) { $0 & ~(1 << UInt64($1 - 1)) }
   }
 }
