@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/openat2.h>
 #include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -72,10 +75,53 @@ int64_t clinux_unread_bytes(int fd) {
   return ioctl(fd, FIONREAD, &count) < 0 ? -1 : count;
 }
 
-int clinux_is_fifo(const char *path) {
+int clinux_file_type(const char *path, struct clinux_file_type *type) {
   struct statx status;
-  if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &status) < 0) return -errno;
-  return S_ISFIFO(status.stx_mode);
+  if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &status) < 0) return -errno;
+  type->is_fifo = S_ISFIFO(status.stx_mode);
+  type->is_character_device = S_ISCHR(status.stx_mode);
+  type->major = status.stx_rdev_major;
+  type->minor = status.stx_rdev_minor;
+  type->inode = status.stx_ino;
+  return 0;
+}
+
+int clinux_is_terminal(int fd) { return isatty(fd); }
+
+int clinux_open_cached(const char *start, const char *path) {
+  int directory = open(start, O_PATH | O_CLOEXEC);
+  if (directory < 0) return -errno;
+  // Zeroed as a whole: openat2(2) refuses what it doesn't know in any field.
+  struct open_how how;
+  memset(&how, 0, sizeof how);
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_CACHED;
+  long fd = syscall(SYS_openat2, directory, path, &how, sizeof how);
+  int error = errno;
+  close(directory);
+  return fd < 0 ? -error : (int)fd;
+}
+
+int clinux_has_writer(int reader) {
+  int scratch[2];
+  if (pipe2(scratch, O_CLOEXEC | O_NONBLOCK) < 0) return -errno;
+  ssize_t count = tee(reader, scratch[1], 1, SPLICE_F_NONBLOCK);
+  int error = errno;
+  close(scratch[0]);
+  close(scratch[1]);
+  if (count >= 0) return count > 0;
+  return error == EAGAIN ? 1 : -error;
+}
+
+int clinux_watch_opens(int descriptor) {
+  int watcher = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (watcher < 0) return -errno;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+  if (inotify_add_watch(watcher, path, IN_OPEN) >= 0) return watcher;
+  int error = errno;
+  close(watcher);
+  return -error;
 }
 
 uint64_t clinux_aio_setup(int capacity, int *error) {

@@ -6,11 +6,14 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "clinux_ptrace.h"
 
 #define AS_POINTER(value) ((void *)(uintptr_t)(value))
 #define RESULT(call) ({ long r_ = (call); r_ < 0 ? -errno : (int)r_; })
+
+pid_t clinux_thread_id(void) { return gettid(); }
 
 int clinux_ptrace_seize(pid_t thread, uint64_t options) {
   return RESULT(ptrace(PTRACE_SEIZE, thread, 0, AS_POINTER(options)));

@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -142,4 +144,35 @@ int clinux_run_on_processor(int processor, void *before, int64_t length) {
 
 int clinux_run_on_processors(const void *set, int64_t length) {
   return sched_setaffinity(0, (size_t)length, set) < 0 ? -errno : 0;
+}
+static enum clinux_outside shared_futex(uint64_t operation) {
+  if (operation & FUTEX_PRIVATE_FLAG) return CLINUX_OUTSIDE_NONE;
+  uint64_t command = operation & FUTEX_CMD_MASK;
+  return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET ? CLINUX_OUTSIDE_FUTEX
+                                                                : CLINUX_OUTSIDE_NONE;
+}
+
+static enum clinux_outside record_lock(uint64_t command) {
+  return command == F_SETLKW || command == F_OFD_SETLKW ? CLINUX_OUTSIDE_LOCK
+                                                        : CLINUX_OUTSIDE_NONE;
+}
+
+enum clinux_outside clinux_outside_of(int64_t number, const uint64_t *arguments) {
+  switch (number) {
+#ifdef SYS_open
+    case SYS_open: return CLINUX_OUTSIDE_OPEN;
+#endif
+    case SYS_openat: return CLINUX_OUTSIDE_OPENAT;
+#ifdef SYS_openat2
+    case SYS_openat2: return CLINUX_OUTSIDE_OPENAT2;
+#endif
+    case SYS_fcntl: return record_lock(arguments[1]);
+    case SYS_flock: return arguments[1] & LOCK_NB ? CLINUX_OUTSIDE_NONE : CLINUX_OUTSIDE_LOCK;
+    case SYS_futex: return shared_futex(arguments[1]);
+    case SYS_semop:
+    case SYS_semtimedop: return CLINUX_OUTSIDE_SEMAPHORE;
+    case SYS_msgrcv: return CLINUX_OUTSIDE_MESSAGE;
+    case SYS_mq_timedreceive: return CLINUX_OUTSIDE_QUEUE;
+    default: return CLINUX_OUTSIDE_NONE;
+  }
 }

@@ -21,6 +21,9 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var lastShed: String?
   /// That its answers to warnings brought nothing; a clause whose subject is the worker.
   public var fruitlessWarnings: String?
+  /// What it waited for when it last fell asleep and isn't woken by, because nothing can watch that in
+  /// its place; clauses such as `the release of a file lock`.
+  public var unwatched: [String]?
 
   public init(
     worker: String, state: String, secondsInState: Double, because: String, key: String? = nil,

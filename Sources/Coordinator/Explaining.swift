@@ -18,7 +18,9 @@ extension Daemon {
       return ControlResponse(
         id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
     }
-    let report = ExplanationReport(explanation, at: now)
+    var report = ExplanationReport(explanation, at: now)
+    let unwatched = workers[WorkerID(name)]?.unwatched ?? []
+    report.unwatched = unwatched.isEmpty ? nil : unwatched
     var response = ControlResponse(
       id: request.id, result: .done,
       text: "\(name) is \(explanation.state.spoken), because \(report.because)")

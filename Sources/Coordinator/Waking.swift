@@ -122,6 +122,13 @@ extension Daemon {
     }
     guard case .success(let sources) = result else { return }
     runtime.leftUnread = sources.leftUnread
+    if sources.unwatched != runtime.unwatched, !sources.unwatched.isEmpty {
+      log(
+        .notice,
+        "\(id): asleep, it isn't woken by \(sources.unwatched.joined(separator: " or ")): "
+          + "nothing can watch that in its place")
+    }
+    runtime.unwatched = sources.unwatched
     do throws(SystemCallError) {
       let token = try loop.watch(sources.descriptor, .readable) { [unowned self] _ in
         guard let why = sources.take() else { return }
@@ -139,6 +146,7 @@ extension Daemon {
 
   private func wakeUp(_ runtime: WorkerRuntime, _ why: String) {
     runtime.unheardCall = why
+    runtime.wakeSources?.sources.admitOpened()
     hibernation.hasten(runtime.id.name)
     feed(.wakeNeeded(runtime.id, why))
   }
@@ -155,6 +163,7 @@ extension Daemon {
     stopAnswering(for: runtime)
     guard let (sources, token) = runtime.wakeSources else { return }
     loop.unwatch(sources.descriptor, token)
+    sources.admitOpened()
     runtime.wakeSources = nil
   }
 

@@ -76,6 +76,8 @@ final class WorkerRuntime {
   var leftUnread = LeftUnread()
   /// The time-outs that its threads wait for, over its sleeps.
   var waits = TimedWaits()
+  /// What it waited for when it last fell asleep, and can't be woken by.
+  var unwatched: [String] = []
   /// When one of its own timers wakes it, while it sleeps.
   var alarm: (at: Instant, token: EventLoop.Token)?
   /// When one did so the last time.

@@ -21,6 +21,12 @@ enum Eligibility {
     do throws(SystemCallError) {
       status = try ProcessStatus.read(process.pid)
     } catch { throw .from(error, in: .checking) }
+    if Stragglers.shared.owns(tracer: status.tracer) {
+      throw refuse(
+        process,
+        "is still being released from an earlier try to hibernate it: a thread of it is "
+          + "in uninterruptible sleep (in vfork, for example)", .intact)
+    }
     if status.tracer != 0 {
       throw refuse(process, "is traced by process \(status.tracer) (a debugger?)", .intact)
     }

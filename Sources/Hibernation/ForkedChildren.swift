@@ -57,13 +57,13 @@ extension Hibernator {
     let known = Set(image.processes.map(\.identity))
     return try target.discover().processes.filter {
       $0.parent == parent && !known.contains($0.identity)
-    }.map(\.pid).filter { pid in
+    }.filter { child in
       // The others aren't to be interrupted.
-      guard isInFork(pid) else { return false }
-      let session = try TraceSession.seize(pid: pid)
+      guard isInFork(child.pid) else { return false }
+      let session = try TraceSession.seize(child.identity)
       defer { session.detach() }
       return session.threads.count == 1 && session.threads[0].registers.isNewborn
-    }
+    }.map(\.pid)
   }
 }
 

@@ -4,7 +4,10 @@ import Synchronization
 /// The hibernator on its own thread, for an event loop that mustn't wait. Operations are performed
 /// one after the other, resumes before all others, and each calls its completion on that thread.
 public final class HibernationService: Sendable {
-  private let queue = WorkQueue(name: "dormouse-trace")
+  /// What its thread couldn't detach is released as soon as it stops, between the operations.
+  private let queue = WorkQueue(name: "dormouse-trace") {
+    Stragglers.shared.release() == 0 ? nil : .milliseconds(5)
+  }
   /// Locked only on the queue's thread; the lock is how the compiler knows.
   private let hibernator: Mutex<Hibernator>
   /// A `buryTheDead` is queued.

@@ -97,21 +97,32 @@ public struct HibernationTarget: Sendable {
   /// of its calls would return EINTR for the stop, and others would wait for their whole time again.
   /// Where we may trace it, it doesn't notice. From any thread that isn't tracing it; a few hundred
   /// microseconds.
+  ///
+  /// Afterwards nothing of it is traced, whatever went wrong. A thread inside vfork(2) counts as
+  /// frozen, and can't stop: it is left alone. (vfork isn't interrupted by a stop.)
   public func mendInterruptedCalls() {
     let isFrozen = (try? isFrozen()) ?? false
     guard let tree = try? discover() else { return }
     waits.wakes(tree)
-    for stat in tree.processes where isFrozen || isStopped(stat.identity) {
-      guard let session = try? TraceSession.seize(pid: stat.pid) else { continue }
-      try? session.mendInterruptedCalls()
-      correctTimeouts(session)
-      session.detach()
+    let processes = tree.processes.filter { isFrozen || Self.isStopped($0.identity) }
+    if processes.isEmpty { return }
+    BriefTracer.perform {
+      // A call that isn't made again costs the program an EINTR; a wake that hangs costs more.
+      let deadline = Deadline(in: .seconds(1))
+      for stat in processes {
+        let session = TraceSession.seizeWhatCanStop(stat.identity, until: deadline)
+        try? session?.mendInterruptedCalls()  // The same: an EINTR at most.
+        if let session { correctTimeouts(session) }
+        session?.detach(waiting: .zero)
+      }
     }
   }
 
-  private func isStopped(_ process: ProcessIdentity) -> Bool {
-    guard let stat = try? ProcessStat.read(process.pid) else { return false }
-    return stat.identity == process && stat.state == .stopped
+  private static func isStopped(_ process: ProcessIdentity) -> Bool {
+    do throws(SystemCallError) {
+      let stat = try ProcessStat.read(process.pid)
+      return stat.identity == process && stat.state == .stopped
+    } catch { return false }
   }
 
   /// When a daemon dies that has traced stopped processes, the kernel stops them again, each thread when
@@ -139,19 +150,24 @@ public struct HibernationTarget: Sendable {
   /// The same for one that rests frozen, with its memory in place. Only threads that need it are seized:
   /// most workers have none, and are woken without tracing.
   func correctTimeouts(of image: ImageReader) {
-    var threads: [Int32: Set<Int32>] = [:]
+    var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
     for process in image.processes where process.identity.isAlive {
-      let timed = process.threads.filter {
+      let threads = process.threads.filter {
         clinux_registers(storedWords: $0.registers)?.mayNeedCorrection ?? false
       }
-      if !timed.isEmpty { threads[process.pid] = Set(timed.map(\.tid)) }
+      if !threads.isEmpty { timed.append((process.identity, Set(threads.map(\.tid)))) }
     }
-    guard !threads.isEmpty, let tree = try? discover() else { return }
+    guard !timed.isEmpty, let tree = try? discover() else { return }
     waits.wakes(tree)
-    for (pid, threads) in threads {
-      guard let session = try? TraceSession.seize(pid: pid, only: threads) else { continue }
-      correctTimeouts(session)
-      session.detach()
+    BriefTracer.perform { [timed] in
+      let deadline = Deadline(in: .seconds(1))
+      for (process, threads) in timed {
+        guard
+          let session = TraceSession.seizeWhatCanStop(process, only: threads, until: deadline)
+        else { continue }
+        correctTimeouts(session)
+        session.detach(waiting: .zero)
+      }
     }
   }
 
@@ -162,6 +178,28 @@ public struct HibernationTarget: Sendable {
   public func wake(isStopped: Bool = true) throws {
     if isStopped || cgroup == nil { try discover().continueAll() }
     try cgroup?.thaw(until: Deadline(in: Self.patience))
+    try waitForStragglers()
     waits.hasWoken()
+  }
+
+  /// A thread that an earlier hibernation couldn't detach is detached when it stops. What stands in
+  /// such a stop now doesn't run, and so the worker isn't awake.
+  private func waitForStragglers() throws {
+    var held: [Int32] = []
+    let isFree = try waitUntil(Deadline(in: .seconds(2))) {
+      // The calling thread's own; others look after theirs.
+      Stragglers.shared.release()
+      // Asking which processes it has is due only where there are any.
+      guard Stragglers.shared.hasAny else { return true }
+      held = Stragglers.shared.threads(of: try discover().pids).filter(Self.isInTraceStop)
+      return held.isEmpty
+    }
+    if !isFree, let thread = held.first { throw TraceError.held(thread: thread) }
+  }
+
+  private static func isInTraceStop(_ thread: Int32) -> Bool {
+    do throws(SystemCallError) { return try ProcessStat.read(thread).state == .traced } catch {
+      return false
+    }
   }
 }

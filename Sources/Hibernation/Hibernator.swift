@@ -65,7 +65,11 @@ public final class Hibernator {
         .ineligible)
     }
     do throws(HibernationError) {
-      try attempt(.checking) { try Eligibility.check(processes: target.discover().processes) }
+      try attempt(.checking) {
+        let processes = try target.discover().processes
+        Stragglers.shared.release(of: processes.map(\.pid), within: .milliseconds(100))
+        try Eligibility.check(processes: processes)
+      }
     } catch { throw judge(error, target, image: path) }
     let seal = sealed ? try newSeal(for: path) : nil
     var operation = Operation(

@@ -56,7 +56,7 @@ struct Operation {
     FaultPoint.stopped.pass()
     for stat in tree.processes {
       let captive = try attempt(.seizing) {
-        let session = try TraceSession.seize(pid: stat.pid)
+        let session = try TraceSession.seize(stat.identity)
         do {
           return Captive(stat: stat, session: session, memory: try target.memory(of: stat.pid))
         } catch {

@@ -135,7 +135,7 @@ extension Hibernator {
 
   private func seize(_ process: ImageProcess) throws(HibernationError) -> TraceSession {
     do throws(TraceError) {
-      return try TraceSession.seize(pid: process.pid)
+      return try TraceSession.seize(process.identity)
     } catch {
       guard case .call(let cause) = error, cause.code == EPERM else {
         throw .from(error, in: .seizing)

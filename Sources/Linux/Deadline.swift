@@ -3,13 +3,17 @@ import Glibc
 
 /// A point in time until which something is waited for. Counts what the machine is awake
 /// (CLOCK_MONOTONIC): a machine's sleep in the middle of a wait is no reason to give up.
-public struct Deadline: Hashable, Sendable {
+public struct Deadline: Hashable, Comparable, Sendable {
   public let nanoseconds: Int64
 
   public init(in duration: Duration) {
     let (seconds, attoseconds) = duration.components
     let span = min(max(seconds, 0), 1_000_000_000) * 1_000_000_000 + attoseconds / 1_000_000_000
     nanoseconds = Clocks.monotonic + max(span, 0)
+  }
+
+  public static func < (one: Deadline, other: Deadline) -> Bool {
+    one.nanoseconds < other.nanoseconds
   }
 
   public var hasPassed: Bool { Clocks.monotonic >= nanoseconds }
@@ -22,7 +26,7 @@ public struct Deadline: Hashable, Sendable {
 
 /// Asks again and again where the kernel has no event to wait for: pauses grow from 20 µs to
 /// 5 ms. Returns false when the deadline passed first.
-func waitUntil<Failure: Error>(
+public func waitUntil<Failure: Error>(
   _ deadline: Deadline, _ condition: () throws(Failure) -> Bool
 ) throws(Failure) -> Bool {
   var pause: useconds_t = 20

@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// A socket or pipe that a process has open, as the links in `/proc/PID/fd` show it
-/// (proc_pid_fd(5)).
+/// A descriptor of a process at which something can come in from outside, as the links in
+/// `/proc/PID/fd` show it (proc_pid_fd(5)).
 public struct OpenDescriptor: Hashable, Sendable {
   public enum Kind: Hashable, Sendable {
     case socket
@@ -10,17 +10,24 @@ public struct OpenDescriptor: Hashable, Sendable {
     case pipe
     /// A pipe with a name in the file system.
     case fifo
+    /// Changes to files (inotify(7)).
+    case inotify
+    /// Changes to files, and requests to permit an access (fanotify(7)).
+    case fanotify
+    /// A character device: a terminal, a serial line, an input device, /dev/fuse. Its number as
+    /// `tty_nr` in proc_pid_stat(5) has it.
+    case device(number: Int32)
   }
 
   public var number: Int32
   public var kind: Kind
-  /// The kernel's number for the socket or pipe; the same in everybody who shares it.
+  /// The kernel's number for the socket, pipe or device node; the same in each process that shares
+  /// it. All inotify and fanotify descriptors have one number in common.
   public var inode: UInt64
   public var isReadable: Bool
   public var isWritable: Bool
 
-  /// Those of a process; files, terminals, and what has no other end (timers, events) are left
-  /// out.
+  /// Those of a process. Files and what has no other end (timers, events) are left out.
   public static func list(of pid: Int32) throws(SystemCallError) -> [OpenDescriptor] {
     let directory = "/proc/\(pid)/fd"
     return try listNumbers(directory).compactMap { number in
@@ -47,9 +54,30 @@ public struct OpenDescriptor: Hashable, Sendable {
       let number: UInt64? = link.dropFirst(prefix.utf8.count).dropLast().number()
       return number.map { (kind, $0) }
     }
-    guard link.first == UInt8(ascii: "/"), clinux_is_fifo(path) == 1 else { return nil }
-    var status = stat()
-    return stat(path, &status) == 0 ? (.fifo, UInt64(status.st_ino)) : nil
+    for (name, kind) in [("inotify", Kind.inotify), ("[fanotify]", .fanotify)]
+    where link.elementsEqual("anon_inode:\(name)".utf8) {
+      return type(of: path).map { (kind, $0.inode) }
+    }
+    guard link.first == UInt8(ascii: "/"), let type = type(of: path) else { return nil }
+    if type.is_fifo != 0 { return (.fifo, type.inode) }
+    if type.is_character_device != 0, type.major != memoryDevices {
+      return (.device(number: deviceNumber(type)), type.inode)
+    }
+    return nil
+  }
+
+  /// /dev/null, /dev/zero, /dev/urandom and the like, which can always be read.
+  private static let memoryDevices: UInt32 = 1
+
+  private static func type(of path: String) -> clinux_file_type? {
+    var type = clinux_file_type()
+    return clinux_file_type(path, &type) == 0 ? type : nil
+  }
+
+  /// The kernel's own encoding: the minor number's low byte, the major number, the minor's rest.
+  private static func deviceNumber(_ type: clinux_file_type) -> Int32 {
+    Int32(
+      truncatingIfNeeded: type.minor & 0xff | type.major << 8 | (type.minor & ~0xff) << 12)
   }
 
   /// A duplicate of it in this process (pidfd_getfd(2)); works on frozen and stopped processes. It
@@ -69,7 +97,9 @@ extension Descriptor {
     return poll(&entry, 1, 0) > 0 ? entry.revents : 0
   }
 
-  /// Of a pipe; nil where the kernel doesn't tell.
+  public var isTerminal: Bool { clinux_is_terminal(raw) == 1 }
+
+  /// Of a pipe, terminal or inotify queue; nil where the kernel doesn't tell.
   public var unreadBytes: Int64? {
     let count = clinux_unread_bytes(raw)
     return count < 0 ? nil : count

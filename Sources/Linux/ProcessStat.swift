@@ -9,6 +9,10 @@ public struct ProcessStat: Hashable, Sendable {
   public var parent: Int32
   public var processGroup: Int32
   public var session: Int32
+  /// The number of the controlling terminal; 0: it has none.
+  public var terminal: Int32
+  /// The process group that the terminal's input goes to.
+  public var terminalGroup: Int32
   /// utime + stime, in clock ticks (`ClockTicks.perSecond`).
   public var cpuTicks: UInt64
   public var threadCount: Int
@@ -85,6 +89,8 @@ public struct ProcessStat: Hashable, Sendable {
     // A process without a terminal session or outside our pid namespace shows 0 or −1.
     processGroup = field(5) ?? 0
     session = field(6) ?? 0
+    terminal = field(7) ?? 0
+    terminalGroup = field(8) ?? -1
     cpuTicks = user &+ system
     threadCount = threads
     self.startTime = startTime

@@ -24,12 +24,6 @@ public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-extension ProcessTreeError {
-  var isUninterruptible: Bool {
-    if case .stuck(_, _, _, .uninterruptible) = self { true } else { false }
-  }
-}
-
 extension ProcessTree {
   /// Stops the whole tree with SIGSTOP: until no new process appears, and every thread of every
   /// process is at rest. Undone when it fails.
@@ -39,6 +33,7 @@ extension ProcessTree {
   ) throws(ProcessTreeError) -> ProcessTree {
     var stopped: Set<ProcessIdentity> = []
     var patience = Duration.milliseconds(50)
+    let blocked = min(deadline, Deadline(in: .seconds(1)))
     do throws(ProcessTreeError) {
       while true {
         let tree = try rethrowing { () throws(SystemCallError) in
@@ -57,12 +52,14 @@ extension ProcessTree {
           // One that is gone comes up no more; remembering it all the same ends the loop.
           if sent { stopped.insert(stat.identity) }
         }
-        if try !areAtRest(new, until: deadline, patience: patience) {
+        if let held = try firstBlocked(
+          new, until: deadline, patience: patience, blockedUntil: blocked)
+        {
           // A child that was stopped between vfork and exec holds its parent up. Once more from the
-          // beginning, a little later.
+          // beginning, as soon as that one is through.
           for identity in stopped { _ = try? signal(identity, SIGCONT) }
           stopped = []
-          usleep(2000)
+          waitWhileBlocked(held.thread, of: held.pid, until: blocked)
           patience = patience * 2
         }
       }
@@ -72,21 +69,38 @@ extension ProcessTree {
     }
   }
 
-  /// False where somebody is in uninterruptible sleep for longer than `patience`, and there is time
-  /// left.
-  private static func areAtRest(
-    _ processes: [ProcessStat], until deadline: Deadline, patience: Duration
-  ) throws(ProcessTreeError) -> Bool {
+  /// Waits for all to be at rest. Returns a thread that is in uninterruptible sleep for longer than
+  /// `patience`, where there is time left.
+  ///
+  /// - Parameter blockedUntil: how long such threads are waited for. What stops trees has other
+  ///   workers to look after.
+  private static func firstBlocked(
+    _ processes: [ProcessStat], until deadline: Deadline, patience: Duration,
+    blockedUntil: Deadline
+  ) throws(ProcessTreeError) -> (pid: Int32, thread: Int32)? {
     for stat in processes {
-      let soon = Deadline(in: patience)
-      let limit = deadline.nanoseconds < soon.nanoseconds ? deadline : soon
+      let limit = min(deadline, Deadline(in: patience))
       do throws(ProcessTreeError) { try waitForRest(stat, until: limit) } catch {
         if deadline.hasPassed { throw error }
-        if error.isUninterruptible { return false }
+        if case .stuck(let pid, _, let thread, .uninterruptible) = error {
+          if blockedUntil.hasPassed { throw error }
+          return (pid, thread)
+        }
         try waitForRest(stat, until: deadline)
       }
     }
-    return true
+    return nil
+  }
+
+  private static func waitWhileBlocked(
+    _ thread: Int32, of pid: Int32, until deadline: Deadline
+  ) {
+    let limit = min(deadline, Deadline(in: .milliseconds(200)))
+    _ = waitUntil(limit) { () throws(Never) in
+      do throws(SystemCallError) {
+        return try ProcessStat.read(thread: thread, of: pid).state != .uninterruptible
+      } catch { return true }
+    }
   }
 
   /// Waits until no thread of the process runs.

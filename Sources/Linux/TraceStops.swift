@@ -11,6 +11,12 @@ extension TraceSession {
     } catch { return error.meansVanished }
   }
 
+  private func isUninterruptible(_ tid: Int32) -> Bool {
+    do throws(SystemCallError) {
+      return try ProcessStat.read(thread: tid, of: pid).state == .uninterruptible
+    } catch { return false }
+  }
+
   func poll(_ tid: Int32) throws(TraceError) -> (stop: Int, signal: Int32) {
     var signal: Int32 = 0
     let stop = try wrap { () throws(SystemCallError) in
@@ -21,8 +27,13 @@ extension TraceSession {
   }
 
   /// Waits for the next stop of a thread. Spins first: most stops come within microseconds.
-  func nextStop(_ tid: Int32, doing: String) throws(TraceError) -> (stop: Int, signal: Int32) {
-    let deadline = Clocks.monotonic + Self.patience
+  ///
+  /// - Parameter deadline: where it is earlier than our patience ends.
+  func nextStop(
+    _ tid: Int32, doing: String, until deadline: Deadline? = nil
+  ) throws(TraceError) -> (stop: Int, signal: Int32) {
+    let began = Clocks.monotonic
+    let deadline = min(began + Self.patience, deadline?.nanoseconds ?? .max)
     var turns = 0
     while true {
       let report = try poll(tid)
@@ -31,6 +42,10 @@ extension TraceSession {
       if turns > 50 {
         // A group's first thread reports its end only when all others are buried.
         if turns % 16 == 0, hasEnded(tid) { throw .vanished(pid: pid) }
+        // It may have gone into vfork(2) just before the order to stop. Others wait for this thread.
+        if turns % 64 == 0, Clocks.monotonic - began > 500_000_000, isUninterruptible(tid) {
+          throw .unresponsive(thread: tid, doing: doing)
+        }
         var pause = timespec(tv_sec: 0, tv_nsec: turns > 500 ? 500_000 : 20_000)
         nanosleep(&pause, nil)
       } else {
@@ -42,9 +57,11 @@ extension TraceSession {
 
   /// Waits for PTRACE_EVENT_STOP, going on from whatever else is reported before. Only at an event
   /// stop do the registers decide how an interrupted system call goes on.
-  func waitForEventStop(_ tid: Int32, doing: String) throws(TraceError) {
+  func waitForEventStop(
+    _ tid: Int32, doing: String, until deadline: Deadline? = nil
+  ) throws(TraceError) {
     while true {
-      let report = try nextStop(tid, doing: doing)
+      let report = try nextStop(tid, doing: doing, until: deadline)
       if report.stop == CLINUX_STOP_EVENT { return }
       // A stop signal is already in force, and is dropped; any other is the program's own.
       let deliver =

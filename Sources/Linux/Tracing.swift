@@ -9,6 +9,8 @@ public enum TraceError: Error, Sendable, CustomStringConvertible {
   case unresponsive(thread: Int32, doing: String)
   /// No thread of the process waits in a system call: it is busy.
   case busy(pid: Int32)
+  /// A thread stands in a trace stop of ours, from an earlier session, and hasn't been detached yet.
+  case held(thread: Int32)
   case call(SystemCallError)
   /// An injected system call failed in the process.
   case injected(String, pid: Int32, code: Int32)
@@ -18,6 +20,8 @@ public enum TraceError: Error, Sendable, CustomStringConvertible {
     case .vanished(let pid): "process \(pid) has ended"
     case .unresponsive(let thread, let doing): "thread \(thread) did not stop in time (\(doing))"
     case .busy(let pid): "process \(pid) is busy: none of its threads waits in a system call"
+    case .held(let thread):
+      "thread \(thread) still stands in a trace stop of an earlier hibernation; it is being released"
     case .call(let error): error.description
     case .injected(let call, let pid, let code):
       "\(call) inside process \(pid): \(String(cString: strerror(code)))"
@@ -60,12 +64,20 @@ public struct TracedThread: Sendable {
 public final class TraceSession {
   public let pid: Int32
   public private(set) var threads: [TracedThread] = []
+  /// Seized, and hasn't reported its first stop yet.
+  private var unstopped: Set<Int32> = []
+  /// Not seized: they couldn't have stopped.
+  private var leftOut: Set<Int32> = []
   private var isOver = false
+  private let startTime: UInt64?
 
   /// Time given to a thread to report a stop.
   static let patience: Int64 = 5_000_000_000
 
-  private init(pid: Int32) { self.pid = pid }
+  init(pid: Int32, startTime: UInt64?) {
+    self.pid = pid
+    self.startTime = startTime
+  }
 
   deinit {
     // Threads left seized would hang for ever at their next stop.
@@ -75,13 +87,21 @@ public final class TraceSession {
   /// Seizes every thread until no new one appears. The process should have been stopped before
   /// (SIGSTOP): then the kernel stops it again by itself if we die.
   ///
-  /// - Parameter only: leaves all other threads alone.
-  public static func seize(
-    pid: Int32, only: Set<Int32>? = nil
-  ) throws(TraceError) -> TraceSession {
-    let session = TraceSession(pid: pid)
+  /// - Throws: `unresponsive` for a thread that is in uninterruptible sleep, or doesn't stop;
+  ///   `vanished` where the pid isn't that process's any more.
+  public static func seize(_ process: ProcessIdentity) throws(TraceError) -> TraceSession {
+    try seize(pid: process.pid, startTime: process.startTime)
+  }
+
+  /// The same, for a process that can't have ended: a child that hasn't been waited for.
+  public static func seize(pid: Int32) throws(TraceError) -> TraceSession {
+    try seize(pid: pid, startTime: nil)
+  }
+
+  private static func seize(pid: Int32, startTime: UInt64?) throws(TraceError) -> TraceSession {
+    let session = TraceSession(pid: pid, startTime: startTime)
     do throws(TraceError) {
-      while try session.seizeNewThreads(only: only) {}
+      while try session.seizeNewThreads() {}
       for index in session.threads.indices { try session.save(index) }
       return session
     } catch {
@@ -90,26 +110,98 @@ public final class TraceSession {
     }
   }
 
-  private func seizeNewThreads(only: Set<Int32>?) throws(TraceError) -> Bool {
-    let known = Set(threads.map(\.tid))
+  /// Seizes the threads of a frozen or stopped process that can stop now, and leaves out all others:
+  /// a thread in uninterruptible sleep (inside vfork(2), for example) stops when it returns, which
+  /// may be much later. For use on a `BriefTracer`.
+  ///
+  /// - Parameter only: leaves all other threads alone.
+  /// - Returns: `nil` where no thread could be seized.
+  public static func seizeWhatCanStop(
+    _ process: ProcessIdentity, only: Set<Int32>? = nil, until deadline: Deadline
+  ) -> TraceSession? {
+    let session = TraceSession(pid: process.pid, startTime: process.startTime)
+    do throws(TraceError) {
+      while try session.seizeNewThreads(only: only, leavingOut: deadline) {}
+      for index in session.threads.indices { try session.save(index) }
+      if !session.threads.isEmpty { return session }
+    } catch {}  // Whatever the reason is: the caller goes on without.
+    session.detach(waiting: .zero)
+    return nil
+  }
+
+  /// - Parameter deadline: where it is given, threads that don't stop by then are left out.
+  private func seizeNewThreads(
+    only: Set<Int32>? = nil, leavingOut deadline: Deadline? = nil
+  ) throws(TraceError) -> Bool {
+    let known = unstopped.union(leftOut).union(threads.map(\.tid))
     let found = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
     let new = found.filter { !known.contains($0) && only?.contains($0) != false }
     for tid in new {
-      do throws(SystemCallError) {
-        try shim("PTRACE_SEIZE", on: "thread \(tid)") {
-          clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
+      if deadline != nil, !isAbleToStop(tid) {
+        leftOut.insert(tid)
+      } else {
+        do throws(TraceError) { try seizeThread(tid) } catch {
+          // What is seized and isn't the process's must be let go, whatever else is left out.
+          if deadline == nil || unstopped.contains(tid) { throw error }
+          leftOut.insert(tid)
         }
-      } catch {
-        // One that has just ended is refused with EPERM.
-        throw hasEnded(tid) ? .vanished(pid: pid) : .from(error, pid: pid)
-      }
-      threads.append(TracedThread(tid: tid))
-      try wrap { () throws(SystemCallError) in
-        try shim("PTRACE_INTERRUPT", on: "thread \(tid)") { clinux_ptrace_interrupt(tid) }
       }
     }
-    for tid in new { try waitForEventStop(tid, doing: "seizing") }
+    if !unstopped.isEmpty, !isSameProcess { throw .vanished(pid: pid) }
+    for tid in new where unstopped.contains(tid) {
+      do throws(TraceError) {
+        try waitForEventStop(tid, doing: "seizing", until: deadline)
+      } catch {
+        if deadline == nil { throw error }
+        continue
+      }
+      unstopped.remove(tid)
+      threads.append(TracedThread(tid: tid))
+    }
     return !new.isEmpty
+  }
+
+  private func seizeThread(_ tid: Int32) throws(TraceError) {
+    if !isAbleToStop(tid) {
+      throw hasEnded(tid) ? .vanished(pid: pid) : .unresponsive(thread: tid, doing: "seizing")
+    }
+    try attach(tid)
+  }
+
+  func attach(_ tid: Int32) throws(TraceError) {
+    do throws(SystemCallError) {
+      try shim("PTRACE_SEIZE", on: "thread \(tid)") {
+        clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
+      }
+    } catch {
+      // One that has just ended is refused with EPERM.
+      throw hasEnded(tid) ? .vanished(pid: pid) : .from(error, pid: pid)
+    }
+    unstopped.insert(tid)
+    // Also where it turns out to be a stranger's: without a stop it can't be detached.
+    try wrap { () throws(SystemCallError) in
+      try shim("PTRACE_INTERRUPT", on: "thread \(tid)") { clinux_ptrace_interrupt(tid) }
+    }
+    // The number may have become another process's thread between the look and the seizing. From
+    // now on it stays with this one.
+    if hasEnded(tid) { throw .vanished(pid: pid) }
+  }
+
+  /// A thread in uninterruptible sleep reports its stop only when that is over, and until then it
+  /// couldn't be detached either.
+  private func isAbleToStop(_ tid: Int32) -> Bool {
+    do throws(SystemCallError) {
+      let state = try ProcessStat.read(thread: tid, of: pid).state
+      return state != .uninterruptible && !state.isEnded
+    } catch { return !error.meansVanished }
+  }
+
+  /// The pid hasn't been given to another process. Once a thread of it is seized, that can't happen.
+  private var isSameProcess: Bool {
+    guard let startTime else { return true }
+    do throws(SystemCallError) { return try ProcessStat.read(pid).startTime == startTime } catch {
+      return !error.meansVanished
+    }
   }
 
   private func save(_ index: Int) throws(TraceError) {
@@ -166,33 +258,21 @@ public final class TraceSession {
   }
 
   /// Ends the session: every thread goes on, or stays in the stop that a signal or the freezer has
-  /// it in. Threads that have ended are buried.
-  public func detach() {
+  /// it in. Threads that have ended are buried. What isn't stopped refuses to be detached: it becomes
+  /// one of the `Stragglers`, and is waited for only this long.
+  public func detach(waiting time: Duration = .milliseconds(50)) {
     guard !isOver else { return }
     isOver = true
-    let refused = threads.filter { clinux_ptrace_detach($0.tid, 0) < 0 }
+    // Those that haven't reported a stop may have one to report by now, with a signal to deliver.
+    let refused =
+      unstopped.sorted() + threads.map(\.tid).filter { clinux_ptrace_detach($0, 0) < 0 }
+    if refused.isEmpty { return }
     // The leader last: it can be buried only after all others.
-    let leader = refused.filter { $0.tid == pid && Self.isSomebodyElsesChild(pid) }
-    for thread in refused.filter({ $0.tid != pid }) + leader { Self.letGo(thread.tid) }
-  }
-
-  /// A thread refuses to be detached when it isn't stopped: it is being killed. Until its tracer has
-  /// buried it, its process's end is reported to nobody, so this waits for it to get that far.
-  private static func letGo(_ tid: Int32) {
-    let deadline = Clocks.monotonic + 1_000_000_000
-    while clinux_ptrace_bury(tid) == 0, clinux_ptrace_detach(tid, 0) < 0,
-      Clocks.monotonic < deadline
-    {
-      var pause = timespec(tv_sec: 0, tv_nsec: 100_000)
-      nanosleep(&pause, nil)
-    }
-  }
-
-  /// The end of our own child is for our event loop to see; anybody else's has to be handed on by
-  /// its tracer.
-  private static func isSomebodyElsesChild(_ pid: Int32) -> Bool {
-    guard let stat = try? ProcessStat.read(pid) else { return false }
-    return stat.parent != getpid()
+    Stragglers.shared.add(
+      refused.filter { $0 != pid } + refused.filter { $0 == pid }, of: pid)
+    // Most are just being killed. Until their tracer has buried them, their process's end is reported
+    // to nobody.
+    Stragglers.shared.release(within: time)
   }
 
   /// For a session that stays while its process sleeps: whether the process still exists. Buries

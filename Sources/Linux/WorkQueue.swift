@@ -32,23 +32,35 @@ public final class WorkQueue: Sendable {
       work.signal()
     }
 
-    /// Waits for the next job; `nil` when there won't be any.
-    func next() -> Job? {
-      while true {
-        work.wait()
-        let (job, ended) = jobs.withLock { jobs in
-          (jobs.waiting.next(), jobs.ended)
-        }
-        if job != nil || ended { return job }
-      }
+    enum Next {
+      case job(Job), nothing, ended
+    }
+
+    /// Waits for the next job.
+    func next(within time: DispatchTimeInterval?) -> Next {
+      let limit = time.map { DispatchTime.now() + $0 } ?? .distantFuture
+      if work.wait(timeout: limit) == .timedOut { return .nothing }
+      let (job, ended) = jobs.withLock { jobs in (jobs.waiting.next(), jobs.ended) }
+      return job.map(Next.job) ?? (ended ? .ended : .nothing)
     }
   }
 
   /// Starts the thread. `name` shows in `ps -L` (at most 15 bytes).
-  public init(name: String) {
+  ///
+  /// - Parameter chore: performed on the thread after each job, and again after the time that it
+  ///   returns, until it returns `nil`.
+  public init(name: String, chore: (@Sendable () -> DispatchTimeInterval?)? = nil) {
     // Once, at the daemon's start: without its threads it can't do anything.
     let started = Thread.start(name: name) { [backlog] in
-      while let job = backlog.next() { job() }
+      var pause: DispatchTimeInterval?
+      loop: while true {
+        switch backlog.next(within: pause) {
+        case .job(let job): job()
+        case .nothing: break
+        case .ended: break loop
+        }
+        pause = chore?()
+      }
     }
     precondition(started, "no thread can be started")
   }

@@ -7,8 +7,28 @@ enum InputName: Hashable, Sendable {
   case datagrams(SocketName)
   case stdin
   case pipe(descriptor: Int32)
+  case fileChange
+  case fileAccess
+  case terminal
+  case device(descriptor: Int32)
+  /// A FIFO that the worker waits to open.
+  case opening(path: String)
+  case messageQueue
 
   init(_ input: WorkerInput) {
+    switch input.open.kind {
+    case .inotify:
+      self = .fileChange
+      return
+    case .fanotify:
+      self = .fileAccess
+      return
+    case .device:
+      self =
+        input.duplicate.isTerminal ? .terminal : .device(descriptor: input.open.number)
+      return
+    case .socket, .pipe, .fifo: break
+    }
     if input.open.number == 0 {
       self = .stdin
     } else if let facts = input.facts {
@@ -42,6 +62,12 @@ enum InputName: Hashable, Sendable {
     case .datagrams(let name): return "a datagram on \(name)"
     case .stdin: return isHangUp ? "the end of stdin" : "data on stdin"
     case .pipe(let number): return "\(what) on a pipe (descriptor \(number))"
+    case .fileChange: return "a change to a file that it watches"
+    case .fileAccess: return "an access to a file that it watches"
+    case .terminal: return isHangUp ? "a hang-up of its terminal" : "input on its terminal"
+    case .device(let number): return "\(what) on a device (descriptor \(number))"
+    case .messageQueue: return "a message in its queue"
+    case .opening(let path): return "the other end of \(path) was opened"
     }
   }
 }

@@ -78,13 +78,14 @@ public final class TrafficMonitor {
 
   private func scan(_ tree: ProcessTree) {
     let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
-    let present = Set(inputs.candidates.map { InputKey($0.open) })
+    let present = Set(inputs.candidates.map { InputKey($0.open, of: $0.pid) })
     known.formIntersection(present)
     let remembered = Dictionary(
-      connections.map { (InputKey($0.open), $0.carried) }, uniquingKeysWith: { first, _ in first })
+      connections.map { (InputKey($0.open, of: $0.pid), $0.carried) },
+      uniquingKeysWith: { first, _ in first })
     // The same end may be reached through another process by now.
     connections = inputs.candidates.compactMap { pid, open in
-      remembered[InputKey(open)].map { Connection(pid: pid, open: open, carried: $0) }
+      remembered[InputKey(open, of: pid)].map { Connection(pid: pid, open: open, carried: $0) }
     }
     _ = inputs.forEach(where: { !known.contains($0) }) { input in
       known.insert(input.key)

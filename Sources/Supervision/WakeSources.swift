@@ -30,8 +30,12 @@ public final class WakeSources: Sendable {
   public let refusals: [SystemCallError]
   /// Not watched here: the daemon answers there.
   public let answered: [AsleepListener]
+  /// What it waits for and nothing here can see, as clauses: `the release of a file lock`.
+  public let unwatched: [String]
   private let names: [InputName]
   private let served: Set<UInt16>
+  /// By index: FIFOs that it waits to open.
+  private let openings: [Int: AwaitedOpening]
 
   public var count: Int { names.count }
 
@@ -55,11 +59,18 @@ public final class WakeSources: Sendable {
       }
     }
     self.answered = answered
+    unwatched = try register.addWaits(of: tree)
+    openings = register.openings
     descriptor = set
     names = register.names
     leftUnread = register.leftUnread
     served = Set(names.compactMap(\.listeningPort)).union(answered.map(\.port))
     waiting = register.sortOut(served: served)
+  }
+
+  /// The worker is about to run, or runs: what was opened in its place is handed over to it.
+  public func admitOpened() {
+    for opening in openings.values where opening.isOpened { opening.admit() }
   }
 
   /// What has come since the last time; nil: nothing.
@@ -68,6 +79,8 @@ public final class WakeSources: Sendable {
     for event in Self.drain(descriptor) {
       let index = Int(truncatingIfNeeded: event.data)
       guard found == nil, names.indices.contains(index) else { continue }
+      // Its writer may have thought better of it, or it was another process's look at the FIFO.
+      if let opening = openings[index], !opening.isOpened { continue }
       found = Self.sentence(names[index], event.events, served)
     }
     return found
@@ -101,6 +114,7 @@ private struct Register {
   /// By index: what was unread before the freeze, and the means to look again.
   private var doubtful: [Int: (input: WorkerInput, before: UnreadInput)] = [:]
   private var traffic: [Int: SocketFacts.Traffic] = [:]
+  private(set) var openings: [Int: AwaitedOpening] = [:]
 
   init(set: Descriptor, ignored: LeftUnread) {
     self.set = set
@@ -110,14 +124,67 @@ private struct Register {
   mutating func add(_ input: WorkerInput) throws(SystemCallError) {
     let index = names.count
     let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | Self.edgeTriggered
-    try shim("epoll_ctl", on: "descriptor \(input.open.number) of \(input.pid)") {
-      clinux_epoll_add(set.raw, input.duplicate.raw, interest, UInt64(index))
+    do throws(SystemCallError) {
+      try shim("epoll_ctl", on: "descriptor \(input.open.number) of \(input.pid)") {
+        clinux_epoll_add(set.raw, input.duplicate.raw, interest, UInt64(index))
+      }
+    } catch {
+      switch (error.code, input.open.kind) {
+      // Another process's descriptor of the same file is in the set already.
+      case (EEXIST, _): return
+      // A device that has nothing to wait for.
+      case (EPERM, .device): return
+      default: throw error
+      }
     }
     names.append(InputName(input))
     if let unread = UnreadInput(input) { leftUnread.unread[input.key] = unread }
     if let before = ignored.unread[input.key] { doubtful[index] = (input, before) }
     // What is unread isn't being answered.
     if let facts = input.facts, facts.unread == 0 { traffic[index] = facts.traffic }
+  }
+
+  /// Calls in which the worker waits for another process, without a descriptor. Returns what can't be
+  /// watched of that.
+  mutating func addWaits(of tree: ProcessTree) throws(SystemCallError) -> [String] {
+    var missed: [String] = []
+    for wait in OutsideWait.all(of: tree) {
+      let isWatched: Bool
+      switch wait.reason {
+      case .opening(_, let path, _): isWatched = try add(opening: wait, path)
+      case .messageQueue(let number): isWatched = add(queue: number, of: wait.pid)
+      default: isWatched = false
+      }
+      if !isWatched { missed.append(wait.missed) }
+    }
+    return missed.reduce(into: []) { all, each in if !all.contains(each) { all.append(each) } }
+  }
+
+  private mutating func add(
+    opening wait: OutsideWait, _ path: String
+  ) throws(SystemCallError) -> Bool {
+    guard let opening = AwaitedOpening(wait) else { return false }
+    let index = names.count
+    for descriptor in [opening.held, opening.opens] {
+      try shim("epoll_ctl", on: path) {
+        clinux_epoll_add(
+          set.raw, descriptor.raw, UInt32(CLINUX_EPOLLIN) | Self.edgeTriggered, UInt64(index))
+      }
+    }
+    names.append(.opening(path: path))
+    openings[index] = opening
+    return true
+  }
+
+  private mutating func add(queue number: Int32, of pid: Int32) -> Bool {
+    // Refused, it is named as unwatched.
+    guard let pidfd = try? Descriptor.pidfd(of: pid) else { return false }
+    let queue = Descriptor(owning: clinux_pidfd_getfd(pidfd.raw, number))
+    let result = clinux_epoll_add(
+      set.raw, queue.raw, UInt32(CLINUX_EPOLLIN) | Self.edgeTriggered, UInt64(names.count))
+    guard result == 0 else { return result == -EEXIST }
+    names.append(.messageQueue)
+    return true
   }
 
   /// What is there when the worker has just fallen asleep, and has it had its chance? There are
@@ -134,12 +201,16 @@ private struct Register {
     let edges = WakeSources.drain(set)
     for edge in edges {
       let index = Int(truncatingIfNeeded: edge.data)
+      if openings[index] != nil { continue }
       if let (input, before) = doubtful[index],
         UnreadInput(input).map({ !$0.hasMore(than: before) }) ?? true
       {
         continue
       }
       return WakeSources.sentence(names[index], edge.events, served)
+    }
+    for (index, opening) in openings where opening.isOpened {
+      return WakeSources.sentence(names[index], 0, served)
     }
     for (index, traffic) in traffic {
       guard case .connection(.internet(_, let port), _) = names[index], served.contains(port),

@@ -1,36 +1,50 @@
 import Glibc
 import Linux
 
-/// Names a socket or pipe, whoever has it open.
+/// Names an input, whichever process has it open.
 struct InputKey: Hashable, Sendable {
-  var isSocket: Bool
-  var inode: UInt64
+  private enum Namespace { case socket, pipe, device, own }
 
-  init(_ open: OpenDescriptor) {
-    isSocket = open.kind == .socket
+  private var namespace: Namespace
+  private var inode: UInt64
+  /// Where the inode says nothing: inotify descriptors share one. A descriptor that a child has
+  /// inherited counts as another input then, which costs one entry in the set.
+  private var pid: Int32 = 0
+  private var number: Int32 = 0
+
+  init(_ open: OpenDescriptor, of pid: Int32) {
     inode = open.inode
+    switch open.kind {
+    case .socket: namespace = .socket
+    case .pipe, .fifo: namespace = .pipe
+    case .device: namespace = .device
+    case .inotify, .fanotify:
+      namespace = .own
+      self.pid = pid
+      number = open.number
+    }
   }
 }
 
-/// A socket or pipe at which somebody outside a worker can call on it, held for a moment: a
+/// A descriptor at which something can come in from outside a worker, held for a moment: a
 /// duplicate keeps a connection open that the worker closes.
 struct WorkerInput {
   let pid: Int32
   let open: OpenDescriptor
   let duplicate: Descriptor
-  /// nil: a pipe.
+  /// nil: not a socket.
   let facts: SocketFacts?
 
-  var key: InputKey { InputKey(open) }
+  var key: InputKey { InputKey(open, of: pid) }
 }
 
 /// Finds the inputs of a worker's processes.
 ///
-/// What isn't one: files and terminals; ends that are only written to; timers, signals and events
-/// of its own; pipes and socket pairs whose other end is in the worker too; netlink and the like;
-/// and the sockets over which it talks with us.
+/// What isn't one: files; ends that are only written to; timers, signals and events of its own; pipes
+/// and socket pairs whose other end is in the worker too; netlink; a terminal whose input goes to
+/// another job; and the sockets over which it talks with us.
 struct WorkerInputs {
-  /// Each socket and pipe once, with one of the descriptors that lead to it.
+  /// Each input once, with one of the descriptors that lead to it.
   private(set) var candidates: [(pid: Int32, open: OpenDescriptor)] = []
   /// Processes that we may not look into.
   private(set) var refusals: [SystemCallError] = []
@@ -51,13 +65,20 @@ struct WorkerInputs {
     }
     // Whoever holds both ends of a pipe talks to itself.
     let written = Set(all.filter { $0.open.kind == .pipe && $0.open.isWritable }.map(\.open.inode))
+    let jobs = Dictionary(tree.processes.map { ($0.pid, $0) }) { first, _ in first }
+    let groups = Set(tree.processes.map(\.processGroup))
     var seen: Set<InputKey> = []
     candidates = all.filter { entry in
       let open = entry.open
       // 1 and 2 are for output, whatever they are.
       guard open.isReadable, open.number != 1, open.number != 2 else { return false }
       if open.kind == .pipe, written.contains(open.inode) { return false }
-      return seen.insert(InputKey(open)).inserted
+      if case .device(let device) = open.kind, let process = jobs[entry.pid],
+        Self.isForAnotherJob(device, process, groups)
+      {
+        return false
+      }
+      return seen.insert(InputKey(open, of: entry.pid)).inserted
     }
   }
 
@@ -70,7 +91,7 @@ struct WorkerInputs {
   ) throws(Failure) -> [SystemCallError] {
     var refused = refusals
     var pidfd: (pid: Int32, descriptor: Descriptor)?
-    for (pid, open) in candidates where isWanted(InputKey(open)) {
+    for (pid, open) in candidates where isWanted(InputKey(open, of: pid)) {
       let input: WorkerInput?
       do throws(SystemCallError) {
         if pidfd?.pid != pid { pidfd = (pid, try Descriptor.pidfd(of: pid)) }
@@ -85,6 +106,13 @@ struct WorkerInputs {
       if let input, isOutward(input) { try body(input) }
     }
     return refused
+  }
+
+  /// A controlling terminal gives its input to the foreground job only.
+  private static func isForAnotherJob(
+    _ device: Int32, _ process: ProcessStat, _ groups: Set<Int32>
+  ) -> Bool {
+    device == process.terminal && !groups.contains(process.terminalGroup)
   }
 
   /// Until it is waited for, what has ended still has a directory in /proc, which belongs to root then:

@@ -108,7 +108,7 @@ struct TreeTests {
     }
   }
 
-  private static func eventually(_ condition: () throws -> Bool) throws -> Bool {
+  static func eventually(_ condition: () throws -> Bool) throws -> Bool {
     let deadline = Deadline(in: .seconds(20))
     while !deadline.hasPassed {
       if try condition() { return true }

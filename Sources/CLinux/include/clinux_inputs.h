@@ -19,8 +19,28 @@ struct clinux_socket {
 int clinux_socket_facts(int fd, struct clinux_socket *facts);
 // Bytes that can be read from a pipe.
 int64_t clinux_unread_bytes(int fd);
-// 1: a FIFO. By name, and without asking a file server (AT_STATX_DONT_SYNC).
-int clinux_is_fifo(const char *path);
+
+struct clinux_file_type {
+  int is_fifo, is_character_device;
+  uint32_t major, minor;     // of a device
+  uint64_t inode;
+};
+// By name, and without asking a file server (AT_STATX_DONT_SYNC).
+int clinux_file_type(const char *path, struct clinux_file_type *type);
+// 1: a terminal (isatty(3)).
+int clinux_is_terminal(int fd);
+
+// For FIFOs that a worker waits to open.
+//
+// An O_PATH descriptor of what `path` names, seen from the directory `start`, found in the kernel's
+// cache of names alone (RESOLVE_CACHED, Linux 5.12): it never waits for a file system, and fails
+// with EAGAIN instead. `start` is `/` or a link of /proc/PID, which needs no file system either.
+int clinux_open_cached(const char *start, const char *path);
+// Whether a FIFO has an open writer or unread data. Nothing is taken out: tee(2) copies into another
+// pipe, and says EAGAIN for "empty, but a writer is there".
+int clinux_has_writer(int reader);
+// An inotify descriptor that becomes readable when another process opens the same file.
+int clinux_watch_opens(int descriptor);
 
 // Linux's native AIO, for one of its operations only: a poll that is asked once, and stays answered
 // (IOCB_CMD_POLL, Linux 4.18).

@@ -10,6 +10,9 @@ enum {
   CLINUX_TRACE_SYSGOOD = 0x1,
   CLINUX_TRACE_SUSPEND_SECCOMP = 1 << 21,
 };
+// The calling thread's number: what TracerPid shows of the threads that it traces.
+pid_t clinux_thread_id(void);
+
 int clinux_ptrace_seize(pid_t thread, uint64_t options);
 int clinux_ptrace_set_options(pid_t thread, uint64_t options);
 int clinux_ptrace_interrupt(pid_t thread);

@@ -44,4 +44,18 @@ int clinux_is_ready(int fd, int sending);
 int clinux_run_on_processor(int processor, void *before, int64_t length);
 int clinux_run_on_processors(const void *set, int64_t length);
 
+// Calls that another process can end, without any descriptor of the caller's becoming readable.
+enum clinux_outside {
+  CLINUX_OUTSIDE_NONE = 0,
+  CLINUX_OUTSIDE_OPEN,       // arguments 0 path, 1 flags
+  CLINUX_OUTSIDE_OPENAT,     // arguments 0 directory, 1 path, 2 flags
+  CLINUX_OUTSIDE_OPENAT2,    // arguments 0 directory, 1 path, 2 struct open_how
+  CLINUX_OUTSIDE_LOCK,       // of a file
+  CLINUX_OUTSIDE_FUTEX,      // argument 0 address; not marked as private to the process
+  CLINUX_OUTSIDE_SEMAPHORE,  // of System V
+  CLINUX_OUTSIDE_MESSAGE,    // of a System V queue
+  CLINUX_OUTSIDE_QUEUE,      // argument 0 descriptor of a POSIX message queue
+};
+enum clinux_outside clinux_outside_of(int64_t number, const uint64_t *arguments);
+
 #endif

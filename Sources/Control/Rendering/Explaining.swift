@@ -27,6 +27,10 @@ public func renderExplanation(
   if let fruitless = report.fruitlessWarnings {
     lines += wrapped("It \(escaped(fruitless))", to: width)
   }
+  if let unwatched = report.unwatched {
+    let list = unwatched.map(escaped).joined(separator: " or ")
+    lines += wrapped("Asleep, it isn't woken by \(list)", to: width)
+  }
   if !report.moves.isEmpty {
     lines.append("What would move it:")
     lines += report.moves.flatMap { item(moveText($0), width) }

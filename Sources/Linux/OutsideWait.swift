@@ -1,0 +1,94 @@
+import CLinux
+import Glibc
+
+/// A call that a thread waits in and that another process ends, although no descriptor of the worker
+/// becomes readable: the part of waking that an epoll set can't see.
+public struct OutsideWait: Hashable, Sendable {
+  public enum Reason: Hashable, Sendable {
+    /// A FIFO is opened, which waits for the other end to be opened.
+    case opening(directory: Int32, path: String, writes: Bool)
+    case fileLock
+    /// A futex in memory that it shares with another process.
+    case sharedMemory
+    case semaphore
+    case messages
+    /// A POSIX message queue, by the worker's descriptor. It can be polled.
+    case messageQueue(descriptor: Int32)
+  }
+
+  public var pid: Int32
+  public var thread: Int32
+  public var reason: Reason
+
+  /// Of processes that rest. It takes the right to trace them; what can't be read is left out. Not on
+  /// the event loop's thread: reading a process's memory waits for its lock.
+  public static func all(of tree: ProcessTree) -> [OutsideWait] {
+    tree.pids.flatMap { pid in
+      ((try? threads(of: pid)) ?? []).compactMap { thread in
+        call(of: thread, in: pid).flatMap { reason(of: $0, in: pid) }.map {
+          OutsideWait(pid: pid, thread: thread, reason: $0)
+        }
+      }
+    }
+  }
+
+  /// The thread waits in this call still, or is about to make it again.
+  public var isGoingOn: Bool {
+    Self.call(of: thread, in: pid).flatMap { Self.reason(of: $0, in: pid) } == reason
+  }
+
+  private static func call(of thread: Int32, in pid: Int32) -> WaitingCall? {
+    // A thread that has ended, or may not be looked at, waits for nothing that we could know.
+    (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap(WaitingCall.init)
+  }
+
+  private static func reason(of call: WaitingCall, in pid: Int32) -> Reason? {
+    let arguments = call.arguments
+    switch clinux_outside_of(call.number, arguments) {
+    case CLINUX_OUTSIDE_OPEN:
+      return opening(pid, AT_FDCWD, path: arguments[0], flags: arguments[1])
+    case CLINUX_OUTSIDE_OPENAT:
+      return opening(
+        pid, Int32(truncatingIfNeeded: arguments[0]), path: arguments[1], flags: arguments[2])
+    case CLINUX_OUTSIDE_OPENAT2:
+      guard let flags = memory(of: pid, at: arguments[2], length: 8) else { return nil }
+      return opening(
+        pid, Int32(truncatingIfNeeded: arguments[0]), path: arguments[1],
+        flags: flags.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) })
+    case CLINUX_OUTSIDE_LOCK: return .fileLock
+    case CLINUX_OUTSIDE_FUTEX: return isShared(arguments[0], in: pid) ? .sharedMemory : nil
+    case CLINUX_OUTSIDE_SEMAPHORE: return .semaphore
+    case CLINUX_OUTSIDE_MESSAGE: return .messages
+    case CLINUX_OUTSIDE_QUEUE:
+      return .messageQueue(descriptor: Int32(truncatingIfNeeded: arguments[0]))
+    default: return nil
+    }
+  }
+
+  private static func opening(
+    _ pid: Int32, _ directory: Int32, path: UInt64, flags: UInt64
+  ) -> Reason? {
+    guard let bytes = memory(of: pid, at: path, length: Int(PATH_MAX)),
+      let end = bytes.firstIndex(of: 0), end > 0
+    else { return nil }
+    let access = Int32(truncatingIfNeeded: flags) & O_ACCMODE
+    return .opening(
+      directory: directory, path: String(decoding: bytes[..<end], as: UTF8.self),
+      writes: access == O_WRONLY)
+  }
+
+  /// At most `length` bytes; fewer where the mapping ends.
+  private static func memory(of pid: Int32, at address: UInt64, length: Int) -> [UInt8]? {
+    guard let file = try? Descriptor.open("/proc/\(pid)/mem") else { return nil }
+    var bytes = [UInt8](repeating: 0, count: length)
+    let count = pread(file.raw, &bytes, length, off_t(truncatingIfNeeded: address))
+    return count > 0 ? Array(bytes.prefix(count)) : nil
+  }
+
+  /// pthread_join(3) waits at a futex that isn't marked private, too, in memory of its own.
+  private static func isShared(_ address: UInt64, in pid: Int32) -> Bool {
+    guard let maps = try? readFile("/proc/\(pid)/maps") else { return false }
+    return maps.lines().lazy.compactMap { MemoryMapping(header: $0) }
+      .first { $0.start <= address && address < $0.end }?.shared ?? false
+  }
+}

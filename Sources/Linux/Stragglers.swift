@@ -1,0 +1,158 @@
+import CLinux
+import Dispatch
+import Glibc
+import Synchronization
+
+/// Threads that a trace session couldn't detach, because they weren't stopped when it ended.
+/// PTRACE_DETACH is refused for such a thread: one inside vfork(2), for example, doesn't stop before
+/// its child executes or ends. Each one is detached at its next stop.
+///
+/// The kernel takes ptrace orders only from the thread that seized. So each tracing thread calls
+/// `release()` until it has none left. Or it ends: the kernel detaches all that an ending thread
+/// traces, stopped or not (see `BriefTracer`).
+public final class Stragglers: Sendable {
+  public static let shared = Stragglers()
+
+  private struct Straggler: Hashable {
+    var tid: Int32
+    let pid: Int32
+    /// The thread of ours that seized it.
+    let tracer: Int32
+  }
+
+  private let all = Mutex<[Straggler]>([])
+
+  public init() {}
+
+  /// Threads of a process that the calling thread has seized.
+  func add(_ tids: [Int32], of pid: Int32) {
+    let tracer = clinux_thread_id()
+    all.withLock { $0 += tids.map { Straggler(tid: $0, pid: pid, tracer: tracer) } }
+  }
+
+  /// Detaches those of the calling thread that are stopped by now. Doesn't wait.
+  ///
+  /// - Returns: how many of the calling thread's are left.
+  @discardableResult
+  public func release() -> Int {
+    let tracer = clinux_thread_id()
+    // Only this thread adds or removes those with its own number.
+    let mine = all.withLock { $0.filter { $0.tracer == tracer } }
+    if mine.isEmpty { return 0 }
+    let left = mine.compactMap(Self.afterTrying)
+    all.withLock { all in
+      all.removeAll { $0.tracer == tracer }
+      all += left
+    }
+    return left.count
+  }
+
+  /// The same, again and again, for at most this long.
+  func release(within time: Duration) {
+    _ = waitUntil(Deadline(in: time)) { () throws(Never) in release() == 0 }
+  }
+
+  /// Waits until nothing of these processes is left, for at most this long.
+  public func release(of pids: [Int32], within time: Duration) {
+    _ = waitUntil(Deadline(in: time)) { () throws(Never) in
+      release()
+      return !hasAny || threads(of: pids).isEmpty
+    }
+  }
+
+  public var hasAny: Bool { all.withLock { !$0.isEmpty } }
+
+  /// Those of these processes.
+  public func threads(of pids: [Int32]) -> [Int32] {
+    let pids = Set(pids)
+    return all.withLock { $0.filter { pids.contains($0.pid) }.map(\.tid) }
+  }
+
+  /// Whether a process with this TracerPid is traced by a thread of ours.
+  public func owns(tracer: Int32) -> Bool { tracer != 0 && belong(to: tracer) }
+
+  func belong(to tracer: Int32) -> Bool {
+    all.withLock { $0.contains { $0.tracer == tracer } }
+  }
+
+  /// A tracing thread has ended: the kernel has detached all that it traced.
+  func tracerHasEnded(_ tracer: Int32) { all.withLock { $0.removeAll { $0.tracer == tracer } } }
+
+  /// `nil`: detached, or ended.
+  private static func afterTrying(_ straggler: Straggler) -> Straggler? {
+    let tid = straggler.tid
+    var signal: Int32 = 0
+    let stop = Int(clinux_ptrace_poll(tid, &signal))
+    switch stop {
+    case CLINUX_STOP_EXITED:
+      // Only its tracer can hand on the end of somebody else's child. The end of our own child is
+      // for the event loop to see.
+      let isOurs = tid == straggler.pid && isOurChild(tid)
+      return isOurs || clinux_ptrace_bury(tid) != 0 ? nil : straggler
+    case CLINUX_STOP_NONE, CLINUX_STOP_EVENT, CLINUX_STOP_SYSCALL, CLINUX_STOP_OTHER:
+      return clinux_ptrace_detach(tid, 0) == 0 ? nil : straggler
+    case CLINUX_STOP_SIGNAL:
+      // The signal is the program's: it is delivered.
+      return clinux_ptrace_detach(tid, signal) == 0 ? nil : straggler
+    default:
+      // No tracee of ours has this number any more. A thread that executes a program takes over the
+      // number of its process, and stays traced.
+      var renamed = straggler
+      renamed.tid = straggler.pid
+      let isRenamed = tid != straggler.pid && isTraced(straggler.pid, by: straggler.tracer)
+      return isRenamed ? renamed : nil
+    }
+  }
+
+  private static func isTraced(_ pid: Int32, by tracer: Int32) -> Bool {
+    do throws(SystemCallError) { return try ProcessStatus.read(pid).tracer == tracer } catch {
+      return false
+    }
+  }
+
+  private static func isOurChild(_ pid: Int32) -> Bool {
+    do throws(SystemCallError) { return try ProcessStat.read(pid).parent == getpid() } catch {
+      return true
+    }
+  }
+}
+
+/// A thread that traces for one task only, and then ends. At its end the kernel detaches whatever it
+/// still traces, also what isn't stopped and so couldn't be detached otherwise: nothing that is
+/// traced here can be left in a stop.
+public enum BriefTracer {
+  /// Performs `body` on such a thread and waits until nothing is traced by it any more.
+  ///
+  /// - Returns: `nil` where no thread could be started.
+  public static func perform<Value: Sendable>(
+    _ body: @escaping @Sendable () -> Value
+  ) -> Value? {
+    let outcome = Outcome<Value>()
+    let started = Thread.start(name: "dormouse-brief") {
+      outcome.report(body(), tracer: clinux_thread_id())
+    }
+    guard started else { return nil }
+    let (value, tracer) = outcome.wait()
+    if Stragglers.shared.belong(to: tracer) {
+      let path = "/proc/self/task/\(tracer)"
+      _ = waitUntil(Deadline(in: .seconds(5))) { () throws(Never) in access(path, F_OK) != 0 }
+      Stragglers.shared.tracerHasEnded(tracer)
+    }
+    return value
+  }
+
+  private final class Outcome<Value: Sendable>: Sendable {
+    private let result = Mutex<(value: Value?, tracer: Int32)>((nil, 0))
+    private let isThere = DispatchSemaphore(value: 0)
+
+    func report(_ value: Value, tracer: Int32) {
+      result.withLock { $0 = (value, tracer) }
+      isThere.signal()
+    }
+
+    func wait() -> (value: Value?, tracer: Int32) {
+      isThere.wait()
+      return result.withLock { $0 }
+    }
+  }
+}

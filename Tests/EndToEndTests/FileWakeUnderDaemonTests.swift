@@ -1,0 +1,97 @@
+import Glibc
+import Linux
+import Testing
+
+/// Programs that wait for files: dev servers with watchers, readers of FIFOs.
+@Suite("A sleeping worker that waits for files") struct FileWakeUnderDaemonTests {
+  private static func configuration(_ script: String) -> String {
+    """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, min_footprint: 0B }
+    workers:
+      watch:
+        command: [\(Surroundings.python), -u, "\(script)"]
+        readiness: { log_line: ready }
+
+    """
+  }
+
+  private static func script(_ text: String, in scratch: Scratch) throws -> String {
+    let path = "\(scratch.path)/worker.py"
+    try Descriptor.open(path, O_CREAT | O_WRONLY, mode: 0o644).writeAll(text)
+    return path
+  }
+
+  @Test(
+    "is woken by an edit of a file that it watches, and sees it",
+    arguments: Setting.ofOwnUser, ["suspend", "hibernate"])
+  func inotify(setting: Setting, verb: String) throws {
+    let scratch = try Scratch()
+    let script = try Self.script(
+      """
+      import ctypes, os
+      libc = ctypes.CDLL(None)
+      watch = libc.inotify_init1(0)
+      libc.inotify_add_watch(watch, b'\(scratch.path)', 0x108)
+      print('ready')
+      while True:
+          if b'edited' in os.read(watch, 4096): print('saw the edit')
+      """, in: scratch)
+    let daemon = try TestDaemon(Self.configuration(script), setting: setting)
+    try daemon.wait("watch", toBe: "foreground")
+    try daemon.done(verb, "watch")
+    try daemon.expectSleep("watch", verb == "suspend" ? "suspended" : "hibernated")
+    _ = try Descriptor.open("\(scratch.path)/edited", O_CREAT | O_WRONLY, mode: 0o644)
+    #expect(
+      try eventually { try daemon.done("logs", "watch").contains("saw the edit") },
+      "\(daemon.words)")
+    #expect(daemon.words.contains("a change to a file that it watches"), "\(daemon.words)")
+  }
+
+  @Test(
+    "loses nothing that is written to a FIFO that it waits to open",
+    arguments: Setting.ofOwnUser, ["suspend", "hibernate"])
+  func fifo(setting: Setting, verb: String) throws {
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/pipe"
+    #expect(mkfifo(path, 0o666) == 0)
+    let script = try Self.script(
+      """
+      print('ready')
+      while True:
+          with open('\(path)') as pipe: print('got', pipe.read().strip())
+      """, in: scratch)
+    let daemon = try TestDaemon(Self.configuration(script), setting: setting)
+    try daemon.wait("watch", toBe: "foreground")
+    for word in ["first", "second"] {
+      try daemon.done(verb, "watch")
+      try daemon.expectSleep("watch", verb == "suspend" ? "suspended" : "hibernated")
+      // As `echo word > pipe`: open, write, close, and gone before the worker runs.
+      let shell = Command(arguments: ["sh", "-c", "echo \(word) > \(path)"])
+      #expect(try shell.run(in: scratch).code == 0)
+      #expect(
+        try eventually { try daemon.done("logs", "watch").contains("got \(word)") },
+        "\(daemon.words)")
+    }
+    #expect(daemon.words.contains("the other end of \(path) was opened"), "\(daemon.words)")
+  }
+
+  @Test("is explained where nothing can watch for what it waits for")
+  func unwatched() throws {
+    let scratch = try Scratch()
+    let lock = "\(scratch.path)/lock"
+    let held = try Descriptor.open(lock, O_CREAT | O_RDWR, mode: 0o644)
+    #expect(flock(held.raw, LOCK_EX) == 0)
+    let script = try Self.script(
+      "import fcntl\nprint('ready')\nfcntl.flock(open('\(lock)'), fcntl.LOCK_EX)\n", in: scratch)
+    let daemon = try TestDaemon(Self.configuration(script))
+    try daemon.wait("watch", toBe: "foreground")
+    let pid = try #require(try daemon.worker("watch").pid)
+    #expect(try eventually { try ProcessStat.read(pid).state == .sleeping })
+    try daemon.done("suspend", "watch")
+    try daemon.expectSleep("watch", "suspended")
+    let text = try daemon.done("explain", "watch")
+    #expect(text.contains("isn't woken by the release of a file lock"), "\(text)")
+  }
+}

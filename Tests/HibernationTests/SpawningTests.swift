@@ -1,0 +1,228 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Programs that are starting others at the very moment at which they are stopped, seized and let go.
+@Suite(.serialized)
+struct SpawningTests {
+  let service = HibernationService()
+
+  @Test(
+    "a worker inside vfork is woken at once, nothing of it stays traced, and it goes on",
+    .enabled(if: Victim.cgroupRoot != nil, "needs a cgroup"))
+  func longVfork() throws {
+    let victim = try Victim([try Fixture.compile("longvfork"), "2500"], rest: .frozen)
+    #expect(try victim.line() == "ready")
+    #expect(try TreeTests.eventually { try victim.hasThread(in: .uninterruptible) })
+    try victim.suspend()
+    let started = Clocks.monotonic
+    victim.target.mendInterruptedCalls()
+    try victim.target.wake(isStopped: false)
+    let milliseconds = (Clocks.monotonic - started) / 1_000_000
+    #expect(milliseconds < 1500, "it took \(milliseconds) ms")
+    #expect(try victim.tracedThreads().isEmpty)
+    let count = try victim.ask("count")
+    #expect(
+      try TreeTests.eventually { try victim.ask("count") != count }, "no child has ended since")
+    #expect(try victim.tracedThreads().isEmpty)
+  }
+
+  @Test(
+    "a hibernation that a vfork forbids leaves nothing traced, and the worker goes on",
+    arguments: Victim.Rest.available)
+  func refusedForVfork(rest: Victim.Rest) throws {
+    let victim = try Victim([try Fixture.compile("longvfork"), "2500"], rest: rest)
+    #expect(try victim.line() == "ready")
+    let target = victim.target
+    if rest == .frozen { try victim.suspend() }
+    let error = #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in
+        try h.hibernate(target, to: Fixture.imagePath())
+      }
+    }
+    #expect(error?.aftermath == .intact)
+    #expect(try victim.tracedThreads().isEmpty)
+    target.mendInterruptedCalls()
+    try target.wake()
+    let count = try victim.ask("count")
+    #expect(
+      try TreeTests.eventually { try victim.ask("count") != count }, "no child has ended since")
+  }
+
+  @Test(
+    "whatever a tree is at when it is put away and woken, all of it goes on and nothing stays traced",
+    arguments: Victim.Rest.available)
+  func storm(rest: Victim.Rest) throws {
+    // Without a cgroup a child that its parent continues can't be held.
+    let command = [try Fixture.compile("spawnstorm"), "3"] + (rest == .frozen ? ["stops"] : [])
+    let victim = try Victim(command, rest: rest)
+    #expect(try victim.line() == "ready")
+    var random = SystemRandomNumberGenerator()
+    var hibernated = 0
+    for round in 1...30 {
+      usleep(useconds_t.random(in: 0...5000, using: &random))
+      let path = Fixture.imagePath()
+      do {
+        try victim.suspend()
+        if round.isMultiple(of: 2) {
+          try victim.sleep(service, at: path)
+          hibernated += 1
+          try victim.wake(service, from: path)
+        } else {
+          victim.target.mendInterruptedCalls()
+          try victim.target.wake(isStopped: rest == .traced)
+        }
+      } catch let error as HibernationError {
+        #expect(error.aftermath == .intact, "\(error)")
+        victim.target.mendInterruptedCalls()
+        try victim.carryOn()
+      } catch let error as ProcessTreeError {
+        // Nothing was suspended. Without a cgroup that isn't possible at every moment.
+        #expect(rest == .traced, "\(error)")
+      }
+      let before = try counts(victim)
+      let goesOn = try TreeTests.eventually {
+        zip(before, try counts(victim)).allSatisfy { $0 < $1 }
+      }
+      let after = try counts(victim)
+      try #require(goesOn, "round \(round): from \(before) to \(after)")
+      // What was released late has been, by the time at which everything goes on.
+      let free = try TreeTests.eventually { try victim.tracedThreads().isEmpty }
+      try #require(free, "round \(round)")
+    }
+    print("spawnstorm, \(rest): hibernated \(hibernated) of 15 times")
+  }
+
+  private func counts(_ victim: Victim) throws -> [Int] {
+    try victim.ask("counts").split(separator: " ").dropFirst().compactMap { Int($0) }
+  }
+
+  @Test(
+    "python that starts programs all the time goes on after every sleep",
+    .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
+    arguments: Victim.Rest.available)
+  func python(rest: Victim.Rest) throws {
+    let program = """
+      import subprocess, sys, threading
+      count = 0
+      def work():
+          global count
+          while True:
+              subprocess.run(["/bin/true"])
+              count += 1
+      threading.Thread(target=work, daemon=True).start()
+      print("ready", flush=True)
+      for line in sys.stdin: print(count, flush=True)
+      """
+    let victim = try Victim(["python3", "-c", program], rest: rest)
+    #expect(try victim.line() == "ready")
+    for round in 1...15 {
+      let path = Fixture.imagePath()
+      do {
+        try victim.suspend()
+        if round.isMultiple(of: 2) {
+          try victim.sleep(service, at: path)
+          try victim.wake(service, from: path)
+        } else {
+          victim.target.mendInterruptedCalls()
+          try victim.target.wake(isStopped: rest == .traced)
+        }
+      } catch let error as HibernationError {
+        #expect(error.aftermath == .intact, "\(error)")
+        victim.target.mendInterruptedCalls()
+        try victim.carryOn()
+      } catch is ProcessTreeError {}
+      let before = try victim.ask("count")
+      try #require(try TreeTests.eventually { try victim.ask("count") != before }, "round \(round)")
+      try #require(try victim.tracedThreads().isEmpty, "round \(round)")
+    }
+  }
+
+  @Test(
+    "a wake reports a thread that still stands in our trace stop, and works when it is released")
+  func heldThread() throws {
+    let victim = try Victim(["cat"])
+    let tracer = WorkQueue(name: "test-tracer")
+    let pid = victim.process.pid
+    tracer.perform { leaveTraced(pid) }
+    try #require(try TreeTests.eventually { try victim.hasThread(in: .traced) })
+    try victim.suspend()
+    let target = victim.target
+    let error = #expect(throws: TraceError.self) { try target.wake() }
+    guard case .held(let thread) = error else { throw Unexpected(error: error) }
+    #expect(thread == pid)
+    #expect(tracer.perform { Stragglers.shared.release() } == 0)
+    try target.wake()
+    #expect(try victim.tracedThreads().isEmpty)
+    #expect(try victim.ask("hello") == "hello")
+  }
+
+  @Test("a service releases what it couldn't detach as soon as that stops")
+  func followedUp() throws {
+    let victim = try Victim([try Fixture.compile("longvfork"), "600"])
+    #expect(try victim.line() == "ready")
+    let pid = victim.process.pid
+    #expect(try TreeTests.eventually { try victim.hasThread(in: .uninterruptible) })
+    try service.wait { (_) throws(HibernationError) in
+      leaveTraced(pid)
+    }
+    #expect(try victim.tracedThreads() == [pid])
+    #expect(try TreeTests.eventually { try victim.tracedThreads().isEmpty })
+    let count = try victim.ask("count")
+    #expect(
+      try TreeTests.eventually { try victim.ask("count") != count }, "no child has ended since")
+  }
+
+  @Test("a process that isn't the one that was meant is let go at once, and goes on")
+  func wrongProcess() throws {
+    let victim = try Victim(["cat"])
+    let other = ProcessIdentity(pid: victim.process.pid, startTime: 1)
+    #expect(throws: TraceError.self) { try TraceSession.seize(other) }
+    #expect(try victim.tracedThreads().isEmpty)
+    #expect(try victim.ask("hello") == "hello")
+    #expect(TraceSession.seizeWhatCanStop(other, until: Deadline(in: .seconds(1))) == nil)
+    #expect(try victim.tracedThreads().isEmpty)
+  }
+
+  @Test("a thread number that has become another process's is let go at once")
+  func wrongThread() throws {
+    let victim = try Victim(["cat"])
+    let stranger = try Victim(["cat"])
+    let session = TraceSession(
+      pid: victim.process.pid, startTime: victim.process.identity.startTime)
+    #expect(throws: TraceError.self) { try session.attach(stranger.process.pid) }
+    session.detach()
+    #expect(try victim.tracedThreads().isEmpty)
+    #expect(try stranger.tracedThreads().isEmpty)
+    #expect(try stranger.ask("hello") == "hello")
+  }
+
+  private struct Unexpected: Error { let error: TraceError? }
+}
+
+/// As a session ends whose thread had just gone into vfork when it was told to stop.
+private func leaveTraced(_ pid: Int32) {
+  #expect(clinux_ptrace_seize(pid, 0) == 0)
+  #expect(clinux_ptrace_interrupt(pid) == 0)
+  Stragglers.shared.add([pid], of: pid)
+}
+
+extension Victim {
+  /// Threads of all its processes that somebody traces.
+  func tracedThreads() throws -> [Int32] {
+    try allThreads().filter { thread in
+      ((try? ProcessStatus.read(thread))?.tracer ?? 0) != 0
+    }
+  }
+
+  func hasThread(in state: ProcessStat.State) throws -> Bool {
+    try allThreads().contains { (try? ProcessStat.read($0))?.state == state }
+  }
+
+  private func allThreads() throws -> [Int32] {
+    try target.discover().pids.flatMap { (try? TraceSession.threadIDs(of: $0)) ?? [] }
+  }
+}

@@ -1,0 +1,213 @@
+import CLinux
+import Glibc
+import Linux
+import Testing
+
+@testable import Supervision
+
+/// Calls that come over neither socket nor pipe: changes to files, FIFOs that are opened, terminals,
+/// message queues.
+@Suite struct FileWakeTests {
+  /// Watches a directory by inotify and writes the name of each changed file.
+  static let watcher = """
+    import ctypes, struct
+    libc = ctypes.CDLL(None, use_errno=True)
+    watch = libc.inotify_init1(0)
+    os.mkdir('watched')
+    libc.inotify_add_watch(watch, b'watched', 0x108)  # IN_CREATE | IN_CLOSE_WRITE
+    print('ready', flush=True)
+    while True:
+        events = os.read(watch, 4096)
+        name = events[16:16 + struct.unpack_from('I', events, 12)[0]].rstrip(b'\\0')
+        print('saw', name.decode(), flush=True)
+    """
+
+  @Test func `a change to a watched file wakes its watcher, which then sees it`() throws {
+    let worker = try Sleeper(Self.watcher)
+    let sources = try worker.sleep()
+    #expect(sources.waiting == nil)
+    #expect(sources.take() == nil)
+    _ = try Descriptor.open(
+      "\(worker.scratch.path)/watched/edited", O_CREAT | O_WRONLY, mode: 0o600)
+    #expect(try sources.next() == "a change to a file that it watches")
+    try worker.resume()
+    #expect(try eventually { worker.log.contains("saw edited") })
+  }
+
+  @Test func `a change that came just before it slept wakes it at once`() throws {
+    let worker = try Sleeper(Self.watcher)
+    try worker.stop()
+    _ = try Descriptor.open(
+      "\(worker.scratch.path)/watched/edited", O_CREAT | O_WRONLY, mode: 0o600)
+    #expect(try worker.sleep().waiting == "a change to a file that it watches")
+  }
+
+  /// Opens the FIFO `pipe` again and again and writes down what it reads.
+  static let reader = """
+    os.mkfifo('pipe')
+    print('ready', flush=True)
+    while True:
+        with open('pipe') as pipe: print('got', pipe.read(), flush=True)
+    """
+
+  @Test func `a FIFO that it waits to open wakes it when a writer opens it`() throws {
+    let worker = try Sleeper(Self.reader)
+    #expect(try eventually { worker.isInCall(SYS.openat) })
+    let sources = try worker.sleep()
+    #expect(sources.waiting == nil)
+    #expect(sources.take() == nil)
+    // Without the daemon's end this would fail (ENXIO), and a waiting open(2) would wait for ever.
+    let path = "\(worker.scratch.path)/pipe"
+    let writer = try Descriptor.open(path, O_WRONLY | O_NONBLOCK)
+    #expect(try sources.next() == "the other end of pipe was opened")
+    sources.admitOpened()
+    try worker.resume()
+    try writer.writeAll("hello")
+    withExtendedLifetime(writer) {}
+  }
+
+  @Test func `what a writer left in a FIFO that it opened and closed meanwhile is read`() throws {
+    let worker = try Sleeper(Self.reader)
+    for word in ["first", "second"] {
+      #expect(try eventually { worker.isInCall(SYS.openat) })
+      var sources: WakeSources? = try worker.sleep()
+      #expect(sources?.waiting == nil)
+      do {
+        let path = "\(worker.scratch.path)/pipe"
+        try Descriptor.open(path, O_WRONLY | O_NONBLOCK).writeAll(word)
+      }
+      #expect(try sources?.next() == "the other end of pipe was opened")
+      sources?.admitOpened()
+      sources = nil
+      try worker.resume()
+      #expect(try eventually { worker.log.contains("got \(word)\n") }, "\(worker.log)")
+    }
+  }
+
+  @Test func `a FIFO whose writer waited before it slept wakes it at once`() throws {
+    let worker = try Sleeper(Self.reader)
+    #expect(try eventually { worker.isInCall(SYS.openat) })
+    try worker.stop()
+    let path = "\(worker.scratch.path)/pipe"
+    let writer = try Sleeper(
+      "print('ready', flush=True)\nwith open('\(path)', 'w') as pipe: pipe.write('early')")
+    #expect(try eventually { writer.isInCall(SYS.openat) })
+    let sources = try worker.sleep()
+    #expect(sources.waiting == "the other end of pipe was opened")
+    sources.admitOpened()
+    try worker.resume()
+    #expect(try eventually { worker.log.contains("got early\n") }, "\(worker.log)")
+  }
+
+  @Test func `woken for another reason it goes on waiting for a writer`() throws {
+    let worker = try Sleeper(Self.reader)
+    #expect(try eventually { worker.isInCall(SYS.openat) })
+    var sources: WakeSources? = try worker.sleep()
+    sources?.admitOpened()
+    withExtendedLifetime(sources) {}
+    sources = nil
+    try worker.resume()
+    #expect(try eventually { worker.isInCall(SYS.openat) })
+    #expect(!worker.log.contains("got"))
+  }
+
+  @Test func `a FIFO that it waits to write to wakes it when a reader opens it`() throws {
+    let worker = try Sleeper(
+      """
+      os.mkfifo('pipe')
+      print('ready', flush=True)
+      with open('pipe', 'w') as pipe: pipe.write('news')
+      """)
+    #expect(try eventually { worker.isInCall(SYS.openat) })
+    let sources = try worker.sleep()
+    #expect(sources.waiting == nil)
+    #expect(sources.take() == nil)
+    let reader = try Descriptor.open("\(worker.scratch.path)/pipe", O_RDONLY | O_NONBLOCK)
+    #expect(try sources.next() == "the other end of pipe was opened")
+    sources.admitOpened()
+    try worker.resume()
+    #expect(try pollDescriptor(reader.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    #expect(try reader.read(upTo: 64) == Array("news".utf8))
+  }
+
+  @Test func `input on its terminal wakes it, and is there when it runs`() throws {
+    let master = try Terminal()
+    let worker = try Sleeper(
+      """
+
+      terminal = open('\(master.path)')
+      print('ready', flush=True)
+      while True: print('typed', terminal.readline(), flush=True)
+      """)
+    let sources = try worker.sleep()
+    #expect(sources.waiting == nil)
+    #expect(sources.take() == nil)
+    try master.descriptor.writeAll("key\n")
+    #expect(try sources.next() == "input on its terminal")
+    try worker.resume()
+    #expect(try eventually { worker.log.contains("typed key") }, "\(worker.log)")
+  }
+
+  @Test func `what can't be watched is named`() throws {
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/lock"
+    let held = try Descriptor.open(path, O_CREAT | O_RDWR, mode: 0o600)
+    #expect(flock(held.raw, LOCK_EX) == 0)
+    let worker = try Sleeper(
+      """
+      import fcntl
+      print('ready', flush=True)
+      fcntl.flock(open('\(path)'), fcntl.LOCK_EX)
+      """)
+    #expect(try eventually { worker.isInCall(SYS.flock) })
+    let sources = try worker.sleep()
+    #expect(sources.unwatched == ["the release of a file lock"])
+    #expect(sources.refusals.isEmpty)
+  }
+
+  @Test func `a program that waits for its own threads misses nothing`() throws {
+    let worker = try Sleeper(
+      """
+      thread = threading.Thread(target=time.sleep, args=[60])
+      thread.start()
+      print('ready', flush=True)
+      thread.join()
+      """)
+    #expect(try worker.sleep().unwatched == [])
+  }
+}
+
+/// Numbers of x86-64 and arm64.
+private enum SYS {
+  #if arch(x86_64)
+    static let openat = 257
+    static let flock = 73
+  #else
+    static let openat = 56
+    static let flock = 32
+  #endif
+}
+
+extension Sleeper {
+  /// Its first thread waits in this system call.
+  fileprivate func isInCall(_ number: Int) -> Bool {
+    let pid = process.pid
+    return (try? readText("/proc/\(pid)/task/\(pid)/syscall"))?.hasPrefix("\(number) ") == true
+  }
+}
+
+/// The master of a new pseudoterminal.
+private struct Terminal {
+  let descriptor: Descriptor
+  let path: String
+
+  init() throws {
+    descriptor = try Descriptor.open("/dev/ptmx", O_RDWR | O_NOCTTY)
+    var (locked, number) = (Int32(0), Int32(0))
+    // TIOCSPTLCK, TIOCGPTN: what unlockpt(3) and ptsname(3) do, which Swift doesn't see.
+    guard ioctl(descriptor.raw, 0x4004_5431, &locked) == 0,
+      ioctl(descriptor.raw, 0x8004_5430, &number) == 0
+    else { throw TestFailure("no pseudoterminal") }
+    path = "/dev/pts/\(number)"
+  }
+}
