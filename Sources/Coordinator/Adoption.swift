@@ -56,6 +56,8 @@ extension Daemon {
     record.importance = runtime.configuration.importance
     record.alarm = runtime.alarm?.at.nanoseconds
     record.asleepSince = runtime.asleepSince?.nanoseconds
+    // From the moment at which it begins to be woken, its time-outs may have been corrected.
+    record.waits = state == .resuming ? nil : runtime.waits.kept
     record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     do throws(WorkerRecordError) {
       try records.save(record)
@@ -113,6 +115,7 @@ extension Daemon {
     if workers[id] == nil { runtime.runs = RunHistory(exits: rememberedExits(of: id)) }
     workers[id] = runtime
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
+    if let waits = record.waits { runtime.waits = TimedWaits(waits) }
     runtime.foreign = record.foreign.map {
       ForeignWorker(mayBeTerminated: $0 == .mayBeTerminated)
     }

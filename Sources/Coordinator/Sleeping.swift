@@ -23,7 +23,7 @@ extension Daemon {
     try? process.refreshMemory()
     var bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
-      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
+      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread, waits: runtime.waits,
       dependsOnInputs: runtime.configuration.policy.foreground.by == .activity,
       wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
       answeredPorts: runtime.answeredPorts)

@@ -83,6 +83,8 @@ final class WorkerRuntime {
   var managerWatch: SleepWatch?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()
+  /// The time-outs that its threads wait for, over its sleeps.
+  var waits = TimedWaits()
   /// What it waited for when it last fell asleep, and can't be woken by.
   var unwatched: [String] = []
   /// When one of its own timers wakes it, while it sleeps.
@@ -136,7 +138,7 @@ final class WorkerRuntime {
     }
     return HibernationTarget(
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
-      memories: memories)
+      memories: memories, waits: waits)
   }
 }
 

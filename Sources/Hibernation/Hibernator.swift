@@ -167,12 +167,13 @@ public final class Hibernator {
   private func stopUntilIdle(_ operation: inout Operation) throws(HibernationError) {
     for attempt in 1... {
       try operation.stopAndSeize()
+      if attempt > 1 { operation.target.waits.restsAnew() }
       if operation.isIdle { return }
-      operation.detach()
       guard attempt < 10 else {
+        operation.detach()
         throw HibernationError(.seizing, "it is busy: a process of it never waits for anything")
       }
-      _ = try? operation.target.discover().continueAll()
+      operation.letRun()
       var pause = timespec(tv_sec: 0, tv_nsec: 5_000_000)
       nanosleep(&pause, nil)
     }

@@ -110,6 +110,7 @@ extension Hibernator {
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - deferred,
       total: image.dataLength, wasProbing: !isKnown)
     try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown), record)
+    target.correctTimeouts(of: image)
     try attempt(.waking) { try target.wake() }
     return .done(written: image.dataLength - deferred, deferred: deferred)
   }

@@ -101,6 +101,13 @@ struct Operation {
     processes = []
   }
 
+  /// Lets it run on, to be stopped once more.
+  mutating func letRun() {
+    for captive in processes { target.correctTimeouts(captive.session) }
+    detach()
+    _ = try? target.discover().continueAll()
+  }
+
   mutating func capture() throws(HibernationError) {
     for index in processes.indices { try scan(index) }
     FaultPoint.scanned.pass()
@@ -170,6 +177,10 @@ struct Operation {
     processes[index].mappings = mappings
     filePages.note(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
+    if lazyReady {
+      let captive = processes[index]
+      try attempt(.scanning) { try captive.session.prepareTimePlaces(memory: captive.memory) }
+    }
     // ps(1) reads arguments and environment from the process's memory.
     let pages = try attempt(.scanning) {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
@@ -189,6 +200,8 @@ struct Operation {
     var hot = hibernator.hot[target.name]?[captive.stat.identity] ?? PagePlan.Hot()
     for thread in captive.session.threads {
       for page in thread.registers.threadBlock { hot.pages.insert(page) }
+      // The time that it waits for is corrected before it runs.
+      for page in thread.registers.timePages { hot.pages.insert(page) }
     }
     return hot
   }

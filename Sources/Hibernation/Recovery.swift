@@ -38,6 +38,7 @@ extension Hibernator {
     unlink(ImageWriter.partialPath(of: path))
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
+      target.waitForStops()
       target.mendInterruptedCalls()
       try attempt(.waking) { try target.wake() }
       return 0
@@ -69,6 +70,8 @@ extension Hibernator {
       return try bringBack(target, from: path, run: true)
     }
 
+    // Holding them makes them run for a moment.
+    if let tree = try? target.discover() { target.waits.wakes(tree) }
     let held = try hold(image, target, isFrozen: isFrozen)
     defer { for captive in held { captive.session.detach() } }
     FaultPoint.recoverySeized.pass()
@@ -76,7 +79,10 @@ extension Hibernator {
     FaultPoint.registersBack.pass()
     try writeBack(image, into: target, sessions: held.map(\.session))
     try removeImage(image, of: target.name, keepsBase: false)
-    for captive in held { captive.session.detach() }
+    for captive in held {
+      target.correctTimeouts(captive.session)
+      captive.session.detach()
+    }
     try attempt(.waking) { try target.wake() }
     return image.dataLength
   }

@@ -86,7 +86,17 @@ extension Hibernator {
     }
     try removeImage(image, of: target.name, keepsBase: keepsBase)
     parked[target.name] = nil
-    for session in resting.removeValue(forKey: target.name) ?? [] { session.detach() }
+    // Only now: a daemon that finds an image proves by their registers that its threads haven't run.
+    let held = resting.removeValue(forKey: target.name)
+    if run {
+      if let held {
+        if let tree = try? target.discover() { target.waits.wakes(tree) }
+        for session in held { target.correctTimeouts(session) }
+      } else {
+        target.correctTimeouts(of: image)
+      }
+    }
+    for session in held ?? [] { session.detach() }
     if run { try attempt(.waking) { try target.wake() } }
     return image.dataLength
   }

@@ -114,13 +114,14 @@ public final class TraceSession {
   /// a thread in uninterruptible sleep (inside vfork(2), for example) stops when it returns, which
   /// may be much later. For use on a `BriefTracer`.
   ///
+  /// - Parameter only: leaves all other threads alone.
   /// - Returns: `nil` where no thread could be seized.
   public static func seizeWhatCanStop(
-    _ process: ProcessIdentity, until deadline: Deadline
+    _ process: ProcessIdentity, only: Set<Int32>? = nil, until deadline: Deadline
   ) -> TraceSession? {
     let session = TraceSession(pid: process.pid, startTime: process.startTime)
     do throws(TraceError) {
-      while try session.seizeNewThreads(leavingOut: deadline) {}
+      while try session.seizeNewThreads(only: only, leavingOut: deadline) {}
       for index in session.threads.indices { try session.save(index) }
       if !session.threads.isEmpty { return session }
     } catch {}  // Whatever the reason is: the caller goes on without.
@@ -129,10 +130,12 @@ public final class TraceSession {
   }
 
   /// - Parameter deadline: where it is given, threads that don't stop by then are left out.
-  private func seizeNewThreads(leavingOut deadline: Deadline? = nil) throws(TraceError) -> Bool {
+  private func seizeNewThreads(
+    only: Set<Int32>? = nil, leavingOut deadline: Deadline? = nil
+  ) throws(TraceError) -> Bool {
     let known = unstopped.union(leftOut).union(threads.map(\.tid))
     let found = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
-    let new = found.filter { !known.contains($0) }
+    let new = found.filter { !known.contains($0) && only?.contains($0) != false }
     for tid in new {
       if deadline != nil, !isAbleToStop(tid) {
         leftOut.insert(tid)
@@ -216,11 +219,10 @@ public final class TraceSession {
   }
 
   /// A stop makes some blocked calls return EINTR although no signal handler will run. Where that
-  /// has happened, the call is made again instead: the program notices nothing.
+  /// has happened, the call is made again instead when the thread goes on, unless a signal that came
+  /// meanwhile calls a handler: the program notices no more than it would have awake.
   public func mendInterruptedCalls() throws(TraceError) {
     for index in threads.indices {
-      let pending = Self.pendingSignals(of: threads[index].tid)
-      if pending & ~threads[index].signalMask != 0 { continue }
       if clinux_registers_mend_interrupted(&threads[index].registers) == 1 {
         try writeRegisters(threads[index].tid, threads[index].registers)
       }
@@ -297,13 +299,5 @@ extension TraceSession {
       throw SystemCallError(
         error.call, on: error.subject, code: error.meansVanished ? ESRCH : error.code)
     }
-  }
-
-  /// Pending signals of a thread and its process, those that only stop or continue left out.
-  private static func pendingSignals(of tid: Int32) -> UInt64 {
-    guard let status = try? ProcessStatus.read(tid) else { return 0 }
-    let pending = status.pendingForThread | status.pendingForProcess
-    let stopping = [SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT]
-    return stopping.reduce(pending) { $0 & ~(1 << UInt64($1 - 1)) }
   }
 }

@@ -40,6 +40,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var alarm: Int64?
   /// When it fell asleep: nanoseconds of CLOCK_BOOTTIME.
   public var asleepSince: Int64?
+  /// What its threads wait for, while it sleeps.
+  public var waits: TimedWaits.Kept?
   /// Adopted from somebody else, who supervises it: it is never ended or cleared away after.
   public var foreign: Foreign?
 
@@ -108,6 +110,11 @@ extension WorkerRecord {
     lines += purgeable.map { "purgeable=\($0)" }
     if let asleepSince { lines.append("asleep=\(asleepSince)") }
     if let alarm { lines.append("alarm=\(alarm)") }
+    if let waits {
+      lines.append("rests=\(waits.restsSince)")
+      let began = waits.began.sorted { $0.key < $1.key }
+      lines += began.map { "wait=\($0.key) \($0.value)" }
+    }
     if let foreign { lines.append("foreign=\(foreign.rawValue)") }
     for (key, value) in optional {
       if let value { lines.append(line(key, value)) }
@@ -153,6 +160,19 @@ extension WorkerRecord {
     if fields["importance"] != nil { record.importance = try number("importance") }
     if fields["asleep"] != nil { record.asleepSince = try number("asleep") }
     if fields["alarm"] != nil { record.alarm = try number("alarm") }
+    if fields["rests"] != nil {
+      // One that can't be read is taken for a wait that began with the sleep.
+      let began = (fields["wait"] ?? []).compactMap { text -> (Int32, Int64)? in
+        let words = text.split(separator: " ")
+        guard words.count == 2, let thread = Int32(words[0]), let time = Int64(words[1]) else {
+          return nil
+        }
+        return (thread, time)
+      }
+      record.waits = TimedWaits.Kept(
+        restsSince: try number("rests"),
+        began: Dictionary(began, uniquingKeysWith: { first, _ in first }))
+    }
     // What can't be read protects.
     record.foreign = fields["foreign"].map { Foreign(rawValue: $0.first ?? "") ?? .mayNot }
     return record
