@@ -48,6 +48,8 @@ public final class Daemon {
   /// Copies logs that have become too large; started when there is the first.
   lazy var logQueue = WorkQueue(name: "dormouse-logs")
   let cgroups: CgroupRoot?
+  /// Why workers' memory can't be limited, beside what the kernel says.
+  let limitsObstacle: DelegatedGroup.Obstacle?
   let records: WorkerRecordStore
   let bootID: String
   let jetsamReports: JetsamStore
@@ -107,6 +109,8 @@ public final class Daemon {
   /// What the environment says, against policies.
   let resumeOverride: ResumePreference?
   var standby: Standby?
+  /// Why writes can't be tracked, as logged.
+  var toldTrackingRefusals: Set<String> = []
 
   /// What `dormouse wrap` has besides.
   let wrapped: Wrapped?
@@ -158,6 +162,12 @@ public final class Daemon {
     }
     chronicle = try Chronicle(settings, state, log)
 
+    // A wrapper shares its group with its caller; and a group that was named is used as it is.
+    if wrapped == nil, getenv("DORMOUSE_CGROUP") == nil {
+      limitsObstacle = DelegatedGroup.leave()
+    } else {
+      limitsObstacle = nil
+    }
     // The same group for every daemon of this state directory, so that the next one finds it.
     let name = "dormouse-" + String(settings.stateDirectory.suffix(80))
     do throws(CgroupError) {
