@@ -50,6 +50,8 @@ public final class Daemon {
   let cgroups: CgroupRoot?
   /// Where an earlier version kept the workers of this state directory, if that is there.
   let earlierCgroups: CgroupRoot?
+  /// Why workers' memory can't be limited, beside what the kernel says.
+  let limitsObstacle: DelegatedGroup.Obstacle?
   let records: WorkerRecordStore
   let bootID: String
   let jetsamReports: JetsamStore
@@ -112,6 +114,8 @@ public final class Daemon {
   /// See `KeeperStart`.
   var keeper: DescriptorKeeper?
   var handedOver: HandedOver?
+  /// Why writes can't be tracked, as logged.
+  var toldTrackingRefusals: Set<String> = []
 
   /// What `dormouse wrap` has besides.
   let wrapped: Wrapped?
@@ -163,6 +167,12 @@ public final class Daemon {
     }
     chronicle = try Chronicle(settings, state, log)
 
+    // A wrapper shares its group with its caller; and a group that was named is used as it is.
+    if wrapped == nil, getenv("DORMOUSE_CGROUP") == nil {
+      limitsObstacle = DelegatedGroup.leave()
+    } else {
+      limitsObstacle = nil
+    }
     // The same group for every daemon of this state directory, so that the next one finds it.
     earlierCgroups = CgroupRoot.find(
       name: CgroupRoot.oldName(forStateDirectory: settings.stateDirectory))

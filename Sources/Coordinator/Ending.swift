@@ -76,6 +76,8 @@ extension Daemon {
           + "it; if it puts itself into the background, start it with its option against that")
     }
     let exit = (try? process.reap()) ?? .unknown
+    let status = OOMWatch.status(exit, of: runtime)
+    if status == .outOfMemory { keepReport(ofKernelKill: runtime) }
     runtime.isReaped = true
     runtime.runs.leftBehind = others
     hibernation.forget(runtime.id.name)
@@ -87,7 +89,7 @@ extension Daemon {
       }
       mailbox.post { daemon in
         if let failure { daemon.log(.warning, "\(id): \(failure)") }
-        daemon.readLastWords(id, identity, ExitStatus(exit))
+        daemon.readLastWords(id, identity, status)
       }
     }
   }

@@ -68,6 +68,10 @@ extension Daemon {
     } catch { log(.warning, "\(runtime.id): \(error)") }
     plan.umask = runtime.configuration.umask
     plan.ownKeyring = geteuid() == 0
+    // The controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
+    if let limit = runtime.configuration.limits.memory {
+      limitMemory(of: runtime.id, plan.cgroup, limit)
+    }
     let path = plan.logPath
     takeLog(&plan, runtime.configuration)
     // Where it was told to write when it was started.
@@ -120,8 +124,9 @@ extension Daemon {
     } catch {
       log(
         .warning,
-        "\(id): limits.memory, \(limit), isn't enforced: the memory controller isn't there for "
-          + "its cgroup (\(error))")
+        "\(id): limits.memory, \(limit), isn't enforced: "
+          + (limitsObstacle?.description
+            ?? "the memory controller isn't there for its cgroup (\(error))"))
     }
   }
 

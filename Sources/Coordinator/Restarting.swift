@@ -75,6 +75,7 @@ struct RunHistory {
     case .exited(let code): result["DORMOUSE_LAST_EXIT_STATUS"] = "\(code)"
     // As shells have it.
     case .signaled(let signal): result["DORMOUSE_LAST_EXIT_STATUS"] = "\(128 + signal)"
+    case .outOfMemory: result["DORMOUSE_LAST_EXIT_STATUS"] = "\(128 + SIGKILL)"
     case .unknown, nil: break
     }
     return result

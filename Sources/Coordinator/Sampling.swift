@@ -101,7 +101,7 @@ extension Daemon {
       .memory(
         MemoryReading(
           total: ByteCount(info.total), available: ByteCount(info.available),
-          someStall: stall?.some, fullStall: stall?.full)))
+          someStall: stall?.some, fullStall: stall?.full, swapFree: ByteCount(info.swapFree))))
   }
 
   /// One look at all processes for those who have no cgroup; `nil` where nobody needs it.
@@ -117,6 +117,7 @@ extension Daemon {
   private func sample(_ runtime: WorkerRuntime, _ scan: ProcessScan?) {
     guard let process = runtime.process, let tree = try? process.tree(in: scan) else { return }
     keepLogSmall(runtime)
+    lookForKernelKills(of: runtime)
     let now = EventLoop.now
     // In a group of its own, also what children used that have ended meanwhile.
     let cpu =

@@ -143,8 +143,9 @@ extension Daemon {
   private func note(_ summary: HibernationSummary, of id: WorkerID, took duration: Duration) {
     let written = Int64(summary.written)
     workers[id]?.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
-    if let why = summary.trackingRefusal {
-      log(.info, "\(id): its next image takes comparing pages: its writes can't be tracked: \(why)")
+    // The same for each worker and each time.
+    if let why = summary.trackingRefusal, toldTrackingRefusals.insert(why).inserted {
+      log(.info, "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
     }
     do throws(SystemCallError) {
       try ledger.add(

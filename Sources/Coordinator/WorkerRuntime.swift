@@ -73,6 +73,7 @@ final class WorkerRuntime {
   var asleepSince: Instant?
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
+  var kernelKills = OOMWatch()
   /// It has been said that its footprint can't be measured exactly.
   var isMeasuredRoughly = false
   var sample = ActivitySample()

@@ -120,14 +120,18 @@ public struct MemoryReading: Codable, Hashable, Sendable {
   /// PSI averages over about the policy's window, 0–100 %; `nil` where the kernel has no PSI.
   public var someStall: Double?
   public var fullStall: Double?
+  /// Swap that is free.
+  public var swapFree: ByteCount
 
   public init(
-    total: ByteCount, available: ByteCount, someStall: Double? = nil, fullStall: Double? = nil
+    total: ByteCount, available: ByteCount, someStall: Double? = nil, fullStall: Double? = nil,
+    swapFree: ByteCount = .zero
   ) {
     self.total = total
     self.available = available
     self.someStall = someStall
     self.fullStall = fullStall
+    self.swapFree = swapFree
   }
 }
 

@@ -27,6 +27,12 @@ extension Engine {
     if request.verb == .hibernate, let why = workers[index].refusalInAdvance {
       return refuse(request, "\(request.worker) can't be hibernated: \(why)")
     }
+    if request.verb == .hibernate, let why = workers[index].failedWake {
+      let text =
+        "\(request.worker) is still hibernated, because waking it failed: \(why); `dormouse wake "
+        + "\(request.worker)` tries again"
+      return emit(.answer(request.id, Answer(.failed, text)))
+    }
     pursue(index, destination, request)
     if request.verb == .wake, workers[index].state.runs {
       imagineWake(index)
@@ -146,6 +152,14 @@ extension Request.Verb {
 }
 
 extension WorkerRecord {
+  /// Why it couldn't be woken, where it is hibernated only for that.
+  fileprivate var failedWake: String? {
+    guard state == .hibernated, run.failedResumes > 0, case .failed(let why) = cause else {
+      return nil
+    }
+    return why
+  }
+
   /// What speaks against hibernating it whatever its footprint will be.
   fileprivate var refusalInAdvance: String? {
     guard state != .hibernated, state != .hibernating else { return nil }

@@ -41,6 +41,7 @@ extension ExitStatus {
     switch self {
     case .exited(let code): "it exited with status \(code)"
     case .signaled(let signal): "\(Self.name(ofSignal: signal)) ended it"
+    case .outOfMemory: "the kernel's OOM killer ended it"
     case .unknown: "it ended, and how isn't known"
     }
   }

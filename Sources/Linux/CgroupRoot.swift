@@ -17,7 +17,7 @@ public struct CgroupRoot: Hashable, Sendable {
       return try make(in: given, name: name)
     }
     var failure = CgroupError.noTree
-    for place in try ownGroups() {
+    for place in try ownGroups().map(DelegatedGroup.place) {
       do throws(CgroupError) { return try make(in: place, name: name) } catch { failure = error }
     }
     throw failure

@@ -26,6 +26,7 @@ extension PolicyFile {
       "  sustained_for: \(rules.sustainedFor.policyText)",
       "  clear_after: \(rules.clearAfter.policyText)",
       "  warn_once_per: \(rules.warnOncePer.rawValue)",
+      "  swap: \(percentText(rules.swap ?? 0))",
     ]
   }
 

@@ -37,8 +37,21 @@ struct DaemonCommand: ParsableCommand {
       "The policy, instead of the configuration's: a name or a file.", valueName: "policy"),
     completion: .policies)
   var policy: String?
+  @Flag(
+    help: ArgumentHelp(
+      "Only prepare the unit's cgroup for a daemon, and exit.",
+      discussion: """
+        For ExecStartPre= of a unit with Delegate=yes. systemd before version 254 needs it to start \
+        a daemon again beside living workers whose memory is limited (docs/systemd.md).
+        """))
+  var beforeStart = false
 
   func run() throws {
+    if beforeStart {
+      do throws(CgroupError) { return try DelegatedGroup.prepareForStart() } catch {
+        throw CommandFailure(exit: .notDone, text: "\(error)")
+      }
+    }
     let paths = DefaultPaths.ofThisProcess()
     let code = runDaemon(
       options: DaemonOptions(

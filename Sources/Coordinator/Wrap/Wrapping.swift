@@ -151,6 +151,7 @@ extension WrapEnd {
       switch status {
       case .exited(let code): .exited(code)
       case .signaled(let signal): .signaled(signal)
+      case .outOfMemory: .signaled(SIGKILL)
       case .unknown: .notStarted("nobody knows how it ended")
       }
   }

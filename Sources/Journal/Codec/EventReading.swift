@@ -48,7 +48,8 @@ extension FieldReader {
         MemoryReading(
           total: try bytes("total"), available: try bytes("available"),
           someStall: try optional("some", as: Double.self),
-          fullStall: try optional("full", as: Double.self)))
+          fullStall: try optional("full", as: Double.self),
+          swapFree: ByteCount(try optional("swap", as: Int64.self) ?? 0)))
     case .stalled: return .stalled(try level("level"))
     case .pressureSet:
       return .pressureSet(try level("level"), for: try coded("for", as: Duration.self))
@@ -72,6 +73,7 @@ extension FieldReader {
 
   private func exitStatus() throws -> ExitStatus {
     if let code = try optional("code", as: Int32.self) { return .exited(code) }
+    if try optional("oom", as: Bool.self) == true { return .outOfMemory }
     return try optional("signal", as: Int32.self).map { .signaled($0) } ?? .unknown
   }
 

@@ -54,6 +54,7 @@ extension FieldWriter {
       switch status {
       case .exited(let code): set("code", Int64(code))
       case .signaled(let signal): set("signal", Int64(signal))
+      case .outOfMemory: set("oom", true)
       case .unknown: break
       }
     case .footprint(let worker, let footprint), .purgeableOffered(let worker, let footprint),
@@ -72,6 +73,7 @@ extension FieldWriter {
       set("available", reading.available)
       try set("some", coded: reading.someStall)
       try set("full", coded: reading.fullStall)
+      if reading.swapFree > .zero { set("swap", reading.swapFree) }
     case .hold(let worker, let holds):
       set(worker)
       set("holds", holds)

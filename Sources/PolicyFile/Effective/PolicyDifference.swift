@@ -62,6 +62,9 @@ enum DifferenceMeaning {
     "pressure.clear_after": (
       "a level ends sooner after memory is back", "a level is held longer after memory is back"
     ),
+    "pressure.swap": (
+      "workers are ended while more swap is free", "more swap is used before workers are ended"
+    ),
     "foreground.max": (
       "fewer workers are in front at once", "more workers are in front at once"
     ),

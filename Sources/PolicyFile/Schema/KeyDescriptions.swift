@@ -11,6 +11,8 @@ enum KeyDescriptions {
     "pressure": "When memory counts as short.",
     "pressure.sustained_for": "A condition must hold so long before the level rises.",
     "pressure.warn_once_per": "How often a worker is warned.",
+    "pressure.swap":
+      "Share of the free swap that counts as available memory at the levels urgent and critical.",
     "pressure.clear_after": "Conditions must have been gone so long before the level falls.",
     "foreground": "Which workers are in front.",
     "foreground.by": "Who says so: a person or program, or the worker's own activity.",
