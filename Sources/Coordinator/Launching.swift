@@ -25,6 +25,7 @@ extension Daemon {
         try? cgroup?.remove(until: Deadline(in: .zero))
       }
       try attach(process, to: runtime)
+      runtime.launched = runtime.configuration
       wrapped?.letGoOfInherited()
       // From its first moment on: a daemon that dies now must leave it to the next.
       saveRecord(runtime, state: .launching)
@@ -119,12 +120,6 @@ extension Daemon {
   /// Holds a running process, ours or adopted, and listens for its end.
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
     runtime.process = process
-    runtime.hasExited = false
-    runtime.isKilled = false
-    runtime.isReaped = false
-    runtime.statusText = nil
-    runtime.sample = ActivitySample()
-    runtime.leftUnread = LeftUnread()
     runtime.readiness = runtime.configuration.readiness.map(ReadinessRule.init).map {
       Readiness($0, worker: process)
     }
@@ -196,7 +191,7 @@ extension Daemon {
     } catch { log(.warning, "\(runtime.id): MEMORY_PRESSURE_WATCH: \(error)") }
     guard pressure.listenerCount > 0, !runtime.announcedChannel else { return }
     runtime.announcedChannel = true
-    feed(.profileChanged(runtime.id, runtime.profile))
+    tellChannels(of: runtime)
   }
 }
 

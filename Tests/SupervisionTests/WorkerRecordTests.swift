@@ -22,6 +22,7 @@ import Testing
     plain.imagePath = nil
     plain.command = []
     plain.importance = 50
+    plain.wasInFront = true
     try store.save(plain)
     #expect(try store.load(hostile.name) == hostile)
     #expect(try store.load("plain") == plain)
