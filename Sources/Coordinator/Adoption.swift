@@ -26,6 +26,8 @@ extension Daemon {
 
   /// Declared workers that start by themselves and aren't here already.
   func startWorkers() {
+    // A worker of an earlier daemon that is in front stays there.
+    let verb: Request.Verb = hasFront ? .restart : .start
     for configuration in settings.configuration.workers where configuration.autostart {
       if configuration.restart.condition == .unlessStopped,
         stoppedByPerson.contains(configuration.name)
@@ -33,15 +35,20 @@ extension Daemon {
         log(.notice, "\(configuration.name): stays stopped, as it was told to (unless-stopped)")
         continue
       }
-      startAutomatically(WorkerID(configuration.name))
+      startAutomatically(WorkerID(configuration.name), verb)
     }
   }
 
-  func startAutomatically(_ id: WorkerID) {
+  func startAutomatically(_ id: WorkerID, _ verb: Request.Verb = .start) {
     guard engine.state(of: id) == .terminated else { return }
-    startInOrder(id) { [unowned self] answer in
+    startInOrder(id, verb) { [unowned self] answer in
       if answer.code != .done { log(.error, answer.text) }
     }
+  }
+
+  /// A worker is in the foreground, or returns there.
+  private var hasFront: Bool {
+    workers.values.contains { $0.returnsToFront || engine.state(of: $0.id) == .foreground }
   }
 
   func saveRecord(_ runtime: WorkerRuntime, state: WorkerState) {
@@ -53,6 +60,7 @@ extension Daemon {
     record.imagePath = runtime.imagePath
     record.imageMark = state == .hibernated ? runtime.imageMark?.text : nil
     record.purgeable = runtime.offers.compactMap { $0.file?.inode }
+    record.wasInFront = state == .foreground || runtime.returnsToFront
     record.importance = runtime.configuration.importance
     record.alarm = runtime.alarm?.at.nanoseconds
     record.asleepSince = runtime.asleepSince?.nanoseconds
@@ -126,6 +134,7 @@ extension Daemon {
       if record.process.isAlive { return log(.error, "\(id): can't be adopted: \(error)") }
       return forget(record)
     }
+    runtime.returnsToFront = record.wasInFront || record.state == WorkerState.foreground.rawValue
     guard let target = runtime.target() else { return }
     if adoptAsleep(record, runtime, target) { return }
     let path = state.image(of: record.name)
@@ -187,6 +196,9 @@ extension Daemon {
       runtime.foreign?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
     try attach(process, to: runtime)
+    runtime.launched = runtime.configuration
+    runtime.launched?.command = record.command
+    runtime.launched?.directory = record.directory
     // What it says before the engine knows it again would be lost: it waits in the socket.
     try listen(on: runtime, talks: false)
   }
@@ -226,7 +238,10 @@ extension Daemon {
         .notice,
         "\(id): adopted, running again as pid \(pid)"
           + (memory > .zero ? ", \(memory) of its memory brought back" : ""))
-      feed(.adopted(id, runtime.profile, .background))
+      let place: WorkerState = runtime.returnsToFront ? .foreground : .background
+      runtime.returnsToFront = false
+      feed(.adopted(id, runtime.profile, place))
+      return saveRecord(runtime, state: engine.state(of: id) ?? place)
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
       log(.error, "\(id): adopted, but it can't be woken yet: \(error)")

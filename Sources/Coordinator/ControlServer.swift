@@ -5,8 +5,9 @@ import JSONLines
 import Linux
 
 /// Listens for clients: one JSON object a line, each request answered once, when the thing has
-/// happened. Belongs to the loop's thread; a slow or hostile client costs a bounded buffer, and
-/// nobody waits for it.
+/// happened. Belongs to the loop's thread; no other client waits for a slow or hostile one. What it may
+/// cost is limited: see `mostUnread` for when its requests are no longer read, and `mostPending` for the
+/// answers after which it is dropped (a single answer may still be longer).
 final class ControlServer {
   private let path: String
   private let listener: Descriptor

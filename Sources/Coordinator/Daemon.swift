@@ -194,7 +194,9 @@ public final class Daemon {
     }
     protectItself()
     do throws(SystemCallError) {
-      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self, on: loop) }
+      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
+        mailbox.drain(self, on: loop)
+      }
       try watchSignals()
     } catch { throw .system(error) }
     server = try ControlServer(path: settings.socket, daemon: self)

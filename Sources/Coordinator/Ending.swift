@@ -159,10 +159,9 @@ extension Daemon {
       loop.unwatch(pressure.descriptor, token)
       pressure.remove()
     }
-    let mayHaveAnswered = runtime.talk?.isKnownConnected == true
+    let before = runtime.profile
     closeTalk(runtime)
     snapshots.remove(runtime.id.name)
-    runtime.offers = []
     let image = state.image(of: runtime.id.name)
     unlink(image)
     unlink(Hibernator.basePath(of: image))
@@ -177,20 +176,14 @@ extension Daemon {
     runtime.pressureWatchToken = nil
     runtime.readiness = nil
     endReadinessProbe(runtime)
-    runtime.imagePath = nil
-    runtime.lastHibernation = nil
-    runtime.mayMissPages = false
-    runtime.missing = nil
-    runtime.imageMark = nil
-    runtime.resumeGear = nil
-    runtime.hasExited = false
-    runtime.mustNotRun = false
-    runtime.needsRecovery = false
-    runtime.asleepSince = nil
-    if runtime.announcedChannel || mayHaveAnswered {
-      runtime.announcedChannel = false
-      feed(.profileChanged(runtime.id, runtime.profile))
-    }
+    runtime.endRun()
+    if runtime.profile != before { tellChannels(of: runtime) }
+  }
+
+  /// A worker has opened or closed a channel on which it can be asked, or has answered for the first time.
+  func tellChannels(of runtime: WorkerRuntime) {
+    let profile = runtime.profile
+    feed(.channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
   }
 
   /// Orphans of workers become our children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never

@@ -68,6 +68,7 @@ extension Daemon {
     }
     try attach(process, to: runtime)
     runtime.launching = nil
+    runtime.launched = runtime.configuration
     wrapped?.letGoOfInherited()
     // From its first moment on: a daemon that dies now must leave it to the next.
     saveRecord(runtime, state: .launching)
@@ -179,12 +180,6 @@ extension Daemon {
   /// Holds a running process, ours or adopted, and listens for its end.
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
     runtime.process = process
-    runtime.hasExited = false
-    runtime.isKilled = false
-    runtime.isReaped = false
-    runtime.statusText = nil
-    runtime.sample = ActivitySample()
-    runtime.leftUnread = LeftUnread()
     runtime.readiness = runtime.configuration.readiness.map(ReadinessRule.init).map {
       Readiness($0, worker: process)
     }
@@ -281,7 +276,7 @@ extension Daemon {
     } catch { log(.warning, "\(runtime.id): MEMORY_PRESSURE_WATCH: \(error)") }
     guard pressure.listenerCount > 0, !runtime.announcedChannel else { return }
     runtime.announcedChannel = true
-    feed(.profileChanged(runtime.id, runtime.profile))
+    tellChannels(of: runtime)
   }
 }
 

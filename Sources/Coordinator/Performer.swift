@@ -19,6 +19,7 @@ extension Daemon {
     case .kill(let id): kill(id)
     case .purge(let id): purge(id)
     case .measure(let id): measure(id)
+    case .inspect(let id): inspect(id)
     case .answer(let request, let answer): requests.removeValue(forKey: request)?(answer)
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):

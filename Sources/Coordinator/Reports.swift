@@ -78,7 +78,9 @@ extension Daemon {
       report.wakes = wrapped.wakes
     }
     guard let runtime = workers[snapshot.worker] else { return report }
-    report.command = runtime.configuration.command
+    report.command = runtime.launched?.command ?? runtime.configuration.command
+    let changed = runtime.keysChangedSinceLaunch
+    report.changedSinceLaunch = changed.isEmpty ? nil : changed
     report.reloadSignal = runtime.configuration.reloadSignal.map(SignalName.text)
     describePlans(of: runtime, &report, at: now)
     if runtime.foreign == nil {

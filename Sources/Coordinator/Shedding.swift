@@ -110,7 +110,7 @@ extension Daemon {
   func shedAnswered(_ runtime: WorkerRuntime) {
     if !runtime.answersItself {
       runtime.answersItself = true
-      feed(.profileChanged(runtime.id, runtime.profile))
+      tellChannels(of: runtime)
     }
     feed(.shedAnswered(runtime.id))
   }

@@ -12,8 +12,12 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
+    let number = runtime.operations.begin()
     whenUnasked(runtime) { [unowned self] in
-      whenTold(runtime, process) { [unowned self] in suspend(runtime, process) }
+      whenTold(runtime, process) { [unowned self] in
+        // An inspection may have ended the wait.
+        if runtime.operations.isLatest(number) { suspend(runtime, process) }
+      }
     }
   }
 
@@ -30,7 +34,7 @@ extension Daemon {
     let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause
     bedtime.isForeign = runtime.foreign != nil
     bedtime.jobs = runtime.foreign?.jobs
-    bedtime.mustBeIdle = bedtime.dependsOnInputs && cause == .graceOver
+    bedtime.mustBeIdle = bedtime.dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
     // An earlier daemon's worker, whose sockets Yama keeps from us: its clients would wait for ever.
     if !Yama.current.permits(process.identity.pid) { bedtime.dependsOnInputs = true }
     runtime.isBusy = true

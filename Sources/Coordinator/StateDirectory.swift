@@ -44,7 +44,7 @@ struct StateDirectory {
 
   /// All that a daemon makes in it: directories without others in them, and files.
   static let parts = ["images", "logs", "workers", "jetsam", "journal", "reports", "snapshots"]
-  static let files = ["lock", "writes"]
+  static let files = ["lock", "writes", "memory", "schedule", "stopped"]
 
   init(path: String) throws(StartError) {
     self.path = path

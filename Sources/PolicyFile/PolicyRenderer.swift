@@ -83,6 +83,7 @@ extension PolicyFile {
       "  within: \(rules.within.policyText)",
       "  bonus: \(rules.bonus)",
       "  halves_every: \(rules.halvesEvery.policyText)",
+      "  longest_idle: \(rules.longestIdle?.policyText ?? "never")",
     ]
   }
 

@@ -36,12 +36,14 @@ public struct WorkerRecord: Hashable, Sendable {
   public var state: String
   /// What `run` gave it; a declared worker has its configuration's.
   public var importance = 0
-  /// When a timer of its own wakes it, while it sleeps: nanoseconds of CLOCK_MONOTONIC.
+  /// When a timer of its own wakes it, while it sleeps: nanoseconds of CLOCK_BOOTTIME.
   public var alarm: Int64?
   /// When it fell asleep: nanoseconds of CLOCK_BOOTTIME.
   public var asleepSince: Int64?
   /// What its threads wait for, while it sleeps.
   public var waits: TimedWaits.Kept?
+  /// It is in the foreground, or was when its daemon ended.
+  public var wasInFront = false
   /// Adopted from somebody else, who supervises it: it is never ended or cleared away after.
   public var foreign: Foreign?
 
@@ -109,6 +111,7 @@ extension WorkerRecord {
     if importance != 0 { lines.append("importance=\(importance)") }
     lines += purgeable.map { "purgeable=\($0)" }
     if let asleepSince { lines.append("asleep=\(asleepSince)") }
+    if wasInFront { lines.append("front=1") }
     if let alarm { lines.append("alarm=\(alarm)") }
     if let waits {
       lines.append("rests=\(waits.restsSince)")
@@ -173,6 +176,7 @@ extension WorkerRecord {
         restsSince: try number("rests"),
         began: Dictionary(began, uniquingKeysWith: { first, _ in first }))
     }
+    record.wasInFront = fields["front"]?.first == "1"
     // What can't be read protects.
     record.foreign = fields["foreign"].map { Foreign(rawValue: $0.first ?? "") ?? .mayNot }
     return record

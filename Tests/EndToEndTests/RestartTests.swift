@@ -28,7 +28,8 @@ import Testing
 
     try daemon.crash()
     try daemon.start()
-    try daemon.wait("front", toBe: "background")
+    // It returns to where it was.
+    try daemon.wait("front", toBe: "foreground")
     // Frozen, it sleeps on until it is called.
     try daemon.wait("back", toBe: setting == .frozen ? "suspended" : "background")
     #expect(try ["front", "back"].map { try daemon.worker($0).pid } == pids)
