@@ -45,27 +45,30 @@ public enum DelegatedGroup {
   static func leave(_ own: String, isServed: Bool) throws(Obstacle) {
     // The root of the tree has no type, and no such rule.
     guard place(of: own) == own, access("\(own)/cgroup.type", F_OK) == 0 else { return }
-    do throws(SystemCallError) {
-      let members = try readNamedFile("\(own)/cgroup.procs").lines().compactMap {
-        line -> Int32? in line.number()
-      }
-      guard members == [getpid()] else {
-        throw Obstacle(description: "other processes are in its cgroup \(own)")
-      }
-      let inner = "\(own)/\(byItself)"
-      if isServed, access(inner, F_OK) != 0 {
-        throw Obstacle(
-          description: "its unit lacks `DelegateSubgroup=daemon` (systemd 254 or later) or "
-            + "`ExecStartPre=-/usr/local/bin/dormouse daemon --before-start`, without which systemd "
-            + "couldn't start it again beside living workers")
-      }
-      if mkdir(inner, 0o755) != 0, errno != EEXIST {
-        throw Obstacle(description: "mkdir \(inner): \(String(cString: strerror(errno)))")
-      }
-      try writeControl("\(inner)/cgroup.procs", "\(getpid())")
-    } catch let obstacle as Obstacle { throw obstacle } catch {
-      throw Obstacle(description: "\(error)")
+    if try members(of: own) != [getpid()] {
+      throw Obstacle(description: "other processes are in its cgroup \(own)")
     }
+    let inner = "\(own)/\(byItself)"
+    if isServed, access(inner, F_OK) != 0 {
+      throw Obstacle(
+        description: "its unit lacks `DelegateSubgroup=daemon` (systemd 254 or later) or "
+          + "`ExecStartPre=-/usr/local/bin/dormouse daemon --before-start`, without which systemd "
+          + "couldn't start it again beside living workers")
+    }
+    do throws(SystemCallError) {
+      do throws(SystemCallError) {
+        _ = try systemCall("mkdir", path: inner) { mkdir($0, 0o755) }
+      } catch { if error.code != EEXIST { throw error } }
+      try writeControl("\(inner)/cgroup.procs", "\(getpid())")
+    } catch { throw Obstacle(description: "\(error)") }
+  }
+
+  private static func members(of group: String) throws(Obstacle) -> [Int32] {
+    do throws(SystemCallError) {
+      return try readNamedFile("\(group)/cgroup.procs").lines().compactMap { line -> Int32? in
+        line.number()
+      }
+    } catch { throw Obstacle(description: "\(error)") }
   }
 
   /// It is the main process of a unit (systemd.exec(5)).
