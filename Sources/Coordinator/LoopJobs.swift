@@ -31,7 +31,9 @@ final class LoopJobs {
     self.loop = loop
     self.jobs = jobs
     mailbox = try Mailbox()
-    try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self, on: loop) }
+    try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
+      mailbox.drain(self, on: loop)
+    }
   }
 
   /// `then` is called once, on the loop, and never before this returns.

@@ -105,7 +105,7 @@ import Testing
           command: sleep 600
           directory: \(directory)
           liveness: { exec: { command: ["true"] }, periodSeconds: 1, timeoutSeconds: 1, failureThreshold: 1 }
-          restart: { when: never }
+          restart: { when: "no" }
       """)
     #expect(try eventually { try daemon.worker("asked").pid != nil })
     let pid = try stopChild(of: daemon) {}
