@@ -17,10 +17,12 @@ struct Leftovers {
     let pids = processes(of: name)
     guard !pids.isEmpty else { return nil }
     let shown = pids.prefix(20).map(String.init).joined(separator: " ")
-    let number = pids.count == 1 ? "1 process" : "\(pids.count) processes"
-    return
-      "\(number) of an earlier instance still run, and no valid record describes them: end them with "
-      + "`kill -9 \(shown)`, then run `dormouse start \(name)`"
+    let what =
+      pids.count == 1
+      ? "1 process of an earlier instance still runs"
+      : "\(pids.count) processes of an earlier instance still run"
+    return "\(what), and no valid record describes that: run `kill -9 \(shown)`, then "
+      + "`dormouse start \(name)`"
   }
 
   func processes(of name: String) -> [Int32] {

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Hibernation
 import Linux
@@ -25,6 +26,7 @@ public struct Rescue {
   ///
   /// - Throws: `StartError.inUse` where there is one: its workers are looked after.
   public init(stateDirectory: String) throws(StartError) {
+    clinux_stay_out_of_core_files()
     state = try StateDirectory(path: stateDirectory)
     do throws(WorkerRecordError) {
       records = try WorkerRecordStore(directory: state.workers)

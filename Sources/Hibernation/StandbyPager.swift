@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Linux
 
@@ -10,6 +11,7 @@ public enum StandbyPager {
   ///
   /// - Returns: the workers whose pages it has brought, and what it couldn't do.
   public static func run(input: Descriptor) -> [String] {
+    clinux_stay_out_of_core_files()
     var book = StandbyBook()
     while let part = try? input.read(upTo: 4096), !part.isEmpty { book.note(part) }
     return book.announced.compactMap { image, resume in

@@ -64,7 +64,10 @@ public func readFile(_ path: String) throws(SystemCallError) -> [UInt8] {
   let file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
   var bytes: [UInt8] = []
   while true {
-    let part = try file.read(upTo: 65536)
+    let part: [UInt8]
+    do throws(SystemCallError) { part = try file.read(upTo: 65536) } catch {
+      throw error.on(path)
+    }
     if part.isEmpty { return bytes }
     bytes += part
   }
