@@ -136,6 +136,20 @@ void clinux_registers_prepare_call(struct clinux_registers *registers, uint64_t 
   r->r9 = arguments[5];
 }
 
+int clinux_trampoline_offsets(uint64_t *offsets, int capacity) {
+  static const uint64_t inside[] = {0, 2, 4, 9, 11};
+  if (capacity < 5) return -ENOSPC;
+  memcpy(offsets, inside, sizeof inside);
+  return 5;
+}
+
+void clinux_registers_park(struct clinux_registers *registers, uint64_t trampoline, int spins) {
+  struct user_regs_struct *r = native(registers);
+  r->rip = trampoline + (spins ? 2 : 4);
+  r->orig_rax = (uint64_t)-1;  // else the kernel takes the change for a restarted call
+  r->rax = 0;
+}
+
 int64_t clinux_find_syscall_instruction(const void *code, int64_t length) {
   const uint8_t *bytes = code;
   for (int64_t i = 0; i + 1 < length; i++)
@@ -144,7 +158,13 @@ int64_t clinux_find_syscall_instruction(const void *code, int64_t length) {
 }
 
 int clinux_write_syscall_trampoline(void *code, int capacity) {
-  static const uint8_t trampoline[] = {0x0f, 0x05, 0xeb, 0xfe};
+  static const uint8_t trampoline[] = {
+      0x0f, 0x05,                         // 0: syscall
+      0xeb, 0xfe,                         // 2: jmp .
+      0xb8, SYS_pause, 0x00, 0x00, 0x00,  // 4: mov $SYS_pause, %eax
+      0x0f, 0x05,                         // 9: syscall
+      0xeb, 0xf7,                         // 11: jmp 4
+  };
   if (capacity < (int)sizeof trampoline) return -ENOSPC;
   memcpy(code, trampoline, sizeof trampoline);
   return (int)sizeof trampoline;
@@ -180,6 +200,13 @@ int64_t clinux_find_syscall_instruction(const void *code, int64_t length) {
 int clinux_write_syscall_trampoline(void *code, int capacity) {
   (void)code, (void)capacity;
   return -ENOSYS;
+}
+int clinux_trampoline_offsets(uint64_t *offsets, int capacity) {
+  (void)offsets, (void)capacity;
+  return -ENOSYS;
+}
+void clinux_registers_park(struct clinux_registers *r, uint64_t trampoline, int spins) {
+  (void)r, (void)trampoline, (void)spins;
 }
 
 #endif

@@ -160,7 +160,9 @@ extension Daemon {
   }
 
   private func takeOver(_ record: WorkerRecord, _ runtime: WorkerRuntime) throws {
-    let cgroup = try record.cgroupPath.map { try WorkerCgroup(path: $0) }
+    let cgroup = try record.cgroupPath.map {
+      try WorkerCgroup(path: $0, isForeign: record.foreign != nil)
+    }
     // Abstract names too: the worker knows no other.
     runtime.notify = reopen(record.notifySocket, of: record.name) { path throws(SystemCallError) in
       try NotifySocket(path: path)
@@ -179,6 +181,9 @@ extension Daemon {
     complete(adopted: &plan, of: runtime)
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     try process.refreshMemory()
+    if runtime.foreign != nil, cgroup != nil {
+      runtime.foreign?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
+    }
     try attach(process, to: runtime)
     // What it says before the engine knows it again would be lost: it waits in the socket.
     try listen(on: runtime, talks: false)

@@ -48,7 +48,9 @@ public struct Rescue {
     do {
       let target = HibernationTarget(
         name: name, root: record.process, session: record.session,
-        cgroup: try record.cgroupPath.map { try WorkerCgroup(path: $0) },
+        cgroup: try record.cgroupPath.map {
+          try WorkerCgroup(path: $0, isForeign: record.foreign != nil)
+        },
         waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
       if record.state == Self.hibernated, isAbsent(path) {
         return end(record, target, "its image \(path) is gone, and its memory with it")

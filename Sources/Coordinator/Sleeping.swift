@@ -28,6 +28,8 @@ extension Daemon {
       wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
       answeredPorts: runtime.answeredPorts)
     let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause
+    bedtime.isForeign = runtime.foreign != nil
+    bedtime.jobs = runtime.foreign?.jobs
     bedtime.mustBeIdle = bedtime.dependsOnInputs && cause == .graceOver
     runtime.isBusy = true
     runtime.mayBeStopped = false
@@ -58,6 +60,7 @@ extension Daemon {
       runtime.asleepSince = EventLoop.now
       listen(for: runtime, at: asleep.sources)
       setAlarm(for: runtime, asleep.times)
+      watchManager(of: runtime, asleep.manager)
       takeDiskReading()
       recount(runtime)
       feed(.suspended(id))

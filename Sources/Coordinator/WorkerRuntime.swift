@@ -72,6 +72,8 @@ final class WorkerRuntime {
   /// What watches its inputs: while it sleeps, and (under `by: activity`) while it runs.
   var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
   var traffic: TrafficMonitor?
+  /// What its manager wants of it while it sleeps; only of a foreign worker.
+  var managerWatch: SleepWatch?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()
   /// The time-outs that its threads wait for, over its sleeps.

@@ -8,7 +8,7 @@ extension Hibernator {
   ///
   /// False where anything is in doubt: then `recover` is what proves and repairs.
   public static func isAtRest(_ target: HibernationTarget, on path: String?) -> Bool {
-    guard target.cgroup != nil, (try? target.isFrozen()) == true,
+    guard target.cgroup?.freezer != nil, (try? target.isFrozen()) == true,
       let tree = try? target.discover(), !tree.isEmpty
     else { return false }
     for process in tree.processes {

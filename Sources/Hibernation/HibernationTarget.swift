@@ -8,8 +8,9 @@ public struct HibernationTarget: Sendable {
   public var root: ProcessIdentity
   /// The worker's own session, where it was started in one.
   public var session: Int32?
-  /// Its own cgroup: it rests frozen. Without one it rests stopped *and* traced, because a foreign
-  /// SIGCONT would otherwise let it run on memory that isn't there.
+  /// Its cgroup, which says which processes belong to it. In a group of ours it rests frozen.
+  /// Without one, or in a group that another program manages, it rests stopped, traced and parked
+  /// (`Parking`): a foreign SIGCONT must not let it run on memory that isn't there.
   public var cgroup: WorkerCgroup?
   /// Descriptors of /proc/PID/mem that have been held since launch.
   public var memories: [Int32: Descriptor]
@@ -49,7 +50,7 @@ public struct HibernationTarget: Sendable {
   /// Whether it rests in the freezer. A group in which somebody is being killed isn't frozen for a
   /// moment, although nobody has thawed it.
   func isFrozen() throws -> Bool {
-    guard let cgroup else { return false }
+    guard let cgroup = cgroup?.freezer else { return false }
     let deadline = Deadline(in: .seconds(1))
     while try !cgroup.isFrozen {
       let wanted = try readText("\(cgroup.path)/cgroup.freeze")
@@ -85,7 +86,7 @@ public struct HibernationTarget: Sendable {
   /// SIGSTOP to all, and all threads stopped. A frozen worker is stopped first and thawed then, so
   /// that it runs no instruction in between.
   func stop() throws -> ProcessTree {
-    if let cgroup, try cgroup.isFrozen {
+    if let cgroup = cgroup?.freezer, try cgroup.isFrozen {
       try discover().signalAll(SIGSTOP)
       try cgroup.thaw(until: Deadline(in: Self.patience))
     }
@@ -176,8 +177,9 @@ public struct HibernationTarget: Sendable {
   /// - Parameter isStopped: false where it is certain that only the freezer holds it. Then nobody
   ///   gets a SIGCONT, which a program can see (and one that had stopped itself would obey).
   public func wake(isStopped: Bool = true) throws {
-    if isStopped || cgroup == nil { try discover().continueAll() }
-    try cgroup?.thaw(until: Deadline(in: Self.patience))
+    let freezer = cgroup?.freezer
+    if isStopped || freezer == nil { try discover().continueAll() }
+    try freezer?.thaw(until: Deadline(in: Self.patience))
     try waitForStragglers()
     waits.hasWoken()
   }

@@ -14,6 +14,8 @@ public final class Hibernator {
   let lanes: Int
   /// Sessions of workers that rest traced, by worker.
   var resting: [String: [TraceSession]] = [:]
+  /// Those of them whose threads wait in a scratch area.
+  var parked: [String: [Parking]] = [:]
   /// By worker and process: what resumes with missing pages need, and what they have taught us.
   var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
   var hot: [String: [ProcessIdentity: PagePlan.Hot]] = [:]
@@ -170,6 +172,7 @@ public final class Hibernator {
     for (name, sessions) in resting where !sessions.contains(where: { $0.isAlive() }) {
       for session in sessions { session.detach() }
       resting[name] = nil
+      parked[name] = nil
     }
   }
 
@@ -183,6 +186,7 @@ public final class Hibernator {
     if let base = bases.removeValue(forKey: name) { unlink(base.path) }
     histories[name] = nil
     plans[name] = nil
+    parked[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
   }
 }

@@ -50,7 +50,7 @@ extension Hibernator {
     _ target: HibernationTarget, from path: String, probing: Bool
   ) throws(HibernationError) -> HotFirstResult {
     let image = try open(path)
-    guard let cgroup = target.cgroup, resting[target.name] == nil else {
+    guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
       return .refused("it has no cgroup of its own")
     }
     guard image.progress == .atRest, !image.mappings.isEmpty else {
@@ -224,7 +224,7 @@ extension Hibernator {
   func goOnStreaming(
     _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) -> UInt64 {
-    guard let cgroup = target.cgroup else {
+    guard let cgroup = target.cgroup?.freezer else {
       throw HibernationError(.checking, "it has no cgroup, and yet was resumed lazily", .unprovable)
     }
     let parts = try findHandles(image)

@@ -34,7 +34,16 @@ struct Operation {
     var memo: MappingMemo?
     var plan: PagePlan?
     var scratchAddress: UInt64 = 0
+    /// Its threads wait in the scratch area; see `Parking`.
+    var isParked = false
+
+    var parking: Parking {
+      Parking(session: session, memory: memory, scratch: scratchAddress)
+    }
   }
+
+  /// It may rest frozen. Otherwise it rests stopped, traced and parked.
+  private var freezer: WorkerCgroup? { target.cgroup?.freezer }
 
   init(
     target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
@@ -188,7 +197,7 @@ struct Operation {
   mutating func release() {
     // Frozen before it is let go, so that it doesn't run for a moment.
     var isFrozen = false
-    if let cgroup = target.cgroup {
+    if let cgroup = freezer {
       isFrozen = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     }
     detach()
@@ -201,9 +210,9 @@ struct Operation {
   // MARK: from commit A on: the image is the truth
 
   mutating func evict() throws(HibernationError) {
-    for captive in processes {
-      guard let plan = captive.plan, !plan.ranges.isEmpty else { continue }
-      let refusal = try attempt(.evicting) { try evict(captive, plan) }
+    for index in processes.indices {
+      guard let plan = processes[index].plan, !plan.ranges.isEmpty else { continue }
+      let refusal = try attempt(.evicting) { try evict(index, plan) }
       lazyRefusal = lazyRefusal ?? refusal
     }
     FaultPoint.restored.pass()
@@ -214,23 +223,34 @@ struct Operation {
   }
 
   /// Returns why it can't be resumed with missing pages, if it can't.
-  private mutating func evict(_ captive: Captive, _ plan: PagePlan) throws -> String? {
+  private mutating func evict(_ index: Int, _ plan: PagePlan) throws -> String? {
+    let captive = processes[index]
+    let parks = freezer == nil
+    let spins = parks && Parking.mustSpin(captive.stat.pid)
     guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else {
       throw HibernationError(.evicting, "process \(captive.stat.pid) has no vdso", .ineligible)
     }
     var injector = try Injector(session: captive.session, memory: captive.memory, vdso: vdso)
     var refusal: String?
     do {
+      try injector.mapScratch(at: captive.scratchAddress)
+      FaultPoint.scratchMapped.pass()
+      if parks {
+        processes[index].isParked = true
+        try injector.parkOthers(spins: spins)
+      }
       try evict(captive, plan, with: &injector)
       refusal = try prepareForFaults(captive, plan, injector)
       if overlays { trackingRefusal = try track(captive, plan, injector) ?? trackingRefusal }
     } catch {
-      // The thread must have its own registers again before anything else is done.
+      // The thread must have its own registers again before anything else is done. (Rolling back
+      // gives the others theirs; the scratch area is gone then.)
       try? injector.finish()
+      processes[index].isParked = false
       throw error
     }
     FaultPoint.evicted.pass()
-    try injector.finish()
+    if parks { try injector.finishParked(spins: spins) } else { try injector.finish() }
     return refusal
   }
 
@@ -239,7 +259,7 @@ struct Operation {
   private func prepareForFaults(
     _ captive: Captive, _ plan: PagePlan, _ injector: Injector
   ) throws -> String? {
-    guard lazyReady, !plan.deferredMappings.isEmpty, target.cgroup != nil else { return nil }
+    guard lazyReady, !plan.deferredMappings.isEmpty, freezer != nil else { return nil }
     let identity = captive.stat.identity
     do {
       // Looked for each time: the program may have closed them, or become another (exec).
@@ -257,8 +277,6 @@ struct Operation {
   private func evict(
     _ captive: Captive, _ plan: PagePlan, with injector: inout Injector
   ) throws {
-    try injector.mapScratch(at: captive.scratchAddress)
-    FaultPoint.scratchMapped.pass()
     var rest = plan.ranges[...]
     while !rest.isEmpty {
       let batch = rest.prefix(Injector.rangesPerCall)
@@ -274,9 +292,9 @@ struct Operation {
     }
   }
 
-  /// The worker rests: frozen and untraced in a cgroup of its own, else stopped and traced.
+  /// The worker rests: frozen and untraced in a cgroup of ours, else stopped, traced and parked.
   mutating func rest() throws(HibernationError) -> HibernationSummary {
-    if let cgroup = target.cgroup {
+    if let cgroup = freezer {
       try attempt(.resting) {
         try cgroup.freeze(until: Deadline(in: HibernationTarget.patience))
       }
@@ -291,6 +309,7 @@ struct Operation {
     }
     let moved = moved
     hibernator.resting[target.name] = processes.map(\.session)
+    hibernator.parked[target.name] = processes.filter(\.isParked).map(\.parking)
     let count = processes.count
     processes = []
     return try finish(moved: moved, processes: count)
@@ -313,8 +332,8 @@ struct Operation {
       moved: moved, imageLength: imageLength + (overlay?.base.fileLength ?? 0),
       written: imageLength, unchanged: overlay?.reference.bytes ?? 0,
       compared: overlay?.compared ?? 0, trackingRefusal: trackingRefusal, processes: processes,
-      lazyRefusal: lazyReady && target.cgroup == nil
-        ? "it has no cgroup of its own" : lazyRefusal,
+      lazyRefusal: lazyReady && freezer == nil
+        ? "it can't rest frozen: it has no cgroup of Dormouse's" : lazyRefusal,
       duration: .nanoseconds(Clocks.monotonic - started))
   }
 
@@ -328,6 +347,7 @@ struct Operation {
         let image = try hibernator.open(path, heldBase: overlay?.base)
         try hibernator.writeBack(image, into: target, sessions: processes.map(\.session))
         for captive in processes {
+          if captive.isParked { try attempt(.writingBack) { try captive.parking.leave() } }
           for thread in captive.session.threads {
             do throws(TraceError) { try captive.session.restore(thread) } catch {
               // Who is being killed needs no registers.

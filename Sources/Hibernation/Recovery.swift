@@ -178,7 +178,12 @@ extension Hibernator {
   ) throws(HibernationError) {
     let now = Dictionary(
       captive.session.threads.map { ($0.tid, $0) }, uniquingKeysWith: { first, _ in first })
-    let moved = captive.threads.filter { now[$0.tid].map($0.isLike) != true }
+    let parking = Injector.parkingAddresses(scratch: captive.process.scratchAddress)
+    // A parked thread has run nothing but its wait, whoever let it run.
+    let moved = captive.threads.filter { thread in
+      guard let current = now[thread.tid] else { return true }
+      return !thread.isLike(current) && !parking.contains(current.registers.instruction)
+    }
     guard let one = moved.first, let current = now[one.tid] else { return }
     if progress == .committed, moved.count == 1, one.isWaiting {
       if current.registers.storedWords == one.registers.storedWords { return }
@@ -215,7 +220,7 @@ extension Hibernator {
     guard isMapped else { return }
     try attempt(.seizing) {
       // Injected calls don't run in a frozen group. Everybody is held by us.
-      try target.cgroup?.thaw(until: Deadline(in: HibernationTarget.patience))
+      try target.cgroup?.freezer?.thaw(until: Deadline(in: HibernationTarget.patience))
       try Eligibility.mayInject(into: captive.session)
       var injector = try Injector(
         session: captive.session, memory: captive.memory, leftBehind: scratch)

@@ -76,7 +76,12 @@ extension Hibernator {
     try checkAnybodyLives(image)
     try checkAtRest(target)
     try writeBack(image, into: target, sessions: sessions)
+    // Before commit B: without an image a parked worker couldn't be brought back.
+    try attempt(.writingBack) {
+      for parking in parked[target.name] ?? [] { try parking.leave() }
+    }
     try removeImage(image, of: target.name, keepsBase: keepsBase)
+    parked[target.name] = nil
     // Only now: a daemon that finds an image proves by their registers that its threads haven't run.
     let held = resting.removeValue(forKey: target.name)
     if run {
@@ -185,7 +190,7 @@ extension Hibernator {
   /// Nobody may have let it run: its memory was not there.
   func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
     if resting[target.name] != nil { return }
-    guard target.cgroup != nil else {
+    guard target.cgroup?.freezer != nil else {
       throw HibernationError(
         .writingBack, "nobody has held it since it was hibernated", .unprovable)
     }

@@ -39,7 +39,7 @@ public enum StandbyPager {
 
   /// Fields, separated by tabs; `nil` where a path has what separates them.
   static func line(_ target: HibernationTarget, image: String) -> String? {
-    guard let cgroup = target.cgroup else { return nil }
+    guard let cgroup = target.cgroup?.freezer else { return nil }
     let fields = [
       target.name, "\(target.root.pid)", "\(target.root.startTime)", cgroup.path, image,
     ]

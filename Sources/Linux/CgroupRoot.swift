@@ -97,6 +97,8 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A unit's name that several groups have.
   case ambiguous(String, [String])
   case timedOut(path: String, waitingFor: String)
+  /// Another program manages it.
+  case foreign(path: String)
   case failed(SystemCallError)
 
   public var description: String {
@@ -116,6 +118,8 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
     case .ambiguous(let name, let paths):
       "several cgroups are called \(name): give the path of one of \(paths.joined(separator: ", "))"
     case .timedOut(let path, let what): "the cgroup \(path) didn't become \(what) in time"
+    case .foreign(let path):
+      "the cgroup \(path) is managed by another program, and Dormouse only reads it"
     case .failed(let error): "\(error)"
     }
   }

@@ -2,6 +2,7 @@ import Glibc
 
 /// `/proc/PID/status` (proc_pid_status(5)). Signal masks have signal N in bit N−1.
 public struct ProcessStatus: Hashable, Sendable {
+  public var state = ProcessStat.State.other(0)
   /// The process that a thread belongs to.
   public var threadGroup: Int32 = 0
   /// 0: nobody traces it.
@@ -35,6 +36,7 @@ public struct ProcessStatus: Hashable, Sendable {
   public init(parsing bytes: [UInt8]) {
     forEachField(bytes) { key, value in
       switch key {
+      case "State": state = value.first.map(ProcessStat.State.init(letter:)) ?? state
       case "Tgid": threadGroup = value.number() ?? 0
       case "TracerPid": tracer = value.number() ?? 0
       case "Uid": user = value.words().first?.number() ?? 0

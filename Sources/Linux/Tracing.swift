@@ -230,8 +230,10 @@ public final class TraceSession {
 
   /// Puts registers and mask (back) into a stopped thread.
   public func restore(_ thread: TracedThread) throws(TraceError) {
-    try writeRegisters(thread.tid, thread.registers)
+    // The mask first: with foreign registers a recovery knows the thread by its address, but it
+    // couldn't tell its own registers with a foreign mask from those of a thread that has run.
     try setSignalMask(thread.tid, thread.signalMask)
+    try writeRegisters(thread.tid, thread.registers)
   }
 
   /// Makes an earlier session's threads this one's: who differs gets those registers and that mask,

@@ -80,9 +80,24 @@ struct RecoveryTests {
     }
   }
 
+  @Test(
+    "a worker that rests traced and is continued after its daemon's death runs nothing of its own",
+    arguments: [FaultPoint.evicting, .evicted, .restored, .rested])
+  func continuedWhileParked(fault: FaultPoint) throws {
+    let probe = try Probe(Self.command(), rest: .traced, fault: fault)
+    let sum = try Self.sum(probe)
+    try probe.order("hibernate")
+    try probe.daemonDies()
+    kill(probe.victim.pid, SIGCONT)
+    usleep(20_000)
+    try recoverAndCheck(probe, sum)
+  }
+
   @Test("a worker that somebody has let run without its memory isn't resumed")
   func foreignContinue() throws {
-    let probe = try Probe(Self.command(), rest: .traced, fault: .restored)
+    guard Victim.Rest.available.contains(.frozen) else { return }
+    // On its way to the freezer it isn't parked.
+    let probe = try Probe(Self.command(), rest: .frozen, fault: .restored)
     _ = try Self.sum(probe)
     try probe.order("hibernate")
     try probe.daemonDies()

@@ -50,7 +50,12 @@ uint64_t clinux_registers_thread_pointer(const struct clinux_registers *register
 
 // Finds a `syscall` instruction in a copy of the vdso; offset, or -ENOENT.
 int64_t clinux_find_syscall_instruction(const void *code, int64_t length);
-// Writes `syscall; jmp .` to `code`, and returns its length: after the call the thread goes round
-// in place until we stop it, and nowhere else if we die.
+// Writes `syscall; jmp .` to `code`, and a loop of pause(2) behind it; returns the length. After the
+// call the thread loops in place until we stop it, and does nothing else if we die.
 int clinux_write_syscall_trampoline(void *code, int capacity);
+// Where in the trampoline a thread can be found. Returns how many offsets there are.
+int clinux_trampoline_offsets(uint64_t *offsets, int capacity);
+// Sets the registers so that the thread, if it is continued, waits inside the trampoline and touches
+// no other memory. `spins`: without any system call, for a process whose seccomp filter may forbid it.
+void clinux_registers_park(struct clinux_registers *registers, uint64_t trampoline, int spins);
 #endif
