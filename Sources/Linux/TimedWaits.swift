@@ -22,6 +22,8 @@ public final class TimedWaits: Sendable {
     var isExact = false
     var whole: Duration?
     var end: WaitingCall.Limit?
+    /// The program has given the end, and not the span.
+    var isAbsolute = false
   }
 
   private struct Seen {
@@ -142,7 +144,14 @@ public final class TimedWaits: Sendable {
       } else {
         wait.end = .monotonic(wait.began + span)
       }
-    case .monotonic, .realtime: wait.end = before.limit
+    case .monotonic(let end):
+      wait.isAbsolute = true
+      wait.end = before.limit
+      if wait.isExact { wait.whole = .nanoseconds(end - wait.began) }
+    case .realtime(let end):
+      wait.isAbsolute = true
+      wait.end = before.limit
+      if wait.isExact { wait.whole = .nanoseconds(end - Clocks.realtime + now - wait.began) }
     case nil: break
     }
     guard let earlier, wait.call.isSame(as: earlier.call) else { return }
@@ -155,19 +164,23 @@ public final class TimedWaits: Sendable {
     if wait.call.isRestart { wait.end = earlier.end }
   }
 
-  /// When each of them would end by itself.
+  /// When each of them would end by itself. A call with an absolute end, of which it is known how long it
+  /// waits already, is there twice: it may have been made again by the program many times, so that its
+  /// whole isn't what was asked for at first.
   public var dueTimes: [DueTime] {
     let (now, realtime) = (Clocks.monotonic, Clocks.realtime)
     return state.withLock { state in
-      state.waits.values.compactMap { wait in
+      state.waits.values.flatMap { wait -> [DueTime] in
         let left: Int64
         switch wait.end {
         case .monotonic(let end): left = end - now
         case .realtime(let end): left = end - realtime
-        case .relative, nil: return nil
+        case .relative, nil: return []
         }
-        return DueTime(
+        let time = DueTime(
           source: .timeout, remaining: .nanoseconds(max(0, left)), whole: wait.whole)
+        guard wait.isAbsolute, wait.whole != nil else { return [time] }
+        return [time, DueTime(source: .timeout, remaining: time.remaining, whole: nil)]
       }
     }
   }
