@@ -80,6 +80,8 @@ public final class Hibernator {
         let processes = try target.discover().processes
         Stragglers.shared.release(of: processes.map(\.pid), within: .milliseconds(100))
         try Eligibility.check(processes: processes)
+        // Those of a frozen one: when it could be stopped; see `Operation.stopAndSeize`.
+        if try !target.isFrozen() { try SharedMemoryMaps.check(processes) }
       }
     } catch { throw judge(error, target, image: path) }
     let seal = sealed ? try newSeal(for: path) : nil

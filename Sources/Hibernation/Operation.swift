@@ -63,10 +63,9 @@ struct Operation {
   // MARK: up to commit A: nothing of the worker is changed
 
   mutating func stopAndSeize() throws(HibernationError) {
-    let tree = try attempt(.stopping) { try target.stop() }
+    let tree = try stop()
     FaultPoint.stopped.pass()
-    // Only now: a frozen parent may have been between vfork and exec, and is through by the time at
-    // which it could be stopped.
+    // A frozen one may have been between vfork and exec, and is through when it could be stopped.
     try SharedMemoryMaps.check(tree.processes)
     for stat in tree.processes {
       let captive = try attempt(.seizing) {
@@ -89,6 +88,16 @@ struct Operation {
     }
     if processes.isEmpty { throw HibernationError(.seizing, "it has ended", .vanished) }
     FaultPoint.seized.pass()
+  }
+
+  private func stop() throws(HibernationError) -> ProcessTree {
+    do throws(HibernationError) {
+      return try attempt(.stopping) { try target.stop() }
+    } catch {
+      // The better reason, where a child stays between vfork and exec.
+      try SharedMemoryMaps.check(try attempt(.stopping) { try target.discover().processes })
+      throw error
+    }
   }
 
   /// Every process has a thread that waits in a system call, and so can be used for eviction.

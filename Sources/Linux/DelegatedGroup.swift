@@ -89,8 +89,9 @@ public enum DelegatedGroup {
     guard own.hasSuffix(suffix) else { return }
     let unit = String(own.dropLast(suffix.count))
     let inner = "\(unit)/\(byItself)"
-    if mkdir(inner, 0o755) != 0, errno != EEXIST {
-      throw .cannotCreate(path: inner, code: errno)
+    let made = kernelResult(inner) { mkdir($0, 0o755) }
+    if made != 0, made != -EEXIST {
+      throw .cannotCreate(path: inner, code: -made)
     }
     // There it is started again in `daemon`, and limits can stay.
     if access("\(unit)/\(bySystemd)", F_OK) == 0 { return }

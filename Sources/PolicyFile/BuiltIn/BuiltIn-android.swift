@@ -71,6 +71,7 @@ extension BuiltInPolicies {
       order: [recency, footprint]       # the least recently used of the cached first
       disk: { budget: 4GB, min_free: 5%, daily_writes: 10GB }  # zram is about a phone's RAM; flash is to be spared
       compression: { level: 1 }         # zram's lz4 is faster and weaker
+      durability: synced                # free memory only when the disk has confirmed the image
       encrypt: false                    # `true`: images are AES-256-GCM, with a key that only the kernel has
       drop_file_pages: false            # `true`: its program leaves RAM, too; a resume reads it from disk again
 
@@ -90,6 +91,7 @@ extension BuiltInPolicies {
       within: 10s                       # back within seconds: the user was only looking something up
       bonus: 15                         # "previous app" is kept longer than other cached ones
       halves_every: 1h
+      longest_idle: never               # the freezer's wait is the same for every app
 
     # What is done at each level, cheapest loss first, one step at a time, until the level falls.
     ladder:

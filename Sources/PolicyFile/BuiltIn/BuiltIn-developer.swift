@@ -60,6 +60,7 @@ extension BuiltInPolicies {
       order: [regret]                   # under pressure those first that give the most for the least waiting
       disk: { budget: 32GB, min_free: 10%, daily_writes: 100GB }  # a workstation's SSD
       compression: { level: 1 }         # zstd, -7…19; higher costs more time than it saves space
+      durability: synced                # free memory only when the disk has confirmed the image
       encrypt: false                    # `true`: images are AES-256-GCM, with a key that only the kernel has
       drop_file_pages: false            # `true`: its program leaves RAM, too; a resume reads it from disk again
 
@@ -78,6 +79,7 @@ extension BuiltInPolicies {
       within: 30s                       # asked again at once: you were only thinking
       bonus: 20
       halves_every: 1h                  # a working session
+      longest_idle: 10m                 # asked again too soon again and again, suspend_after and hibernate.after double, up to this
 
     # What is done at each level, cheapest loss first, one step at a time, until the level falls.
     ladder:

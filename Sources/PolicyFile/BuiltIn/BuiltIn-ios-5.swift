@@ -33,6 +33,8 @@ extension BuiltInPolicies {
         available_below: 5%             # XNU's last: from here on somebody has to go
         stall: { full: 10%, window: 2s }  # `full`: nobody could work at all for that long
       sustained_for: 0s                 # act at once; 2s or so forgives short peaks
+      swap: 100%                        # of the free swap counts as available at urgent and critical, the levels that
+                                        # end workers. `0%` ends them although the machine could still swap
       clear_after: 5s                   # how long it must be over before it counts as over; less makes it flap
       warn_once_per: episode            # a warning is the last chance, and isn't repeated until memory is back to
                                         # normal. `level`: once at each level, as Android's trim levels
@@ -82,6 +84,7 @@ extension BuiltInPolicies {
                                         # somewhat faster from somewhat larger images
       drop_file_pages: false            # `true`: its program leaves RAM, too, where nobody else runs it (node: 38 MB).
                                         # Then a resume reads it from disk again
+      durability: synced                # memory is freed when the disk has confirmed the image; `cached`: before that
       encrypt: false                    # `true`: images are AES-256-GCM, with a key that the kernel's keyring keeps
                                         # until the machine ends; a disk that is lost tells nothing. Some ms a resume
 
@@ -104,6 +107,7 @@ extension BuiltInPolicies {
       within: 10s                       # woken so soon after suspension, or started so soon after termination
       bonus: 10                         # points of band for it, each time; 29 fill the room of a state
       halves_every: 10m                 # and are forgotten by halves
+      longest_idle: never               # a time: wanted too soon again and again, a worker's idle times double, up to this
 
     # What is done at each level, cheapest loss first, one step at a time, until the level falls.
     ladder:

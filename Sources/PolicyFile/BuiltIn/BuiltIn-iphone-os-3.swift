@@ -55,6 +55,7 @@ extension BuiltInPolicies {
       disk: { budget: 2GB, min_free: 5%, daily_writes: 10GB }
       overlay: true
       compression: { level: 1 }
+      durability: synced
       encrypt: false
       drop_file_pages: false
 
@@ -73,6 +74,7 @@ extension BuiltInPolicies {
       within: 0s                        # nobody is put away for idleness here, so nobody can be idle by mistake
       bonus: 0
       halves_every: 10m
+      longest_idle: never
 
     # What is done at each level, one step at a time, until the level falls.
     ladder:

@@ -6,9 +6,9 @@ extension BuiltInPolicies {
     #
     # No screen: a service is in front while it is used, as many at once as are. One that nobody talks
     # to goes to the background, is suspended, and leaves memory; a connection, or data at one that is
-    # open, brings it back (docs/waking.md; timers don't yet). The thresholds are those of ios-5 (XNU's
-    # 15, 10 and 5 % available); what differs is who is in front, and that a disk here is faster and
-    # larger than a phone's flash.
+    # open, brings it back, and so do its own timers of a minute or more, when they are due
+    # (docs/waking.md). The thresholds are those of ios-5 (XNU's 15, 10 and 5 % available); what differs
+    # is who is in front, and that a disk here is faster and larger than a phone's flash.
     #
     # Sizes: B, KB, MB, GB, powers of 1024. Durations: ms, s, m, h. All keys: docs/policy-files.md.
 
@@ -70,6 +70,7 @@ extension BuiltInPolicies {
       compression:
         level: 1                        # zstd, -7…19; higher costs more time than it saves space
       drop_file_pages: false            # `true`: its program leaves RAM, too; a resume reads it from disk again
+      durability: synced                # free memory only when the disk has confirmed the image; `cached`: before
       encrypt: false                    # `true`: images are AES-256-GCM, with a key that only the kernel has
 
     watchdog:
@@ -87,6 +88,7 @@ extension BuiltInPolicies {
       within: 30s                       # called again so soon: its pauses are longer than idle_after
       bonus: 15
       halves_every: 1h                  # services have the habits of their users
+      longest_idle: 15m                 # called again too soon again and again, suspend_after and hibernate.after double, up to this
 
     # What is done at each level, cheapest loss first, one step at a time, until the level falls.
     ladder:
