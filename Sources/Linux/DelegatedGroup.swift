@@ -45,7 +45,7 @@ public enum DelegatedGroup {
   static func leave(_ own: String, isServed: Bool) throws(Obstacle) {
     // The root of the tree has no type, and no such rule.
     guard place(of: own) == own, access("\(own)/cgroup.type", F_OK) == 0 else { return }
-    do throws(SystemCallError) {
+    do {
       let members = try readNamedFile("\(own)/cgroup.procs").lines().compactMap {
         line -> Int32? in line.number()
       }
@@ -59,12 +59,18 @@ public enum DelegatedGroup {
             + "`ExecStartPre=-/usr/local/bin/dormouse daemon --before-start`, without which systemd "
             + "couldn't start it again beside living workers")
       }
-      if mkdir(inner, 0o755) != 0, errno != EEXIST {
-        throw Obstacle(description: "mkdir \(inner): \(String(cString: strerror(errno)))")
-      }
+      try makeDirectory(inner)
       try writeControl("\(inner)/cgroup.procs", "\(getpid())")
     } catch let obstacle as Obstacle { throw obstacle } catch {
       throw Obstacle(description: "\(error)")
+    }
+  }
+
+  private static func makeDirectory(_ path: String) throws(SystemCallError) {
+    do throws(SystemCallError) {
+      _ = try systemCall("mkdir", on: path) { mkdir(path, 0o755) }
+    } catch {
+      if error.code != EEXIST { throw error }
     }
   }
 
@@ -86,9 +92,7 @@ public enum DelegatedGroup {
     guard own.hasSuffix(suffix) else { return }
     let unit = String(own.dropLast(suffix.count))
     let inner = "\(unit)/\(byItself)"
-    if mkdir(inner, 0o755) != 0, errno != EEXIST {
-      throw .cannotCreate(path: inner, code: errno)
-    }
+    do throws(SystemCallError) { try makeDirectory(inner) } catch { throw .failed(error) }
     // There it is started again in `daemon`, and limits can stay.
     if access("\(unit)/\(bySystemd)", F_OK) == 0 { return }
     do throws(SystemCallError) {
