@@ -226,6 +226,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// How it is resumed from an image, and why.
   public var resume: String?
   public var lastExit: String?
+  /// Bytes of its processes that are in swap; only in `status`.
+  public var swapped: Int64?
   /// How its last runs ended, the latest last.
   public var exits: [ExitReport]?
   /// Times that it was started again by itself since somebody started it.

@@ -96,6 +96,12 @@ extension Daemon {
     let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid
     report.processes = pids.count
+    if withGroup {
+      report.swapped = pids.reduce(0) { sum, pid in
+        // One that has just ended has none.
+        sum + ((try? ProcessStatus.read(pid))?.swappedBytes ?? 0)
+      }
+    }
     report.cgroup = process.cgroup.map { CgroupReport(of: $0, withAccount: withGroup) }
     report.reclaimable = (try? Footprint.measure(pids))?.reclaimable ?? 0
     return report

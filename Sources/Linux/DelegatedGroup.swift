@@ -45,30 +45,33 @@ public enum DelegatedGroup {
   static func leave(_ own: String, isServed: Bool) throws(Obstacle) {
     // The root of the tree has no type, and no such rule.
     guard place(of: own) == own, access("\(own)/cgroup.type", F_OK) == 0 else { return }
-    if try members(of: own) != [getpid()] {
-      throw Obstacle(description: "other processes are in its cgroup \(own)")
-    }
-    let inner = "\(own)/\(byItself)"
-    if isServed, access(inner, F_OK) != 0 {
-      throw Obstacle(
-        description: "its unit lacks `DelegateSubgroup=daemon` (systemd 254 or later) or "
-          + "`ExecStartPre=-/usr/local/bin/dormouse daemon --before-start`, without which systemd "
-          + "couldn't start it again beside living workers")
-    }
-    do throws(SystemCallError) {
-      do throws(SystemCallError) {
-        _ = try systemCall("mkdir", path: inner) { mkdir($0, 0o755) }
-      } catch { if error.code != EEXIST { throw error } }
+    do {
+      let members = try readNamedFile("\(own)/cgroup.procs").lines().compactMap {
+        line -> Int32? in line.number()
+      }
+      guard members == [getpid()] else {
+        throw Obstacle(description: "other processes are in its cgroup \(own)")
+      }
+      let inner = "\(own)/\(byItself)"
+      if isServed, access(inner, F_OK) != 0 {
+        throw Obstacle(
+          description: "its unit lacks `DelegateSubgroup=daemon` (systemd 254 or later) or "
+            + "`ExecStartPre=-/usr/local/bin/dormouse daemon --before-start`, without which systemd "
+            + "couldn't start it again beside living workers")
+      }
+      try makeDirectory(inner)
       try writeControl("\(inner)/cgroup.procs", "\(getpid())")
-    } catch { throw Obstacle(description: "\(error)") }
+    } catch let obstacle as Obstacle { throw obstacle } catch {
+      throw Obstacle(description: "\(error)")
+    }
   }
 
-  private static func members(of group: String) throws(Obstacle) -> [Int32] {
+  private static func makeDirectory(_ path: String) throws(SystemCallError) {
     do throws(SystemCallError) {
-      return try readNamedFile("\(group)/cgroup.procs").lines().compactMap { line -> Int32? in
-        line.number()
-      }
-    } catch { throw Obstacle(description: "\(error)") }
+      _ = try systemCall("mkdir", on: path) { mkdir(path, 0o755) }
+    } catch {
+      if error.code != EEXIST { throw error }
+    }
   }
 
   /// It is the main process of a unit (systemd.exec(5)).
@@ -89,10 +92,7 @@ public enum DelegatedGroup {
     guard own.hasSuffix(suffix) else { return }
     let unit = String(own.dropLast(suffix.count))
     let inner = "\(unit)/\(byItself)"
-    let made = kernelResult(inner) { mkdir($0, 0o755) }
-    if made != 0, made != -EEXIST {
-      throw .cannotCreate(path: inner, code: -made)
-    }
+    do throws(SystemCallError) { try makeDirectory(inner) } catch { throw .failed(error) }
     // There it is started again in `daemon`, and limits can stay.
     if access("\(unit)/\(bySystemd)", F_OK) == 0 { return }
     do throws(SystemCallError) {

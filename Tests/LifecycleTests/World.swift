@@ -157,12 +157,14 @@ struct World {
 
   /// A reading of a host of 1,000 MB.
   @discardableResult
-  mutating func read(available: Int64, some: Double? = nil, full: Double? = nil) -> [Directive] {
+  mutating func read(
+    available: Int64, some: Double? = nil, full: Double? = nil, swapFree: Int64 = 0
+  ) -> [Directive] {
     send(
       .memory(
         MemoryReading(
           total: .megabytes(1000), available: .megabytes(available), someStall: some,
-          fullStall: full)))
+          fullStall: full, swapFree: .megabytes(swapFree))))
   }
 }
 

@@ -3,7 +3,7 @@
 #
 # Runs inside a machine with systemd, as root. Adopts units, puts them to sleep, and has the service
 # manager work on them: nothing may hang, crash or lose what was written. Each line ends in ok or FAIL.
-DM=${1:?the executable}; HOW=${2:-hibernate}; shift 2
+DM=${1:?the executable}; CLIENT=${CLIENT:-$DM}; HOW=${2:-hibernate}; shift 2
 UNITS=${*:-probe nginx redis-server postgresql}
 export PATH=/usr/local/bin:$PATH; FAILED=0
 LIMIT=${LIMIT:-40}
@@ -68,15 +68,15 @@ write() {
     postgresql) timeout 60 su postgres -c "psql -qAtc \"drop table if exists machine_check; create table machine_check as select '$MARK' v\"" > /dev/null 2>&1;;
   esac
 }
-state() { timeout 10 "$DM" status "$1" --json 2>/dev/null | tr ',' '\n' | sed -n 's/.*"state" *: *"\([a-z]*\)".*/\1/p' | head -1; }
+state() { timeout 10 "$CLIENT" status "$1" --json 2>/dev/null | tr ',' '\n' | sed -n 's/.*"state" *: *"\([a-z]*\)".*/\1/p' | head -1; }
 prepare() { # UNIT: runs, answers, holds a fresh write, is adopted and sleeps
   local u; u=$(unit "$1")
   systemctl reset-failed "$u" 2> /dev/null; systemctl start "$u"
   for _ in $(seq 60); do case $(ask "$1") in True|200|m*|""|*exist*) [ "$1" != probe ] && [ "$1" != nginx ] && break; [ -n "$(ask "$1")" ] && [ "$(ask "$1")" != 000 ] && break;; esac; sleep 0.5; done
   write "$1"
-  timeout 20 "$DM" release w > /dev/null 2>&1
-  timeout 60 "$DM" adopt w --unit "$u" > /tmp/adopt.out 2>&1 || { echo "  adopt: $(cat /tmp/adopt.out)"; return 1; }
-  timeout 100 "$DM" "$HOW" w > /tmp/how.out 2>&1 || { echo "  $HOW: $(cat /tmp/how.out)"; return 1; }
+  timeout 20 "$CLIENT" release w > /dev/null 2>&1
+  timeout 60 "$CLIENT" adopt w --unit "$u" > /tmp/adopt.out 2>&1 || { echo "  adopt: $(cat /tmp/adopt.out)"; return 1; }
+  timeout 100 "$CLIENT" "$HOW" w > /tmp/how.out 2>&1 || { echo "  $HOW: $(cat /tmp/how.out)"; return 1; }
 }
 try() { # UNIT EXPECTED-ACTIVE COMMAND...
   local name=$1 expected=$2 u start took code answer active verdict=ok; shift 2; u=$(unit "$name")
@@ -85,7 +85,7 @@ try() { # UNIT EXPECTED-ACTIVE COMMAND...
   local asleep; asleep=$(state w)
   ( for _ in $(seq $LIMIT); do sleep 1; [ -e /tmp/try.done ] && exit; done
     echo "  after $LIMIT s: PID 1 is $(awk '/^State/{print $2}' /proc/1/status) in $(cat /proc/1/wchan); it is woken by hand"
-    timeout 20 "$DM" wake w > /dev/null ) & local guard=$!
+    timeout 20 "$CLIENT" wake w > /dev/null ) & local guard=$!
   rm -f /tmp/try.done; start=$(date +%s%N)
   timeout $((LIMIT * 3)) bash -c "$*" > /tmp/try.out 2>&1; code=$?
   took=$(( ($(date +%s%N) - start) / 1000000 )); touch /tmp/try.done; wait $guard
@@ -102,8 +102,8 @@ try() { # UNIT EXPECTED-ACTIVE COMMAND...
     $verdict "$name" "$(echo "$*" | sed "s/$u/UNIT/g")" "$asleep" $code $took "$active" "$answer" "$faults"
 }
 
-"$DM" --version; systemctl --version | head -1; uname -r
-systemctl restart dormouse; for _ in $(seq 30); do timeout 5 "$DM" ps > /dev/null 2>&1 && break; sleep 1; done
+"$CLIENT" --version; systemctl --version | head -1; uname -r
+systemctl restart dormouse; for _ in $(seq 30); do timeout 5 "$CLIENT" ps > /dev/null 2>&1 && break; sleep 1; done
 for name in $UNITS; do
   u=$(unit "$name")
   try "$name" active "systemctl reload $u"
@@ -117,6 +117,6 @@ for name in $UNITS; do
     AFTER=saved try "$name" inactive "systemctl kill -s TERM $u; sleep 2"
     try "$name" failed "systemctl kill -s KILL $u; sleep 2"
   fi
-  timeout 20 "$DM" release w > /dev/null 2>&1; systemctl stop "$u" 2> /dev/null; systemctl reset-failed "$u" 2> /dev/null
+  timeout 20 "$CLIENT" release w > /dev/null 2>&1; systemctl stop "$u" 2> /dev/null; systemctl reset-failed "$u" 2> /dev/null
 done
 exit $FAILED

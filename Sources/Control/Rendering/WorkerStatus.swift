@@ -19,6 +19,8 @@ public func renderWorkerStatus(
   if isThere {
     block.add(
       "footprint", sizeText(worker.footprint) + ", at most \(sizeText(worker.peakFootprint))")
+    block.add(
+      "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
     block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages besides")
   }
   block.add("cgroup", worker.cgroup.flatMap(cgroupText))
