@@ -103,7 +103,7 @@ final class WorkerRuntime {
     }
     return HibernationTarget(
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
-      memories: memories, waits: waits)
+      memories: memories, waits: run.waits)
   }
 }
 

@@ -143,7 +143,7 @@ public struct HibernationTarget: Sendable {
   /// it is no reason not to wake a worker.
   func correctTimeouts(_ session: TraceSession) {
     guard session.threads.contains(where: \.registers.mayNeedCorrection),
-      let memory = try? memory(of: session.pid)
+      let identity = session.identity, let memory = try? memory(of: identity)
     else { return }
     try? session.correctTimeouts(waits, memory: memory)
   }

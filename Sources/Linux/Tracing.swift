@@ -71,6 +71,11 @@ public final class TraceSession {
   private var isOver = false
   private let startTime: UInt64?
 
+  /// nil: it was seized as a child, by its number alone.
+  public var identity: ProcessIdentity? {
+    startTime.map { ProcessIdentity(pid: pid, startTime: $0) }
+  }
+
   /// Time given to a thread to report a stop.
   static let patience: Int64 = 5_000_000_000
 

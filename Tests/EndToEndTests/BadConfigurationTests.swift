@@ -59,7 +59,7 @@ import Testing
       verb.arguments = [Surroundings.executable] + words
       return try verb.run(in: scratch)
     }
-    #expect(try eventually { try verb("ps").code == 0 }, "\(try readText("\(scratch.path)/err"))")
+    #expect(try eventually { try verb("ps").code == 0 })
     let said = try readText("\(scratch.path)/err")
     #expect(said.contains("there is no \(scratch.path)/dormouse/dormouse.yaml"), "\(said)")
     #expect(try verb("run", "sleeper", "--", "sleep", "600").code == 0)
