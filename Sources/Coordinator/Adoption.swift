@@ -26,8 +26,9 @@ extension Daemon {
 
   /// Declared workers that start by themselves and aren't here already.
   func startWorkers() {
-    // A worker of an earlier daemon that is in front stays there.
+    // A worker of an earlier daemon that is in front stays there: it is adopted before others start.
     let verb: Request.Verb = hasFront ? .restart : .start
+    let front = workers.values.first { $0.returnsToFront && adopting[$0.id] != nil }?.id
     for configuration in settings.configuration.workers where configuration.autostart {
       if configuration.restart.condition == .unlessStopped,
         stoppedByPerson.contains(configuration.name)
@@ -35,7 +36,14 @@ extension Daemon {
         log(.notice, "\(configuration.name): stays stopped, as it was told to (unless-stopped)")
         continue
       }
-      startAutomatically(WorkerID(configuration.name), verb)
+      let id = WorkerID(configuration.name)
+      guard let front, front != id else {
+        startAutomatically(id, verb)
+        continue
+      }
+      adopting[front]?.append { [unowned self] in
+        if !isEnding, !isLeaving { startAutomatically(id, verb) }
+      }
     }
   }
 

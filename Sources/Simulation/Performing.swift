@@ -32,7 +32,7 @@ extension SimulatedMachine {
   /// Answered with what is true then; sometimes not at all.
   private mutating func inspect(_ worker: WorkerID) -> String? {
     guard body(worker) != .absent else { return "inspects \(worker), which isn't there" }
-    if isDraining || random.chance(70) {
+    if isDraining || random.chance(50) {
       schedule(.found(worker, .underWay), of: worker, upTo: .milliseconds(200))
     }
     return nil
