@@ -50,7 +50,7 @@ extension Daemon {
   /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
   /// an image, and lose their memory to each other.
   private func unadopted(_ id: WorkerID) -> Int32? {
-    guard let record = try? records.load(id.name), record.isAlive(bootID: bootID) else {
+    guard let record = records.record(of: id.name), record.isAlive(bootID: bootID) else {
       return nil
     }
     return record.process.pid
@@ -124,6 +124,10 @@ extension Daemon {
     runtime.isReaped = false
     runtime.statusText = nil
     runtime.sample = ActivitySample()
+    runtime.measuring.reset()
+    runtime.endings = 0
+    runtime.isBeingCleared = false
+    runtime.clearingSince = nil
     runtime.leftUnread = LeftUnread()
     runtime.readiness = runtime.configuration.readiness.map(ReadinessRule.init).map {
       Readiness($0, worker: process)
@@ -156,7 +160,22 @@ extension Daemon {
     guard let notify = runtime.notify, let process = runtime.process else { return }
     // A few at a time, so that one who never stops talking leaves time for the others.
     let messages = (try? notify.receive(limit: 8) { process.owns($0) }) ?? []
+    if !notify.mayReceive { pauseListening(to: notify, of: runtime) }
     for message in messages { handle(message, from: runtime) }
+  }
+
+  /// Somebody sends more than anybody has to say. Its datagrams wait in the kernel, which lets senders
+  /// wait when its queue is full.
+  private func pauseListening(to notify: NotifySocket, of runtime: WorkerRuntime) {
+    guard let token = runtime.notifyWatch else { return }
+    // What can't be changed is read on at once, as before.
+    try? loop.change(notify.descriptor, token, to: [])
+    loop.after(.milliseconds(100)) { [unowned self] in
+      guard runtime.notify === notify, let token = runtime.notifyWatch else { return }
+      do throws(SystemCallError) {
+        try loop.change(notify.descriptor, token, to: .readable)
+      } catch { log(.warning, "\(runtime.id): NOTIFY_SOCKET isn't listened to any more: \(error)") }
+    }
   }
 
   func handle(_ message: NotifyMessage, from runtime: WorkerRuntime) {

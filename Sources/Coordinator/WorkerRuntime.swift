@@ -69,6 +69,13 @@ final class WorkerRuntime {
   /// It has been said that its footprint can't be measured exactly.
   var isMeasuredRoughly = false
   var sample = ActivitySample()
+  var measuring = MeasuringState()
+  var measuringSince = Instant.zero
+  /// What ends it, on another thread: nothing is reaped before that is done.
+  var endings = 0
+  /// The root process has ended, and what is left of it is being ended.
+  var isBeingCleared = false
+  var clearingSince: Instant?
   /// What watches its inputs: while it sleeps, and (under `by: activity`) while it runs.
   var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
   var traffic: TrafficMonitor?
