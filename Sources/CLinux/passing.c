@@ -6,28 +6,44 @@
 
 #include "clinux_passing.h"
 
-int64_t clinux_receive_with_descriptor(int fd, void *buffer, int64_t capacity, int *passed) {
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+int clinux_refuse_descriptors(int fd) {
+  int off = 0;
+  return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off) < 0 ? -errno : 0;
+}
+
+int64_t clinux_receive(int fd, void *buffer, int64_t capacity, struct clinux_passed *passed) {
   struct iovec area = {buffer, (size_t)capacity};
-  // 253: SCM_MAX_FD, the kernel's own limit: with less room it would say only that some were lost.
+  // Room for all descriptors that one message can carry. Without it the kernel would close those that
+  // don't fit in here, and the last close of a socket can take as long as its SO_LINGER.
   union {
     struct cmsghdr header;
-    char bytes[CMSG_SPACE(253 * sizeof(int))];
+    char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(CLINUX_MOST_PASSED * sizeof(int))];
   } control;
   struct msghdr message = {.msg_iov = &area,
                            .msg_iovlen = 1,
                            .msg_control = control.bytes,
                            .msg_controllen = sizeof control.bytes};
-  *passed = -1;
+  passed->count = 0;
+  passed->pid = 0;
+  passed->uid = (uid_t)-1;
   ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0) return -errno;
   for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    int count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    for (int i = 0; i < count; i++) {
-      int descriptor;
-      memcpy(&descriptor, CMSG_DATA(c) + i * sizeof(int), sizeof descriptor);
-      if (*passed >= 0) close(*passed);
-      *passed = descriptor;
+    if (c->cmsg_level != SOL_SOCKET) continue;
+    if (c->cmsg_type == SCM_CREDENTIALS) {
+      struct ucred credentials;
+      memcpy(&credentials, CMSG_DATA(c), sizeof credentials);
+      passed->pid = credentials.pid;
+      passed->uid = credentials.uid;
+    } else if (c->cmsg_type == SCM_RIGHTS) {
+      int count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+      if (count > CLINUX_MOST_PASSED - passed->count) count = CLINUX_MOST_PASSED - passed->count;
+      memcpy(passed->descriptors + passed->count, CMSG_DATA(c), (size_t)count * sizeof(int));
+      passed->count += count;
     }
   }
   return got;

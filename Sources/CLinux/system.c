@@ -73,35 +73,6 @@ int clinux_pass_credentials(int fd) {
   return RESULT(setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
 }
 
-int64_t clinux_receive_with_credentials(int fd, void *buffer, int64_t capacity, pid_t *pid,
-                                        uid_t *uid) {
-  struct iovec area = {buffer, (size_t)capacity};
-  // Room for credentials and for descriptors that somebody may send along; those are closed.
-  char control[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(64 * sizeof(int))];
-  struct msghdr message = {
-      .msg_iov = &area, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (got < 0) return -errno;
-  *pid = 0;
-  for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET) continue;
-    if (c->cmsg_type == SCM_CREDENTIALS) {
-      struct ucred credentials;
-      memcpy(&credentials, CMSG_DATA(c), sizeof credentials);
-      *pid = credentials.pid;
-      *uid = credentials.uid;
-    } else if (c->cmsg_type == SCM_RIGHTS) {
-      int count = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-      for (int i = 0; i < count; i++) {
-        int descriptor;
-        memcpy(&descriptor, CMSG_DATA(c) + i * sizeof(int), sizeof descriptor);
-        close(descriptor);
-      }
-    }
-  }
-  return got;
-}
-
 int clinux_start_writeback(int fd, int64_t offset, int64_t length) {
   return RESULT(sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE));
 }

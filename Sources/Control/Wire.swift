@@ -181,6 +181,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var peakFootprint: Int64
   /// Private and shared clean file pages that the kernel can take back by itself.
   public var reclaimable: Int64
+  /// How old `reclaimable` and, while the worker runs, `footprint` are; nil: neither has been measured.
+  public var measuredSecondsAgo: Double?
   /// While it is hibernated: what it holds on disk.
   public var imageSize: Int64?
   /// While it isn't: what stays on disk of its last image, for the next one to build on.

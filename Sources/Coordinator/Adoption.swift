@@ -75,9 +75,8 @@ extension Daemon {
     // From the moment at which it begins to be woken, its time-outs may have been corrected.
     record.waits = state == .resuming ? nil : runtime.waits.kept
     record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
-    do throws(WorkerRecordError) {
-      try records.save(record)
-    } catch { log(.error, "\(runtime.id): a later daemon won't find it: \(error)") }
+    let id = runtime.id
+    records.save(record) { [log] in log(.error, "\(id): a later daemon won't find it: \($0)") }
   }
 
   /// Workers whose daemon has gone: they live on, and are ours now. Those that rest frozen sleep on;

@@ -49,7 +49,7 @@ extension Daemon {
     let id = runtime.id
     let ownChannels = runtime.ownChannels
     let answered = runtime.answeredPorts
-    mechanics.submit { [mailbox] in
+    mechanics.submit(about: id.name) { [mailbox] in
       let sources: Result<WakeSources, SystemCallError>
       do throws(SystemCallError) {
         let tree = try ProcessTree.discover(

@@ -19,7 +19,7 @@ final class ControlServer {
   /// Clients who asked for the daemon's end, and hear of it.
   private var waitingForEnd: [(client: Client, id: UInt64)] = []
 
-  static let mostClients = 256
+  private var quota = ClientQuota()
   /// Bytes of answers that may wait for a client that doesn't read, before it is dropped. Only
   /// answers to what it asked before it was full can still come.
   static let mostPending = 8 << 20
@@ -62,6 +62,7 @@ final class ControlServer {
       let mask = umask(0o177)
       defer { umask(mask) }
       listener = try UnixSocket.bound(to: path, .stream)
+      UnixSocket.refuseDescriptors(listener)
       let raw = listener.raw
       _ = try systemCall("listen", on: path) { listen(raw, 64) }
     } catch { throw .socket(path: path, error.reason) }
@@ -69,6 +70,7 @@ final class ControlServer {
     do throws(SystemCallError) {
       listening = try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
     } catch { throw .system(error) }
+    dropOverdue()
   }
 
   static func check(path: String) throws(StartError) {
@@ -85,21 +87,34 @@ final class ControlServer {
   }
 
   private func accept() {
-    while true {
-      // The others wait in the kernel's queue until somebody goes.
-      guard clients.count < Self.mostClients else { return setListening([]) }
+    // The others wait in the kernel's queue until somebody goes.
+    for _ in 0..<Self.mostAtOnce {
+      guard !quota.isFull else { return setListening([]) }
       let raw = clinux_accept(listener.raw)
       if raw == -EMFILE || raw == -ENFILE { return refuse() }
       if raw == -ECONNABORTED || raw == -EINTR { continue }
       if raw < 0 { return raw == -EAGAIN ? () : pause(why: -raw) }
-      let descriptor = Descriptor(owning: raw)
-      guard isTrusted(descriptor) else { continue }
+      let descriptor = Descriptor(foreign: raw)
+      guard let user = trustedUser(of: descriptor) else { continue }
+      switch quota.admit(raw, user: user, at: EventLoop.now) {
+      case .admitted: break
+      case .insteadOf(let other): if let client = clients[other] { drop(client) }
+      case .refused: continue
+      }
       let client = Client(descriptor)
       client.token = try? daemon.loop.watch(descriptor, .readable) { [unowned self] what in
         serve(client, what)
       }
-      if client.token != nil { clients[raw] = client }
+      if client.token != nil { clients[raw] = client } else { quota.remove(raw) }
     }
+  }
+
+  /// Regularly: half-open connections have had their time.
+  private func dropOverdue() {
+    for id in quota.overdue(at: EventLoop.now) {
+      if let client = clients[id] { drop(client) }
+    }
+    daemon.loop.after(.seconds(5)) { [weak self] in self?.dropOverdue() }
   }
 
   /// Without descriptors nobody can be let in; but whoever waits would keep the listener readable,
@@ -108,7 +123,7 @@ final class ControlServer {
     daemon.log(.warning, "out of descriptors (RLIMIT_NOFILE): a client is turned away")
     spare = nil
     let raw = clinux_accept(listener.raw)
-    if raw >= 0 { Glibc.close(raw) }
+    if raw >= 0 { Closer.close(raw) }
     spare = try? Descriptor.open("/dev/null")
     if spare == nil { pause(why: EMFILE) }
   }
@@ -125,32 +140,35 @@ final class ControlServer {
     try? daemon.loop.change(listener, listening, to: interest)
   }
 
-  /// Only the daemon's own user and root may give orders (SO_PEERCRED).
-  private func isTrusted(_ descriptor: Descriptor) -> Bool {
+  /// Only the daemon's own user and root may give orders (SO_PEERCRED). nil: it is somebody else.
+  private func trustedUser(of descriptor: Descriptor) -> uid_t? {
     var pid: pid_t = 0
     var user: uid_t = 0
     var group: gid_t = 0
-    guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0 else { return false }
-    if user == 0 || user == getuid() { return true }
+    guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0 else { return nil }
+    if user == 0 || user == getuid() { return user }
     daemon.log(.warning, "refused a client with user id \(user) (pid \(pid))")
-    return false
+    return nil
   }
 
   private func serve(_ client: Client, _ what: Epoll.Interest) {
     if what.contains(.writable) { flush(client) }
     let hungUp = what.contains(.hangUp) || what.contains(.error)
     if hungUp || what.contains(.readable) && !client.isFull {
-      var buffer = [UInt8](repeating: 0, count: 65536)
-      let count = kernelResult {
-        recv(client.descriptor.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-      }
-      if count == -Int(EAGAIN) || count == -Int(EINTR) { return }
-      guard count > 0 else {
+      var bytes: [UInt8] = []
+      let reception: Reception?
+      do throws(SystemCallError) {
+        reception = try Reception.take(from: client.descriptor, 65536, &bytes)
+      } catch { return drop(client) }
+      guard let reception else { return }
+      // Nobody is asked for descriptors here.
+      guard reception.passed.isEmpty else { return drop(client) }
+      guard reception.count > 0 else {
         // What it has asked for goes on, though it won't hear of it.
         handleLines(of: client, atMost: .max)
         return drop(client)
       }
-      client.framer.append(buffer[..<count])
+      client.framer.append(bytes[...])
     }
     handleLines(of: client, atMost: Self.mostAtOnce)
   }
@@ -158,6 +176,11 @@ final class ControlServer {
   /// A client that asks faster than it can be answered, or than it reads, waits for its turn.
   private func handleLines(of client: Client, atMost limit: Int) {
     var count = 0
+    defer {
+      quota.heard(
+        client.descriptor.raw, isPartial: client.framer.pendingBytes > 0 && !client.isFull,
+        completed: count > 0, at: EventLoop.now)
+    }
     do throws(LineFramer.Overflow) {
       while !client.isClosed, !client.isFull || limit == .max {
         if count == limit { return handleMoreLater(of: client) }
@@ -266,6 +289,7 @@ final class ControlServer {
     daemon.unfollow(client)
     if let token = client.token { daemon.loop.unwatch(client.descriptor, token) }
     clients[client.descriptor.raw] = nil
-    if clients.count == Self.mostClients - 1 { setListening(.readable) }
+    quota.remove(client.descriptor.raw)
+    setListening(.readable)
   }
 }

@@ -34,8 +34,8 @@ public struct DaemonSettings: Sendable {
 }
 
 /// The shell around the engine: turns the world's signals into events, and performs directives.
-/// Everything here happens on the main thread; what takes long is handed to three others (tracing,
-/// mechanics, compression lanes), and its outcome comes back as a message.
+/// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
+/// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
 public final class Daemon {
   var settings: DaemonSettings
   let log: DaemonLog
@@ -43,8 +43,15 @@ public final class Daemon {
   let loop: EventLoop
   let mailbox: Mailbox<Daemon>
   let hibernation: HibernationService
-  /// Freezing, thawing and clearing away: mostly microseconds, seconds where a thread hangs.
-  let mechanics = WorkQueue(name: "dormouse-mech")
+  /// Freezing, thawing and clearing away: mostly microseconds, seconds where a thread hangs. About one
+  /// worker one after the other; what wakes one waits for no other.
+  let mechanics = JobPool(name: "dormouse-mech", most: 4, reserve: 4)
+  /// Ends processes, until nobody new is found.
+  let killers = JobPool(name: "dormouse-kill", most: 4, reserve: 4)
+  /// Measures memory; see `Measuring`.
+  let measurers = JobPool(name: "dormouse-meas", most: 2)
+  /// Small files.
+  let disk = DiskQueue()
   /// What may wait for a file system: programs, logs.
   let jobs: LoopJobs
   let cgroups: CgroupRoot?
@@ -52,10 +59,10 @@ public final class Daemon {
   let earlierCgroups: CgroupRoot?
   /// Why workers' memory can't be limited, beside what the kernel says.
   let limitsObstacle: DelegatedGroup.Obstacle?
-  let records: WorkerRecordStore
+  let records: WorkerRecordKeeper
   let bootID: String
-  let jetsamReports: JetsamStore
-  let snapshots: SnapshotStore
+  var jetsamReports: JetsamReports
+  let snapshots: SnapshotKeeper
   /// Of what workers are told and asked.
   var messageCount: UInt64 = 0
   let chronicle: Chronicle
@@ -63,6 +70,9 @@ public final class Daemon {
   var memoryKeeper: MemoryKeeper?
   /// Clients who wait until the journal is written.
   var waitingForJournal: [() -> Void] = []
+  /// Clients who wait for what is on disk.
+  var waitingForDisk: [(SnapshotStore.Snapshot?) -> Void] = []
+  var waitingForJetsam: [(JetsamRecord?) -> Void] = []
   /// The host's memory when the first victim of a burst was chosen.
   var memoryAtBurst: JetsamRecord.Host?
   var lastStall: (some: Double, full: Double)?
@@ -73,6 +83,9 @@ public final class Daemon {
   /// Requests under way, by the engine's number for them.
   var requests: [Request.ID: (Answer) -> Void] = [:]
   var requestCount: Request.ID = 0
+  /// Answers that wait for records; see `deliver`.
+  var undelivered: [(number: UInt64, tell: () -> Void)] = []
+  var deliveryCount: UInt64 = 0
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
@@ -90,8 +103,7 @@ public final class Daemon {
   var questions: [ObjectIdentifier: Question] = [:]
   /// Workers of `run` that have ended, the latest last.
   var endedRuns: [WorkerID] = []
-  private var events: [Event] = []
-  private var isHandling = false
+  private let events = EventPump<Event>()
   var stalls = StallMeter()
   /// Counts the looks of `sampleRegularly`.
   var samples = 0
@@ -141,12 +153,12 @@ public final class Daemon {
       bootID = try WorkerRecord.currentBootID()
     } catch { throw .system(error) }
     do throws(WorkerRecordError) {
-      records = try WorkerRecordStore(directory: state.workers)
+      records = try WorkerRecordKeeper(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped")
     wakePlan = WakePlan(path: state.path + "/schedule")
-    jetsamReports = JetsamStore(directory: state.jetsam)
-    snapshots = SnapshotStore(directory: state.snapshots)
+    jetsamReports = JetsamReports(directory: state.jetsam)
+    snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
     ledger = WriteLedger(path: state.writes)
     if let damage = ledger.damage {
       log(.warning, "what was written to images today isn't known: \(damage)")
@@ -156,7 +168,7 @@ public final class Daemon {
     if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
       features.writeTracking = false
     }
-    hibernation = HibernationService(features: features)
+    hibernation = HibernationService(features: features, separatesWorkers: true)
     memoryKeeper =
       wrapped == nil ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
     engine = Engine(
@@ -187,6 +199,7 @@ public final class Daemon {
 
   /// Runs until it is told to end.
   public func run() throws(StartError) {
+    defer { log.drain() }
     // Refused where workers are in it.
     defer {
       cgroups?.remove()
@@ -222,10 +235,14 @@ public final class Daemon {
       }
     } catch { throw .system(error) }
     ServiceManager.tell("STOPPING=1")
+    // From here on nobody is served any more, and the disk may be waited for.
     chronicle.close(at: EventLoop.now)
     closeMemory()
+    records.drain()
+    disk.drain()
     server?.close()
     rmdir(channelDirectory)
+    if geteuid() == 0 { rmdir(Self.publicChannelDirectory(of: settings.socket)) }
     // Workers that were left alone may still sleep on one.
     if (try? listDirectory(state.images))?.isEmpty == true { BootKey.discard(in: state.images) }
   }
@@ -272,21 +289,17 @@ public final class Daemon {
 
   /// Gives the engine an event and performs what it says. Events that arise meanwhile wait.
   func feed(_ event: Event) {
-    events.append(event)
-    guard !isHandling else { return }
-    isHandling = true
-    while !events.isEmpty {
-      let next = events.removeFirst()
+    events.send(event) { [self] next in
       let now = EventLoop.now
       let directives = loop.step("the engine") { engine.handle(next, at: now) }
-      chronicle.note(next, directives, engine, at: now)
+      loop.step("the journal") { chronicle.note(next, directives, engine, at: now) }
       for directive in directives {
         loop.step("\(directive)") { perform(directive) }
       }
+    } whenQuiet: { [self] in
+      if isEnding { endWhenAllIsQuiet() }
+      if isLeaving { leaveWhenAllIsQuiet() }
     }
-    isHandling = false
-    if isEnding { endWhenAllIsQuiet() }
-    if isLeaving { leaveWhenAllIsQuiet() }
   }
 
   /// Asks the engine on behalf of somebody, and calls back with its answer.

@@ -4,7 +4,10 @@ import Linux
 
 /// The daemon's own words, on standard error: one line each, with the priority in front that
 /// systemd's journal understands (sd-daemon(3)) where standard error goes there.
-struct DaemonLog {
+///
+/// Lines are written on a thread of their own (`LogWriter`): a journal that is stalled, or a terminal that
+/// is stopped, keeps the daemon from nothing.
+struct DaemonLog: Sendable {
   enum Priority: Int {
     case error = 3
     case warning = 4
@@ -13,22 +16,23 @@ struct DaemonLog {
   }
 
   private let toJournal: Bool
-  private let descriptor: Descriptor?
+  private let writer: LogWriter
   /// Nothing less important is told.
   private let least: Priority
 
   init() {
     toJournal = Self.standardErrorIsTheJournal()
-    descriptor = nil
+    writer = LogWriter(nil)
     least = .info
   }
 
   /// A wrapper's standard error is its program's: into it goes only what went wrong.
   init(of wrapped: Wrapped) {
     toJournal = false
-    descriptor = wrapped.settings.log.flatMap {
+    let descriptor = wrapped.settings.log.flatMap {
       try? Descriptor.open($0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
     }
+    writer = LogWriter(descriptor)
     least = descriptor == nil ? .error : .info
   }
 
@@ -38,13 +42,19 @@ struct DaemonLog {
       .joined(separator: " | ")
     // A process chooses its own name, and others read this on a terminal.
     let safe = escaped(oneLine)
-    let line =
-      toJournal
-      ? "<\(priority.rawValue)>\(safe)\n" : "\(Self.timeOfDay()) \(safe)\n"
-    var bytes = Array(line.utf8)
-    // If even this can't be written there is nobody to tell.
-    _ = write(descriptor?.raw ?? STDERR_FILENO, &bytes, bytes.count)
+    writer.write(Array((prefix(priority) + safe + "\n").utf8)) { lost in
+      let what = lost == 1 ? "1 line was" : "\(lost) lines were"
+      return Array(
+        (prefix(.warning) + "\(what) lost here: standard error wasn't read in time\n").utf8)
+    }
   }
+
+  private func prefix(_ priority: Priority) -> String {
+    toJournal ? "<\(priority.rawValue)>" : "\(Self.timeOfDay()) "
+  }
+
+  /// At the end: waits until all of it is written, a second at most.
+  func drain() { writer.drain(within: .seconds(1)) }
 
   /// JOURNAL_STREAM is inherited: a terminal that a unit started has it too. Only where it names
   /// standard error itself, by device and inode, does the journal read along (systemd.exec(5)).

@@ -24,7 +24,7 @@ extension Daemon {
     // Pending while it is frozen or stopped; delivered when it goes on.
     if !isTold { _ = try? tree?.signalAll(signal) }
     guard let target = runtime.target(tree) else { return }
-    mechanics.submit { [mailbox] in
+    mechanics.submit(about: id.name, isUrgent: true) { [mailbox] in
       guard let why = Self.failure({ try target.wake() }) else { return }
       mailbox.post { $0.log(.warning, "\(id): can't be woken for its end: \(why)") }
     }
@@ -35,10 +35,21 @@ extension Daemon {
     // All have been killed, and the root's number may be another's by now.
     if runtime.isReaped, process.cgroup == nil { return }
     runtime.isKilled = true
-    do throws(CgroupError) {
-      try process.killAll()
-    } catch { log(.warning, "\(id): \(error)") }
-    hibernation.forget(id.name)
+    runtime.endings += 1
+    let killing = process.killing
+    killers.submit(about: id.name, isUrgent: killing.cgroup != nil) { [mailbox, hibernation] in
+      let failure = Self.failure { try killing.perform(until: Deadline(in: .seconds(5))) }
+      // Not before: what is let go of without its memory must be dying.
+      hibernation.forget(id.name)
+      mailbox.post { $0.isKilled(id, killing, failure) }
+    }
+  }
+
+  private func isKilled(_ id: WorkerID, _ killing: WorkerKilling, _ failure: String?) {
+    if let failure { log(.warning, "\(id): \(failure)") }
+    guard let runtime = workers[id], runtime.process?.identity == killing.root else { return }
+    runtime.endings -= 1
+    if runtime.hasExited { rootHasEnded(runtime) }
   }
 
   /// The root process is gone. While an operation is under way on another thread it isn't reaped:
@@ -52,7 +63,7 @@ extension Daemon {
       runtime.exitWatch = nil
     }
     runtime.hasExited = true
-    if runtime.isBusy { return }
+    if runtime.isBusy || runtime.endings > 0 || runtime.isBeingCleared { return }
     // Nobody who could have children is left of an empty tree.
     let left = (try? process.tree())?.pids ?? [process.identity.pid]
     if !left.isEmpty, mayStillSave(runtime) {
@@ -63,12 +74,59 @@ extension Daemon {
     }
 
     if runtime.foreign != nil { return foreignRootHasEnded(runtime) }
+    runtime.isBeingCleared = true
     // First: until it is reaped nobody else can get its number, by which the others are found.
-    do throws(CgroupError) {
-      try process.killAll()
-    } catch { log(.warning, "\(runtime.id): not all of it could be killed: \(error)") }
-    let strays = killStrays(of: runtime)
-    let others = left.filter { $0 != process.identity.pid }.count + strays
+    endWhatIsLeft(of: runtime, process, left.filter { $0 != process.identity.pid }.count, tries: 1)
+  }
+
+  /// On another thread: somebody who forks faster than they can be ended must not hold up the others.
+  private func endWhatIsLeft(
+    of runtime: WorkerRuntime, _ process: WorkerProcess, _ others: Int, tries: Int
+  ) {
+    let (id, killing) = (runtime.id, process.killing)
+    let strays = runtime.notify.map { Strays(root: process.identity, mark: $0.path) }
+    let moment = EventLoop.now
+    runtime.clearingSince = moment
+    killers.submit(about: id.name, isUrgent: killing.cgroup != nil) { [mailbox] in
+      let deadline = Deadline(in: .seconds(5))
+      let failure = Self.failure { try killing.perform(until: deadline) }
+      let found = killing.cgroup == nil ? strays?.kill(until: deadline) : nil
+      mailbox.post { daemon in
+        guard let runtime = daemon.workers[id], runtime.process?.identity == killing.root,
+          runtime.clearingSince == moment
+        else { return }
+        daemon.isCleared(runtime, others, found ?? (0, nil), failure, tries: tries)
+      }
+    }
+    // A process may keep us from reading what it is.
+    loop.after(Self.clearingPatience) { [unowned self] in
+      guard runtime.process === process, runtime.clearingSince == moment else { return }
+      isCleared(runtime, others, (0, nil), "what is left of it can't be looked at", tries: .max)
+    }
+  }
+
+  private static let clearingPatience = Duration.seconds(15)
+  private static let mostTries = 6
+
+  private func isCleared(
+    _ runtime: WorkerRuntime, _ others: Int, _ strays: (killed: Int, failure: String?),
+    _ failure: String?, tries: Int
+  ) {
+    guard let process = runtime.process else { return }
+    runtime.clearingSince = nil
+    if let failure = failure ?? strays.failure {
+      log(.warning, "\(runtime.id): not all of it could be killed: \(failure)")
+      if tries < Self.mostTries {
+        let pause = Duration.seconds(Int64(1) << Int64(tries - 1))
+        log(.warning, "\(runtime.id): trying again in \(pause.spoken)")
+        loop.after(pause) { [unowned self] in
+          guard runtime.process === process else { return }
+          endWhatIsLeft(of: runtime, process, others, tries: tries + 1)
+        }
+        return
+      }
+    }
+    let others = others + strays.killed
     if others > 0, isAlive(runtime.id), engine.state(of: runtime.id) != .terminating {
       log(
         .warning,
@@ -83,7 +141,7 @@ extension Daemon {
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
-    mechanics.submit { [mailbox] in
+    mechanics.submit(about: id.name) { [mailbox] in
       let failure = cgroup.flatMap { group in
         Self.failure { try group.remove(until: Deadline(in: .seconds(5))) }
       }

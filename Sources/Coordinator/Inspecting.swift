@@ -23,7 +23,7 @@ extension Daemon {
     _ = runtime.operations.begin()
     runtime.isBusy = true
     let path = state.image(of: id.name)
-    mechanics.submit { [mailbox] in
+    mechanics.submit(about: id.name) { [mailbox] in
       let rest = Self.rest(of: target, image: path)
       mailbox.post { daemon in
         daemon.isDone(runtime: id) { daemon.inspected(id, rest, target, image: path) }

@@ -3,7 +3,7 @@ import Glibc
 import Linux
 
 /// Low memory reports on disk: one JSON file each, the newest `mostKept` of them.
-struct JetsamStore {
+struct JetsamStore: Sendable {
   let directory: String
   static let mostKept = 100
 
@@ -11,14 +11,6 @@ struct JetsamStore {
   func ids() -> [String] {
     let names = (try? listDirectory(directory)) ?? []
     return names.filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted(by: >)
-  }
-
-  /// The time without punctuation, and a number where one second has several.
-  func newID(at time: String) -> String {
-    let base = time.filter { $0.isNumber || $0 == "T" }
-    let taken = Set(ids())
-    if !taken.contains(base) { return base }
-    return (2...).lazy.map { "\(base)-\($0)" }.first { !taken.contains($0) } ?? base
   }
 
   func load(_ id: String) -> JetsamRecord? {
@@ -37,5 +29,31 @@ struct JetsamStore {
     try file.writeAll(String(decoding: bytes, as: UTF8.self))
     try renameFile(partial, to: path)
     for old in ids().dropFirst(Self.mostKept) { unlink("\(directory)/\(old).json") }
+  }
+}
+
+/// What there is of reports, without a look at the disk: what was found at the daemon's start, and what has
+/// come since.
+struct JetsamReports: Sendable {
+  let store: JetsamStore
+  /// The newest first.
+  private(set) var ids: [String]
+
+  init(directory: String) {
+    store = JetsamStore(directory: directory)
+    ids = store.ids()
+  }
+
+  /// The time without punctuation, and a number where one second has several.
+  func newID(at time: String) -> String {
+    let base = time.filter { $0.isNumber || $0 == "T" }
+    let taken = Set(ids)
+    if !taken.contains(base) { return base }
+    return (2...).lazy.map { "\(base)-\($0)" }.first { !taken.contains($0) } ?? base
+  }
+
+  /// It is about to be written.
+  mutating func keep(_ record: JetsamRecord) {
+    ids = Array((ids + [record.id]).sorted(by: >).prefix(JetsamStore.mostKept))
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -143,12 +144,8 @@ extension Daemon {
     if let path = runtime.notify?.path, !path.hasPrefix("@"),
       !give(path, to: account, in: directory)
     {
-      // An abstract name has no directories before it. Whose datagrams count is the kernel's word.
-      let name = "@dormouse-\(String(UInt64.random(in: .min ... .max), radix: 16)).notify"
       runtime.notify?.remove()
-      do throws(SystemCallError) {
-        runtime.notify = try NotifySocket(path: name)
-      } catch { log(.warning, "\(runtime.id): can't offer NOTIFY_SOCKET: \(error)") }
+      runtime.notify = reachableNotifySocket(of: runtime.id, for: account)
     }
     if let pressure = runtime.pressure, !give(pressure.path, to: account, in: directory) {
       log(
@@ -164,6 +161,31 @@ extension Daemon {
       talk.socket.remove()
       runtime.talk = nil
     }
+  }
+
+  /// In a directory of its own below /run, where nothing is in the way of other users. Nobody but the
+  /// worker's user can send to it; an abstract name, to which everybody can, is the last resort.
+  private func reachableNotifySocket(of id: WorkerID, for account: Account) -> NotifySocket? {
+    do {
+      let directory = Self.publicChannelDirectory(of: settings.socket)
+      let handle = try openTrusted(directory, making: true, as: .own)
+      try handle.setMode(0o711)
+      let socket = try NotifySocket.create(in: directory, name: id.name)
+      if socket.path.hasPrefix("@") || give(socket.path, to: account, in: handle) {
+        return socket
+      }
+      socket.remove()
+    } catch { log(.info, "\(id): NOTIFY_SOCKET gets an abstract name: \(error)") }
+    let name = "@dormouse-\(String(UInt64.random(in: .min ... .max), radix: 16)).notify"
+    do throws(SystemCallError) { return try NotifySocket(path: name) } catch {
+      log(.warning, "\(id): can't offer NOTIFY_SOCKET: \(error)")
+      return nil
+    }
+  }
+
+  /// For root, whose own runtime directory others can't pass. One for each control socket.
+  static func publicChannelDirectory(of socket: String) -> String {
+    "/run/dormouse-channels-" + String(Checksum.crc32c(socket.utf8), radix: 16)
   }
 
   /// False: it can't be reached.

@@ -64,7 +64,7 @@ extension Daemon {
     if let refusal = process.cgroupRefusal {
       log(.warning, "\(id): runs outside its cgroup: \(refusal)")
       let unused = process.plan.cgroup
-      mechanics.submit { try? unused?.remove(until: Deadline(in: .zero)) }
+      mechanics.submit(about: id.name) { try? unused?.remove(until: Deadline(in: .zero)) }
     }
     try attach(process, to: runtime)
     runtime.launching = nil
@@ -89,7 +89,7 @@ extension Daemon {
     clearAway(runtime)
     guard let cgroup else { return concludeFailedLaunch(id, why) }
     // Not before the group can be used again. A child that hangs in a file system can't be removed.
-    mechanics.submit { [mailbox] in
+    mechanics.submit(about: id.name) { [mailbox] in
       try? cgroup.kill()
       try? cgroup.remove(until: Deadline(in: .seconds(1)))
       mailbox.post { $0.concludeFailedLaunch(id, why) }
@@ -107,7 +107,7 @@ extension Daemon {
   /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
   /// an image, and lose their memory to each other.
   private func unadopted(_ id: WorkerID) -> Int32? {
-    guard let record = try? records.load(id.name), record.isAlive(bootID: bootID) else {
+    guard let record = records.record(of: id.name), record.isAlive(bootID: bootID) else {
       return nil
     }
     return record.process.pid
@@ -115,7 +115,8 @@ extension Daemon {
 
   private var leftovers: Leftovers {
     Leftovers(
-      groups: [cgroups, earlierCgroups].compactMap(\.self), records: records, logs: state.logs)
+      groups: [cgroups, earlierCgroups].compactMap(\.self), records: records.store,
+      logs: state.logs)
   }
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
@@ -236,7 +237,22 @@ extension Daemon {
     guard let notify = runtime.notify, let process = runtime.process else { return }
     // A few at a time, so that one who never stops talking leaves time for the others.
     let messages = (try? notify.receive(limit: 8) { process.owns($0) }) ?? []
+    if !notify.mayReceive { pauseListening(to: notify, of: runtime) }
     for message in messages { handle(message, from: runtime) }
+  }
+
+  /// Somebody sends more than anybody has to say. Its datagrams wait in the kernel, which lets senders
+  /// wait when its queue is full.
+  private func pauseListening(to notify: NotifySocket, of runtime: WorkerRuntime) {
+    guard let token = runtime.notifyWatch else { return }
+    // What can't be changed is read on at once, as before.
+    try? loop.change(notify.descriptor, token, to: [])
+    loop.after(.milliseconds(100)) { [unowned self] in
+      guard runtime.notify === notify, let token = runtime.notifyWatch else { return }
+      do throws(SystemCallError) {
+        try loop.change(notify.descriptor, token, to: .readable)
+      } catch { log(.warning, "\(runtime.id): NOTIFY_SOCKET isn't listened to any more: \(error)") }
+    }
   }
 
   func handle(_ message: NotifyMessage, from runtime: WorkerRuntime) {

@@ -133,18 +133,15 @@ extension Daemon {
     guard let path = memoryKeeper?.path, let memory = memoryKeeper?.take(current, at: now) else {
       return
     }
-    mechanics.submit { [log] in
-      do {
-        try replaceFile(path, with: try memory.encoded(at: now), isSynced: false)
-      } catch { log(.warning, "what was learned of workers can't be kept: \(error)") }
+    disk.write("what was learned of workers can't be kept", log) {
+      try replaceFile(path, with: try memory.encoded(at: now), isSynced: false)
     }
   }
 
-  /// At the daemon's end; returns when it is written.
+  /// At the daemon's end; `disk.drain` waits for it.
   func closeMemory() {
     guard memoryKeeper != nil else { return }
     saveMemory(at: EventLoop.now)
-    mechanics.perform {}
   }
 
   /// How earlier runs of that name ended.

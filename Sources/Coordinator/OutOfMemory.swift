@@ -80,8 +80,6 @@ extension Daemon {
           secondsSinceUse: (EventLoop.now - snapshot.lastUsed).seconds,
           victimBecause: "the kernel chose it")
       ])
-    do { try jetsamReports.save(record) } catch {
-      log(.error, "the low memory report \(record.id) can't be kept: \(error)")
-    }
+    save(record)
   }
 }

@@ -20,7 +20,7 @@ extension Daemon {
     case .purge(let id): purge(id)
     case .measure(let id): measure(id)
     case .inspect(let id): inspect(id)
-    case .answer(let request, let answer): requests.removeValue(forKey: request)?(answer)
+    case .answer(let request, let answer): deliver(answer, to: request)
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
@@ -30,6 +30,25 @@ extension Daemon {
     case .report(let report): keep(report)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
+    }
+  }
+
+  /// Who hears that something has happened may rely on it that a daemon that is started later knows it,
+  /// too. A disk that doesn't answer is waited for a second.
+  private func deliver(_ answer: Answer, to request: Request.ID) {
+    guard let hear = requests.removeValue(forKey: request) else { return }
+    if records.isSaved, undelivered.isEmpty { return hear(answer) }
+    deliveryCount += 1
+    let number = deliveryCount
+    undelivered.append((number, { hear(answer) }))
+    records.whenSaved { [mailbox] in mailbox.post { $0.deliver(upTo: number) } }
+    loop.after(.seconds(1)) { [unowned self] in deliver(upTo: number) }
+  }
+
+  private func deliver(upTo number: UInt64) {
+    while let first = undelivered.first, first.number <= number {
+      undelivered.removeFirst()
+      first.tell()
     }
   }
 
@@ -45,36 +64,5 @@ extension Daemon {
     saveRecord(runtime, state: transition.to)
     tell(runtime, of: transition)
     supervise(runtime, transition)
-  }
-
-  func measure(_ id: WorkerID) {
-    guard let runtime = workers[id], let process = runtime.process else { return }
-    // What `sample` compares with: it measures again where this has changed since. Read before the
-    // measurement, so that a page that comes meanwhile shows as a change.
-    let pids = (try? process.tree().pids) ?? []
-    runtime.sample.anonymous = pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
-    guard let footprint = footprint(of: runtime) else { return }
-    feed(.footprint(id, footprint))
-  }
-
-  /// Now, from the kernel; of a worker that was resumed a moment ago, with what is still to come from its
-  /// image; `nil` where there is nothing to measure. Where looking closely isn't
-  /// permitted (setuid, PR_SET_DUMPABLE), what everybody may see: anonymous memory. The engine waits
-  /// for a number.
-  func footprint(of runtime: WorkerRuntime, _ scan: ProcessScan? = nil) -> ByteCount? {
-    guard let process = runtime.process, let pids = try? process.tree(in: scan).pids else {
-      return nil
-    }
-    do throws(FootprintError) {
-      // Before: a page that comes meanwhile is counted twice rather than not at all.
-      let missing = ByteCount(Int64(clamping: runtime.missing?.bytes ?? 0))
-      return ByteCount(try Footprint.measure(pids).footprint) + missing
-    } catch {
-      if !runtime.isMeasuredRoughly {
-        runtime.isMeasuredRoughly = true
-        log(.warning, "\(runtime.id): measured roughly: \(error)")
-      }
-      return ByteCount(Int64(clamping: pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }))
-    }
   }
 }

@@ -9,6 +9,26 @@ import Supervision
 // What `ps`, `status` and `jetsam` show.
 
 extension Daemon {
+  /// The same with what the worker shows of itself, which is on disk.
+  func reportWithSnapshot(
+    _ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void
+  ) {
+    let response = report(request)
+    guard request.verb == .status, let report = response.workers?.first, request.worker != nil,
+      workers[WorkerID(report.name)] != nil
+    else { return respond(response) }
+    let isWanted = request.withSnapshot == true
+    waitingForDisk.append { snapshot in
+      var response = response
+      response.workers = [Self.add(snapshot, to: report, content: isWanted)]
+      respond(response)
+    }
+    snapshots.load(report.name, mailbox) { daemon, snapshot in
+      // In the order of the requests: one thread reads for all.
+      if !daemon.waitingForDisk.isEmpty { daemon.waitingForDisk.removeFirst()(snapshot) }
+    }
+  }
+
   func report(_ request: ControlRequest) -> ControlResponse {
     let now = EventLoop.now
     if request.verb == .status, let name = request.worker {
@@ -23,10 +43,7 @@ extension Daemon {
       }
       return ControlResponse(
         id: request.id, result: .done, text: "\(name) is \(snapshot.state.spoken)",
-        workers: [
-          withSnapshot(
-            report(snapshot, nil, at: now, withGroup: true), content: request.withSnapshot == true)
-        ], daemon: daemonReport())
+        workers: [report(snapshot, nil, at: now, withGroup: true)], daemon: daemonReport())
     }
     let scan = scanForWorkers(workers.values)
     let own = engine.snapshots(at: now).filter { !wrappers.leads($0.worker) }.map {
@@ -103,12 +120,15 @@ extension Daemon {
       }
     }
     report.cgroup = process.cgroup.map { CgroupReport(of: $0, withAccount: withGroup) }
-    report.reclaimable = (try? Footprint.measure(pids))?.reclaimable ?? 0
+    report.reclaimable = runtime.measuring.last?.reclaimable ?? 0
+    report.measuredSecondsAgo = runtime.measuring.last.map { (now - $0.at).seconds }
     return report
   }
 
-  private func withSnapshot(_ report: WorkerReport, content isWanted: Bool) -> WorkerReport {
-    guard let snapshot = snapshots.load(report.name) else { return report }
+  private static func add(
+    _ snapshot: SnapshotStore.Snapshot?, to report: WorkerReport, content isWanted: Bool
+  ) -> WorkerReport {
+    guard let snapshot else { return report }
     let text = snapshot.isText ? String(decoding: snapshot.content, as: UTF8.self) : nil
     var report = report
     report.snapshot = SnapshotReport(
@@ -166,10 +186,17 @@ extension Daemon {
           victimBecause: entry.victimBecause, gaveBack: entry.gaveBack?.bytes)
       }, host: memoryAtBurst)
     memoryAtBurst = nil
-    do {
-      try jetsamReports.save(record)
-      log(.warning, "low memory report \(record.id): `dormouse jetsam` shows it")
-    } catch { log(.error, "the low memory report \(record.id) can't be kept: \(error)") }
+    save(record)
+  }
+
+  func save(_ record: JetsamRecord) {
+    jetsamReports.keep(record)
+    disk.submit { [log, jetsamReports] in
+      do {
+        try jetsamReports.store.save(record)
+        log(.warning, "low memory report \(record.id): `dormouse jetsam` shows it")
+      } catch { log(.error, "the low memory report \(record.id) can't be kept: \(error)") }
+    }
   }
 }
 

@@ -218,13 +218,13 @@ extension Daemon {
       runtime.runs.rules.reset()
       runtime.runs.restarts = 0
       runtime.runs.memoryStreak = 0
-      stoppedByPerson.set(id.name, false, log)
+      stoppedByPerson.set(id.name, false, disk, log)
     case .stop, .terminate:
       cancelRestart(of: runtime)
       stopWaiting(id, "\(id) was stopped before it was started")
       runtime.runs.problem = nil
       if runtime.configuration.restart.condition == .unlessStopped {
-        stoppedByPerson.set(id.name, true, log)
+        stoppedByPerson.set(id.name, true, disk, log)
       }
     default: break
     }
@@ -234,7 +234,7 @@ extension Daemon {
   func restartRulesChanged(_ runtime: WorkerRuntime) {
     let condition = runtime.configuration.restart.condition
     if condition == .never { cancelRestart(of: runtime) }
-    if condition != .unlessStopped { stoppedByPerson.set(runtime.id.name, false, log) }
+    if condition != .unlessStopped { stoppedByPerson.set(runtime.id.name, false, disk, log) }
     followLiveness(of: runtime, nil)
     // With the ports of health checks as they are now.
     runtime.traffic = nil
@@ -244,7 +244,7 @@ extension Daemon {
   func forgetPlans(of runtime: WorkerRuntime) {
     cancelRestart(of: runtime)
     stopWaiting(runtime.id, "\(runtime.id) is no longer in the configuration")
-    stoppedByPerson.set(runtime.id.name, false, log)
+    stoppedByPerson.set(runtime.id.name, false, disk, log)
   }
 }
 
@@ -266,12 +266,13 @@ struct StoppedByPerson {
 
   func contains(_ name: String) -> Bool { names.contains(name) }
 
-  mutating func set(_ name: String, _ isStopped: Bool, _ log: DaemonLog) {
+  mutating func set(_ name: String, _ isStopped: Bool, _ disk: DiskQueue, _ log: DaemonLog) {
     guard names.contains(name) != isStopped else { return }
     if isStopped { names.insert(name) } else { names.remove(name) }
-    do throws(SystemCallError) {
-      try replaceFile(path, with: names.sorted().map { $0 + "\n" }.joined())
-    } catch { log(.warning, "\(name): that it was stopped can't be kept for later: \(error)") }
+    let text = names.sorted().map { $0 + "\n" }.joined()
+    disk.write("\(name): that it was stopped can't be kept for later", log) { [path] in
+      try replaceFile(path, with: text)
+    }
   }
 }
 

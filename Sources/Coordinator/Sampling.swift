@@ -135,8 +135,10 @@ extension Daemon {
     let moved = anonymous > last.anonymous ? anonymous - last.anonymous : last.anonymous - anonymous
     let offersMoved = lookAtOffers(runtime)
     if moved >= 128 * 1024 || offersMoved || last.at == .zero {
+      // While the budget allows no look it stays due.
+      guard runtime.measuring.isDue(at: now) else { return }
       runtime.sample.anonymous = anonymous
-      if let footprint = footprint(of: runtime, scan) { feed(.footprint(runtime.id, footprint)) }
+      measureWhenDue(runtime)
     }
   }
 

@@ -23,17 +23,26 @@ struct WakePlan {
     }
   }
 
-  mutating func set(_ due: [String: Int64]) throws(SystemCallError) {
-    guard due != self.due else { return }
+  /// Calls back on the loop when that is on disk, or can't be (with the reason). False: nothing has changed.
+  mutating func set(
+    _ due: [String: Int64], _ disk: DiskQueue, _ mailbox: Mailbox<Daemon>,
+    then: @escaping @Sendable (Daemon, String?) -> Void
+  ) -> Bool {
+    guard due != self.due else { return false }
     self.due = due
-    let lines = due.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)\n" }
-    try replaceFile(path, with: lines.joined())
+    let text = due.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)\n" }.joined()
+    disk.submit { [path] in
+      let failure = Daemon.failure { try replaceFile(path, with: text) }
+      mailbox.post { then($0, failure) }
+    }
+    return true
   }
 }
 
 extension Daemon {
   /// A clock that is set is noticed within so long.
   private static let longestNap = Duration.seconds(60)
+  private static let diskPatience = Duration.seconds(5)
 
   /// Wakes whose time has come, and sets the timer for the next. Also when the configuration was read.
   func followSchedules() {
@@ -52,12 +61,18 @@ extension Daemon {
       // Before it is woken: a daemon that dies between the two wakes too seldom rather than twice.
       if let planned, planned <= now { overdue.append(runtime.id) }
     }
-    do throws(SystemCallError) {
-      try wakePlan.set(plan)
-    } catch { log(.warning, "when workers are to be woken can't be kept for later: \(error)") }
-    let due = overdue
-    overdue = []
-    for id in due { wakeOnSchedule(id) }
+    let isWritten = wakePlan.set(plan, disk, mailbox) { daemon, failure in
+      if let failure {
+        daemon.log(.warning, "when workers are to be woken can't be kept for later: \(failure)")
+      }
+      daemon.wakeOverdue()
+    }
+    if !isWritten {
+      wakeOverdue()
+    } else if !overdue.isEmpty {
+      // A disk that doesn't answer is no reason to sleep on.
+      loop.after(Self.diskPatience) { [unowned self] in wakeOverdue() }
+    }
     guard let next = plan.values.min() else { return }
     var precise = timespec()
     clock_gettime(CLOCK_REALTIME, &precise)
@@ -67,6 +82,12 @@ extension Daemon {
     scheduleTimer = loop.after(max(.zero, min(nap, Self.longestNap))) { [unowned self] in
       followSchedules()
     }
+  }
+
+  private func wakeOverdue() {
+    let due = overdue
+    overdue = []
+    for id in due { wakeOnSchedule(id) }
   }
 
   private func wakeOnSchedule(_ id: WorkerID) {

@@ -6,7 +6,7 @@ import Supervision
 
 /// One request to shed memory: what it had before, and what was started for it.
 final class ShedAttempt {
-  let before: ByteCount
+  fileprivate(set) var before: ByteCount
   var runs: [ShedRequestRun] = []
   /// The command that still runs; it is followed on the loop.
   var command: FollowedProgram?
@@ -18,6 +18,12 @@ final class ShedAttempt {
   init(before: ByteCount) {
     self.before = before
     lastFootprint = before
+  }
+
+  fileprivate func start(at footprint: ByteCount?) {
+    guard let footprint else { return }
+    before = footprint
+    lastFootprint = footprint
   }
 
   enum Word: Equatable {
@@ -35,8 +41,21 @@ extension Daemon {
   func beginShed(_ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant) {
     guard let runtime = workers[id], let process = runtime.process else { return }
     endShed(runtime)
-    let attempt = ShedAttempt(before: footprint(of: runtime) ?? .zero)
+    let attempt = ShedAttempt(before: engine.footprint(of: id))
     runtime.shed = attempt
+    // What it has before it is asked.
+    measure(runtime) { [unowned self] measurement in
+      guard runtime.shed === attempt, runtime.process === process else { return }
+      attempt.start(at: measurement?.footprint)
+      ask(runtime, attempt, process, kind, until: deadline)
+    }
+  }
+
+  private func ask(
+    _ runtime: WorkerRuntime, _ attempt: ShedAttempt, _ process: WorkerProcess,
+    _ kind: Directive.ShedKind, until deadline: Instant
+  ) {
+    let id = runtime.id
     for channel in channels(of: runtime) {
       do throws(ShedRefusal) {
         let run = try ShedRequestRun.start(channel, worker: process, watch: runtime.pressure)
@@ -92,17 +111,24 @@ extension Daemon {
       return
     }
     loop.after(.milliseconds(100)) { [unowned self] in
-      guard runtime.shed === attempt, let now = footprint(of: runtime) else { return }
-      let moved = (now - attempt.lastFootprint).bytes.magnitude
-      attempt.quietLooks = moved < 64 * 1024 ? attempt.quietLooks + 1 : 0
-      attempt.lastFootprint = now
-      // Nothing so far: it may not have begun.
-      let wanted = now < attempt.before - .kilobytes(64) ? 3 : 10
-      if attempt.quietLooks >= wanted {
-        feed(.shedAnswered(runtime.id))
-      } else {
-        lookWhetherItRests(runtime, attempt)
+      guard runtime.shed === attempt else { return }
+      measure(runtime) { [unowned self] measurement in
+        guard runtime.shed === attempt else { return }
+        look(at: measurement?.footprint ?? attempt.lastFootprint, runtime, attempt)
       }
+    }
+  }
+
+  private func look(at now: ByteCount, _ runtime: WorkerRuntime, _ attempt: ShedAttempt) {
+    let moved = (now - attempt.lastFootprint).bytes.magnitude
+    attempt.quietLooks = moved < 64 * 1024 ? attempt.quietLooks + 1 : 0
+    attempt.lastFootprint = now
+    // Nothing so far: it may not have begun.
+    let wanted = now < attempt.before - .kilobytes(64) ? 3 : 10
+    if attempt.quietLooks >= wanted {
+      feed(.shedAnswered(runtime.id))
+    } else {
+      lookWhetherItRests(runtime, attempt)
     }
   }
 
@@ -120,14 +146,19 @@ extension Daemon {
       // Nothing was begun; the engine must not wait for ever all the same.
       return feed(.shedFinished(id, before: .zero, after: .zero))
     }
-    let after = footprint(of: runtime) ?? attempt.before
     if case .awaited(let request) = attempt.word, runtime.talk?.isAbandoned(request) == true {
       // Too late for the request, but the watchdog isn't to wait for who isn't there any more.
       feed(.shedAnswered(id))
     }
     endShed(runtime)
-    log(.info, "\(id): shed \(attempt.before) → \(after)")
-    feed(.shedFinished(id, before: attempt.before, after: after))
+    let process = runtime.process
+    measure(runtime) { [unowned self] measurement in
+      // It may have ended and been started again meanwhile.
+      guard runtime.process === process else { return }
+      let after = measurement?.footprint ?? attempt.before
+      log(.info, "\(id): shed \(attempt.before) → \(after)")
+      feed(.shedFinished(id, before: attempt.before, after: after))
+    }
   }
 
   func endShed(_ runtime: WorkerRuntime) {

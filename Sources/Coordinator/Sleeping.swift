@@ -4,6 +4,7 @@ import Lifecycle
 import Linux
 import Policy
 import Supervision
+import Synchronization
 
 // Suspending, hibernating and resuming, each on a thread where waiting hurts nobody.
 
@@ -41,7 +42,7 @@ extension Daemon {
     runtime.mayBeStopped = false
     runtime.traffic = nil
     let hibernation = runtime.mayMissPages ? hibernation : nil
-    mechanics.submit { [mailbox, bedtime] in
+    mechanics.submit(about: id.name) { [mailbox, bedtime] in
       let outcome = Result {
         // Somebody who waits for a missing page can't be frozen.
         try hibernation?.settle(id.name)
@@ -83,14 +84,15 @@ extension Daemon {
     }
     let policy = runtime.configuration.policy.hibernate
     recount(runtime)
-    let before = footprint(of: runtime) ?? .zero
-    makeRoomOnDisk(for: before)
+    makeRoomOnDisk(for: engine.footprint(of: id))
     startKeeper()
     let path = state.image(of: id.name)
     let pids = Array(target.memories.keys)
     let started = EventLoop.now
     runtime.isBusy = true
     runtime.mayBeStopped = true
+    runtime.measuring.memoryMoves()
+    let before = Before()
     hibernation.hibernate(
       target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
@@ -98,14 +100,15 @@ extension Daemon {
       dropsFilePages: policy.dropFilePages,
       storage: ImageStorage(
         durability: policy.durability == .synced ? .synced : .cached,
-        dropsCache: engine.pressure != .normal)
-    ) {
-      [mailbox] result in
+        dropsCache: engine.pressure != .normal),
+      first: { before.take(pids) }
+    ) { [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
           daemon.hibernationEnded(
-            id, result, path: path, before: before, after: ByteCount(after), started: started)
+            id, result, path: path, before: before.footprint, after: ByteCount(after),
+            started: started)
         }
       }
     }
@@ -115,6 +118,7 @@ extension Daemon {
     _ id: WorkerID, _ result: Result<HibernationSummary, HibernationError>, path: String,
     before: ByteCount, after: ByteCount, started: Instant
   ) {
+    workers[id]?.measuring.memoryMoves()
     switch result {
     case .success(let summary):
       workers[id]?.imagePath = path
@@ -151,11 +155,11 @@ extension Daemon {
     if let why = summary.trackingRefusal, toldTrackingRefusals.insert(why).inserted {
       log(.info, "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
     }
-    do throws(SystemCallError) {
-      try ledger.add(
-        bytes: written, milliseconds: duration.wholeNanoseconds / 1_000_000,
-        at: Int64(time(nil)))
-    } catch { log(.warning, "what is written to images can't be noted for later: \(error)") }
+    ledger.add(
+      bytes: written, milliseconds: duration.wholeNanoseconds / 1_000_000, at: Int64(time(nil)))
+    disk.write("what is written to images can't be noted for later", log) { [ledger] in
+      try ledger.save()
+    }
   }
 
   private func tell(_ files: FilePages.Outcome, of id: WorkerID) {
@@ -189,22 +193,39 @@ extension Daemon {
         daemon.isDone(runtime: id) { daemon.resumeEnded(id, result, started: started) }
       }
     }
+    runtime.measuring.memoryMoves()
     if runtime.needsRecovery {
-      hibernation.recover(
-        target, from: state.image(of: id.name),
-        expecting: runtime.imagePath == nil ? .unknown : .of(runtime.imageMark), then: ended)
+      let path = state.image(of: id.name)
+      let expected: ImageExpectation =
+        runtime.imagePath == nil ? .unknown : .of(runtime.imageMark)
+      afterWhatIsUnderWay(id) { [hibernation] in
+        hibernation.recover(target, from: path, expecting: expected, then: ended)
+      }
     } else if let path = runtime.imagePath {
-      hibernation.resume(
-        target, from: path, gear: .planned, keepsBase: runtime.keepsBase, then: ended)
+      let keepsBase = runtime.keepsBase
+      afterWhatIsUnderWay(id) { [hibernation] in
+        hibernation.resume(
+          target, from: path, gear: .planned, keepsBase: keepsBase, then: ended)
+      }
     } else {
       let mayBeStopped = runtime.mayBeStopped
-      mechanics.submit { [mailbox] in
+      mechanics.submit(about: id.name, isUrgent: true) { [mailbox] in
         target.mendInterruptedCalls()
         let failure = Self.failure { try target.wake(isStopped: mayBeStopped) }
         mailbox.post { daemon in
           daemon.isDone(runtime: id) { daemon.thawEnded(id, failure, started: started) }
         }
       }
+    }
+  }
+
+  /// Before a worker's memory is brought back: its record says so on disk (see `WorkerRecordKeeper`), and
+  /// what was begun about it, a purge for one, has ended.
+  private func afterWhatIsUnderWay(_ id: WorkerID, _ body: @escaping @Sendable () -> Void) {
+    let recorded = records.barrier()
+    mechanics.submit(about: id.name, isUrgent: true) {
+      recorded()
+      body()
     }
   }
 
@@ -224,6 +245,7 @@ extension Daemon {
   private func resumeEnded(
     _ id: WorkerID, _ result: Result<ResumeSummary, HibernationError>, started: Instant
   ) {
+    workers[id]?.measuring.memoryMoves()
     switch result {
     case .success(let summary):
       if let reason = summary.eagerReason {
@@ -284,5 +306,17 @@ extension Daemon {
       try body()
       return nil
     } catch { return "\(error)" }
+  }
+}
+
+/// What a worker takes right before it is hibernated, found on the thread that does that.
+private final class Before: Sendable {
+  private let value = Mutex(ByteCount.zero)
+
+  var footprint: ByteCount { value.withLock { $0 } }
+
+  func take(_ pids: [Int32]) {
+    let measurement = Measurement.take(pids)
+    value.withLock { $0 = measurement.footprint }
   }
 }

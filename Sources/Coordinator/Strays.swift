@@ -1,31 +1,40 @@
 import Glibc
-import Lifecycle
 import Linux
 
 /// A process that starts a session of its own and loses its parent (a daemon of the old kind) leaves
 /// its worker's tree, where no cgroup holds it. It becomes our child, since we are its subreaper, and
 /// what the worker was launched with is still in its environment.
-extension Daemon {
-  /// Ends those of a worker whose root process has ended; how many there were. Not found is who has
-  /// changed its environment as well.
-  func killStrays(of runtime: WorkerRuntime) -> Int {
-    guard let process = runtime.process, process.cgroup == nil, let notify = runtime.notify else {
-      return 0
-    }
-    let mark = "NOTIFY_SOCKET=\(notify.path)"
+struct Strays: Sendable {
+  /// Which has ended.
+  let root: ProcessIdentity
+  private let entry: String
+
+  /// - Parameter mark: the worker's NOTIFY_SOCKET.
+  init(root: ProcessIdentity, mark: String) {
+    self.root = root
+    entry = "NOTIFY_SOCKET=\(mark)"
+  }
+
+  /// Ends them; how many there were. Not found is who has changed its environment as well. Not for the
+  /// event loop: what reads a process's environment waits for that process's memory.
+  func kill(until deadline: Deadline) -> (killed: Int, failure: String?) {
     var killed: Set<ProcessIdentity> = []
+    var failure: String?
     // Whoever lost its parent to the last round is our child in this one.
     while true {
       let new = children().filter {
-        $0.startTime >= process.identity.startTime && !killed.contains($0.identity)
-          && $0.identity != process.identity && Self.environment(of: $0.pid, holds: mark)
+        $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root
+          && holdsMark($0.pid)
       }
-      if new.isEmpty { return killed.count }
+      if new.isEmpty { return (killed.count, failure) }
+      if deadline.hasPassed { return (killed.count, "new ones come faster than they are ended") }
       for stat in new {
         killed.insert(stat.identity)
         do throws(SystemCallError) {
-          try ProcessTree.killAll(root: stat.identity)
-        } catch { log(.warning, "\(runtime.id): \(error)") }
+          // It may have ended meanwhile, and have passed on what it was at.
+          let session = stat.session == getsid(0) ? nil : stat.session
+          try ProcessTree.killAll(root: stat.identity, session: session, until: deadline)
+        } catch { failure = "\(error)" }
       }
     }
   }
@@ -40,7 +49,7 @@ extension Daemon {
     }
   }
 
-  private static func environment(of pid: Int32, holds entry: String) -> Bool {
+  private func holdsMark(_ pid: Int32) -> Bool {
     let text = (try? readText("/proc/\(pid)/environ")) ?? ""
     return text.split(separator: "\0").contains { $0 == entry }
   }

@@ -16,8 +16,8 @@ extension Daemon {
     case .register:
       respond(ControlResponse(id: request.id, result: .badRequest, text: "only wrappers register"))
     case .status where isWrapped(request.worker): statusOfWrapped(request, then: respond)
-    case .ps, .status: respond(report(request))
-    case .jetsam: respond(jetsam(request))
+    case .ps, .status: reportWithSnapshot(request, then: respond)
+    case .jetsam: jetsam(request, then: respond)
     case .events: events(request, then: respond)
     case .explain where isWrapped(request.worker): relay(request, then: respond)
     case .explain: respond(explain(request))
@@ -113,23 +113,34 @@ extension Daemon {
     }
   }
 
-  private func jetsam(_ request: ControlRequest) -> ControlResponse {
-    let ids = jetsamReports.ids()
-    let text: String
-    if let wanted = request.report ?? ids.first {
-      if let record = jetsamReports.load(wanted) {
-        return ControlResponse(
-          id: request.id, result: .done, text: "low memory report \(wanted)", jetsam: record,
-          reports: ids)
-      }
-      text = "there is no low memory report \(wanted)"
-      return ControlResponse(id: request.id, result: .failed, text: text, reports: ids)
+  private func jetsam(
+    _ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void
+  ) {
+    let ids = jetsamReports.ids
+    let isTerminating = engine.isTerminatingForMemory
+    guard let wanted = request.report ?? ids.first else {
+      let text =
+        isTerminating
+        ? "workers are being terminated for memory; what became of it is reported when it is over"
+        : "no worker has been terminated for memory"
+      return respond(ControlResponse(id: request.id, result: .done, text: text, reports: ids))
     }
-    text =
-      engine.isTerminatingForMemory
-      ? "workers are being terminated for memory; what became of it is reported when it is over"
-      : "no worker has been terminated for memory"
-    return ControlResponse(id: request.id, result: .done, text: text, reports: ids)
+    waitingForJetsam.append { record in
+      let text =
+        record == nil
+        ? "there is no low memory report \(wanted)" : "low memory report \(wanted)"
+      respond(
+        ControlResponse(
+          id: request.id, result: record == nil ? .failed : .done, text: text, jetsam: record,
+          reports: ids))
+    }
+    disk.submit { [mailbox, jetsamReports] in
+      let record = jetsamReports.store.load(wanted)
+      mailbox.post { daemon in
+        // In the order of the requests: one thread reads for all.
+        if !daemon.waitingForJetsam.isEmpty { daemon.waitingForJetsam.removeFirst()(record) }
+      }
+    }
   }
 }
 

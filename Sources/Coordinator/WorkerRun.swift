@@ -57,6 +57,13 @@ struct WorkerRun {
   /// It has been said that its footprint can't be measured exactly.
   var isMeasuredRoughly = false
   var sample = ActivitySample()
+  var measuring = MeasuringState()
+  var measuringSince = Instant.zero
+  /// What ends it, on another thread: nothing is reaped before that is done.
+  var endings = 0
+  /// The root process has ended, and what is left of it is being ended.
+  var isBeingCleared = false
+  var clearingSince: Instant?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()
   /// The time-outs that its threads wait for, over its sleeps.

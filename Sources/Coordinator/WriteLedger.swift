@@ -8,7 +8,7 @@ import Linux
 ///     dormouse writes 1
 ///     HOUR BYTES MILLISECONDS IMAGES      an hour since 1970 (UTC) in which there were any, a line
 ///     crc32c 0123abcd                     of all before it
-struct WriteLedger {
+struct WriteLedger: Sendable {
   struct Costs: Hashable, Sendable {
     var bytes: Int64 = 0
     /// From the order to rest, of those that succeeded.
@@ -51,22 +51,21 @@ struct WriteLedger {
     }
   }
 
-  /// Counts one image, and keeps that. The count holds for this daemon even where the file can't be
-  /// written.
-  mutating func add(bytes: Int64, milliseconds: Int64, at time: Int64) throws(SystemCallError) {
+  /// Counts one image. `save` keeps that.
+  mutating func add(bytes: Int64, milliseconds: Int64, at time: Int64) {
     let now = time / 3600
     hours = hours.filter { Self.counts($0.key, at: now) }
     hours[now, default: Costs()].bytes += bytes
     hours[now, default: Costs()].milliseconds += milliseconds
     hours[now, default: Costs()].images += 1
-    try save()
   }
 
   private static func counts(_ hour: Int64, at now: Int64) -> Bool {
     hour > now - span && hour <= now + span
   }
 
-  private func save() throws(SystemCallError) {
+  /// On a thread that may wait for the disk.
+  func save() throws(SystemCallError) {
     let temporary = path + ".new"
     let file = try Descriptor.open(
       temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)

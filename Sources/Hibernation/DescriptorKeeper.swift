@@ -100,16 +100,15 @@ enum KeeperMessage: Equatable {
 
   /// Doesn't wait. What isn't a message is dropped.
   static func receive(from socket: Descriptor) -> Received {
-    var bytes = [UInt8](repeating: 0, count: 128)
-    var passed: Int32 = -1
-    let count = clinux_receive_with_descriptor(socket.raw, &bytes, Int64(bytes.count), &passed)
-    let descriptor = passed >= 0 ? Descriptor(owning: passed) : nil
-    if count == -Int64(EAGAIN) || count == -Int64(EINTR) { return .nothing }
-    if count <= 0 { return .closed }
-    guard let message = KeeperMessage(String(decoding: bytes[..<Int(count)], as: UTF8.self)) else {
-      return .nothing
-    }
-    return .message(message, descriptor)
+    var bytes: [UInt8] = []
+    do throws(SystemCallError) {
+      guard let reception = try Reception.take(from: socket, 128, &bytes) else { return .nothing }
+      if reception.count == 0 { return .closed }
+      guard let message = KeeperMessage(String(decoding: bytes, as: UTF8.self)) else {
+        return .nothing
+      }
+      return .message(message, reception.passed.first)
+    } catch { return .closed }
   }
 }
 

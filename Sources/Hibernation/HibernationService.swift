@@ -1,20 +1,95 @@
+import Dispatch
 import Linux
 import Synchronization
 
-/// The hibernator on its own thread, for an event loop that mustn't wait. Operations are performed
-/// one after the other, resumes before all others, and each calls its completion on that thread.
+/// Hibernators on threads of their own, for an event loop that mustn't wait. Each calls its completion on
+/// its thread.
+///
+/// Where workers are separated, each has a thread and a hibernator to itself from its first operation until
+/// it is forgotten (the thread that traces a worker must go on doing so): bringing one back never waits for
+/// putting another one away. Hibernations are performed one after the other all the same; see
+/// `HibernationSlots`.
 public final class HibernationService: Sendable {
-  /// What its thread couldn't detach is released as soon as it stops, between the operations.
-  private let queue = WorkQueue(name: "dormouse-trace") {
-    Stragglers.shared.release() == 0 ? nil : .milliseconds(5)
-  }
-  /// Locked only on the queue's thread; the lock is how the compiler knows.
-  private let hibernator: Mutex<Hibernator>
-  /// A `buryTheDead` is queued.
-  private let mustBury = Atomic(false)
+  private let features: KernelFeatures
+  private let lanes: Int?
+  private let separatesWorkers: Bool
+  private let slots = HibernationSlots()
+  let kept = KeptMemories()
+  /// What is about no single worker's memory: images that leave the page cache, the keeper.
+  let aside = WorkQueue(name: "dormouse-aside")
+  private let crew = Mutex(Crew())
 
-  public init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
-    hibernator = Mutex(Hibernator(features: features, lanes: lanes))
+  private struct Crew {
+    /// By worker; by the empty name where they aren't separated.
+    var benches: [String: Bench] = [:]
+    var standby: Standby?
+    var streamFailed: (@Sendable (String, HibernationError) -> Void)?
+    var streamEnded: (@Sendable (String) -> Void)?
+  }
+
+  /// One thread, and the hibernator that belongs to it.
+  private final class Bench: Sendable {
+    /// What its thread couldn't detach is released as soon as it stops, between the operations.
+    let queue = WorkQueue(name: "dormouse-trace") {
+      Stragglers.shared.release() == 0 ? nil : .milliseconds(5)
+    }
+    /// Locked only on the queue's thread; the lock is how the compiler knows.
+    let hibernator: Mutex<Hibernator>
+    /// A `buryTheDead` is queued.
+    let mustBury = Atomic(false)
+    /// Jobs that were submitted and haven't ended.
+    let pending = Atomic(0)
+
+    init(_ hibernator: sending Hibernator) { self.hibernator = Mutex(hibernator) }
+  }
+
+  /// - Parameters:
+  ///   - lanes: threads that compress and decompress, for each operation.
+  ///   - separatesWorkers: see above. False: `wait` sees what all operations have left.
+  public init(
+    features: KernelFeatures = .detect(), lanes: Int? = nil, separatesWorkers: Bool = false
+  ) {
+    self.features = features
+    self.lanes = lanes
+    self.separatesWorkers = separatesWorkers
+  }
+
+  /// nil: there is none, and `makes` is false.
+  private func bench(of name: String, makes: Bool = true, counts: Bool = true) -> Bench? {
+    crew.withLock { crew in
+      let key = separatesWorkers ? name : ""
+      if crew.benches[key] == nil, makes {
+        let hibernator = Hibernator(features: features, lanes: lanes, kept: kept)
+        hibernator.standby = crew.standby
+        hibernator.streamFailed = crew.streamFailed
+        hibernator.streamEnded = crew.streamEnded
+        crew.benches[key] = Bench(hibernator)
+      }
+      let bench = crew.benches[key]
+      // Under the lock: one with nothing pending may be given up.
+      if counts { bench?.pending.add(1, ordering: .acquiringAndReleasing) }
+      return bench
+    }
+  }
+
+  /// The only way to a bench's thread. Must follow a `bench(of:)` that counts.
+  private func submit(
+    to bench: Bench, about name: String? = nil, isUrgent: Bool = false,
+    _ job: @escaping @Sendable (Bench) -> Void
+  ) {
+    bench.queue.submit(about: name, isUrgent: isUrgent) {
+      job(bench)
+      bench.pending.subtract(1, ordering: .acquiringAndReleasing)
+    }
+  }
+
+  private func all() -> [Bench] {
+    crew.withLock { crew in
+      for bench in crew.benches.values {
+        bench.pending.add(1, ordering: .acquiringAndReleasing)
+      }
+      return Array(crew.benches.values)
+    }
   }
 
   public func hibernate(
@@ -22,20 +97,23 @@ public final class HibernationService: Sendable {
     overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
-    submit(about: target.name, completion) { (hibernator) throws(HibernationError) in
+    submit(about: target.name, isHibernation: true, completion) {
+      (hibernator) throws(HibernationError) in
       try hibernator.hibernate(
         target, to: path, level: level, lazyReady: lazyReady, overlay: overlay, sealed: sealed,
         dropsFilePages: dropsFilePages)
     }
   }
 
-  /// Laid out for the resume that the worker's policy wants.
+  /// Laid out for the resume that the worker's policy wants. `first` is called on the thread before it.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
     overlay: Bool, sealed: Bool, dropsFilePages: Bool, storage: ImageStorage,
+    first: @escaping @Sendable () -> Void = {},
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
-    submit(about: target.name, completion) { (hibernator) throws(HibernationError) in
+    submit(about: target.name, isHibernation: true, first: first, completion) {
+      (hibernator) throws(HibernationError) in
       try hibernator.hibernate(
         target, to: path, level: level, resume: resume, overlay: overlay, sealed: sealed,
         dropsFilePages: dropsFilePages, storage: storage)
@@ -63,86 +141,140 @@ public final class HibernationService: Sendable {
     }
   }
 
-  func submit(_ body: @escaping @Sendable (Hibernator) -> Void) {
-    queue.submit { self.hibernator.withLock { body($0) } }
-  }
-
   /// See `Standby`.
   public func set(_ standby: Standby) {
-    queue.perform { self.hibernator.withLock { $0.standby = standby } }
+    crew.withLock { $0.standby = standby }
+    for bench in all() {
+      submit(to: bench) { $0.hibernator.withLock { $0.standby = standby } }
+    }
   }
 
   /// See `Hibernator.streamFailed`.
   public func onStreamFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
-    queue.perform { self.hibernator.withLock { $0.streamFailed = report } }
+    crew.withLock { $0.streamFailed = report }
+    for bench in all() {
+      submit(to: bench) { $0.hibernator.withLock { $0.streamFailed = report } }
+    }
   }
 
   /// See `Hibernator.streamEnded`.
   public func onStreamEnd(_ report: @escaping @Sendable (String) -> Void) {
-    queue.perform { self.hibernator.withLock { $0.streamEnded = report } }
+    crew.withLock { $0.streamEnded = report }
+    for bench in all() {
+      submit(to: bench) { $0.hibernator.withLock { $0.streamEnded = report } }
+    }
   }
 
   /// See `Hibernator.dropFromCache`.
   public func dropFromCache(images: [String]) {
     if images.isEmpty { return }
-    queue.submit { Hibernator.dropFromCache(images: images) }
+    aside.submit { Hibernator.dropFromCache(images: images) }
   }
 
-  /// See `Hibernator.settle`. Waits; not for the event loop.
+  /// See `Hibernator.settle`. Waits for what is under way about that worker; not for the event loop.
   public func settle(_ name: String) throws(HibernationError) {
-    try wait { (hibernator) throws(HibernationError) in try hibernator.settle(name) }
+    guard let bench = bench(of: name, makes: false) else { return }
+    try wait(on: bench) { (hibernator) throws(HibernationError) in try hibernator.settle(name) }
   }
 
   /// See `Hibernator.buryTheDead`. However often it is called behind a long operation, one look is
   /// enough.
   public func buryTheDead() {
-    guard !mustBury.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    queue.submit {
-      self.mustBury.store(false, ordering: .releasing)
-      self.hibernator.withLock { $0.buryTheDead() }
+    for bench in all() {
+      guard !bench.mustBury.exchange(true, ordering: .acquiringAndReleasing) else {
+        bench.pending.subtract(1, ordering: .acquiringAndReleasing)
+        continue
+      }
+      submit(to: bench) { bench in
+        bench.mustBury.store(false, ordering: .releasing)
+        bench.hibernator.withLock { $0.buryTheDead() }
+      }
     }
   }
 
   /// Somebody waits for that worker: what is still to be done with it, its hibernation for one, is
   /// done before all that nobody waits for.
-  public func hasten(_ name: String) { queue.hasten(name) }
+  public func hasten(_ name: String) {
+    slots.hasten(name)
+    bench(of: name, makes: false, counts: false)?.queue.hasten(name)
+  }
 
-  /// See `Hibernator.dropIdleBases`.
-  public func dropIdleBases(outdated: Bool = false) {
-    queue.submit { self.hibernator.withLock { $0.dropIdleBases(outdated: outdated) } }
+  /// See `Hibernator.dropIdleBases`. Returns what waits for that, a second at most; it may be called on
+  /// any thread but the loop's.
+  @discardableResult
+  public func dropIdleBases(outdated: Bool = false) -> @Sendable () -> Void {
+    let group = DispatchGroup()
+    for bench in all() {
+      group.enter()
+      submit(to: bench) { bench in
+        bench.hibernator.withLock { $0.dropIdleBases(outdated: outdated) }
+        group.leave()
+      }
+    }
+    return { _ = group.wait(timeout: .now() + .seconds(1)) }
   }
 
   /// See `Hibernator.dropIdleBase`.
   public func dropIdleBase(of name: String) {
-    queue.submit(about: name) { self.hibernator.withLock { $0.dropIdleBase(of: name) } }
+    guard let bench = bench(of: name, makes: false) else { return }
+    submit(to: bench, about: name) { $0.hibernator.withLock { $0.dropIdleBase(of: name) } }
   }
 
-  /// See `Hibernator.forget`.
+  /// See `Hibernator.forget`. Its thread ends with it.
   public func forget(_ name: String) {
-    queue.submit(about: name) { self.hibernator.withLock { $0.forget(name) } }
+    guard let bench = bench(of: name, makes: false) else { return }
+    submit(to: bench, about: name) { [self] bench in
+      bench.hibernator.withLock { $0.forget(name) }
+      crew.withLock { crew in
+        // More is to be done about it: it has been started again.
+        // Or its thread still traces something, which only that thread can detach.
+        guard separatesWorkers, crew.benches[name] === bench,
+          bench.pending.load(ordering: .acquiring) == 1, Stragglers.shared.release() == 0
+        else { return }
+        crew.benches[name] = nil
+      }
+    }
   }
 
-  /// Performs the operation and waits for it.
+  /// Performs the operation and waits for it. Only where workers aren't separated.
   public func wait<Value: Sendable>(
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) throws(HibernationError) -> Value {
-    try queue.perform { () -> Result<Value, HibernationError> in
-      self.perform(operation)
+    precondition(!separatesWorkers, "each worker has a hibernator of its own")
+    guard let bench = bench(of: "") else { preconditionFailure("it is made where there is none") }
+    return try wait(on: bench, operation)
+  }
+
+  private func wait<Value: Sendable>(
+    on bench: Bench,
+    _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
+  ) throws(HibernationError) -> Value {
+    defer { bench.pending.subtract(1, ordering: .acquiringAndReleasing) }
+    return try bench.queue.perform { () -> Result<Value, HibernationError> in
+      Self.perform(bench, operation)
     }.get()
   }
 
   private func submit<Value: Sendable>(
-    about name: String, isUrgent: Bool = false,
+    about name: String, isUrgent: Bool = false, isHibernation: Bool = false,
+    first: @escaping @Sendable () -> Void = {},
     _ completion: @escaping @Sendable (Result<Value, HibernationError>) -> Void,
     _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
   ) {
-    queue.submit(about: name, isUrgent: isUrgent) { completion(self.perform(operation)) }
+    guard let bench = bench(of: name) else { preconditionFailure("it is made where there is none") }
+    submit(to: bench, about: name, isUrgent: isUrgent) { [slots] bench in
+      let isOwner = isHibernation && slots.acquire(name)
+      first()
+      let result = Self.perform(bench, operation)
+      slots.release(isOwner)
+      completion(result)
+    }
   }
 
-  private func perform<Value: Sendable>(
-    _ operation: (Hibernator) throws(HibernationError) -> Value
+  private static func perform<Value: Sendable>(
+    _ bench: Bench, _ operation: (Hibernator) throws(HibernationError) -> Value
   ) -> Result<Value, HibernationError> {
-    hibernator.withLock { hibernator in
+    bench.hibernator.withLock { hibernator in
       do throws(HibernationError) { return .success(try operation(hibernator)) } catch {
         return .failure(error)
       }

@@ -5,9 +5,25 @@ import Glibc
 /// loop, a worker) can share one; the last closes it.
 public final class Descriptor: Sendable {
   public let raw: Int32
+  /// See `init(foreign:)`.
+  private let isForeign: Bool
 
-  public init(owning raw: Int32) { self.raw = raw }
-  deinit { close(raw) }
+  public init(owning raw: Int32) {
+    self.raw = raw
+    isForeign = false
+  }
+
+  /// A descriptor of something that another process has made, or to which it can send descriptors. Its
+  /// last close may wait as long as that process likes (SO_LINGER, FUSE), so it happens on another
+  /// thread; see `Closer`.
+  public init(foreign raw: Int32) {
+    self.raw = raw
+    isForeign = true
+  }
+
+  deinit {
+    if isForeign { Closer.close(raw) } else { close(raw) }
+  }
 
   /// Opens a file; `O_CLOEXEC` is added.
   public static func open(

@@ -84,7 +84,7 @@ public struct OpenDescriptor: Hashable, Sendable {
   /// takes the right to trace.
   public func duplicate(from pidfd: Descriptor) throws(SystemCallError) -> Descriptor {
     Descriptor(
-      owning: try shim("pidfd_getfd", on: "descriptor \(number)") {
+      foreign: try shim("pidfd_getfd", on: "descriptor \(number)") {
         clinux_pidfd_getfd(pidfd.raw, number)
       })
   }

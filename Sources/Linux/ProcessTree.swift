@@ -114,24 +114,47 @@ public struct ProcessTree: Hashable, Sendable {
   /// Kills whoever is found until nobody new is: also those who were born between a look and its
   /// kill. (What has a SIGKILL pending can't fork any more.) They are dying when this returns, not
   /// necessarily dead. Somebody who may not be killed (setuid) saves nobody else.
+  ///
+  /// Those who fork faster than they are found are stopped first, all of them: the stopped still count
+  /// against the limits that keep the others from forking.
+  ///
+  /// - Throws: ETIMEDOUT when new ones still come at the deadline.
   public static func killAll(
-    root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil
+    root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
+    until deadline: Deadline = Deadline(in: .seconds(5))
   ) throws(SystemCallError) {
     var killed: Set<ProcessIdentity> = []
+    var stopped: Set<ProcessIdentity> = []
     var failure: SystemCallError?
-    while true {
-      let tree = try discover(root: root, session: session, cgroup: cgroup)
-      let new = tree.processes.filter { !killed.contains($0.identity) }
-      if new.isEmpty { break }
-      for stat in new {
-        do throws(SystemCallError) { try stat.identity.signal(SIGKILL) } catch {
-          failure = error
-        }
-        killed.insert(stat.identity)
+    func send(_ number: Int32, to processes: some Sequence<ProcessIdentity>) {
+      for process in processes {
+        do throws(SystemCallError) { try process.signal(number) } catch { failure = error }
+      }
+    }
+    for round in 1... {
+      let found = try discover(root: root, session: session, cgroup: cgroup).processes
+      let new = found.map(\.identity).filter { !killed.contains($0) && !stopped.contains($0) }
+      if new.isEmpty, stopped.isEmpty { break }
+      let isLate = deadline.hasPassed
+      if round <= roundsOfKilling || new.isEmpty || isLate {
+        send(SIGKILL, to: stopped)
+        send(SIGKILL, to: new)
+        killed.formUnion(stopped)
+        killed.formUnion(new)
+        stopped = []
+      } else {
+        send(SIGSTOP, to: new)
+        stopped.formUnion(new)
+      }
+      if isLate {
+        throw SystemCallError("kill", on: "pid \(root.pid) and all below it", code: ETIMEDOUT)
       }
     }
     if let failure { throw failure }
   }
+
+  /// Nearly always the second finds nobody.
+  private static let roundsOfKilling = 4
 
   /// False when the process is gone.
   static func signal(

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Making Unix sockets (unix(7)).
@@ -13,7 +14,8 @@ public enum UnixSocket {
   public static func bound(
     to path: String, _ kind: Kind
   ) throws(SystemCallError) -> Descriptor {
-    let socket = try make(kind)
+    // What has been sent to it and was never read is closed with it.
+    let socket = try make(kind, isForeign: true)
     if !path.hasPrefix("@") {
       // The file takes its mode from the socket, so that it never exists with a wider one.
       _ = try systemCall("fchmod", on: path) { fchmod(socket.raw, 0o600) }
@@ -48,7 +50,16 @@ public enum UnixSocket {
     return socket
   }
 
-  private static func make(_ kind: Kind) throws(SystemCallError) -> Descriptor {
+  /// Nobody can send descriptors to it, or to what it accepts, where the kernel can refuse that (Linux
+  /// 6.16). Elsewhere they arrive, and whoever receives closes them with `Closer`.
+  public static func refuseDescriptors(_ socket: Descriptor) {
+    // Older kernels answer ENOPROTOOPT; then `Reception` closes what comes.
+    _ = clinux_refuse_descriptors(socket.raw)
+  }
+
+  private static func make(
+    _ kind: Kind, isForeign: Bool = false
+  ) throws(SystemCallError) -> Descriptor {
     let type =
       switch kind {
       case .stream: SOCK_STREAM
@@ -56,8 +67,8 @@ public enum UnixSocket {
       case .packets: SOCK_SEQPACKET
       }
     let flags = type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-    return Descriptor(
-      owning: try systemCall("socket") { socket(AF_UNIX, Int32(flags), 0) })
+    let raw = try systemCall("socket") { socket(AF_UNIX, Int32(flags), 0) }
+    return isForeign ? Descriptor(foreign: raw) : Descriptor(owning: raw)
   }
 
   private static func withAddress(

@@ -13,6 +13,16 @@ public final class NotifySocket {
   /// Datagrams from processes that aren't the worker's, and ones that were too large.
   public private(set) var rejectedCount = 0
 
+  private var allowance: Int64 = NotifySocket.mostSaved
+  private var refilledAt: Int64 = 0
+  /// Datagrams that are looked at in a second, and that may come at once. To find out whether one comes
+  /// from the worker takes a look into /proc.
+  static let perSecond: Int64 = 200
+  static let mostSaved: Int64 = 400
+
+  /// False: too many have come. The caller looks again after a tenth of a second.
+  public var mayReceive: Bool { allowance > 0 }
+
   /// Bytes; larger datagrams are rejected.
   static let longestDatagram = 65536
 
@@ -31,47 +41,41 @@ public final class NotifySocket {
     self.path = path
     descriptor = try UnixSocket.bound(to: path, .datagram)
     try shim("setsockopt", on: path) { clinux_pass_credentials(descriptor.raw) }
+    // Senders of FDSTORE=1 are answered EPERM by the kernel.
+    UnixSocket.refuseDescriptors(descriptor)
   }
 
   /// Everything that has come, at most `limit` datagrams of it; what is left keeps the descriptor
   /// readable. `isMember` says whether a pid is one of the worker's.
   public func receive(
-    limit: Int = 64, isMember: (Int32) -> Bool
+    limit: Int = 64, at now: Int64 = Clocks.boottime, isMember: (Int32) -> Bool
   ) throws(SystemCallError) -> [NotifyMessage] {
+    refill(at: now)
     // For the length of the call only: a hundred workers' sockets must not cost 6 MB. One byte
     // more than may come, so that a datagram that was cut off shows.
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: Self.longestDatagram + 1, alignment: 16)
     defer { buffer.deallocate() }
     var messages: [NotifyMessage] = []
-    for _ in 0..<limit {
-      guard let (count, sender) = try receiveOne(into: buffer) else { break }
+    for _ in 0..<min(Int64(limit), allowance) {
+      guard let datagram = try Reception.take(from: descriptor, into: buffer) else { break }
+      allowance -= 1
       // The kernel vouches for the sender. 0: from a pid namespace that we don't see into.
-      guard count <= Self.longestDatagram, sender > 0, isMember(sender) else {
+      guard datagram.count <= Self.longestDatagram, datagram.pid > 0, isMember(datagram.pid) else {
         rejectedCount += 1
         continue
       }
-      messages += NotifyMessage.parse(buffer[..<count])
+      messages += NotifyMessage.parse(buffer[..<datagram.count])
     }
     return messages
   }
 
-  /// The length of a datagram and its sender's pid; nil when there is none.
-  private func receiveOne(
-    into buffer: UnsafeMutableRawBufferPointer
-  ) throws(SystemCallError) -> (count: Int, sender: Int32)? {
-    var sender: pid_t = 0
-    var user: uid_t = 0
-    do throws(SystemCallError) {
-      let count = try shim("recvmsg", on: path) {
-        clinux_receive_with_credentials(
-          descriptor.raw, buffer.baseAddress, Int64(buffer.count), &sender, &user)
-      }
-      return (Int(count), sender)
-    } catch {
-      if error.code == EAGAIN { return nil }
-      throw error
-    }
+  /// - Parameter now: nanoseconds.
+  private func refill(at now: Int64) {
+    let earned = min(now - refilledAt, 10_000_000_000) * Self.perSecond / 1_000_000_000
+    guard earned > 0 else { return }
+    refilledAt = now
+    allowance = min(Self.mostSaved, allowance + earned)
   }
 
   /// Takes the name away; not done on release, since a later daemon may have bound it again.

@@ -41,7 +41,7 @@ public struct OutputMeter {
     guard let pidfd = try? Descriptor.pidfd(of: pid) else { return false }
     let raw = clinux_pidfd_getfd(pidfd.raw, number)
     guard raw >= 0 else { return false }
-    let duplicate = Descriptor(owning: raw)
+    let duplicate = Descriptor(foreign: raw)
     var entry = pollfd(fd: duplicate.raw, events: Int16(POLLOUT), revents: 0)
     return poll(&entry, 1, 0) == 0
   }

@@ -32,6 +32,7 @@ public final class PressureWatch {
   public init(path: String) throws(SystemCallError) {
     self.path = path
     listener = try UnixSocket.bound(to: path, .stream)
+    UnixSocket.refuseDescriptors(listener)
     let raw = listener.raw
     _ = try systemCall("listen", on: path) { listen(raw, 16) }
     descriptor = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
@@ -85,7 +86,7 @@ public final class PressureWatch {
       let connection: Descriptor
       do throws(SystemCallError) {
         connection = Descriptor(
-          owning: try shim("accept", on: path) { clinux_accept(listener.raw) })
+          foreign: try shim("accept", on: path) { clinux_accept(listener.raw) })
       } catch {
         switch error.code {
         case EAGAIN: return
@@ -108,13 +109,18 @@ public final class PressureWatch {
   }
 
   private func discardInput(of raw: Int32) {
-    var buffer = [UInt8](repeating: 0, count: Self.mostInput)
-    let count = kernelResult { recv(raw, &buffer, buffer.count, Int32(MSG_DONTWAIT)) }
-    if count == -Int(EAGAIN) || count == -Int(EINTR) { return }
-    guard count > 0, let received = connections[raw]?.received,
-      received + count <= Self.mostInput
+    guard let connection = connections[raw] else { return }
+    let reception: Reception?
+    var bytes: [UInt8] = []
+    do throws(SystemCallError) {
+      reception = try Reception.take(from: connection.descriptor, Self.mostInput, &bytes)
+    } catch { return drop(raw) }
+    guard let reception else { return }
+    let received = reception.count
+    guard received > 0, reception.passed.isEmpty,
+      connection.received + received <= Self.mostInput
     else { return drop(raw) }
-    connections[raw]?.received = received + count
+    connections[raw]?.received += received
   }
 
   /// Taken out of the set by name: closing does that only when no child between fork and exec has a

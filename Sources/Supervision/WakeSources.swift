@@ -179,7 +179,7 @@ private struct Register {
   private mutating func add(queue number: Int32, of pid: Int32) -> Bool {
     // Refused, it is named as unwatched.
     guard let pidfd = try? Descriptor.pidfd(of: pid) else { return false }
-    let queue = Descriptor(owning: clinux_pidfd_getfd(pidfd.raw, number))
+    let queue = Descriptor(foreign: clinux_pidfd_getfd(pidfd.raw, number))
     let result = clinux_epoll_add(
       set.raw, queue.raw, UInt32(CLINUX_EPOLLIN) | Self.edgeTriggered, UInt64(names.count))
     guard result == 0 else { return result == -EEXIST }

@@ -14,6 +14,7 @@ final class WorkerConnection {
   private var waiting: [UInt8] = []
   private var senselessLines = 0
   private var allowance = LineAllowance()
+  private let bytes: ByteAllowance
   /// Came with bytes that make no whole line yet, or with a line that is still to be handed out.
   private var passed: Descriptor?
   /// The worker has said all that it will say.
@@ -23,12 +24,16 @@ final class WorkerConnection {
   static let mostWaiting = 65_536
   /// Lines that make no sense, after which it is shut out.
   static let mostSenseless = 16
+  /// What a descriptor counts as in the allowance: a thousand a second can be closed.
+  private static let bytesOfDescriptor = 1024
   /// Read at a time, into a buffer that lives as long as the call.
   private static let portion = 16_384
 
-  init(_ descriptor: Descriptor, pid: Int32) {
+  /// - Parameter bytes: shared by all connections of a worker.
+  init(_ descriptor: Descriptor, pid: Int32, bytes: ByteAllowance) {
     self.descriptor = descriptor
     self.pid = pid
+    self.bytes = bytes
   }
 
   var wantsToWrite: Bool { !waiting.isEmpty }
@@ -50,9 +55,11 @@ final class WorkerConnection {
     at now: Int64, _ handle: (WorkerMessage, Descriptor?) -> Void
   ) -> Reading {
     allowance.refill(at: now)
+    bytes.refill(at: now)
     // Lines of an earlier portion come first; nothing is read behind their backs.
     var outcome = handOut(handle)
     if case .read = outcome, !hasEnded {
+      guard bytes.isLeft else { return .slowed }
       if let failure = receive() { return failure }
       outcome = handOut(handle)
     }
@@ -68,13 +75,17 @@ final class WorkerConnection {
   /// nil: something came, or nothing yet.
   private func receive() -> Reading? {
     withUnsafeTemporaryAllocation(byteCount: Self.portion, alignment: 16) { buffer in
-      var raw: Int32 = -1
-      let count = clinux_receive_with_descriptor(
-        descriptor.raw, buffer.baseAddress, Int64(buffer.count), &raw)
-      if raw >= 0 { passed = Descriptor(owning: raw) }
-      if count < 0 { return count == -Int64(EAGAIN) || count == -Int64(EINTR) ? nil : .ended }
-      hasEnded = count == 0
-      framer.append(buffer[..<Int(count)])
+      let received: Reception?
+      do throws(SystemCallError) {
+        received = try Reception.take(from: descriptor, into: buffer)
+      } catch { return .ended }
+      guard let received else { return nil }
+      // One is the most that a line can mean; the others are closed, which isn't for nothing.
+      if let descriptor = received.passed.last { passed = descriptor }
+      bytes.use(received.passed.count * Self.bytesOfDescriptor)
+      hasEnded = received.count == 0
+      framer.append(buffer[..<received.count])
+      bytes.use(received.count)
       return nil
     }
   }
@@ -163,5 +174,28 @@ private struct LineAllowance {
     guard earned > 0 else { return }
     refilledAt = now
     lines = min(Self.perSecond, lines + earned)
+  }
+}
+
+/// How many bytes may still be read from one worker, over all its connections, earlier ones included:
+/// 1 MiB a second, and 4 MiB saved up. That is four snapshots of the greatest length a second.
+final class ByteAllowance {
+  static let perSecond: Int64 = 1 << 20
+  static let most: Int64 = 4 << 20
+  private var bytes = ByteAllowance.most
+  private var refilledAt: Int64 = 0
+
+  var isLeft: Bool { bytes > 0 }
+
+  /// It may fall below zero by what one read brings; nothing more is read until that is earned.
+  func use(_ count: Int) { bytes -= Int64(count) }
+
+  /// - Parameter now: nanoseconds.
+  func refill(at now: Int64) {
+    let second: Int64 = 1_000_000_000
+    let span = min(now - refilledAt, 16 * second)
+    guard span >= second / 100 else { return }
+    refilledAt = now
+    bytes = min(Self.most, bytes + span * Self.perSecond / second)
   }
 }

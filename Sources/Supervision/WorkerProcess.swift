@@ -19,6 +19,22 @@ func reapChild(_ pidfd: Descriptor, pid: Int32) throws(SystemCallError) -> Worke
   return kind == 0 ? .exited(status) : .signaled(status)
 }
 
+/// What it takes to end all of a worker.
+public struct WorkerKilling: Sendable {
+  public let root: ProcessIdentity
+  public let session: Int32
+  public let cgroup: WorkerCgroup?
+
+  public func perform(until deadline: Deadline) throws(CgroupError) {
+    if let cgroup { return try cgroup.kill() }
+    do throws(SystemCallError) {
+      try ProcessTree.killAll(root: root, session: session, until: deadline)
+    } catch {
+      throw .failed(error)
+    }
+  }
+}
+
 /// A running worker, as far as the kernel is concerned. Belongs to the event loop's thread.
 public final class WorkerProcess {
   public let plan: LaunchPlan
@@ -111,14 +127,15 @@ public final class WorkerProcess {
     }
   }
 
-  /// SIGKILL to all of it: stopped, frozen, or left behind by the root process.
+  /// SIGKILL to all of it: stopped, frozen, or left behind by the root process. Takes its time where it
+  /// has no cgroup and forks; not for the event loop (`killing`).
   public func killAll() throws(CgroupError) {
-    if let cgroup { return try cgroup.kill() }
-    do throws(SystemCallError) {
-      try ProcessTree.killAll(root: identity, session: session)
-    } catch {
-      throw .failed(error)
-    }
+    try killing.perform(until: Deadline(in: .seconds(5)))
+  }
+
+  /// The same for another thread.
+  public var killing: WorkerKilling {
+    WorkerKilling(root: identity, session: session, cgroup: cgroup)
   }
 
   /// How the root process ended; nil while it runs. Only after `pidfd` has polled readable: before,

@@ -21,6 +21,7 @@ public final class WorkerSocket {
   private var timer: DeadlineTimer?
   private var isAccepting = false
   private var lastID: ConnectionID = 0
+  private let bytes = ByteAllowance()
 
   /// Never given out twice by one socket.
   public typealias ConnectionID = UInt64
@@ -141,7 +142,7 @@ public final class WorkerSocket {
         news.append(.refused("a connection has to wait: \(String(cString: strerror(-raw)))"))
         return setTimer()
       }
-      admit(Descriptor(owning: raw), isMember, &news)
+      admit(Descriptor(foreign: raw), isMember, &news)
     }
   }
 
@@ -161,7 +162,7 @@ public final class WorkerSocket {
     let added = clinux_epoll_add(
       self.descriptor.raw, descriptor.raw, UInt32(CLINUX_EPOLLIN), lastID)
     guard added >= 0 else { return }
-    connections[lastID] = WorkerConnection(descriptor, pid: pid)
+    connections[lastID] = WorkerConnection(descriptor, pid: pid, bytes: bytes)
     news.append(.connected(lastID))
   }
 

@@ -26,14 +26,17 @@ struct WriteLedgerTests {
     let start: Int64 = 1_790_000_000
     var ledger = WriteLedger(path: path)
     #expect(ledger.damage == nil)
-    try ledger.add(bytes: 1000, milliseconds: 30, at: start)
-    try ledger.add(bytes: 200, milliseconds: 6, at: start + 5 * 3600)
+    ledger.add(bytes: 1000, milliseconds: 30, at: start)
+    try ledger.save()
+    ledger.add(bytes: 200, milliseconds: 6, at: start + 5 * 3600)
+    try ledger.save()
     var later = WriteLedger(path: path)
     #expect(later.damage == nil)
     #expect(
       later.total(at: start + 6 * 3600)
         == WriteLedger.Costs(bytes: 1200, milliseconds: 36, images: 2))
-    try later.add(bytes: 1, milliseconds: 1, at: start + 24 * 3600)
+    later.add(bytes: 1, milliseconds: 1, at: start + 24 * 3600)
+    try later.save()
     #expect(later.total(at: start + 24 * 3600).bytes == 201)
     #expect(WriteLedger(path: path).total(at: start + 30 * 3600).bytes == 1)
     #expect(WriteLedger(path: path).total(at: start + 60 * 3600).bytes == 0)
@@ -44,7 +47,8 @@ struct WriteLedgerTests {
     defer { remove() }
     let start: Int64 = 1_790_000_000
     var ledger = WriteLedger(path: path)
-    try ledger.add(bytes: 1000, milliseconds: 30, at: start)
+    ledger.add(bytes: 1000, milliseconds: 30, at: start)
+    try ledger.save()
     #expect(ledger.total(at: start - 7200).bytes == 1000)
     // But one that was years ahead doesn't count for ever.
     #expect(ledger.total(at: start - 400 * 86400).bytes == 0)
@@ -54,7 +58,8 @@ struct WriteLedgerTests {
   func damaged() throws {
     defer { remove() }
     var ledger = WriteLedger(path: path)
-    try ledger.add(bytes: 1000, milliseconds: 30, at: 1_790_000_000)
+    ledger.add(bytes: 1000, milliseconds: 30, at: 1_790_000_000)
+    try ledger.save()
     let good = try readFile(path)
     for index in good.indices {
       var bytes = good
@@ -72,7 +77,8 @@ struct WriteLedgerTests {
     defer { remove() }
     var ledger = WriteLedger(path: "/proc/none/writes")
     #expect(throws: SystemCallError.self) {
-      try ledger.add(bytes: 7, milliseconds: 1, at: 1_790_000_000)
+      ledger.add(bytes: 7, milliseconds: 1, at: 1_790_000_000)
+      try ledger.save()
     }
     #expect(ledger.total(at: 1_790_000_000).bytes == 7)
   }

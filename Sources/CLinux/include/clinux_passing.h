@@ -1,11 +1,26 @@
 #ifndef CLINUX_PASSING_H
 #define CLINUX_PASSING_H
 #include <stdint.h>
+#include <sys/types.h>
 
-// recvmsg(2) without waiting: bytes of a stream, and the last of the descriptors that came with them
-// (SCM_RIGHTS), -1 where none did. Whatever else was passed is closed before this returns, so that
-// nobody can fill our table; what the kernel had no room for, it never installed.
-int64_t clinux_receive_with_descriptor(int fd, void *buffer, int64_t capacity, int *passed);
+// SCM_MAX_FD: the kernel's own limit for one message.
+#define CLINUX_MOST_PASSED 253
+
+// What came with a message: its sender where the socket asks for that (SO_PASSCRED; else pid is 0), and
+// all descriptors (SCM_RIGHTS). The caller must close them, on a thread that may wait.
+struct clinux_passed {
+  pid_t pid;
+  uid_t uid;
+  int count;
+  int descriptors[CLINUX_MOST_PASSED];
+};
+
+// recvmsg(2) without waiting.
+int64_t clinux_receive(int fd, void *buffer, int64_t capacity, struct clinux_passed *passed);
+
+// From then on sending a descriptor to this socket fails with EPERM (SO_PASSRIGHTS 0, Linux 6.16).
+// -ENOPROTOOPT where the kernel doesn't know that.
+int clinux_refuse_descriptors(int fd);
 
 // sendmsg(2) with one descriptor along, for tests and for whoever offers memory.
 int64_t clinux_send_with_descriptor(int fd, const void *bytes, int64_t count, int passed);

@@ -26,10 +26,8 @@ int clinux_lock_memory(void);
 void clinux_keep_heap_small(void);
 // SO_PEERCRED.
 int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
-// Lets a datagram socket tell who sent (SO_PASSCRED), and receives one datagram with its sender.
+// Lets a datagram socket tell who sent (SO_PASSCRED); see clinux_receive.
 int clinux_pass_credentials(int fd);
-int64_t clinux_receive_with_credentials(int fd, void *buffer, int64_t capacity, pid_t *pid,
-                                        uid_t *uid);
 // Starts writing a file's dirty pages to disk, without waiting (sync_file_range(2)). Length 0: to the end.
 int clinux_start_writeback(int fd, int64_t offset, int64_t length);
 // Drops a file's clean pages from the page cache (posix_fadvise(2)).

@@ -89,10 +89,9 @@ extension Daemon {
       return feed(.purgeFailed(id, "it has offered no memory that could be taken"))
     }
     let offers = runtime.offers
-    // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs.
-    // So where it has no connection to us nothing may begin meanwhile, its resume above all.
-    if offers.contains(where: { $0.connection == nil }) { return purged(id, Self.purge(offers)) }
-    mechanics.submit { [mailbox] in
+    // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs:
+    // what wakes it waits for this (`afterWhatIsUnderWay`).
+    mechanics.submit(about: id.name) { [mailbox] in
       let freed = Self.purge(offers)
       mailbox.post { $0.purged(id, freed) }
     }

@@ -2,14 +2,15 @@ import Control
 import Glibc
 import JSONLines
 import Linux
+import Policy
 import WorkerProtocol
 
 /// What workers want to be shown while they sleep, a file each: the MIME type and a line end, then the
 /// content as it is. On disk, because the daemon must stay small; as small as a line of the protocol.
-struct SnapshotStore {
+struct SnapshotStore: Sendable {
   let directory: String
 
-  struct Snapshot: Hashable {
+  struct Snapshot: Hashable, Sendable {
     var mime: String
     var content: [UInt8]
     var isText: Bool { mime == SnapshotStore.text }
@@ -20,19 +21,25 @@ struct SnapshotStore {
 
   private func path(_ name: String) -> String { "\(directory)/\(CgroupRoot.sanitised(name))" }
 
-  /// Replaces the one that was there. Returns what is wrong with it, for the worker; a disk that fails
-  /// is thrown.
-  func keep(
-    _ message: WorkerMessage.Snapshot, of name: String
-  ) throws(SystemCallError) -> String? {
-    let snapshot: Snapshot
+  /// What is to be kept.
+  ///
+  /// - Throws: what is wrong with it, for the worker.
+  static func read(_ message: WorkerMessage.Snapshot) throws(Refusal) -> Snapshot {
     switch message {
-    case .text(let text): snapshot = Snapshot(mime: Self.text, content: Array(text.utf8))
+    case .text(let text): return Snapshot(mime: Self.text, content: Array(text.utf8))
     case .image(let mime, let base64):
-      guard Self.isType(mime) else { return "`snapshot`: `mime` is no MIME type" }
-      guard let content = Base64.decode(base64) else { return "`snapshot`: `data` isn't base64" }
-      snapshot = Snapshot(mime: mime, content: content)
+      guard Self.isType(mime) else { throw Refusal(text: "`snapshot`: `mime` is no MIME type") }
+      guard let content = Base64.decode(base64) else {
+        throw Refusal(text: "`snapshot`: `data` isn't base64")
+      }
+      return Snapshot(mime: mime, content: content)
     }
+  }
+
+  struct Refusal: Error { var text: String }
+
+  /// Replaces the one that was there. On a thread that may wait for the disk.
+  func keep(_ snapshot: Snapshot, of name: String) throws(SystemCallError) {
     let path = path(name)
     let temporary = path + "~"
     do throws(SystemCallError) {
@@ -50,7 +57,6 @@ struct SnapshotStore {
       unlink(temporary)
       throw error
     }
-    return nil
   }
 
   func load(_ name: String) -> Snapshot? {
@@ -85,14 +91,82 @@ struct SnapshotStore {
   }
 }
 
+/// Snapshots on their way to the disk: at most one a second of each worker, after the first few. What a
+/// worker says more often than that is never written, but for the latest.
+final class SnapshotKeeper {
+  private let store: SnapshotStore
+  private let disk: DiskQueue
+  private let log: DaemonLog
+  /// What the disk has, or will have.
+  private var latest: [String: SnapshotStore.Snapshot] = [:]
+  /// The moment up to which a worker's writes are used up.
+  private var paidUntil: [String: Instant] = [:]
+
+  static let interval = Duration.seconds(1)
+  /// Writes that may come at once.
+  static let burst = 4
+
+  init(directory: String, disk: DiskQueue, log: DaemonLog) {
+    store = SnapshotStore(directory: directory)
+    self.disk = disk
+    self.log = log
+  }
+
+  /// - Returns: when `writeWaiting` must be called for it; nil: it is on its way.
+  func keep(
+    _ message: WorkerMessage.Snapshot, of name: String, at now: Instant
+  ) throws(SnapshotStore.Refusal) -> Duration? {
+    let isWaiting = latest[name] != nil
+    latest[name] = try SnapshotStore.read(message)
+    if isWaiting { return nil }
+    let wait = paidUntil[name].map { $0 - now - Self.interval * (Self.burst - 1) } ?? .zero
+    if wait > .zero { return wait }
+    writeWaiting(of: name, at: now)
+    return nil
+  }
+
+  /// The latest one goes to the disk.
+  func writeWaiting(of name: String, at now: Instant) {
+    guard let snapshot = latest.removeValue(forKey: name) else { return }
+    paidUntil[name] = max(now, paidUntil[name] ?? now) + Self.interval
+    disk.write("\(name): its snapshot can't be kept", log) { [store] in
+      try store.keep(snapshot, of: name)
+    }
+  }
+
+  /// Calls back on the loop, in the order of what was kept.
+  func load(
+    _ name: String, _ mailbox: Mailbox<Daemon>,
+    then: @escaping @Sendable (Daemon, SnapshotStore.Snapshot?) -> Void
+  ) {
+    let waiting = latest[name]
+    disk.submit { [store] in
+      let snapshot = waiting ?? store.load(name)
+      mailbox.post { then($0, snapshot) }
+    }
+  }
+
+  func remove(_ name: String) {
+    latest[name] = nil
+    paidUntil[name] = nil
+    disk.submit { [store] in store.remove(name) }
+  }
+
+  /// At the daemon's start.
+  func removeAll(where isGone: (String) -> Bool) { store.removeAll(where: isGone) }
+}
+
 extension Daemon {
   /// What is wrong with it, for the worker.
   func keep(_ snapshot: WorkerMessage.Snapshot, of runtime: WorkerRuntime) -> String? {
-    do throws(SystemCallError) {
-      return try snapshots.keep(snapshot, of: runtime.id.name)
-    } catch {
-      log(.warning, "\(runtime.id): its snapshot can't be kept: \(error)")
+    let name = runtime.id.name
+    do throws(SnapshotStore.Refusal) {
+      if let wait = try snapshots.keep(snapshot, of: name, at: EventLoop.now) {
+        loop.after(wait) { [unowned self] in
+          snapshots.writeWaiting(of: name, at: EventLoop.now)
+        }
+      }
       return nil
-    }
+    } catch { return error.text }
   }
 }

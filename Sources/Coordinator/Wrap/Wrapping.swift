@@ -43,6 +43,7 @@ extension Daemon {
 
   private func runWrapped() throws(StartError) -> WrapEnd {
     guard let wrapped else { return .unmanaged("") }
+    defer { log.drain() }
     defer { cgroups?.remove() }
     clinux_keep_heap_small()
     // Whoever loses its parent stays below us: so all of them are found without a look at all of
@@ -54,7 +55,9 @@ extension Daemon {
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     do throws(SystemCallError) {
-      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self, on: loop) }
+      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
+        mailbox.drain(self, on: loop)
+      }
       try passSignals()
     } catch { throw .system(error) }
     do throws(StartError) {
@@ -73,6 +76,8 @@ extension Daemon {
         if let deadline = engine.nextDeadline, deadline <= EventLoop.now { feed(.deadline) }
       }
     } catch { log(.error, "\(error)") }
+    records.drain()
+    disk.drain(within: .seconds(2))
     server?.close()
     return wrapped.end ?? .exited(CommandExit.internalError.rawValue)
   }

@@ -1,0 +1,34 @@
+import Dispatch
+import Linux
+
+/// Small files that the daemon keeps, written on threads of their own and in the order in which they were
+/// given: a disk that is slow, or doesn't answer, keeps the daemon from nothing.
+struct DiskQueue: Sendable {
+  private let queue = WorkQueue(name: "dormouse-disk")
+
+  func submit(_ job: @escaping @Sendable () -> Void) { queue.submit(job) }
+
+  /// The same for files that are replaced: a failure is logged.
+  func write(
+    _ what: String, _ log: DaemonLog, _ body: @escaping @Sendable () throws -> Void
+  ) {
+    queue.submit {
+      do { try body() } catch { log(.warning, "\(what): \(error)") }
+    }
+  }
+
+  /// At the daemon's end: waits until everything is written. False: the disk took too long.
+  @discardableResult
+  func drain(within limit: Duration = .seconds(10)) -> Bool { queue.drain(within: limit) }
+}
+
+extension WorkQueue {
+  /// Waits until everything that was submitted has been done. False: it took too long.
+  @discardableResult
+  func drain(within limit: Duration) -> Bool {
+    let done = DispatchSemaphore(value: 0)
+    submit { done.signal() }
+    let nanoseconds = limit.wholeNanoseconds
+    return done.wait(timeout: .now() + .nanoseconds(Int(nanoseconds))) == .success
+  }
+}

@@ -1,0 +1,27 @@
+/// Hands events on one after the other. Those that arise while one is handled wait; the call that began
+/// handles them all, so that nothing recurses, however many there are.
+final class EventPump<Event> {
+  private var waiting: [Event] = []
+  private var next = 0
+  private var isPumping = false
+
+  /// - Parameters:
+  ///   - handle: one event.
+  ///   - whenQuiet: called when none waits. What it sends is handled, and then it is called again.
+  func send(_ event: Event, handle: (Event) -> Void, whenQuiet: () -> Void) {
+    waiting.append(event)
+    guard !isPumping else { return }
+    isPumping = true
+    defer { isPumping = false }
+    repeat {
+      while next < waiting.count {
+        let event = waiting[next]
+        next += 1
+        handle(event)
+      }
+      waiting.removeAll(keepingCapacity: true)
+      next = 0
+      whenQuiet()
+    } while !waiting.isEmpty
+  }
+}

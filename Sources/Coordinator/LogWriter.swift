@@ -1,0 +1,111 @@
+import Dispatch
+import Glibc
+import Linux
+import Synchronization
+
+/// Writes lines on a thread of its own, in their order. When they aren't taken, as many wait as fit; the
+/// rest is counted, and a line says so where they are missing.
+final class LogWriter: Sendable {
+  /// Bytes that may wait.
+  static let mostWaiting = 1 << 20
+
+  private let shared: Shared
+
+  /// What the thread holds: not the writer, whose end is awaited nowhere.
+  private final class Shared: Sendable {
+    struct State {
+      var lines: [[UInt8]] = []
+      var bytes = 0
+      var lost = 0
+      /// Makes the line about lost ones.
+      var report: (@Sendable (Int) -> [UInt8])?
+      var hasThread = false
+      var isWriting = false
+      var isEnding = false
+    }
+
+    let state = Mutex(State())
+    let work = DispatchSemaphore(value: 0)
+    /// nil: standard error.
+    let descriptor: Descriptor?
+
+    init(_ descriptor: Descriptor?) { self.descriptor = descriptor }
+
+    func run() {
+      while true {
+        work.wait()
+        guard let next = take() else { return }
+        write(next)
+        state.withLock { $0.isWriting = false }
+      }
+    }
+
+    private func take() -> [UInt8]? {
+      state.withLock { state in
+        if state.lines.isEmpty, state.isEnding { return nil }
+        let next = state.lines.reduce(into: [UInt8]()) { $0 += $1 }
+        state.lines = []
+        state.bytes = 0
+        state.isWriting = true
+        guard state.lost > 0, let report = state.report else { return next }
+        defer { state.lost = 0 }
+        return next + report(state.lost)
+      }
+    }
+
+    private func write(_ bytes: [UInt8]) {
+      let target = descriptor?.raw ?? STDERR_FILENO
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { part in
+          kernelResult { Glibc.write(target, part.baseAddress, part.count) }
+        }
+        if count == -Int(EAGAIN) || count == -Int(EINTR) {
+          // Somebody has made standard error non-blocking, for all who share it.
+          var place = pollfd(fd: target, events: Int16(POLLOUT), revents: 0)
+          _ = poll(&place, 1, 1000)
+          continue
+        }
+        // If even this can't be written there is nobody to tell.
+        guard count > 0 else { return }
+        rest = rest.dropFirst(count)
+      }
+    }
+
+    var isIdle: Bool { state.withLock { $0.lines.isEmpty && !$0.isWriting } }
+  }
+
+  init(_ descriptor: Descriptor?) { shared = Shared(descriptor) }
+
+  deinit {
+    drain(within: .seconds(1))
+    shared.state.withLock { $0.isEnding = true }
+    shared.work.signal()
+  }
+
+  /// From any thread. `report` makes the line that stands for lost ones.
+  func write(_ line: [UInt8], report: @escaping @Sendable (Int) -> [UInt8]) {
+    let needsThread = shared.state.withLock { state in
+      if state.bytes + line.count > Self.mostWaiting {
+        state.lost += 1
+        state.report = report
+        return false
+      }
+      state.lines.append(line)
+      state.bytes += line.count
+      defer { state.hasThread = true }
+      return !state.hasThread
+    }
+    if needsThread {
+      let started = Thread.start(name: "dormouse-log") { [shared] in shared.run() }
+      if !started { shared.state.withLock { $0.hasThread = false } }
+    }
+    shared.work.signal()
+  }
+
+  /// Waits until all of it is written.
+  func drain(within limit: Duration) {
+    let deadline = Deadline(in: limit)
+    while !shared.isIdle, !deadline.hasPassed { usleep(500) }
+  }
+}

@@ -1,0 +1,184 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+// What workers take, from the kernel. To add up a process's mappings can take it seconds, and waits while
+// the process changes them: so that is done on threads of its own, and everything here goes by the last
+// figures, or calls back.
+
+/// What was found, and what it cost.
+struct Measurement: Sendable {
+  /// As `Footprint.footprint`, or roughly; bytes.
+  var footprint: ByteCount
+  /// File pages that the kernel may drop; bytes.
+  var reclaimable: Int64 = 0
+  var at: Instant
+  var took: Duration
+  /// Why it isn't exact: what looking closely was refused with.
+  var refusal: String?
+
+  /// On a measuring thread. Where looking closely isn't permitted (setuid, PR_SET_DUMPABLE), what everybody
+  /// may see: anonymous memory.
+  static func take(_ pids: [Int32]) -> Measurement {
+    let start = EventLoop.now
+    var footprint: ByteCount
+    var reclaimable: Int64 = 0
+    var refusal: String?
+    do throws(FootprintError) {
+      let found = try Footprint.measure(pids)
+      (footprint, reclaimable) = (ByteCount(found.footprint), found.reclaimable)
+    } catch {
+      refusal = "\(error)"
+      footprint = ByteCount(
+        Int64(clamping: pids.reduce(0) { $0 + Daemon.anonymousMemory(of: $1) }))
+    }
+    let now = EventLoop.now
+    return Measurement(
+      footprint: footprint, reclaimable: reclaimable, at: now, took: now - start, refusal: refusal)
+  }
+}
+
+/// When one worker may be measured again, and who waits for it. One look at a time; who asks while one is
+/// under way gets the next, because what it wants to know may have happened since that one began.
+struct MeasuringState {
+  typealias Completion = (Measurement?) -> Void
+
+  private(set) var last: Measurement?
+  private(set) var isUnderWay = false
+  private var served: [Completion] = []
+  private var waiting: [Completion] = []
+  /// Regular looks come after this.
+  private var nextLook = Instant.zero
+  /// Bumped when its memory goes or comes back: a look from before says nothing then.
+  private var epoch = 0
+  private var lookEpoch = 0
+
+  /// Of one processor, for all workers' regular looks together, percent.
+  static let budget: Int64 = 10
+  static let longestPause = Duration.seconds(60)
+
+  func isDue(at now: Instant) -> Bool { !isUnderWay && now >= nextLook }
+
+  /// True: a look must begin.
+  mutating func ask(_ completion: @escaping Completion) -> Bool {
+    waiting.append(completion)
+    return !isUnderWay
+  }
+
+  mutating func begin() {
+    isUnderWay = true
+    lookEpoch = epoch
+    served = waiting
+    waiting = []
+  }
+
+  /// - Parameter workers: how many share the budget.
+  /// - Returns: who is told, and what; and whether another look must begin.
+  mutating func finish(
+    _ measurement: Measurement?, workers: Int, at now: Instant
+  ) -> (completions: [Completion], Measurement?, more: Bool) {
+    defer { served = [] }
+    isUnderWay = false
+    let counts = lookEpoch == epoch
+    if let measurement, counts {
+      last = measurement
+      let pause = measurement.took * Int(100 / Self.budget) * max(1, workers)
+      nextLook = now + min(pause, Self.longestPause)
+    }
+    return (served, counts ? measurement : nil, !waiting.isEmpty)
+  }
+
+  /// It has taken too long: who waits does without. What is under way goes on.
+  mutating func giveUp() -> [Completion] {
+    defer {
+      served = []
+      waiting = []
+    }
+    return served + waiting
+  }
+
+  /// Its memory is moved to disk, or back.
+  mutating func memoryMoves() { epoch += 1 }
+
+  /// Another process, of which nothing is known.
+  mutating func reset() {
+    epoch += 1
+    last = nil
+    nextLook = .zero
+  }
+}
+
+extension Daemon {
+  /// So long a look may take before what waits for it goes on without.
+  private static let measuringPatience = Duration.seconds(3)
+
+  func measure(_ id: WorkerID) {
+    guard let runtime = workers[id] else { return }
+    measure(runtime) { [unowned self] measurement in
+      guard let measurement else { return }
+      // A page that comes meanwhile is counted twice rather than not at all.
+      let missing = ByteCount(Int64(clamping: runtime.missing?.bytes ?? 0))
+      feed(.footprint(id, measurement.footprint + missing))
+    }
+  }
+
+  /// At a sample: only as often as the budget allows.
+  func measureWhenDue(_ runtime: WorkerRuntime) {
+    guard runtime.measuring.isDue(at: EventLoop.now) else { return }
+    measure(runtime.id)
+  }
+
+  /// Calls back on the loop with a figure that was taken after this call; `nil` where there is nothing to
+  /// measure, or it takes too long, or the worker's memory was moved meanwhile.
+  func measure(_ runtime: WorkerRuntime, then completion: @escaping (Measurement?) -> Void) {
+    guard runtime.process != nil else { return completion(nil) }
+    let process = runtime.process
+    loop.after(Self.measuringPatience) { [unowned self] in
+      giveUpMeasuring(runtime, process)
+    }
+    if runtime.measuring.ask(completion) { beginMeasuring(runtime) }
+  }
+
+  private func beginMeasuring(_ runtime: WorkerRuntime) {
+    let id = runtime.id
+    guard let process = runtime.process, let pids = try? process.tree().pids else {
+      runtime.measuring.begin()
+      return finishMeasuring(runtime, nil)
+    }
+    // What `sample` compares with: it measures again where this has changed since. Read before the
+    // measurement, so that a page that comes meanwhile shows as a change.
+    runtime.sample.anonymous = pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
+    runtime.measuring.begin()
+    runtime.measuringSince = EventLoop.now
+    let identity = process.identity
+    measurers.submit(about: id.name) { [mailbox] in
+      let measurement = Measurement.take(pids)
+      mailbox.post { daemon in
+        guard let runtime = daemon.workers[id] else { return }
+        let isSame = runtime.process?.identity == identity
+        daemon.finishMeasuring(runtime, isSame ? measurement : nil)
+      }
+    }
+  }
+
+  private func finishMeasuring(_ runtime: WorkerRuntime, _ measurement: Measurement?) {
+    if let refusal = measurement?.refusal, !runtime.isMeasuredRoughly {
+      runtime.isMeasuredRoughly = true
+      log(.warning, "\(runtime.id): measured roughly: \(refusal)")
+    }
+    let running = workers.values.count { engine.state(of: $0.id)?.runs == true }
+    let (completions, result, more) = runtime.measuring.finish(
+      measurement, workers: running, at: EventLoop.now)
+    for completion in completions { completion(result) }
+    if more, !runtime.measuring.isUnderWay { beginMeasuring(runtime) }
+  }
+
+  private func giveUpMeasuring(_ runtime: WorkerRuntime, _ process: WorkerProcess?) {
+    guard runtime.process === process, runtime.measuring.isUnderWay,
+      EventLoop.now - runtime.measuringSince >= Self.measuringPatience
+    else { return }
+    let completions = runtime.measuring.giveUp()
+    for completion in completions { completion(nil) }
+  }
+}

@@ -1,0 +1,70 @@
+import Linux
+import Supervision
+import Synchronization
+
+/// The records of running workers, for the next daemon. What was saved last is known at once; the disk has
+/// it a moment later, in the same order.
+///
+/// A crash between the two leaves an older record, which the next daemon compares with what the kernel
+/// says of the worker. One case needs the disk first: a record that says `hibernated` where the image is
+/// gone means that the memory is lost. So a resume begins when `barrier` has returned.
+final class WorkerRecordKeeper {
+  let store: WorkerRecordStore
+  private let queue = WorkQueue(name: "dormouse-recs")
+  private var known: [String: WorkerRecord] = [:]
+  /// Saves that aren't done yet.
+  private let pending = Pending()
+
+  private final class Pending: Sendable { let count = Atomic(0) }
+
+  init(directory: String) throws(WorkerRecordError) {
+    store = try WorkerRecordStore(directory: directory)
+  }
+
+  /// At the daemon's start.
+  func loadAll() throws(WorkerRecordError) -> (
+    records: [WorkerRecord], failures: [WorkerRecordError]
+  ) {
+    let found = try store.loadAll()
+    for record in found.records { known[record.name] = record }
+    return found
+  }
+
+  /// The last one that was saved or found.
+  func record(of name: String) -> WorkerRecord? { known[name] }
+
+  /// Whether there is a file, be it damaged. At the daemon's start.
+  func contains(_ name: String) -> Bool { store.contains(name) }
+
+  func save(
+    _ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void
+  ) {
+    known[record.name] = record
+    pending.count.add(1, ordering: .acquiringAndReleasing)
+    queue.submit { [store, pending] in
+      defer { pending.count.subtract(1, ordering: .acquiringAndReleasing) }
+      do throws(WorkerRecordError) { try store.save(record) } catch { onFailure(error) }
+    }
+  }
+
+  func remove(_ name: String) {
+    known[name] = nil
+    queue.submit { [store] in store.remove(name) }
+  }
+
+  /// Nothing that was saved is missing on disk.
+  var isSaved: Bool { pending.count.load(ordering: .acquiring) == 0 }
+
+  /// Calls `body`, on another thread, when the disk has what was saved before this call.
+  func whenSaved(_ body: @escaping @Sendable () -> Void) { queue.submit(body) }
+
+  /// Waits until the disk has what was saved before this call; for another thread than the loop's.
+  func barrier() -> @Sendable () -> Void {
+    let done = Signal()
+    queue.submit { done.raise() }
+    return { done.wait() }
+  }
+
+  /// At the daemon's end.
+  func drain() { queue.drain(within: .seconds(10)) }
+}

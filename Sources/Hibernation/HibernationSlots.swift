@@ -1,0 +1,59 @@
+import Dispatch
+import Linux
+import Synchronization
+
+/// Hibernations of different workers are performed one after the other: they compete for the disk and for
+/// processors. Each waits on its worker's own thread. One that somebody waits for goes on at once, beside
+/// the one that is under way.
+final class HibernationSlots: Sendable {
+  private struct State {
+    var isTaken = false
+    var waiting: [(name: String, turn: Signal)] = []
+    /// Let through although another one is under way.
+    var hastened: Set<String> = []
+  }
+
+  private let state = Mutex(State())
+
+  /// Waits for a turn. Returns what to give back.
+  func acquire(_ name: String) -> Bool {
+    let turn: Signal? = state.withLock { state in
+      if !state.isTaken {
+        state.isTaken = true
+        return nil
+      }
+      let turn = Signal()
+      state.waiting.append((name, turn))
+      return turn
+    }
+    guard let turn else { return true }
+    turn.wait()
+    return state.withLock { state in
+      // It was let through beside another one.
+      state.hastened.remove(name) == nil
+    }
+  }
+
+  /// - Parameter isOwner: what `acquire` has returned.
+  func release(_ isOwner: Bool) {
+    guard isOwner else { return }
+    let next: Signal? = state.withLock { state in
+      guard !state.waiting.isEmpty else {
+        state.isTaken = false
+        return nil
+      }
+      return state.waiting.removeFirst().turn
+    }
+    next?.raise()
+  }
+
+  /// Somebody waits for that worker.
+  func hasten(_ name: String) {
+    let turn: Signal? = state.withLock { state in
+      guard let place = state.waiting.firstIndex(where: { $0.name == name }) else { return nil }
+      state.hastened.insert(name)
+      return state.waiting.remove(at: place).turn
+    }
+    turn?.raise()
+  }
+}

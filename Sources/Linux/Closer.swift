@@ -1,0 +1,47 @@
+import Glibc
+import Synchronization
+
+/// Closes descriptors on threads that live as long as there is something to close. close(2) waits where
+/// it is the last one of a socket with SO_LINGER, or of a file of a file system that doesn't answer.
+///
+/// A descriptor that can't be handed over, because too many already wait, stays open: an open descriptor
+/// is less harm than an event loop that waits.
+public enum Closer {
+  private struct State {
+    var waiting: [Int32] = []
+    var threads = 0
+  }
+
+  private static let state = Mutex(State())
+  /// Each thread may be held up by one close.
+  private static let mostThreads = 8
+  private static let mostWaiting = 16_384
+
+  public static func close(_ descriptor: Int32) { close([descriptor]) }
+
+  public static func close(_ descriptors: some Collection<Int32>) {
+    guard !descriptors.isEmpty else { return }
+    let needsThread = state.withLock { state in
+      state.waiting += descriptors.prefix(max(0, mostWaiting - state.waiting.count))
+      guard state.threads < mostThreads else { return false }
+      state.threads += 1
+      return true
+    }
+    guard needsThread, !Thread.start(name: "dormouse-close", { work() }) else { return }
+    // No thread can be had: the next call tries again.
+    state.withLock { $0.threads -= 1 }
+  }
+
+  private static func work() {
+    while let next = take() { Glibc.close(next) }
+  }
+
+  /// nil: the thread ends.
+  private static func take() -> Int32? {
+    state.withLock { state in
+      if let next = state.waiting.popLast() { return next }
+      state.threads -= 1
+      return nil
+    }
+  }
+}

@@ -1,0 +1,141 @@
+import Dispatch
+import Synchronization
+
+/// Threads that perform jobs about subjects (workers, by name). Jobs about one subject are performed one
+/// after the other, in the order in which they came; jobs about different subjects side by side.
+///
+/// Some threads are kept for urgent jobs, so that waking one worker never waits for the freezing of
+/// others, however many of those hang. An urgent job makes those before it about the same subject urgent.
+///
+/// Threads are started when they are needed, and stay: ptrace sessions depend on the thread that began
+/// them.
+public final class JobPool: Sendable {
+  public typealias Job = @Sendable () -> Void
+
+  private let shared: Shared
+
+  /// - Parameters:
+  ///   - name: shows in `ps -L` (at most 15 bytes).
+  ///   - most: threads for jobs that aren't urgent.
+  ///   - reserve: further ones, for urgent jobs only.
+  public init(name: String, most: Int, reserve: Int = 0) {
+    shared = Shared(name: name, most: most, reserve: reserve)
+  }
+
+  deinit { shared.end() }
+
+  public func submit(about subject: String, isUrgent: Bool = false, _ job: @escaping Job) {
+    shared.submit(about: subject, isUrgent: isUrgent, job)
+  }
+
+  /// False: it has to be waited for.
+  public func isIdle(about subject: String) -> Bool { shared.isIdle(about: subject) }
+
+  private final class Shared: Sendable {
+    struct Line {
+      var jobs: [Job] = []
+      var isUrgent = false
+      /// A thread performs one of them.
+      var isUnderWay = false
+      /// The one under way was begun on a thread that isn't kept for urgent ones.
+      var isOrdinary = false
+    }
+
+    struct State {
+      var lines: [String: Line] = [:]
+      /// Subjects with something to do and nothing under way, in the order in which they came.
+      var ready: [String] = []
+      var ordinaryUnderWay = 0
+      var threads = 0
+      var idle = 0
+      var hasEnded = false
+    }
+
+    let name: String
+    let most: Int
+    let reserve: Int
+    let state = Mutex(State())
+    let work = DispatchSemaphore(value: 0)
+
+    init(name: String, most: Int, reserve: Int) {
+      (self.name, self.most, self.reserve) = (name, most, reserve)
+    }
+
+    func submit(about subject: String, isUrgent: Bool, _ job: @escaping Job) {
+      let needsThread = state.withLock { state in
+        var line = state.lines[subject] ?? Line()
+        line.jobs.append(job)
+        line.isUrgent = line.isUrgent || isUrgent
+        if !line.isUnderWay, line.jobs.count == 1 { state.ready.append(subject) }
+        state.lines[subject] = line
+        guard Self.next(state, most) != nil, state.idle == 0,
+          state.threads < most + reserve
+        else { return false }
+        state.threads += 1
+        return true
+      }
+      if needsThread, !Thread.start(name: name, { [self] in run() }) {
+        // Those that run do it in their time.
+        state.withLock { $0.threads -= 1 }
+      }
+      work.signal()
+    }
+
+    func isIdle(about subject: String) -> Bool { state.withLock { $0.lines[subject] == nil } }
+
+    func end() {
+      let threads = state.withLock { state in
+        state.hasEnded = true
+        return state.threads
+      }
+      for _ in 0..<threads { work.signal() }
+    }
+
+    /// Place in `ready` of what a free thread would do; urgent ones first.
+    private static func next(_ state: State, _ most: Int) -> Int? {
+      if let urgent = state.ready.firstIndex(where: { state.lines[$0]?.isUrgent == true }) {
+        return urgent
+      }
+      return state.ordinaryUnderWay < most && !state.ready.isEmpty ? 0 : nil
+    }
+
+    private func run() {
+      while true {
+        let job = state.withLock { state in take(&state) }
+        if let (subject, job) = job {
+          job()
+          state.withLock { state in finish(subject, &state) }
+          continue
+        }
+        if state.withLock({ $0.hasEnded }) { return }
+        state.withLock { $0.idle += 1 }
+        work.wait()
+        state.withLock { $0.idle -= 1 }
+      }
+    }
+
+    private func take(_ state: inout State) -> (String, Job)? {
+      guard let place = Self.next(state, most) else { return nil }
+      let subject = state.ready.remove(at: place)
+      guard var line = state.lines[subject], !line.jobs.isEmpty else { return nil }
+      let job = line.jobs.removeFirst()
+      line.isUnderWay = true
+      line.isOrdinary = !line.isUrgent
+      if line.isOrdinary { state.ordinaryUnderWay += 1 }
+      state.lines[subject] = line
+      return (subject, job)
+    }
+
+    private func finish(_ subject: String, _ state: inout State) {
+      guard var line = state.lines[subject] else { return }
+      if line.isOrdinary { state.ordinaryUnderWay -= 1 }
+      line.isUnderWay = false
+      if line.jobs.isEmpty {
+        state.lines[subject] = nil
+      } else {
+        state.lines[subject] = line
+        state.ready.append(subject)
+      }
+    }
+  }
+}

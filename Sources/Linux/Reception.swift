@@ -1,0 +1,48 @@
+import CLinux
+import Glibc
+
+/// One message from a socket that others write to, without waiting, and without closing on this thread
+/// what came with it.
+public struct Reception {
+  public var count: Int
+  /// The sender, where the socket asks for it; else 0.
+  public var pid: Int32
+  /// Descriptors that came along, in their order. The caller's to keep or to drop.
+  public var passed: [Descriptor]
+
+  /// nil: nothing is there (EAGAIN, EINTR).
+  public static func take(
+    from socket: Descriptor, into buffer: UnsafeMutableRawBufferPointer
+  ) throws(SystemCallError) -> Reception? {
+    var along = clinux_passed()
+    let count = clinux_receive(socket.raw, buffer.baseAddress, Int64(buffer.count), &along)
+    if count == -Int64(EAGAIN) || count == -Int64(EINTR) { return nil }
+    if count < 0 { throw SystemCallError("recvmsg", on: "", code: Int32(-count)) }
+    var reception = Reception(count: Int(count), pid: along.pid, passed: [])
+    let passed = Int(along.count)
+    if passed > 0 {
+      withUnsafeBytes(of: &along.descriptors) { bytes in
+        reception.passed = bytes.bindMemory(to: Int32.self).prefix(passed).map {
+          Descriptor(foreign: $0)
+        }
+      }
+    }
+    return reception
+  }
+
+  /// The same into an array, which gets as many bytes as came.
+  public static func take(
+    from socket: Descriptor, _ capacity: Int, _ bytes: inout [UInt8]
+  ) throws(SystemCallError) -> Reception? {
+    var failure: SystemCallError?
+    var reception: Reception?
+    bytes = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
+      do throws(SystemCallError) {
+        reception = try take(from: socket, into: UnsafeMutableRawBufferPointer(buffer))
+      } catch { failure = error }
+      count = reception?.count ?? 0
+    }
+    if let failure { throw failure }
+    return reception
+  }
+}

@@ -1,0 +1,71 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Coordinator
+
+@Suite("The check for a blocked event loop") struct TurnCheckTests {
+  private static let limit = TurnCheck.Settings(limit: 20_000_000, aborts: false)
+
+  @Test("A turn that is blocked for longer than the limit is reported with its slow step")
+  func blocked() throws {
+    var check = try #require(TurnCheck(Self.limit))
+    check.begin()
+    let start = Clocks.monotonic
+    usleep(60_000)
+    check.step(from: start) { "Sleeping.swift:7" }
+    let report = check.end()
+    let text = try #require(report)
+    #expect(text.contains("Sleeping.swift:7"))
+    #expect(text.contains("limit 20 ms"))
+  }
+
+  @Test("A short turn isn't reported, however long the loop waits between two")
+  func short() throws {
+    var check = try #require(TurnCheck(TurnCheck.Settings(limit: 2_000_000_000, aborts: false)))
+    check.begin()
+    #expect(check.end() == nil)
+    usleep(30_000)
+    check.begin()
+    #expect(check.end() == nil)
+    #expect(check.end() == nil)
+  }
+
+  @Test("A debug build checks with 100 ms; the environment says otherwise")
+  func settings() {
+    #expect(TurnCheck.Settings.current(nil)?.limit == 100_000_000)
+    #expect(TurnCheck.Settings.current("off") == nil)
+    #expect(TurnCheck.Settings.current("250ms") == TurnCheck.Settings(limit: 250_000_000))
+    #expect(
+      TurnCheck.Settings.current("report:2s")
+        == TurnCheck.Settings(limit: 2_000_000_000, aborts: false))
+    // What can't be read isn't off.
+    #expect(TurnCheck.Settings.current("soon")?.limit == 100_000_000)
+  }
+}
+
+@Suite("Events one after the other") struct EventPumpTests {
+  @Test("Events that arise while all is settled are handled without recursion")
+  func pump() {
+    let pump = EventPump<Int>()
+    var handled: [Int] = []
+    var (depth, deepest, settled) = (0, 0, 0)
+    func send(_ event: Int) {
+      pump.send(event) { event in
+        handled.append(event)
+        if event == 1 { send(2) }
+      } whenQuiet: {
+        settled += 1
+        depth += 1
+        deepest = max(deepest, depth)
+        // As when a daemon ends: one request for each of its workers.
+        if settled == 1 { for event in 10..<1010 { send(event) } }
+        depth -= 1
+      }
+    }
+    send(1)
+    #expect(handled == [1, 2] + Array(10..<1010))
+    #expect(deepest == 1)
+    #expect(settled == 2)
+  }
+}

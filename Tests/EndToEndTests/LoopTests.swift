@@ -1,0 +1,186 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("The event loop never waits") struct LoopTests {
+  /// One client that asks for `ps` while `goesOn`; the times that the answers took, the shortest first.
+  private func ask(
+    _ daemon: TestDaemon, times: Int, pause: Duration = .milliseconds(20),
+    while goesOn: () throws -> Bool = { true }
+  ) throws -> [Duration] {
+    var taken: [Duration] = []
+    while taken.count < times, try goesOn() {
+      let start = ContinuousClock.now
+      _ = try daemon.ask(.ps)
+      taken.append(ContinuousClock.now - start)
+      usleep(UInt32(pause / .microseconds(1)))
+    }
+    taken.sort()
+    if let last = taken.last {
+      let p99 = taken[min(taken.count - 1, taken.count * 99 / 100)]
+      print("ps: \(taken.count) answers, p50 \(taken[taken.count / 2]), p99 \(p99), max \(last)")
+    }
+    return taken
+  }
+
+  /// Far below what each of these took before, and far above what a busy machine adds.
+  private static let bound = Duration.milliseconds(500)
+
+  @Test("`ps` is answered while a worker's processes have a million mappings that change")
+  func manyMappings() throws {
+    let scratch = try Scratch()
+    let program = "\(scratch.path)/manymappings"
+    let compiler = try Command(
+      arguments: ["cc", "-O1", "-o", program, Surroundings.fixture("manymappings.c")]
+    ).run(in: scratch)
+    guard compiler.code == 0 else { throw TestFailure("cc: \(compiler)") }
+    let daemon = try TestDaemon(
+      "workers: { many: { command: [\(program), \"20000\", \"50\"] } }", setting: .traced)
+    try daemon.wait("many", toBe: "foreground")
+    let path = "\(daemon.state)/logs/many.log"
+    guard try eventually({ (try? readText(path))?.contains("ready") == true }) else {
+      throw TestFailure("it didn't become ready")
+    }
+    let taken = try ask(daemon, times: 100)
+    let median = try #require(taken.dropFirst(taken.count / 2).first)
+    // The slowest alone may have been the machine's doing.
+    #expect(median < .milliseconds(100))
+    #expect(try !daemon.hasEnded(), "\(daemon.words)")
+    // Nothing of it is left for the machine to work on.
+    try daemon.done("terminate", "many")
+  }
+
+  @Test("`ps` is answered while 1,000 connections have sent half a request")
+  func halfOpen() throws {
+    let daemon = try TestDaemon("workers: { sleeper: { command: sleep 643 } }")
+    try daemon.wait("sleeper", toBe: "foreground")
+    var half: [Descriptor] = []
+    for _ in 0..<1000 {
+      // The daemon takes them as fast as they come, and sends the oldest away.
+      let isConnected = try eventually(within: .seconds(5)) {
+        guard let socket = try? UnixSocket.connected(to: daemon.socket, .stream) else {
+          return false
+        }
+        // It may have been sent away already.
+        try? socket.writeAll("{\"id\":1")
+        half.append(socket)
+        return true
+      }
+      guard isConnected else { throw TestFailure("connection \(half.count) isn't taken") }
+    }
+    let taken = try ask(daemon, times: 50, pause: .milliseconds(2))
+    #expect(taken.last.map { $0 < Self.bound } == true, "\(String(describing: taken.last))")
+    #expect(try daemon.descriptorCount() < 400)
+    withExtendedLifetime(half) {}
+  }
+
+  @Test("A worker is woken, and `ps` is answered, while another one is put to disk")
+  func wakesBeside() throws {
+    let script = """
+      import os, time
+      block = os.urandom(240 << 20)
+      print('ready', flush=True)
+      while True: time.sleep(1000)
+      """
+    let scratch = try Scratch()
+    let path = try scratch.write("big.py", script)
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        foreground: { by: manual }
+        hibernate: { enabled: true, after: never, max_footprint: 2GB }
+      workers:
+        big: { command: [\(Surroundings.python), \(path)], ready: { log_line: ready } }
+        small: { command: [\(Surroundings.python), -c, "import time; time.sleep(1000)"] }
+      """, setting: .traced)
+    try daemon.wait("big", toBe: "foreground")
+    try daemon.wait("small", toBe: "foreground")
+    try daemon.done("hibernate", "small")
+    try daemon.done("suspend", "big")
+
+    let hibernating = try UnixSocket.connected(to: daemon.socket, .stream)
+    try hibernating.writeAll("{\"id\":1,\"verb\":\"hibernate\",\"worker\":\"big\"}\n")
+    try daemon.wait("big", toBe: "hibernating")
+    var wakes = 0
+    let taken = try ask(daemon, times: 1000, pause: .zero) {
+      guard try daemon.worker("big").state == "hibernating" else { return false }
+      try daemon.done("wake", "small")
+      guard try daemon.worker("big").state == "hibernating" else { return false }
+      wakes += 1
+      try daemon.done("suspend", "small")
+      return true
+    }
+    try daemon.wait("big", toBe: "hibernated")
+    #expect(wakes > 0, "the small one was woken only when the big one was on disk")
+    #expect(taken.allSatisfy { $0 < Self.bound })
+  }
+
+  @Test("A worker that sends a descriptor whose close waits doesn't make the daemon wait")
+  func lingering() throws {
+    let script = """
+      import array, os, socket, struct, time
+      listener = socket.socket()
+      listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+      listener.bind(('127.0.0.1', 0)); listener.listen(1)
+      client = socket.socket(); client.connect(listener.getsockname())
+      other, _ = listener.accept()
+      client.setblocking(False)
+      try:
+        while True: client.send(b'x' * 65536)
+      except BlockingIOError: pass
+      client.setblocking(True)
+      client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 8))
+      rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [client.fileno()]))]
+      for name in ('DORMOUSE_SOCKET', 'MEMORY_PRESSURE_WATCH'):
+        way = socket.socket(socket.AF_UNIX); way.connect(os.environ[name])
+        # EPERM where the kernel refuses descriptors itself.
+        try: way.sendmsg([b'{"type":"ready"}\\n'], rights)
+        except PermissionError: pass
+      name = os.environ['NOTIFY_SOCKET']
+      way = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+      try: way.sendmsg([b'STATUS=sent'], rights, 0, '\\0' + name[1:] if name[0] == '@' else name)
+      except PermissionError: pass
+      client.close()
+      print('sent', flush=True)
+      time.sleep(1000)
+      """
+    let scratch = try Scratch()
+    let path = try scratch.write("linger.py", script)
+    let daemon = try TestDaemon(
+      "workers: { rude: { command: [\(Surroundings.python), \(path)] } }", setting: .traced)
+    try daemon.wait("rude", toBe: "foreground")
+    let log = "\(daemon.state)/logs/rude.log"
+    let taken = try ask(daemon, times: 1000) { (try? readText(log))?.contains("sent") != true }
+    let after = try ask(daemon, times: 50)
+    #expect((taken + after).allSatisfy { $0 < .seconds(2) })
+    #expect(try !daemon.hasEnded(), "\(daemon.words)")
+  }
+
+  @Test("A worker without a cgroup whose processes fork all the time can be ended")
+  func forks() throws {
+    let script = """
+      import os, time
+      for _ in range(6): os.fork()
+      while True:
+        if os.fork() == 0:
+          pass
+        else:
+          try: os.waitpid(-1, os.WNOHANG)
+          except ChildProcessError: pass
+          time.sleep(0.05)
+          os._exit(0)
+      """
+    let scratch = try Scratch()
+    let path = try scratch.write("forks.py", script)
+    let daemon = try TestDaemon(
+      "workers: { forks: { command: [\(Surroundings.python), \(path)] } }", setting: .traced)
+    try daemon.wait("forks", toBe: "foreground")
+    usleep(300_000)
+    let socket = try UnixSocket.connected(to: daemon.socket, .stream)
+    try socket.writeAll("{\"id\":1,\"verb\":\"terminate\",\"worker\":\"forks\"}\n")
+    let taken = try ask(daemon, times: 400) { try daemon.worker("forks").state != "terminated" }
+    #expect(taken.allSatisfy { $0 < .seconds(2) })
+    try daemon.wait("forks", toBe: "terminated")
+  }
+}

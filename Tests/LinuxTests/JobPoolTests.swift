@@ -1,0 +1,103 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Linux
+
+@Suite("Jobs about workers") struct JobPoolTests {
+  private final class Notes: Sendable {
+    private let list = Mutex<[String]>([])
+    func add(_ text: String) { list.withLock { $0.append(text) } }
+    var all: [String] { list.withLock { $0 } }
+
+    func wait(for count: Int) -> Bool {
+      let deadline = Deadline(in: .seconds(20))
+      while all.count < count, !deadline.hasPassed { usleep(1000) }
+      return all.count >= count
+    }
+  }
+
+  @Test("What wakes one worker doesn't wait for the freezing of others, however many hang")
+  func urgent() {
+    let pool = JobPool(name: "test", most: 2, reserve: 1)
+    let (hold, notes) = (Signal(), Notes())
+    for name in ["a", "b", "c", "d"] { pool.submit(about: name) { hold.wait() } }
+    pool.submit(about: "e", isUrgent: true) { notes.add("woken") }
+    #expect(notes.wait(for: 1))
+    hold.raise()
+  }
+
+  @Test("Jobs about one worker keep their order, urgent ones too")
+  func order() {
+    let pool = JobPool(name: "test", most: 4, reserve: 2)
+    let (hold, notes) = (Signal(), Notes())
+    pool.submit(about: "a") { hold.wait() }
+    for number in 0..<50 {
+      pool.submit(about: "a", isUrgent: number % 7 == 0) { notes.add("\(number)") }
+    }
+    hold.raise()
+    #expect(notes.wait(for: 50))
+    #expect(notes.all == (0..<50).map { "\($0)" })
+  }
+
+  @Test("Different workers' jobs run side by side")
+  func beside() {
+    let pool = JobPool(name: "test", most: 2)
+    let (first, second, notes) = (Signal(), Signal(), Notes())
+    pool.submit(about: "a") {
+      first.raise()
+      second.wait()
+      notes.add("a")
+    }
+    pool.submit(about: "b") {
+      first.wait()
+      second.raise()
+      notes.add("b")
+    }
+    #expect(notes.wait(for: 2))
+  }
+
+  @Test("An urgent job makes those before it about the same worker urgent")
+  func hastened() {
+    let pool = JobPool(name: "test", most: 1, reserve: 1)
+    let (hold, notes) = (Signal(), Notes())
+    pool.submit(about: "a") { hold.wait() }
+    pool.submit(about: "b") { notes.add("freeze") }
+    pool.submit(about: "b", isUrgent: true) { notes.add("thaw") }
+    #expect(notes.wait(for: 2))
+    #expect(notes.all == ["freeze", "thaw"])
+    hold.raise()
+  }
+}
+
+@Suite("Closing what others have opened") struct CloserTests {
+  @Test("The last close of a socket that lingers keeps nobody waiting")
+  func lingering() throws {
+    let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+    var small: Int32 = 4096
+    setsockopt(listener.raw, SOL_SOCKET, SO_RCVBUF, &small, 4)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let connected = withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
+        bind(listener.raw, name, length) == 0 && listen(listener.raw, 1) == 0
+          && getsockname(listener.raw, name, &length) == 0 && connect(raw, name, length) == 0
+      }
+    }
+    try #require(connected)
+    let block = [UInt8](repeating: 0, count: 65536)
+    while send(raw, block, block.count, Int32(MSG_DONTWAIT)) > 0 {}
+    var option = linger(l_onoff: 1, l_linger: 5)
+    setsockopt(raw, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+
+    let start = ContinuousClock.now
+    do {
+      let descriptor = Descriptor(foreign: raw)
+      withExtendedLifetime(descriptor) {}
+    }
+    #expect(ContinuousClock.now - start < .seconds(2))
+  }
+}
