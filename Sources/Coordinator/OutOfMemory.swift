@@ -2,6 +2,7 @@ import Control
 import Glibc
 import Lifecycle
 import Linux
+import Policy
 import Supervision
 
 /// Tells an end by the kernel's OOM killer from other ends by SIGKILL.
