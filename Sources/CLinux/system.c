@@ -102,9 +102,13 @@ int64_t clinux_receive_with_credentials(int fd, void *buffer, int64_t capacity, 
   return got;
 }
 
-int clinux_start_writeback(int fd) {
-  return RESULT(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
+int clinux_start_writeback(int fd, int64_t offset, int64_t length) {
+  return RESULT(sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE));
 }
 int clinux_drop_page_cache(int fd) { return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 void clinux_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 int clinux_open(const char *path, int flags, mode_t mode) { return RESULT(open(path, flags, mode)); }
+
+int clinux_open_at(int directory, const char *path, int flags, mode_t mode) {
+  return RESULT(openat(directory, path, flags, mode));
+}

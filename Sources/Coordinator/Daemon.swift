@@ -45,9 +45,11 @@ public final class Daemon {
   let hibernation: HibernationService
   /// Freezing, thawing and clearing away: mostly microseconds, seconds where a thread hangs.
   let mechanics = WorkQueue(name: "dormouse-mech")
-  /// Copies logs that have become too large; started when there is the first.
-  lazy var logQueue = WorkQueue(name: "dormouse-logs")
+  /// What may wait for a file system: programs, logs.
+  let jobs: LoopJobs
   let cgroups: CgroupRoot?
+  /// Where an earlier version kept the workers of this state directory, if that is there.
+  let earlierCgroups: CgroupRoot?
   /// Why workers' memory can't be limited, beside what the kernel says.
   let limitsObstacle: DelegatedGroup.Obstacle?
   let records: WorkerRecordStore
@@ -109,6 +111,9 @@ public final class Daemon {
   /// What the environment says, against policies.
   let resumeOverride: ResumePreference?
   var standby: Standby?
+  /// See `KeeperStart`.
+  var keeper: DescriptorKeeper?
+  var handedOver: HandedOver?
   /// Why writes can't be tracked, as logged.
   var toldTrackingRefusals: Set<String> = []
 
@@ -125,14 +130,14 @@ public final class Daemon {
     self.settings = settings
     self.wrapped = wrapped
     log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
-    // A wrapper is small, and a pager that stands by would double it.
-    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : .eager
+    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : nil
     // Before anything is made that would have to be taken away again.
     try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) {
       loop = try EventLoop()
       mailbox = try Mailbox()
+      jobs = try LoopJobs(loop)
       bootID = try WorkerRecord.currentBootID()
     } catch { throw .system(error) }
     do throws(WorkerRecordError) {
@@ -169,9 +174,11 @@ public final class Daemon {
       limitsObstacle = nil
     }
     // The same group for every daemon of this state directory, so that the next one finds it.
-    let name = "dormouse-" + String(settings.stateDirectory.suffix(80))
+    earlierCgroups = CgroupRoot.find(
+      name: CgroupRoot.oldName(forStateDirectory: settings.stateDirectory))
     do throws(CgroupError) {
-      cgroups = try CgroupRoot.detect(name: name)
+      cgroups = try CgroupRoot.detect(
+        name: CgroupRoot.name(forStateDirectory: settings.stateDirectory))
     } catch {
       cgroups = nil
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
@@ -181,22 +188,25 @@ public final class Daemon {
   /// Runs until it is told to end.
   public func run() throws(StartError) {
     // Refused where workers are in it.
-    defer { cgroups?.remove() }
+    defer {
+      cgroups?.remove()
+      earlierCgroups?.remove()
+    }
     protectItself()
     do throws(SystemCallError) {
-      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in mailbox.drain(self, on: loop) }
+      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
+        mailbox.drain(self, on: loop)
+      }
       try watchSignals()
     } catch { throw .system(error) }
     server = try ControlServer(path: settings.socket, daemon: self)
     watchPressure()
     chronicle.begin(engine, at: EventLoop.now)
-    hibernation.onStreamFailure { [mailbox] name, error in
-      mailbox.post {
-        $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
-      }
-    }
+    followStreams()
     introduceWorkers()
+    collectKeptMemories()
     adoptSurvivors()
+    takeOverKeeping()
     openListeners()
     startWorkers()
     followSchedules()
@@ -226,6 +236,7 @@ public final class Daemon {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_keep_heap_small()
+    clinux_stay_out_of_core_files()
     // A worker costs ten descriptors and more, and 1024 is the usual limit.
     clinux_raise_descriptor_limit()
     dropOwnCode()
@@ -236,19 +247,27 @@ public final class Daemon {
     signal(SIGXFSZ, SIG_IGN)
   }
 
-  /// Lowers the daemon's own oom_score_adj where that is permitted, and no worker's with it.
+  /// Lowers the daemon's own oom_score_adj where that is permitted. No worker gets a protected one, also
+  /// where the daemon was started with it (`OOMScoreAdjust=` in its unit).
   private func spareItselfFromTheKernel() {
-    let path = "/proc/self/oom_score_adj"
-    guard let before = (try? readText(path)).flatMap({ Int32($0.prefix { $0 != "\n" }) }) else {
-      return
-    }
-    clinux_spawn_with_oom_score(before)
-    guard before > -900 else { return }
+    guard let before = useWorkersOOMScore(), before > -900 else { return }
     do throws(SystemCallError) {
-      try writeControl(path, "-900")
+      try writeControl(Self.oomScorePath, "-900")
     } catch {
       log(.info, "the kernel's own OOM killer may choose the daemon: \(error)")
     }
+  }
+
+  private static let oomScorePath = "/proc/self/oom_score_adj"
+
+  /// From now on, programs are started with the value for workers. Ours, if it is known.
+  @discardableResult
+  func useWorkersOOMScore() -> Int32? {
+    // Without /proc there is nothing to inherit that could be seen or changed.
+    guard let own = (try? readText(Self.oomScorePath)).flatMap({ Int32($0.prefix { $0 != "\n" }) })
+    else { return nil }
+    clinux_spawn_with_oom_score(OOMScore.ofWorkers(own: own))
+    return own
   }
 
   /// Gives the engine an event and performs what it says. Events that arise meanwhile wait.

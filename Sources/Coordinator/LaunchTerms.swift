@@ -47,6 +47,10 @@ extension Daemon {
     if let account { plan.environment = environment(of: runtime, as: account) }
     plan.limits = configuration.limits.spawnLimits
     plan.umask = configuration.umask
+    if let score = configuration.limits.oomScore { plan.oomScore = .value(Int32(score)) }
+    // Root's session keyring has the images' key. Another user's daemon leaves its workers theirs: what
+    // they may read there, they may read in any case, and a user may have few keyrings.
+    plan.ownKeyring = geteuid() == 0
     takeLog(&plan, configuration)
     if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
     if case .notificationDescriptor(let number) = configuration.readiness {
@@ -63,6 +67,7 @@ extension Daemon {
       plan.account = try account(of: runtime.configuration)
     } catch { log(.warning, "\(runtime.id): \(error)") }
     plan.umask = runtime.configuration.umask
+    plan.ownKeyring = geteuid() == 0
     // The controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
     if let limit = runtime.configuration.limits.memory {
       limitMemory(of: runtime.id, plan.cgroup, limit)
@@ -129,9 +134,15 @@ extension Daemon {
 
   /// Lets another user's worker reach its channels: the sockets are its own then, in a directory that
   /// everybody may pass through and nobody look into.
-  func openChannels(of runtime: WorkerRuntime, to account: Account) {
-    chmod(channelDirectory, 0o711)
-    if let path = runtime.notify?.path, !path.hasPrefix("@"), !give(path, to: account) {
+  func openChannels(
+    of runtime: WorkerRuntime, to account: Account, in directory: DirectoryHandle
+  ) {
+    do throws(SystemCallError) { try directory.setMode(0o711) } catch {
+      log(.warning, "\(runtime.id): \(error)")
+    }
+    if let path = runtime.notify?.path, !path.hasPrefix("@"),
+      !give(path, to: account, in: directory)
+    {
       // An abstract name has no directories before it. Whose datagrams count is the kernel's word.
       let name = "@dormouse-\(String(UInt64.random(in: .min ... .max), radix: 16)).notify"
       runtime.notify?.remove()
@@ -139,7 +150,7 @@ extension Daemon {
         runtime.notify = try NotifySocket(path: name)
       } catch { log(.warning, "\(runtime.id): can't offer NOTIFY_SOCKET: \(error)") }
     }
-    if let pressure = runtime.pressure, !give(pressure.path, to: account) {
+    if let pressure = runtime.pressure, !give(pressure.path, to: account, in: directory) {
       log(
         .notice,
         "\(runtime.id): no MEMORY_PRESSURE_WATCH and no DORMOUSE_SOCKET: user \(account.identity.user) can't get into "
@@ -148,7 +159,7 @@ extension Daemon {
       pressure.remove()
       runtime.pressure = nil
     }
-    if let talk = runtime.talk, !give(talk.socket.path, to: account) {
+    if let talk = runtime.talk, !give(talk.socket.path, to: account, in: directory) {
       // For the same reason, which has been told.
       talk.socket.remove()
       runtime.talk = nil
@@ -156,8 +167,14 @@ extension Daemon {
   }
 
   /// False: it can't be reached.
-  private func give(_ path: String, to account: Account) -> Bool {
-    guard lchown(path, account.identity.user, account.identity.group) == 0 else { return false }
+  private func give(
+    _ path: String, to account: Account, in directory: DirectoryHandle
+  ) -> Bool {
+    let name = String(path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...])
+    do throws(SystemCallError) {
+      try directory.setOwner(
+        of: name, user: account.identity.user, group: account.identity.group)
+    } catch { return false }
     let status = try? account.acting { () throws(SystemCallError) in
       var status = stat()
       try systemCall("stat", path: path) { stat($0, &status) }

@@ -19,10 +19,12 @@ extension Daemon {
     case .kill(let id): kill(id)
     case .purge(let id): purge(id)
     case .measure(let id): measure(id)
+    case .inspect(let id): inspect(id)
     case .answer(let request, let answer): requests.removeValue(forKey: request)?(answer)
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
+      if to > from { hibernation.dropFromCache(images: workers.values.compactMap(\.imagePath)) }
       tellPressure()
       if to == .normal { pressureIsNormal() }
     case .report(let report): keep(report)
@@ -46,11 +48,17 @@ extension Daemon {
   }
 
   func measure(_ id: WorkerID) {
-    guard let runtime = workers[id], let footprint = footprint(of: runtime) else { return }
+    guard let runtime = workers[id], let process = runtime.process else { return }
+    // What `sample` compares with: it measures again where this has changed since. Read before the
+    // measurement, so that a page that comes meanwhile shows as a change.
+    let pids = (try? process.tree().pids) ?? []
+    runtime.sample.anonymous = pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
+    guard let footprint = footprint(of: runtime) else { return }
     feed(.footprint(id, footprint))
   }
 
-  /// Now, from the kernel; `nil` where there is nothing to measure. Where looking closely isn't
+  /// Now, from the kernel; of a worker that was resumed a moment ago, with what is still to come from its
+  /// image; `nil` where there is nothing to measure. Where looking closely isn't
   /// permitted (setuid, PR_SET_DUMPABLE), what everybody may see: anonymous memory. The engine waits
   /// for a number.
   func footprint(of runtime: WorkerRuntime, _ scan: ProcessScan? = nil) -> ByteCount? {
@@ -58,7 +66,9 @@ extension Daemon {
       return nil
     }
     do throws(FootprintError) {
-      return ByteCount(try Footprint.measure(pids).footprint)
+      // Before: a page that comes meanwhile is counted twice rather than not at all.
+      let missing = ByteCount(Int64(clamping: runtime.missing?.bytes ?? 0))
+      return ByteCount(try Footprint.measure(pids).footprint) + missing
     } catch {
       if !runtime.isMeasuredRoughly {
         runtime.isMeasuredRoughly = true

@@ -48,7 +48,10 @@ extension Daemon {
     report.importance = snapshot.profile.importance
     report.footprint = snapshot.footprint.bytes
     report.peakFootprint = snapshot.peakFootprint.bytes
-    report.imageSize = snapshot.imageSize?.bytes
+    // What an earlier daemon has hibernated, the engine has no number of.
+    report.imageSize =
+      snapshot.imageSize?.bytes
+      ?? (snapshot.state == .hibernated ? workers[snapshot.worker]?.imageLength : nil)
     report.secondsInState = (now - snapshot.since).seconds
     report.secondsSinceUse = (now - snapshot.lastUsed).seconds
     report.policy = snapshot.profile.policy.name
@@ -75,7 +78,9 @@ extension Daemon {
       report.wakes = wrapped.wakes
     }
     guard let runtime = workers[snapshot.worker] else { return report }
-    report.command = runtime.configuration.command
+    report.command = runtime.launched?.command ?? runtime.configuration.command
+    let changed = runtime.keysChangedSinceLaunch
+    report.changedSinceLaunch = changed.isEmpty ? nil : changed
     report.reloadSignal = runtime.configuration.reloadSignal.map(SignalName.text)
     describePlans(of: runtime, &report, at: now)
     if runtime.foreign == nil {

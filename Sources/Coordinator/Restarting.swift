@@ -194,7 +194,7 @@ extension Daemon {
         return
       }
       runtime.runs.restarts += 1
-      startInOrder(runtime.id) { [unowned self] answer in
+      startInOrder(runtime.id, .restart) { [unowned self] answer in
         if answer.code != .done { log(.error, answer.text) }
       }
     }
@@ -213,7 +213,7 @@ extension Daemon {
   func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
     guard let runtime = workers[id] else { return }
     switch verb {
-    case .start:
+    case .start, .restart:
       cancelRestart(of: runtime)
       runtime.runs.rules.reset()
       runtime.runs.restarts = 0

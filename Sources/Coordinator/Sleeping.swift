@@ -12,8 +12,12 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
+    let number = runtime.operations.begin()
     whenUnasked(runtime) { [unowned self] in
-      whenTold(runtime, process) { [unowned self] in suspend(runtime, process) }
+      whenTold(runtime, process) { [unowned self] in
+        // An inspection may have ended the wait.
+        if runtime.operations.isLatest(number) { suspend(runtime, process) }
+      }
     }
   }
 
@@ -23,14 +27,16 @@ extension Daemon {
     try? process.refreshMemory()
     var bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
-      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
+      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread, waits: runtime.waits,
       dependsOnInputs: runtime.configuration.policy.foreground.by == .activity,
       wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
       answeredPorts: runtime.answeredPorts)
     let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause
     bedtime.isForeign = runtime.foreign != nil
     bedtime.jobs = runtime.foreign?.jobs
-    bedtime.mustBeIdle = bedtime.dependsOnInputs && cause == .graceOver
+    bedtime.mustBeIdle = bedtime.dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
+    // An earlier daemon's worker, whose sockets Yama keeps from us: its clients would wait for ever.
+    if !Yama.current.permits(process.identity.pid) { bedtime.dependsOnInputs = true }
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil
@@ -79,6 +85,7 @@ extension Daemon {
     recount(runtime)
     let before = footprint(of: runtime) ?? .zero
     makeRoomOnDisk(for: before)
+    startKeeper()
     let path = state.image(of: id.name)
     let pids = Array(target.memories.keys)
     let started = EventLoop.now
@@ -88,7 +95,10 @@ extension Daemon {
       target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
       overlay: policy.overlay && !policy.encrypt, sealed: policy.encrypt,
-      dropsFilePages: policy.dropFilePages
+      dropsFilePages: policy.dropFilePages,
+      storage: ImageStorage(
+        durability: policy.durability == .synced ? .synced : .cached,
+        dropsCache: engine.pressure != .normal)
     ) {
       [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
@@ -108,6 +118,8 @@ extension Daemon {
     switch result {
     case .success(let summary):
       workers[id]?.imagePath = path
+      workers[id]?.imageMark = summary.mark
+      workers[id]?.imageLength = Int64(summary.imageLength)
       workers[id]?.needsRecovery = false
       note(summary, of: id, took: EventLoop.now - started)
       if let files = summary.filePages { tell(files, of: id) }
@@ -178,7 +190,9 @@ extension Daemon {
       }
     }
     if runtime.needsRecovery {
-      hibernation.recover(target, from: state.image(of: id.name), then: ended)
+      hibernation.recover(
+        target, from: state.image(of: id.name),
+        expecting: runtime.imagePath == nil ? .unknown : .of(runtime.imageMark), then: ended)
     } else if let path = runtime.imagePath {
       hibernation.resume(
         target, from: path, gear: .planned, keepsBase: runtime.keepsBase, then: ended)
@@ -199,6 +213,7 @@ extension Daemon {
     if let failure {
       feed(.resumeFailed(id, failure, intact: true))
       repeatCall(runtime)
+      wakeWhenReleased(id)
     } else {
       stopListening(for: runtime)
       tellAwake(runtime)
@@ -216,7 +231,9 @@ extension Daemon {
         log(.info, "\(id): all of its memory was brought back at once: \(reason)")
       }
       workers[id]?.mayMissPages = summary.deferred > 0
+      workers[id]?.missing = summary.missing
       workers[id]?.imagePath = nil
+      workers[id]?.imageMark = nil
       workers[id]?.needsRecovery = false
       if let runtime = workers[id] {
         stopListening(for: runtime)
@@ -236,7 +253,20 @@ extension Daemon {
       let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       feed(.resumeFailed(id, error.description, intact: intact))
       if hasEnded { kill(id) }
-      if intact, !hasEnded, let runtime = workers[id] { repeatCall(runtime) }
+      if intact, !hasEnded, let runtime = workers[id] {
+        repeatCall(runtime)
+        wakeWhenReleased(id)
+      }
+    }
+  }
+
+  /// After a wake that failed. Where a thread stood in a trace stop of ours, it is released as soon as
+  /// it can be; then the worker has to be woken again.
+  private func wakeWhenReleased(_ id: WorkerID) {
+    guard Stragglers.shared.hasAny else { return }
+    loop.after(.seconds(1)) { [unowned self] in
+      guard engine.state(of: id)?.sleeps == true else { return }
+      feed(.wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
     }
   }
 

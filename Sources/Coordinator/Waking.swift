@@ -21,6 +21,7 @@ struct Bedtime: Sendable {
   var cgroup: WorkerCgroup?
   var ownChannels: Set<String>
   var leftUnread: LeftUnread
+  var waits: TimedWaits
   /// Nobody but its inputs would ever wake it.
   var dependsOnInputs: Bool
   /// Its timers are of interest.
@@ -37,7 +38,9 @@ struct Bedtime: Sendable {
 
   /// Freezes it; undone when this throws.
   func fallAsleep() throws -> Asleep {
-    let ignored = leftUnread.stillIgnored(by: try discover(), ownChannels: ownChannels)
+    let tree = try discover()
+    let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
+    waits.willRest(tree)
     if let freezer = cgroup?.freezer {
       try freezer.freeze(until: Deadline(in: Self.patience))
     } else {
@@ -50,6 +53,7 @@ struct Bedtime: Sendable {
       wakeAgain()
       throw ManagerIsAtWork(job: job)
     }
+    waits.rests(try discover())
     if mustBeIdle, let thread = try discover().threadAtWork {
       wakeAgain()
       throw AtWork(thread: thread)
@@ -57,7 +61,8 @@ struct Bedtime: Sendable {
     let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
-        sources: sources, times: wakesForTimers ? try DueTime.all(of: discover()) : [],
+        sources: sources,
+        times: wakesForTimers ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
         manager: manager)
     }
     wakeAgain()
@@ -86,7 +91,8 @@ struct Bedtime: Sendable {
 
   /// Whatever fails of this: the reason to give is another.
   private func wakeAgain() {
-    let target = HibernationTarget(name: "", root: identity, session: session, cgroup: cgroup)
+    let target = HibernationTarget(
+      name: "", root: identity, session: session, cgroup: cgroup, waits: waits)
     target.mendInterruptedCalls()
     try? target.wake(isStopped: cgroup?.freezer == nil)
   }

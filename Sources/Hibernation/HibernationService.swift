@@ -32,13 +32,13 @@ public final class HibernationService: Sendable {
   /// Laid out for the resume that the worker's policy wants.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
-    overlay: Bool, sealed: Bool, dropsFilePages: Bool,
+    overlay: Bool, sealed: Bool, dropsFilePages: Bool, storage: ImageStorage,
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, completion) { (hibernator) throws(HibernationError) in
       try hibernator.hibernate(
         target, to: path, level: level, resume: resume, overlay: overlay, sealed: sealed,
-        dropsFilePages: dropsFilePages)
+        dropsFilePages: dropsFilePages, storage: storage)
     }
   }
 
@@ -54,13 +54,17 @@ public final class HibernationService: Sendable {
   }
 
   public func recover(
-    _ target: HibernationTarget, from path: String,
+    _ target: HibernationTarget, from path: String, expecting: ImageExpectation = .unknown,
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, isUrgent: true, completion) {
       (hibernator) throws(HibernationError) in
-      try hibernator.recover(target, from: path)
+      try hibernator.recover(target, from: path, expecting: expecting)
     }
+  }
+
+  func submit(_ body: @escaping @Sendable (Hibernator) -> Void) {
+    queue.submit { self.hibernator.withLock { body($0) } }
   }
 
   /// See `Standby`.
@@ -71,6 +75,17 @@ public final class HibernationService: Sendable {
   /// See `Hibernator.streamFailed`.
   public func onStreamFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
     queue.perform { self.hibernator.withLock { $0.streamFailed = report } }
+  }
+
+  /// See `Hibernator.streamEnded`.
+  public func onStreamEnd(_ report: @escaping @Sendable (String) -> Void) {
+    queue.perform { self.hibernator.withLock { $0.streamEnded = report } }
+  }
+
+  /// See `Hibernator.dropFromCache`.
+  public func dropFromCache(images: [String]) {
+    if images.isEmpty { return }
+    queue.submit { Hibernator.dropFromCache(images: images) }
   }
 
   /// See `Hibernator.settle`. Waits; not for the event loop.

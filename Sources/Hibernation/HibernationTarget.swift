@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Linux
 
@@ -13,16 +14,19 @@ public struct HibernationTarget: Sendable {
   public var cgroup: WorkerCgroup?
   /// Descriptors of /proc/PID/mem that have been held since launch.
   public var memories: [Int32: Descriptor]
+  /// What its threads wait for, over its sleeps.
+  public var waits: TimedWaits
 
   public init(
     name: String, root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
-    memories: [Int32: Descriptor] = [:]
+    memories: [Int32: Descriptor] = [:], waits: TimedWaits = TimedWaits()
   ) {
     self.name = name
     self.root = root
     self.session = session
     self.cgroup = cgroup
     self.memories = memories
+    self.waits = waits
   }
 
   /// Time for a freeze, a thaw or a stop to take effect.
@@ -34,10 +38,10 @@ public struct HibernationTarget: Sendable {
 
   /// A fresh descriptor where we may still open one: one that was opened before the process's last
   /// exec leads to a memory that is gone.
-  func memory(of pid: Int32) throws(SystemCallError) -> ProcessMemory {
-    do throws(SystemCallError) { return try ProcessMemory(pid: pid) } catch {
-      if let held = memories[pid], !error.meansVanished {
-        return ProcessMemory(pid: pid, descriptor: held)
+  func memory(of process: ProcessIdentity) throws(SystemCallError) -> ProcessMemory {
+    do throws(SystemCallError) { return try ProcessMemory(of: process) } catch {
+      if let held = memories[process.pid], !error.meansVanished {
+        return ProcessMemory(pid: process.pid, descriptor: held)
       }
       throw error
     }
@@ -91,16 +95,17 @@ public struct HibernationTarget: Sendable {
   }
 
   /// Before a worker that was only stopped or frozen runs on: its memory was never touched, but some
-  /// of its calls would return EINTR for the stop. Where we may trace it, it doesn't notice. From any
-  /// thread that isn't tracing it; a few hundred microseconds.
+  /// of its calls would return EINTR for the stop, and others would wait for their whole time again.
+  /// Where we may trace it, it doesn't notice. From any thread that isn't tracing it; a few hundred
+  /// microseconds.
   ///
   /// Afterwards nothing of it is traced, whatever went wrong. A thread inside vfork(2) counts as
   /// frozen, and can't stop: it is left alone. (vfork isn't interrupted by a stop.)
   public func mendInterruptedCalls() {
     let isFrozen = (try? isFrozen()) ?? false
-    let processes = ((try? discover())?.processes ?? []).filter {
-      isFrozen || $0.state == .stopped
-    }
+    guard let tree = try? discover() else { return }
+    waits.wakes(tree)
+    let processes = tree.processes.filter { isFrozen || Self.isStopped($0.identity) }
     if processes.isEmpty { return }
     BriefTracer.perform {
       // A call that isn't made again costs the program an EINTR; a wake that hangs costs more.
@@ -108,7 +113,61 @@ public struct HibernationTarget: Sendable {
       for stat in processes {
         let session = TraceSession.seizeWhatCanStop(stat.identity, until: deadline)
         try? session?.mendInterruptedCalls()  // The same: an EINTR at most.
+        if let session { correctTimeouts(session) }
         session?.detach(waiting: .zero)
+      }
+    }
+  }
+
+  private static func isStopped(_ process: ProcessIdentity) -> Bool {
+    do throws(SystemCallError) {
+      let stat = try ProcessStat.read(process.pid)
+      return stat.identity == process && stat.state == .stopped
+    } catch { return false }
+  }
+
+  /// When a daemon dies that has traced stopped processes, the kernel stops them again, each thread when
+  /// it gets a processor. Until then they look like ones that run, for a few milliseconds.
+  func waitForStops() {
+    let deadline = Deadline(in: .milliseconds(50))
+    while !deadline.hasPassed,
+      (try? discover())?.processes.contains(where: {
+        $0.state == .running || $0.state == .traced
+      }) == true
+    {
+      usleep(1000)
+    }
+  }
+
+  /// The time asleep counts. Where this fails, a call waits for too long, and nothing else is wrong: so
+  /// it is no reason not to wake a worker.
+  func correctTimeouts(_ session: TraceSession) {
+    guard session.threads.contains(where: \.registers.mayNeedCorrection),
+      let identity = session.identity, let memory = try? memory(of: identity)
+    else { return }
+    try? session.correctTimeouts(waits, memory: memory)
+  }
+
+  /// The same for one that rests frozen, with its memory in place. Only threads that need it are seized:
+  /// most workers have none, and are woken without tracing.
+  func correctTimeouts(of image: ImageReader) {
+    var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
+    for process in image.processes where process.identity.isAlive {
+      let threads = process.threads.filter {
+        clinux_registers(storedWords: $0.registers)?.mayNeedCorrection ?? false
+      }
+      if !threads.isEmpty { timed.append((process.identity, Set(threads.map(\.tid)))) }
+    }
+    guard !timed.isEmpty, let tree = try? discover() else { return }
+    waits.wakes(tree)
+    BriefTracer.perform { [timed] in
+      let deadline = Deadline(in: .seconds(1))
+      for (process, threads) in timed {
+        guard
+          let session = TraceSession.seizeWhatCanStop(process, only: threads, until: deadline)
+        else { continue }
+        correctTimeouts(session)
+        session.detach(waiting: .zero)
       }
     }
   }
@@ -122,6 +181,7 @@ public struct HibernationTarget: Sendable {
     if isStopped || freezer == nil { try discover().continueAll() }
     try freezer?.thaw(until: Deadline(in: Self.patience))
     try waitForStragglers()
+    waits.hasWoken()
   }
 
   /// A thread that an earlier hibernation couldn't detach is detached when it stops. What stands in

@@ -13,6 +13,7 @@ struct Operation {
   let overlays: Bool
   /// `nil`: the image is written in plain.
   let seal: Seal?
+  let storage: ImageStorage
   let hibernator: Hibernator
   private var lazyRefusal: String?
   var trackingRefusal: String?
@@ -47,9 +48,10 @@ struct Operation {
 
   init(
     target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
-    overlay: Bool, seal: Seal?, hibernator: Hibernator
+    overlay: Bool, seal: Seal?, storage: ImageStorage, hibernator: Hibernator
   ) {
     overlays = overlay
+    self.storage = storage
     self.lazyReady = lazyReady
     self.seal = seal
     self.target = target
@@ -61,23 +63,41 @@ struct Operation {
   // MARK: up to commit A: nothing of the worker is changed
 
   mutating func stopAndSeize() throws(HibernationError) {
-    let tree = try attempt(.stopping) { try target.stop() }
+    let tree = try stop()
     FaultPoint.stopped.pass()
+    // A frozen one may have been between vfork and exec, and is through when it could be stopped.
+    try SharedMemoryMaps.check(tree.processes)
     for stat in tree.processes {
       let captive = try attempt(.seizing) {
         let session = try TraceSession.seize(stat.identity)
         do {
-          return Captive(stat: stat, session: session, memory: try target.memory(of: stat.pid))
+          // While it is traced, nobody else can get its number before we have seen its end.
+          return Captive(
+            stat: stat, session: session, memory: try target.memory(of: stat.identity))
         } catch {
           session.detach()
           throw error
         }
       }
       processes.append(captive)
-      try attempt(.seizing) { try captive.session.mendInterruptedCalls() }
+      try attempt(.seizing) {
+        try captive.session.mendInterruptedCalls()
+        // Before anything of it is freed.
+        try hibernator.kept.keep(captive.memory.descriptor, of: stat.identity, target.name)
+      }
     }
     if processes.isEmpty { throw HibernationError(.seizing, "it has ended", .vanished) }
     FaultPoint.seized.pass()
+  }
+
+  private func stop() throws(HibernationError) -> ProcessTree {
+    do throws(HibernationError) {
+      return try attempt(.stopping) { try target.stop() }
+    } catch {
+      // The better reason, where a child stays between vfork and exec.
+      try SharedMemoryMaps.check(try attempt(.stopping) { try target.discover().processes })
+      throw error
+    }
   }
 
   /// Every process has a thread that waits in a system call, and so can be used for eviction.
@@ -88,6 +108,13 @@ struct Operation {
   mutating func detach() {
     for captive in processes { captive.session.detach() }
     processes = []
+  }
+
+  /// Lets it run on, to be stopped once more.
+  mutating func letRun() {
+    for captive in processes { target.correctTimeouts(captive.session) }
+    detach()
+    _ = try? target.discover().continueAll()
   }
 
   mutating func capture() throws(HibernationError) {
@@ -117,14 +144,27 @@ struct Operation {
       ).run(lanes: hibernator.lanes)
     }
     FaultPoint.captured.pass()
+    try checkWhoWasRead()
     let deferred = processes.enumerated().flatMap { index, captive in
       (captive.plan?.deferredMappings ?? []).map {
         ImageMapping(process: UInt32(index), range: $0)
       }
     }
-    imageLength = try attempt(.committing) {
+    let mark = try attempt(.committing) {
       try writer.commit(
-        processes: processes.map(Self.imageProcess), mappings: deferred, base: overlay?.reference)
+        processes: processes.map(Self.imageProcess), mappings: deferred, base: overlay?.reference,
+        durability: storage.durability)
+    }
+    imageLength = mark.fileLength
+    hibernator.marks[target.name] = mark
+  }
+
+  /// Memory is read by the processes' numbers. A process that still has its number now has had it all
+  /// the time, so nothing was read from another one.
+  private func checkWhoWasRead() throws(HibernationError) {
+    for captive in processes where !captive.stat.identity.isAlive {
+      throw HibernationError(
+        .capturing, "process \(captive.stat.pid) has ended", .vanished)
     }
   }
 
@@ -146,6 +186,10 @@ struct Operation {
     processes[index].mappings = mappings
     filePages.note(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
+    if lazyReady {
+      let captive = processes[index]
+      try attempt(.scanning) { try captive.session.prepareTimePlaces(memory: captive.memory) }
+    }
     // ps(1) reads arguments and environment from the process's memory.
     let pages = try attempt(.scanning) {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
@@ -165,6 +209,8 @@ struct Operation {
     var hot = hibernator.hot[target.name]?[captive.stat.identity] ?? PagePlan.Hot()
     for thread in captive.session.threads {
       for page in thread.registers.threadBlock { hot.pages.insert(page) }
+      // The time that it waits for is corrected before it runs.
+      for page in thread.registers.timePages { hot.pages.insert(page) }
     }
     return hot
   }
@@ -309,14 +355,15 @@ struct Operation {
   ) throws(HibernationError) -> HibernationSummary {
     if let writer {
       try attempt(.resting) { try writer.markAtRest() }
-      writer.startWriteback()
+      writer.settle(dropsCache: storage.dropsCache)
     }
     FaultPoint.rested.pass()
     if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
     // The compressors' memory goes back to the kernel, not into the allocator's pockets.
     clinux_trim_own_memory()
     return HibernationSummary(
-      moved: moved, imageLength: imageLength + (overlay?.base.fileLength ?? 0),
+      mark: hibernator.marks[target.name], moved: moved,
+      imageLength: imageLength + (overlay?.base.fileLength ?? 0),
       written: imageLength, unchanged: overlay?.reference.bytes ?? 0,
       compared: overlay?.compared ?? 0, trackingRefusal: trackingRefusal, processes: processes,
       lazyRefusal: lazyReady && freezer == nil
@@ -331,7 +378,7 @@ struct Operation {
         // It had come to rest already: the ordinary way back, short of running.
         try hibernator.bringBack(target, from: path, run: false)
       } else {
-        let image = try hibernator.open(path, heldBase: overlay?.base)
+        let image = try hibernator.openOwn(path, of: target, heldBase: overlay?.base)
         try hibernator.writeBack(image, into: target, sessions: processes.map(\.session))
         for captive in processes {
           if captive.isParked { try attempt(.writingBack) { try captive.parking.leave() } }
@@ -344,6 +391,7 @@ struct Operation {
         }
       }
       unlink(path)
+      hibernator.marks[target.name] = nil
       release()
       return error
     } catch let second {

@@ -23,6 +23,29 @@ public struct CgroupRoot: Hashable, Sendable {
     throw failure
   }
 
+  /// The group of that name, in one of the same places, if there is one.
+  public static func find(name: String) -> CgroupRoot? {
+    let name = sanitised(name)
+    let given = getenv("DORMOUSE_CGROUP").map { String(cString: $0) } ?? ""
+    for place in given.isEmpty ? (try? ownGroups()) ?? [] : [given] {
+      let path = place.hasSuffix("/") ? place + name : "\(place)/\(name)"
+      if access("\(path)/cgroup.freeze", F_OK) == 0 { return CgroupRoot(path: path) }
+    }
+    return nil
+  }
+
+  /// The name of the group for the workers of a state directory: every daemon of that directory finds
+  /// the same one, and no other directory has it, however its path ends.
+  public static func name(forStateDirectory path: String) -> String {
+    // The end of the path is for people who look at the tree.
+    "dormouse-\(hexadecimal(hash(path)))-\(path.suffix(40))"
+  }
+
+  /// What earlier versions called the group. It isn't unique: nothing may be ended by this name alone.
+  public static func oldName(forStateDirectory path: String) -> String {
+    "dormouse-" + path.suffix(80)
+  }
+
   private static func make(in parent: String, name: String) throws(CgroupError) -> CgroupRoot {
     let path = parent.hasSuffix("/") ? parent + name : "\(parent)/\(name)"
     let result = kernelResult(path) { mkdir($0, 0o755) }
@@ -67,9 +90,7 @@ public struct CgroupRoot: Hashable, Sendable {
   public static func sanitised(_ name: String) -> String {
     let hex = Array("0123456789abcdef".utf8)
     var result: [UInt8] = []
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
     for byte in name.utf8 {
-      hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
         UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
@@ -80,7 +101,17 @@ public struct CgroupRoot: Hashable, Sendable {
     }
     let text = String(decoding: result.prefix(200), as: UTF8.self)
     // File names end at 255 bytes. What is cut off still counts.
-    return result.count > 200 ? "\(text)%\(String(hash, radix: 16))" : text
+    return result.count > 200 ? "\(text)%\(String(hash(name), radix: 16))" : text
+  }
+
+  /// FNV-1a, 64 bits.
+  private static func hash(_ text: String) -> UInt64 {
+    text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+  }
+
+  private static func hexadecimal(_ number: UInt64) -> String {
+    let digits = String(number, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 }
 

@@ -15,6 +15,8 @@ public struct ProcessStatus: Hashable, Sendable {
   public var blocked: UInt64 = 0
   public var ignored: UInt64 = 0
   public var caught: UInt64 = 0
+  /// Capability N in bit N.
+  public var effectiveCapabilities: UInt64 = 0
   /// Bytes; 0 for kernel threads.
   public var lockedBytes: Int64 = 0
   public var swappedBytes: Int64 = 0
@@ -44,6 +46,7 @@ public struct ProcessStatus: Hashable, Sendable {
       case "ShdPnd": pendingForProcess = value.number(radix: 16) ?? 0
       case "SigBlk": blocked = value.number(radix: 16) ?? 0
       case "SigIgn": ignored = value.number(radix: 16) ?? 0
+      case "CapEff": effectiveCapabilities = value.number(radix: 16) ?? 0
       case "SigCgt": caught = value.number(radix: 16) ?? 0
       case "VmLck": lockedBytes = kilobytes(value) ?? 0
       case "VmPin": pinnedBytes = kilobytes(value) ?? 0

@@ -18,7 +18,7 @@ public final class WorkerCgroup: Sendable {
   public static func create(
     in root: CgroupRoot, name: String
   ) throws(CgroupError) -> WorkerCgroup {
-    let path = "\(root.path)/worker-\(CgroupRoot.sanitised(name))"
+    let path = path(in: root, name: name)
     // Not used again: whoever is born (CLONE_INTO_CGROUP) into a group that has once been killed
     // through cgroup.kill is killed by the kernel at birth (seen on Linux 6.18).
     rmdir(path)
@@ -29,6 +29,15 @@ public final class WorkerCgroup: Sendable {
     // An earlier daemon may have left it frozen.
     try group.thaw(until: Deadline(in: .seconds(1)))
     return group
+  }
+
+  private static func path(in root: CgroupRoot, name: String) -> String {
+    "\(root.path)/worker-\(CgroupRoot.sanitised(name))"
+  }
+
+  /// The group of a worker of that name, if there is one.
+  public static func find(in root: CgroupRoot, name: String) -> WorkerCgroup? {
+    try? WorkerCgroup(path: path(in: root, name: name))
   }
 
   /// One that exists, such as an earlier daemon's.
@@ -129,12 +138,22 @@ public final class WorkerCgroup: Sendable {
         if error.code != ENOENT { throw .failed(error) }
       }
     }
-    // Whoever forks while we go through the list is in the next list.
+    try killEach()
+  }
+
+  /// The same without cgroup.kill. Whoever forks while we go through the list is in the next list.
+  func killEach() throws(CgroupError) {
     for _ in 0..<100 {
       do throws(SystemCallError) {
         let pids = try processes()
         if pids.isEmpty { return }
-        for pid in pids { Glibc.kill(pid, SIGKILL) }
+        // A number in the list may have become a stranger's. The descriptor is of the process that the
+        // second list names, or of one that has ended.
+        let held = pids.compactMap { pid in (try? Descriptor.pidfd(of: pid)).map { (pid, $0) } }
+        let members = Set(try processes())
+        for (pid, pidfd) in held where members.contains(pid) {
+          _ = clinux_pidfd_send_signal(pidfd.raw, SIGKILL)
+        }
         usleep(1000)
       } catch {
         throw .failed(error)

@@ -83,6 +83,7 @@ extension PolicyFile {
       "  within: \(rules.within.policyText)",
       "  bonus: \(rules.bonus)",
       "  halves_every: \(rules.halvesEvery.policyText)",
+      "  longest_idle: \(rules.longestIdle?.policyText ?? "never")",
     ]
   }
 
@@ -105,6 +106,7 @@ extension PolicyFile {
       "  overlay: \(rules.overlay)",
       "  compression:",
       "    level: \(rules.compressionLevel)",
+      "  durability: \(rules.durability.rawValue)",
       "  encrypt: \(rules.encrypt)",
       "  drop_file_pages: \(rules.dropFilePages)",
     ]

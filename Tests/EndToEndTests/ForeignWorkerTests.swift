@@ -15,6 +15,7 @@ import Testing
       process = try Command(
         arguments: [
           Surroundings.python, Surroundings.fixture("http_state.py"), "--port", "\(port)",
+          "--delay-ms", "20",
           "--megabytes", "1",
         ]
       ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))

@@ -56,7 +56,9 @@ import Testing
           writtenToday: ByteCount(4))), .stalled(.critical),
       .pressureSet(.urgent, for: .seconds(30)), .deadline, .released(worker),
       .unhealthy(worker, "its probe failed"),
-      .moved(worker, .suspended), .exited(worker, .outOfMemory),
+      .moved(worker, .suspended), .channelsChanged(worker, canShed: true, canAnswer: false),
+      .found(worker, .underWay), .found(worker, .unprovable("its image is gone")),
+      .worked(worker), .timerDue(worker, "a time-out"), .exited(worker, .outOfMemory),
     ]
   }
 

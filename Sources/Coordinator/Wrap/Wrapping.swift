@@ -49,6 +49,8 @@ extension Daemon {
     // /proc.
     clinux_become_subreaper()
     clinux_raise_descriptor_limit()
+    useWorkersOOMScore()
+    clinux_stay_out_of_core_files()
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     do throws(SystemCallError) {
@@ -59,6 +61,7 @@ extension Daemon {
       server = try ControlServer(path: settings.socket, daemon: self)
     } catch { log(.notice, "nobody can ask about it: \(error)") }
     watchPressure()
+    followStreams()
     introduceWorkers()
     request(.start, wrapped.id) { _ in }
     sampleRegularly()

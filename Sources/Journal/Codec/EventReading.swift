@@ -13,6 +13,12 @@ extension FieldReader {
     case .adopted:
       return .adopted(
         try worker(), try profile(profiles), try coded("state", as: WorkerState.self))
+    case .channelsChanged:
+      return .channelsChanged(
+        try worker(), canShed: try truth("canShed"), canAnswer: try truth("canAnswer"))
+    case .found: return .found(try worker(), try coded("found", as: WorkerCondition.self))
+    case .worked: return .worked(try worker())
+    case .timerDue: return .timerDue(try worker(), try text("why"))
     case .moved: return .moved(try worker(), try coded("state", as: WorkerState.self))
     case .removed: return .removed(try worker())
     case .released: return .released(try worker())

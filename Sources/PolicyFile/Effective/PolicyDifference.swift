@@ -146,6 +146,10 @@ enum DifferenceMeaning {
       "false": "workers are hibernated even if a relaunch would be quicker",
       "true": "workers that launch quicker than they resume aren't hibernated",
     ],
+    "hibernate.durability": [
+      "synced": "a worker's memory is freed only when the disk has confirmed its image",
+      "cached": "a worker's memory is freed before the disk has confirmed its image",
+    ],
     "hibernate.encrypt": [
       "false": "images are written in the clear", "true": "images are encrypted",
     ],
