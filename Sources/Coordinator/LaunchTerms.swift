@@ -154,7 +154,7 @@ extension Daemon {
       let directory = Self.publicChannelDirectory(of: settings.socket)
       try makeDirectories(directory, mode: 0o711)
       try checkTrust(in: directory, mayBeShared: false)
-      _ = try systemCall("chmod", on: directory) { chmod(directory, 0o711) }
+      try shim("chmod", on: directory) { kernelResult(directory) { chmod($0, 0o711) } }
       let socket = try NotifySocket.create(in: directory, name: id.name)
       if socket.path.hasPrefix("@") || give(socket.path, to: account) { return socket }
       socket.remove()
