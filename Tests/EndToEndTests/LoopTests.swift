@@ -91,7 +91,7 @@ import Testing
         foreground: { by: manual }
         hibernate: { enabled: true, after: never, max_footprint: 2GB }
       workers:
-        big: { command: [\(Surroundings.python), \(path)], ready: { log_line: ready } }
+        big: { command: [\(Surroundings.python), \(path)], readiness: { log_line: ready } }
         small: { command: [\(Surroundings.python), -c, "import time; time.sleep(1000)"] }
       """, setting: .traced)
     try daemon.wait("big", toBe: "foreground")
