@@ -7,7 +7,7 @@ import Testing
 @Suite("The daemon's log") struct LogWriterTests {
   private func pipe() throws -> (out: Descriptor, into: Descriptor) {
     var ends: [Int32] = [-1, -1]
-    _ = try systemCall("pipe2") { pipe2(&ends, O_CLOEXEC) }
+    _ = try systemCall("pipe") { Glibc.pipe(&ends) }
     return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
   }
 
