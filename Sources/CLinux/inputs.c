@@ -38,6 +38,7 @@ static void tcp_facts(int fd, struct clinux_socket *facts) {
   facts->tcp_state = info.tcpi_state;
   facts->milliseconds_since_received = info.tcpi_last_data_recv;
   facts->milliseconds_since_sent = info.tcpi_last_data_sent;
+  facts->milliseconds_since_acknowledged = info.tcpi_last_ack_recv;
   facts->bytes_received = info.tcpi_bytes_received;
   facts->bytes_sent = info.tcpi_bytes_sent;
   // An alias for listeners: the connections that are ready to be accepted.

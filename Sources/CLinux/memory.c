@@ -27,13 +27,6 @@ int64_t clinux_vm_read(pid_t pid, void *buffer, const struct clinux_range *range
   return moved < 0 ? -errno : moved;
 }
 
-int64_t clinux_vm_write(pid_t pid, const void *buffer, const struct clinux_range *ranges,
-                        int count) {
-  struct iovec local = {(void *)buffer, (size_t)total(ranges, count)};
-  ssize_t moved = process_vm_writev(pid, &local, 1, (const struct iovec *)ranges, count, 0);
-  return moved < 0 ? -errno : moved;
-}
-
 struct scan_argument {
   uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
   uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;

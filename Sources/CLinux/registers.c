@@ -40,13 +40,17 @@ uint64_t clinux_registers_thread_pointer(const struct clinux_registers *register
   return native_const(registers)->fs_base;
 }
 
-// Only calls that have done nothing yet when they return EINTR, so that making them again is what
-// the program would have done. close() and connect(), for example, aren't among them.
+// Calls that have done nothing yet when they return EINTR, so that making them again is what the program
+// would have done. close() and connect(), for example, aren't among them. select() and its relatives
+// return EINTR for a stop where the kernel can't write the time that is left to the program's memory.
 static int may_be_made_again(int64_t number) {
   switch (number) {
     case SYS_epoll_wait:
     case SYS_epoll_pwait:
     case 441:  // epoll_pwait2
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_ppoll:
     case SYS_semop:
     case SYS_semtimedop:
     case SYS_rt_sigtimedwait:
@@ -69,14 +73,53 @@ static int may_be_made_again(int64_t number) {
   return 0;
 }
 
+// The kernel's ERESTARTNOHAND: make the call again, but return EINTR if a signal handler runs first.
+// Not in the C library's headers, because no program ever sees it.
+enum { RESTART_UNLESS_HANDLED = 514, RESTART_BY_BLOCK = 516 };
+
 int clinux_registers_mend_interrupted(struct clinux_registers *registers) {
   struct user_regs_struct *r = native(registers);
   if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR) return 0;
   if (!may_be_made_again((int64_t)r->orig_rax)) return 0;
-  r->rip -= 2;  // back on to the two-byte `syscall`
-  r->rax = r->orig_rax;
-  r->orig_rax = (uint64_t)-1;
+  r->rax = (uint64_t)(int64_t)-RESTART_UNLESS_HANDLED;
   return 1;
+}
+
+int clinux_registers_call(const struct clinux_registers *registers, struct clinux_call *call) {
+  const struct user_regs_struct *r = native_const(registers);
+  int64_t result = (int64_t)r->rax;
+  if ((int64_t)r->orig_rax < 0) return 0;
+  *call = (struct clinux_call){
+      .number = (int64_t)r->orig_rax,
+      .arguments = {r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9},
+      .stack = r->rsp,
+      .instruction = r->rip,
+      // ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
+      .is_made_again = result >= -RESTART_BY_BLOCK && result <= -512,
+      .keeps_its_end = result == -RESTART_BY_BLOCK,
+      .was_mended = result == -RESTART_UNLESS_HANDLED,
+  };
+  return 1;
+}
+
+void clinux_registers_change_call(struct clinux_registers *registers, int64_t number, int argument,
+                                  uint64_t value) {
+  struct user_regs_struct *r = native(registers);
+  r->orig_rax = (uint64_t)number;
+  switch (argument) {
+    case 0: r->rdi = value; return;
+    case 1: r->rsi = value; return;
+    case 2: r->rdx = value; return;
+    case 3: r->r10 = value; return;
+    case 4: r->r8 = value; return;
+    case 5: r->r9 = value; return;
+  }
+}
+
+void clinux_registers_end_call(struct clinux_registers *registers, int64_t result) {
+  struct user_regs_struct *r = native(registers);
+  r->orig_rax = (uint64_t)-1;  // else the kernel could take the result for a call to be made again
+  r->rax = (uint64_t)result;
 }
 
 void clinux_registers_prepare_call(struct clinux_registers *registers, uint64_t instruction,
@@ -93,6 +136,20 @@ void clinux_registers_prepare_call(struct clinux_registers *registers, uint64_t 
   r->r9 = arguments[5];
 }
 
+int clinux_trampoline_offsets(uint64_t *offsets, int capacity) {
+  static const uint64_t inside[] = {0, 2, 4, 9, 11};
+  if (capacity < 5) return -ENOSPC;
+  memcpy(offsets, inside, sizeof inside);
+  return 5;
+}
+
+void clinux_registers_park(struct clinux_registers *registers, uint64_t trampoline, int spins) {
+  struct user_regs_struct *r = native(registers);
+  r->rip = trampoline + (spins ? 2 : 4);
+  r->orig_rax = (uint64_t)-1;  // else the kernel takes the change for a restarted call
+  r->rax = 0;
+}
+
 int64_t clinux_find_syscall_instruction(const void *code, int64_t length) {
   const uint8_t *bytes = code;
   for (int64_t i = 0; i + 1 < length; i++)
@@ -101,7 +158,13 @@ int64_t clinux_find_syscall_instruction(const void *code, int64_t length) {
 }
 
 int clinux_write_syscall_trampoline(void *code, int capacity) {
-  static const uint8_t trampoline[] = {0x0f, 0x05, 0xeb, 0xfe};
+  static const uint8_t trampoline[] = {
+      0x0f, 0x05,                         // 0: syscall
+      0xeb, 0xfe,                         // 2: jmp .
+      0xb8, SYS_pause, 0x00, 0x00, 0x00,  // 4: mov $SYS_pause, %eax
+      0x0f, 0x05,                         // 9: syscall
+      0xeb, 0xf7,                         // 11: jmp 4
+  };
   if (capacity < (int)sizeof trampoline) return -ENOSPC;
   memcpy(code, trampoline, sizeof trampoline);
   return (int)sizeof trampoline;
@@ -117,6 +180,15 @@ uint64_t clinux_registers_instruction(const struct clinux_registers *r) { (void)
 uint64_t clinux_registers_thread_pointer(const struct clinux_registers *r) { (void)r; return 0; }
 int clinux_registers_newborn(const struct clinux_registers *r) { (void)r; return 0; }
 int clinux_registers_mend_interrupted(struct clinux_registers *r) { (void)r; return 0; }
+int clinux_registers_call(const struct clinux_registers *r, struct clinux_call *call) {
+  (void)r, (void)call;
+  return 0;
+}
+void clinux_registers_change_call(struct clinux_registers *r, int64_t number, int argument,
+                                  uint64_t value) {
+  (void)r, (void)number, (void)argument, (void)value;
+}
+void clinux_registers_end_call(struct clinux_registers *r, int64_t result) { (void)r, (void)result; }
 void clinux_registers_prepare_call(struct clinux_registers *r, uint64_t instruction,
                                    int64_t number, const uint64_t arguments[6]) {
   (void)r, (void)instruction, (void)number, (void)arguments;
@@ -128,6 +200,13 @@ int64_t clinux_find_syscall_instruction(const void *code, int64_t length) {
 int clinux_write_syscall_trampoline(void *code, int capacity) {
   (void)code, (void)capacity;
   return -ENOSYS;
+}
+int clinux_trampoline_offsets(uint64_t *offsets, int capacity) {
+  (void)offsets, (void)capacity;
+  return -ENOSYS;
+}
+void clinux_registers_park(struct clinux_registers *r, uint64_t trampoline, int spins) {
+  (void)r, (void)trampoline, (void)spins;
 }
 
 #endif

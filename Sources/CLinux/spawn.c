@@ -2,11 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,8 +18,7 @@
 
 #include "clinux_spawn.h"
 
-enum { INHERIT = 10000 };
-static int oom_score_adjustment = INHERIT;
+static int oom_score_adjustment = CLINUX_OOM_SCORE_KEPT;
 
 void clinux_spawn_with_oom_score(int adjustment) { oom_score_adjustment = adjustment; }
 
@@ -32,17 +34,54 @@ void clinux_raise_descriptor_limit(void) {
   descriptor_limit_raised = setrlimit(RLIMIT_NOFILE, &wanted) == 0;
 }
 
-// By hand: printf isn't async-signal-safe.
-static void set_oom_score(int value) {
+static struct rlimit core_limit;
+static int core_limited;
+static char core_filter[16];  // as it was, with a leading 0x; empty: unchanged
+
+static void write_core_filter(const char *text) {
+  int file = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  ssize_t ignored = write(file, text, strlen(text));
+  (void)ignored;
+  close(file);
+}
+
+void clinux_stay_out_of_core_files(void) {
+  if (!core_limited && getrlimit(RLIMIT_CORE, &core_limit) == 0) {
+    struct rlimit none = core_limit;
+    none.rlim_cur = 0;
+    core_limited = setrlimit(RLIMIT_CORE, &none) == 0;
+  }
+  if (core_filter[0]) return;
+  int file = open("/proc/self/coredump_filter", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  char text[16] = "0x";
+  ssize_t count = read(file, text + 2, sizeof text - 3);
+  close(file);
+  if (count <= 0) return;
+  text[2 + count] = 0;
+  write_core_filter("0x0");
+  memcpy(core_filter, text, sizeof text);
+}
+
+void clinux_restore_core_files(void) {
+  if (core_limited) setrlimit(RLIMIT_CORE, &core_limit);
+  if (core_filter[0]) write_core_filter(core_filter);
+}
+
+// By hand: printf isn't async-signal-safe. -1 and errno where it failed.
+static int set_oom_score(int value) {
   char text[8];
   int position = sizeof text, rest = value < 0 ? -value : value;
   do text[--position] = (char)('0' + rest % 10); while (rest /= 10);
   if (value < 0) text[--position] = '-';
   int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (file < 0) return;
-  ssize_t ignored = write(file, text + position, sizeof text - (size_t)position);
-  (void)ignored;
+  if (file < 0) return -1;
+  ssize_t count = write(file, text + position, sizeof text - (size_t)position);
+  int error = errno;
   close(file);
+  errno = error;
+  return count < 0 ? -1 : 0;
 }
 
 struct failure {
@@ -54,6 +93,25 @@ static void fail(int report, int step) {
   ssize_t ignored = write(report, &failure, sizeof failure);
   (void)ignored;
   _exit(127);
+}
+
+// The last step that the child has begun, in memory that it shares with its parent.
+static void begin(const struct clinux_birth *birth, int step) {
+  if (birth->step) __atomic_store_n(birth->step, step, __ATOMIC_RELAXED);
+}
+
+// The child ends with us as long as it isn't the program yet. A change of identity clears this.
+static void end_with_parent(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (getppid() != parent) _exit(127);
+}
+
+// A session keyring of its own: what is in ours (the key of images, a login's secrets) is not for a
+// worker. A kernel without keyrings, or a filter that refuses them (containers), has none to inherit.
+static void leave_session_keyring(int report) {
+  enum { JOIN_SESSION_KEYRING = 1 };
+  if (syscall(SYS_keyctl, JOIN_SESSION_KEYRING, NULL) >= 0) return;
+  if (errno != ENOSYS && errno != EPERM) fail(report, CLINUX_SPAWN_KEYRING);
 }
 
 // Moves a descriptor out of the way of 0, 1, 2, so that the dup2 calls can't overwrite it.
@@ -89,13 +147,19 @@ static int take_identity(const struct clinux_terms *terms) {
 }
 
 // Limits before the identity: to raise them takes root. The pid last: nothing changes it any more.
-static void meet(const struct clinux_terms *terms, int report) {
+static void meet(const struct clinux_terms *terms, const struct clinux_birth *birth, int report) {
+  begin(birth, CLINUX_SPAWN_LIMIT);
   for (int index = 0; index < terms->limit_count; index++) {
     struct rlimit limit = {terms->limits[index].soft, terms->limits[index].hard};
     if (setrlimit(terms->limits[index].resource, &limit) < 0)
       fail(report, CLINUX_SPAWN_LIMIT | index << 8);
   }
-  if (terms->changes_identity && take_identity(terms) < 0) fail(report, CLINUX_SPAWN_IDENTITY);
+  if (terms->own_keyring) leave_session_keyring(report);
+  if (terms->changes_identity) {
+    begin(birth, CLINUX_SPAWN_IDENTITY);
+    if (take_identity(terms) < 0) fail(report, CLINUX_SPAWN_IDENTITY);
+    end_with_parent(birth->parent);
+  }
   if (terms->umask >= 0) umask((mode_t)terms->umask);
   if (!terms->own_number) return;
   // Fork has given us our own copy of the environment.
@@ -108,7 +172,9 @@ static void meet(const struct clinux_terms *terms, int report) {
 
 // Runs in the child. Only async-signal-safe calls: other threads of the parent may have held any
 // lock when we forked.
-static void child(const struct clinux_spawn *what, int report) {
+static void child(const struct clinux_spawn *what, const struct clinux_birth *birth, int report) {
+  begin(birth, CLINUX_SPAWN_SESSION);
+  end_with_parent(birth->parent);
   // A new session: a daemon's death would else orphan a stopped process group, and the kernel
   // would send it SIGHUP and SIGCONT.
   if (setsid() < 0) fail(report, CLINUX_SPAWN_SESSION);
@@ -120,7 +186,11 @@ static void child(const struct clinux_spawn *what, int report) {
     sigaction(number, &standard, NULL);
   }
 
-  if (oom_score_adjustment != INHERIT) set_oom_score(oom_score_adjustment);
+  if (what->oom_score == CLINUX_OOM_SCORE_USUAL) {
+    if (oom_score_adjustment != CLINUX_OOM_SCORE_KEPT) set_oom_score(oom_score_adjustment);
+  } else if (what->oom_score != CLINUX_OOM_SCORE_KEPT && set_oom_score(what->oom_score) < 0) {
+    fail(report, CLINUX_SPAWN_OOM_SCORE);
+  }
 
   // Before anything else can happen to it, somebody else knows of it.
   if (what->announcement >= 0) {
@@ -129,6 +199,7 @@ static void child(const struct clinux_spawn *what, int report) {
     (void)ignored;
   }
 
+  begin(birth, CLINUX_SPAWN_DESCRIPTORS);
   report = above_standard(report);
   int input = above_standard(what->input);
   int output = above_standard(what->output);
@@ -143,14 +214,19 @@ static void child(const struct clinux_spawn *what, int report) {
   if (what->terms) place(what->terms, &report);
 
   if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
-  if (what->terms) meet(what->terms, report);
+  clinux_restore_core_files();
+  if (what->terms) meet(what->terms, birth, report);
 
   // As whom it will run: a directory that it may not enter would be of no use to it.
+  begin(birth, CLINUX_SPAWN_DIRECTORY);
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
+  begin(birth, CLINUX_SPAWN_EXEC);
+  // It would outlast execve: a worker outlives its daemon.
+  prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
   execve(what->path, what->arguments, what->environment ? what->environment : environ);
   fail(report, CLINUX_SPAWN_EXEC);
 }
@@ -174,39 +250,53 @@ static pid_t fork_with_pidfd(int cgroup, int *pidfd) {
   return pid;
 }
 
-pid_t clinux_spawn(const struct clinux_spawn *what, int *pidfd, int *failed_step) {
-  int report[2];
-  *pidfd = -1;
-  *failed_step = CLINUX_SPAWN_FORK;
-  if (pipe2(report, O_CLOEXEC) < 0) return -errno;
+// Between the making of a report pipe and the close of its writing end no other thread may fork: its
+// child would hold that end until it executes, and the report would seem to be still outstanding.
+static pthread_mutex_t births = PTHREAD_MUTEX_INITIALIZER;
 
+pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *birth) {
+  int report[2];
+  birth->pidfd = -1;
+  birth->report = -1;
+  birth->parent = getpid();
+  // Without it only the place where a child hangs isn't known.
+  void *shared = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  birth->step = shared == MAP_FAILED ? NULL : shared;
+
+  pthread_mutex_lock(&births);
+  if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0) {
+    int error = errno;
+    pthread_mutex_unlock(&births);
+    clinux_spawn_forget(birth);
+    return -error;
+  }
   // A handler of ours must not run in the child.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  pid_t pid = fork_with_pidfd(what->cgroup, pidfd);
-  int fork_error = errno;
-  if (pid == 0) child(what, report[1]);
+  pid_t pid = fork_with_pidfd(what->cgroup, &birth->pidfd);
+  int error = errno;
+  if (pid == 0) child(what, birth, report[1]);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   close(report[1]);
+  pthread_mutex_unlock(&births);
 
   if (pid < 0) {
     close(report[0]);
-    return -fork_error;
+    clinux_spawn_forget(birth);
+    return -error;
   }
-  struct failure failure;
-  ssize_t got;
-  do {
-    got = read(report[0], &failure, sizeof failure);
-  } while (got < 0 && errno == EINTR);
-  close(report[0]);
-  if (got != (ssize_t)sizeof failure) return pid;
+  birth->report = report[0];
+  return pid;
+}
 
-  while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR) {}
-  if (*pidfd >= 0) close(*pidfd);
-  *pidfd = -1;
-  *failed_step = failure.step;
-  return -failure.error;
+int clinux_spawn_step(const struct clinux_birth *birth) {
+  return birth->step ? __atomic_load_n(birth->step, __ATOMIC_RELAXED) : CLINUX_SPAWN_SESSION;
+}
+
+void clinux_spawn_forget(struct clinux_birth *birth) {
+  if (birth->step) munmap(birth->step, sizeof(int));
+  birth->step = NULL;
 }
 
 int clinux_act_as(uid_t user, gid_t group, const gid_t *groups, int group_count) {

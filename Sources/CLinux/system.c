@@ -73,9 +73,13 @@ int clinux_pass_credentials(int fd) {
   return RESULT(setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
 }
 
-int clinux_start_writeback(int fd) {
-  return RESULT(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
+int clinux_start_writeback(int fd, int64_t offset, int64_t length) {
+  return RESULT(sync_file_range(fd, offset, length, SYNC_FILE_RANGE_WRITE));
 }
 int clinux_drop_page_cache(int fd) { return -posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 void clinux_set_thread_name(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 int clinux_open(const char *path, int flags, mode_t mode) { return RESULT(open(path, flags, mode)); }
+
+int clinux_open_at(int directory, const char *path, int flags, mode_t mode) {
+  return RESULT(openat(directory, path, flags, mode));
+}

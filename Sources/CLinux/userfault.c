@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "clinux_userfault.h"
@@ -111,4 +112,21 @@ int clinux_size_is_sealed(int fd, uint64_t size) {
   int seals = fcntl(fd, F_GET_SEALS);
   return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
          (uint64_t)status.st_size == size;
+}
+
+int clinux_is_memfd(int fd) {
+  struct statx theirs, ours;
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &theirs) < 0) return -errno;
+  int own = (int)syscall(SYS_memfd_create, "dormouse", 1u /* MFD_CLOEXEC */);
+  if (own < 0) return -errno;
+  int result = statx(own, "", AT_EMPTY_PATH, STATX_TYPE, &ours) < 0 ? -errno : 0;
+  close(own);
+  if (result < 0) return result;
+  return (theirs.stx_mode & S_IFMT) == S_IFREG && theirs.stx_dev_major == ours.stx_dev_major &&
+         theirs.stx_dev_minor == ours.stx_dev_minor;
+}
+
+int clinux_open_place(const char *path) {
+  int fd = open(path, O_PATH | O_CLOEXEC);
+  return fd < 0 ? -errno : fd;
 }

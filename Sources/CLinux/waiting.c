@@ -1,8 +1,13 @@
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 
 #include "clinux_waiting.h"
@@ -20,6 +25,24 @@ static enum clinux_wait futex(uint64_t operation) {
     case FUTEX_WAIT: return CLINUX_WAIT_TIMESPEC;
     case FUTEX_WAIT_BITSET:
       return absolute(operation & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC);
+    default: return CLINUX_WAIT_NONE;
+  }
+}
+
+// Without their times, which are the socket's own (SO_RCVTIMEO, SO_SNDTIMEO).
+static enum clinux_wait on_a_socket(int64_t number) {
+  switch (number) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_accept:
+    case SYS_accept4: return CLINUX_WAIT_RECEIVING;
+    case SYS_write:
+    case SYS_writev:
+    case SYS_sendto:
+    case SYS_sendmsg: return CLINUX_WAIT_SENDING;
     default: return CLINUX_WAIT_NONE;
   }
 }
@@ -48,10 +71,80 @@ enum clinux_wait clinux_wait_of(int64_t number, const uint64_t *arguments, int *
       *argument = 2;
       return arguments[1] & TIMER_ABSTIME ? absolute(arguments[0]) : CLINUX_WAIT_TIMESPEC;
     case SYS_futex: *argument = 3; return futex(arguments[1]);
-    default: return CLINUX_WAIT_NONE;
+#ifdef SYS_futex_waitv
+    case SYS_futex_waitv: *argument = 3; return absolute(arguments[4]);
+#endif
+    case SYS_semtimedop: *argument = 3; return CLINUX_WAIT_TIMESPEC;
+    case SYS_io_getevents: *argument = 4; return CLINUX_WAIT_TIMESPEC;
+#ifdef SYS_io_pgetevents
+    case SYS_io_pgetevents: *argument = 4; return CLINUX_WAIT_TIMESPEC;
+#endif
+    case SYS_mq_timedreceive:
+    case SYS_mq_timedsend: *argument = 4; return CLINUX_WAIT_TIMESPEC_REALTIME;
+    default: return on_a_socket(number);
   }
 }
 
+enum clinux_again clinux_again_of(int64_t number) {
+  switch (number) {
+#ifdef SYS_epoll_wait
+    case SYS_epoll_wait:
+#endif
+    case SYS_epoll_pwait: return CLINUX_AGAIN_FROM_REGISTER;
+#ifdef SYS_epoll_pwait2
+    case SYS_epoll_pwait2: return CLINUX_AGAIN_AS_EPOLL_PWAIT;
+#endif
+#ifdef SYS_select
+    case SYS_select:
+#endif
+    case SYS_pselect6:
+    case SYS_ppoll: return CLINUX_AGAIN_FROM_REMAINDER;
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+    case SYS_io_getevents:
+#ifdef SYS_io_pgetevents
+    case SYS_io_pgetevents:
+#endif
+      return CLINUX_AGAIN_FROM_MEMORY;
+    default:
+      return on_a_socket(number) == CLINUX_WAIT_NONE ? CLINUX_AGAIN_AS_IT_IS
+                                                     : CLINUX_AGAIN_FROM_SOCKET;
+  }
+}
+
+int64_t clinux_number_of_epoll_pwait(void) { return SYS_epoll_pwait; }
+int clinux_is_restart(int64_t number) { return number == SYS_restart_syscall; }
+
+int64_t clinux_socket_timeout(int fd, int sending) {
+  struct timeval time;
+  socklen_t length = sizeof time;
+  if (getsockopt(fd, SOL_SOCKET, sending ? SO_SNDTIMEO : SO_RCVTIMEO, &time, &length) < 0)
+    return -errno;
+  return time.tv_sec * 1000000000 + time.tv_usec * 1000;
+}
+
+int clinux_is_ready(int fd, int sending) {
+  struct pollfd entry = {.fd = fd, .events = sending ? POLLOUT : POLLIN};
+  return poll(&entry, 1, 0) > 0;
+}
+
+int clinux_run_on_processor(int processor, void *before, int64_t length) {
+  cpu_set_t *old = before;
+  size_t size = (size_t)length;
+  if (sched_getaffinity(0, size, old) < 0) return -errno;
+  if (processor < 0 || processor >= (int)(size * 8)) return -EINVAL;
+  cpu_set_t *one = CPU_ALLOC(size * 8);
+  if (!one) return -ENOMEM;
+  CPU_ZERO_S(size, one);
+  CPU_SET_S(processor, size, one);
+  int result = sched_setaffinity(0, size, one) < 0 ? -errno : 0;
+  CPU_FREE(one);
+  return result;
+}
+
+int clinux_run_on_processors(const void *set, int64_t length) {
+  return sched_setaffinity(0, (size_t)length, set) < 0 ? -errno : 0;
+}
 static enum clinux_outside shared_futex(uint64_t operation) {
   if (operation & FUTEX_PRIVATE_FLAG) return CLINUX_OUTSIDE_NONE;
   uint64_t command = operation & FUTEX_CMD_MASK;

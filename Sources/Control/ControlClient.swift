@@ -17,12 +17,16 @@ public struct ControlClient: ~Copyable {
   private var nextID: UInt64 = 1
 
   /// Connects to the daemon at `path`.
-  public init(connectingTo path: String) throws(ControlError) {
-    socket = try Self.connect(to: path)
+  ///
+  /// - Parameter isNamed: a person has named the socket for this connection, and so whose daemon it is.
+  public init(connectingTo path: String, isNamed: Bool = false) throws(ControlError) {
+    socket = try Self.connect(to: path, isNamed: isNamed)
     self.path = path
   }
 
-  private static func connect(to path: String) throws(ControlError) -> OwnedDescriptor {
+  private static func connect(
+    to path: String, isNamed: Bool
+  ) throws(ControlError) -> OwnedDescriptor {
     try UnixSocketAddress.check(path: path)
     let (made, obstacle) = retryingOnInterrupt {
       Int(Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
@@ -41,7 +45,7 @@ public struct ControlClient: ~Copyable {
     case EACCES, EPERM: throw .refusedByPermissions(path: path)
     default: throw .system(operation: "connecting", path: path, code: failure)
     }
-    try checkListener(socket, path: path)
+    try checkListener(socket, path: path, isNamed: isNamed)
     return socket
   }
 
@@ -49,7 +53,8 @@ public struct ControlClient: ~Copyable {
   public mutating func send(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil,
-    withSnapshot: Bool? = nil, level: String? = nil, seconds: Double? = nil
+    withSnapshot: Bool? = nil, level: String? = nil, seconds: Double? = nil,
+    allowEmpty: Bool? = nil
   ) throws(ControlError) -> UInt64 {
     let id = nextID
     nextID += 1
@@ -59,6 +64,7 @@ public struct ControlClient: ~Copyable {
     request.withSnapshot = withSnapshot
     request.level = level
     request.seconds = seconds
+    request.allowEmpty = allowEmpty
     try send(request)
     return id
   }
@@ -199,7 +205,7 @@ public struct ControlClient: ~Copyable {
   /// In a directory that anybody can create, such as the last resort under /tmp, anybody can
   /// listen. The kernel knows who called `listen` (SO_PEERCRED, unix(7)).
   private static func checkListener(
-    _ socket: borrowing OwnedDescriptor, path: String
+    _ socket: borrowing OwnedDescriptor, path: String, isNamed: Bool
   ) throws(ControlError) {
     var credentials = PeerCredentials()
     var length = socklen_t(MemoryLayout<PeerCredentials>.size)
@@ -209,14 +215,15 @@ public struct ControlClient: ~Copyable {
     guard failure == 0 else {
       throw .system(operation: "asking who listens", path: path, code: failure)
     }
-    guard trusts(listener: credentials.uid, as: geteuid()) else {
+    guard trusts(listener: credentials.uid, as: geteuid(), isNamed: isNamed) else {
       throw .foreignDaemon(path: path, uid: credentials.uid)
     }
   }
 
-  /// Root may talk to anybody's daemon: it names it, or finds it where only root can create.
-  static func trusts(listener: UInt32, as user: UInt32) -> Bool {
-    listener == user || listener == 0 || user == 0
+  /// Root talks to root's daemon, unless a person has named the socket of another user's: what is in an
+  /// environment variable may come from that user, and a request can carry root's whole environment.
+  static func trusts(listener: UInt32, as user: UInt32, isNamed: Bool) -> Bool {
+    listener == user || listener == 0 || user == 0 && isNamed
   }
 }
 

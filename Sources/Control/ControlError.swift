@@ -31,7 +31,7 @@ extension ControlError: CustomStringConvertible {
       "you may not connect to \(escaped(path)): only the daemon's own user and root may"
     case .foreignDaemon(let path, let uid):
       "the process that listens at \(escaped(path)) belongs to user \(uid), not to you or root; "
-        + "choose your own daemon with --socket"
+        + "name the daemon that you mean with --socket"
     case .pathTooLong(let path, let maximum):
       "the socket path \(escaped(path)) has \(path.utf8.count) bytes, and the kernel takes "
         + "\(maximum) at most; choose a shorter one with --socket or DORMOUSE_SOCKET_PATH"

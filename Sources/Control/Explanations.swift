@@ -87,6 +87,8 @@ public struct RankingReport: Codable, Hashable, Sendable {
   public var termination: [Place]
   public var hibernationOrder: [String]
   public var hibernation: [Place]
+  /// Nothing of it is done: the policy is in shadow mode.
+  public var isShadow: Bool?
 
   public init(
     pressure: String, terminationOrder: [String], termination: [Place],

@@ -22,6 +22,10 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   /// `setPressure` only: `warning`, `urgent`, `critical`, or `auto`; and for how many seconds.
   public var level: String?
   public var seconds: Double?
+  /// `reload` only: a configuration without workers is meant.
+  public var allowEmpty: Bool?
+  /// After this the request is not to be carried out any more: nanoseconds of CLOCK_BOOTTIME.
+  public var expires: Int64?
 
   public init(
     id: UInt64, verb: Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
@@ -37,7 +41,9 @@ public struct ControlRequest: Codable, Hashable, Sendable {
   }
 
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
-    case run, start, stop, foreground, background, suspend, hibernate, wake, terminate, warn
+    /// `restart` starts a worker that has ended, where it was: it displaces no other from the foreground.
+    case run, start, restart, stop, foreground, background, suspend, hibernate, wake, terminate,
+      warn
     /// Only tell what the policy would do with a worker; and do it again.
     case shadow, enforce
     case ps, status, jetsam
@@ -183,7 +189,10 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var baseSize: Int64?
   public var secondsInState: Double
   public var secondsSinceUse: Double
+  /// With which it was launched, where it runs.
   public var command: [String]
+  /// Its configuration has changed in these keys since: they apply when it is started again.
+  public var changedSinceLaunch: [String]?
   public var policy: String
   public var log: String?
   /// Why it is in this state.
@@ -219,6 +228,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// How it is resumed from an image, and why.
   public var resume: String?
   public var lastExit: String?
+  /// Bytes of its processes that are in swap; only in `status`.
+  public var swapped: Int64?
   /// How its last runs ended, the latest last.
   public var exits: [ExitReport]?
   /// Times that it was started again by itself since somebody started it.

@@ -18,7 +18,7 @@ public enum WireCodec {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     do {
-      return Array(try encoder.encode(value))
+      return escapingControls(in: Array(try encoder.encode(value)))
     } catch {
       throw .unencodable(explain(error))
     }

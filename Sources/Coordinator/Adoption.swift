@@ -26,6 +26,9 @@ extension Daemon {
 
   /// Declared workers that start by themselves and aren't here already.
   func startWorkers() {
+    // A worker of an earlier daemon that is in front stays there: it is adopted before others start.
+    let verb: Request.Verb = hasFront ? .restart : .start
+    let front = workers.values.first { $0.returnsToFront && adopting[$0.id] != nil }?.id
     for configuration in settings.configuration.workers where configuration.autostart {
       if configuration.restart.condition == .unlessStopped,
         stoppedByPerson.contains(configuration.name)
@@ -33,15 +36,27 @@ extension Daemon {
         log(.notice, "\(configuration.name): stays stopped, as it was told to (unless-stopped)")
         continue
       }
-      startAutomatically(WorkerID(configuration.name))
+      let id = WorkerID(configuration.name)
+      guard let front, front != id else {
+        startAutomatically(id, verb)
+        continue
+      }
+      adopting[front]?.append { [unowned self] in
+        if !isEnding, !isLeaving { startAutomatically(id, verb) }
+      }
     }
   }
 
-  func startAutomatically(_ id: WorkerID) {
+  func startAutomatically(_ id: WorkerID, _ verb: Request.Verb = .start) {
     guard engine.state(of: id) == .terminated else { return }
-    startInOrder(id) { [unowned self] answer in
+    startInOrder(id, verb) { [unowned self] answer in
       if answer.code != .done { log(.error, answer.text) }
     }
+  }
+
+  /// A worker is in the foreground, or returns there.
+  private var hasFront: Bool {
+    workers.values.contains { $0.returnsToFront || engine.state(of: $0.id) == .foreground }
   }
 
   func saveRecord(_ runtime: WorkerRuntime, state: WorkerState) {
@@ -51,10 +66,14 @@ extension Daemon {
     let state = state == .hibernated && runtime.imagePath == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.imagePath
+    record.imageMark = state == .hibernated ? runtime.imageMark?.text : nil
     record.purgeable = runtime.offers.compactMap { $0.file?.inode }
+    record.wasInFront = state == .foreground || runtime.returnsToFront
     record.importance = runtime.configuration.importance
     record.alarm = runtime.alarm?.at.nanoseconds
     record.asleepSince = runtime.asleepSince?.nanoseconds
+    // From the moment at which it begins to be woken, its time-outs may have been corrected.
+    record.waits = state == .resuming ? nil : runtime.waits.kept
     record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     let id = runtime.id
     records.save(record) { [log] in log(.error, "\(id): a later daemon won't find it: \($0)") }
@@ -111,6 +130,7 @@ extension Daemon {
     if workers[id] == nil { runtime.runs = RunHistory(exits: rememberedExits(of: id)) }
     workers[id] = runtime
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
+    if let waits = record.waits { runtime.waits = TimedWaits(waits) }
     runtime.foreign = record.foreign.map {
       ForeignWorker(mayBeTerminated: $0 == .mayBeTerminated)
     }
@@ -121,6 +141,7 @@ extension Daemon {
       if record.process.isAlive { return log(.error, "\(id): can't be adopted: \(error)") }
       return forget(record)
     }
+    runtime.returnsToFront = record.wasInFront || record.state == WorkerState.foreground.rawValue
     guard let target = runtime.target() else { return }
     if adoptAsleep(record, runtime, target) { return }
     let path = state.image(of: record.name)
@@ -135,7 +156,7 @@ extension Daemon {
     saveRecord(runtime, state: .resuming)
     runtime.isBusy = true
     adopting[id] = []
-    hibernation.recover(target, from: path) { [mailbox] result in
+    hibernation.recover(target, from: path, expecting: .of(record)) { [mailbox] result in
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
           daemon.recovered(id, result, started: started)
@@ -156,7 +177,9 @@ extension Daemon {
   }
 
   private func takeOver(_ record: WorkerRecord, _ runtime: WorkerRuntime) throws {
-    let cgroup = try record.cgroupPath.map { try WorkerCgroup(path: $0) }
+    let cgroup = try record.cgroupPath.map {
+      try WorkerCgroup(path: $0, isForeign: record.foreign != nil)
+    }
     // Abstract names too: the worker knows no other.
     runtime.notify = reopen(record.notifySocket, of: record.name) { path throws(SystemCallError) in
       try NotifySocket(path: path)
@@ -174,8 +197,15 @@ extension Daemon {
     plan.workerSocket = record.workerSocket
     complete(adopted: &plan, of: runtime)
     let process = try WorkerProcess.adopt(record.process, plan: plan)
+    giveBackMemories(to: process)
     try process.refreshMemory()
+    if runtime.foreign != nil, cgroup != nil {
+      runtime.foreign?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
+    }
     try attach(process, to: runtime)
+    runtime.launched = runtime.configuration
+    runtime.launched?.command = record.command
+    runtime.launched?.directory = record.directory
     // What it says before the engine knows it again would be lost: it waits in the socket.
     try listen(on: runtime, talks: false)
   }
@@ -186,15 +216,16 @@ extension Daemon {
     _ path: String?, of name: String, _ open: (String) throws(SystemCallError) -> Socket
   ) -> Socket? {
     guard let path else { return nil }
-    do throws(SystemCallError) {
-      if let slash = path.lastIndex(of: "/"), !path.hasPrefix("@") {
-        try makeDirectories(String(path[..<slash]), mode: 0o700)
-      }
+    do {
+      guard let slash = path.lastIndex(of: "/"), !path.hasPrefix("@") else { return try open(path) }
+      let directory = try openTrusted(String(path[..<slash]), making: true, as: .shared)
+      let file = String(path[path.index(after: slash)...])
       // Its user's, where it runs as another.
-      var before = stat()
-      let hadOwner = !path.hasPrefix("@") && lstat(path, &before) == 0
+      let before = try? directory.status(of: file)
       let socket = try open(path)
-      if hadOwner, before.st_uid != geteuid() { lchown(path, before.st_uid, before.st_gid) }
+      if let before, before.st_uid != geteuid() {
+        try directory.setOwner(of: file, user: before.st_uid, group: before.st_gid)
+      }
       return socket
     } catch {
       log(.warning, "\(name): adopted, but it can't talk to us: \(error)")
@@ -214,7 +245,10 @@ extension Daemon {
         .notice,
         "\(id): adopted, running again as pid \(pid)"
           + (memory > .zero ? ", \(memory) of its memory brought back" : ""))
-      feed(.adopted(id, runtime.profile, .background))
+      let place: WorkerState = runtime.returnsToFront ? .foreground : .background
+      runtime.returnsToFront = false
+      feed(.adopted(id, runtime.profile, place))
+      return saveRecord(runtime, state: engine.state(of: id) ?? place)
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
       log(.error, "\(id): adopted, but it can't be woken yet: \(error)")
@@ -222,6 +256,7 @@ extension Daemon {
       let path = state.image(of: id.name)
       runtime.imagePath = access(path, F_OK) == 0 ? path : nil
       let state: WorkerState = runtime.imagePath == nil ? .suspended : .hibernated
+      runtime.imageLength = runtime.imagePath.flatMap(Hibernator.lengthOnDisk)
       return feed(.adopted(id, runtime.profile, state))
     case .failure(let error):
       log(.error, "\(id): can't be brought back and is ended: \(error)")

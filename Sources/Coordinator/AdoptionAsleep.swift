@@ -18,7 +18,7 @@ extension Daemon {
     let asleep: WorkerState
     switch record.state {
     case WorkerState.hibernated.rawValue:
-      guard Hibernator.isAtRest(target, on: path) else { return false }
+      guard Hibernator.isAtRest(target, on: path, expecting: .of(record)) else { return false }
       asleep = .hibernated
     case WorkerState.suspended.rawValue:
       // A hibernation may have begun and not come to its record.
@@ -30,6 +30,8 @@ extension Daemon {
     default: return false
     }
     runtime.imagePath = asleep == .hibernated ? path : nil
+    runtime.imageMark = record.imageMark.flatMap(ImageMark.init(text:))
+    runtime.imageLength = runtime.imagePath.flatMap(Hibernator.lengthOnDisk)
     // What brings it back is what a new daemon does: it proves before it writes.
     runtime.needsRecovery = true
     findOffersAgain(record, runtime)
@@ -82,8 +84,21 @@ extension Daemon {
   private func unheard(
     _ runtime: WorkerRuntime, _ sources: Result<WakeSources, SystemCallError>
   ) -> String? {
-    guard runtime.configuration.policy.foreground.by == .activity, let refusal = sources.refusal
-    else { return nil }
+    let isUnheard =
+      runtime.configuration.policy.foreground.by == .activity || Yama.current.forbidsStrangers
+    guard isUnheard, let refusal = sources.refusal else { return nil }
     return "its sockets can't be watched while it sleeps (\(refusal))"
+  }
+}
+
+extension ImageExpectation {
+  /// Of a worker whose memory is in an image.
+  static func of(_ mark: ImageMark?) -> ImageExpectation { mark.map { .image($0) } ?? .hibernated }
+
+  /// As a worker's record has it. Only a worker that is recorded as hibernated is certain to have its
+  /// memory in an image: a resume is recorded before it begins.
+  static func of(_ record: WorkerRecord) -> ImageExpectation {
+    guard record.state == WorkerState.hibernated.rawValue else { return .unknown }
+    return .of(record.imageMark.flatMap(ImageMark.init(text:)))
   }
 }

@@ -5,8 +5,9 @@ import JSONLines
 import Linux
 
 /// Listens for clients: one JSON object a line, each request answered once, when the thing has
-/// happened. Belongs to the loop's thread; a slow or hostile client costs a bounded buffer, and
-/// nobody waits for it.
+/// happened. Belongs to the loop's thread; no other client waits for a slow or hostile one. What it may
+/// cost is limited: see `mostUnread` for when its requests are no longer read, and `mostPending` for the
+/// answers after which it is dropped (a single answer may still be longer).
 final class ControlServer {
   private let path: String
   private let listener: Descriptor
@@ -48,10 +49,12 @@ final class ControlServer {
     self.path = path
     self.daemon = daemon
     let directory = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
-    do throws(SystemCallError) {
-      try makeDirectories(directory, mode: 0o700)
-    } catch { throw .socket(path: path, error.description) }
-    try checkTrust(in: directory, mayBeShared: true)
+    do throws(StartError) {
+      _ = try openTrusted(directory, making: true, as: .shared)
+    } catch {
+      if case .directory(let failure) = error { throw .socket(path: path, failure.description) }
+      throw error
+    }
     // Somebody who answers here has another state directory, or the lock would have told.
     if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
     do throws(SystemCallError) {

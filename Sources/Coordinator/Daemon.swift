@@ -52,9 +52,15 @@ public final class Daemon {
   let measurers = JobPool(name: "dormouse-meas", most: 2)
   /// Small files.
   let disk = DiskQueue()
-  /// Copies logs that have become too large; started when there is the first.
-  lazy var logQueue = WorkQueue(name: "dormouse-logs")
+  /// Numbers looks at workers' memory.
+  var lookCount: UInt64 = 0
+  /// What may wait for a file system: programs, logs.
+  let jobs: LoopJobs
   let cgroups: CgroupRoot?
+  /// Where an earlier version kept the workers of this state directory, if that is there.
+  let earlierCgroups: CgroupRoot?
+  /// Why workers' memory can't be limited, beside what the kernel says.
+  let limitsObstacle: DelegatedGroup.Obstacle?
   let records: WorkerRecordKeeper
   let bootID: String
   var jetsamReports: JetsamReports
@@ -119,6 +125,11 @@ public final class Daemon {
   /// What the environment says, against policies.
   let resumeOverride: ResumePreference?
   var standby: Standby?
+  /// See `KeeperStart`.
+  var keeper: DescriptorKeeper?
+  var handedOver: HandedOver?
+  /// Why writes can't be tracked, as logged.
+  var toldTrackingRefusals: Set<String> = []
 
   /// What `dormouse wrap` has besides.
   let wrapped: Wrapped?
@@ -133,14 +144,14 @@ public final class Daemon {
     self.settings = settings
     self.wrapped = wrapped
     log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
-    // A wrapper is small, and a pager that stands by would double it.
-    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : .eager
+    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : nil
     // Before anything is made that would have to be taken away again.
     try ControlServer.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) {
       loop = try EventLoop()
       mailbox = try Mailbox()
+      jobs = try LoopJobs(loop)
       bootID = try WorkerRecord.currentBootID()
     } catch { throw .system(error) }
     do throws(WorkerRecordError) {
@@ -170,10 +181,18 @@ public final class Daemon {
     }
     chronicle = try Chronicle(settings, state, log)
 
+    // A wrapper shares its group with its caller; and a group that was named is used as it is.
+    if wrapped == nil, getenv("DORMOUSE_CGROUP") == nil {
+      limitsObstacle = DelegatedGroup.leave()
+    } else {
+      limitsObstacle = nil
+    }
     // The same group for every daemon of this state directory, so that the next one finds it.
-    let name = "dormouse-" + String(settings.stateDirectory.suffix(80))
+    earlierCgroups = CgroupRoot.find(
+      name: CgroupRoot.oldName(forStateDirectory: settings.stateDirectory))
     do throws(CgroupError) {
-      cgroups = try CgroupRoot.detect(name: name)
+      cgroups = try CgroupRoot.detect(
+        name: CgroupRoot.name(forStateDirectory: settings.stateDirectory))
     } catch {
       cgroups = nil
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
@@ -184,7 +203,10 @@ public final class Daemon {
   public func run() throws(StartError) {
     defer { log.drain() }
     // Refused where workers are in it.
-    defer { cgroups?.remove() }
+    defer {
+      cgroups?.remove()
+      earlierCgroups?.remove()
+    }
     protectItself()
     do throws(SystemCallError) {
       try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
@@ -195,13 +217,11 @@ public final class Daemon {
     server = try ControlServer(path: settings.socket, daemon: self)
     watchPressure()
     chronicle.begin(engine, at: EventLoop.now)
-    hibernation.onStreamFailure { [mailbox] name, error in
-      mailbox.post {
-        $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
-      }
-    }
+    followStreams()
     introduceWorkers()
+    collectKeptMemories()
     adoptSurvivors()
+    takeOverKeeping()
     openListeners()
     startWorkers()
     followSchedules()
@@ -235,6 +255,7 @@ public final class Daemon {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_keep_heap_small()
+    clinux_stay_out_of_core_files()
     // A worker costs ten descriptors and more, and 1024 is the usual limit.
     clinux_raise_descriptor_limit()
     dropOwnCode()
@@ -245,19 +266,27 @@ public final class Daemon {
     signal(SIGXFSZ, SIG_IGN)
   }
 
-  /// Lowers the daemon's own oom_score_adj where that is permitted, and no worker's with it.
+  /// Lowers the daemon's own oom_score_adj where that is permitted. No worker gets a protected one, also
+  /// where the daemon was started with it (`OOMScoreAdjust=` in its unit).
   private func spareItselfFromTheKernel() {
-    let path = "/proc/self/oom_score_adj"
-    guard let before = (try? readText(path)).flatMap({ Int32($0.prefix { $0 != "\n" }) }) else {
-      return
-    }
-    clinux_spawn_with_oom_score(before)
-    guard before > -900 else { return }
+    guard let before = useWorkersOOMScore(), before > -900 else { return }
     do throws(SystemCallError) {
-      try writeControl(path, "-900")
+      try writeControl(Self.oomScorePath, "-900")
     } catch {
       log(.info, "the kernel's own OOM killer may choose the daemon: \(error)")
     }
+  }
+
+  private static let oomScorePath = "/proc/self/oom_score_adj"
+
+  /// From now on, programs are started with the value for workers. Ours, if it is known.
+  @discardableResult
+  func useWorkersOOMScore() -> Int32? {
+    // Without /proc there is nothing to inherit that could be seen or changed.
+    guard let own = (try? readText(Self.oomScorePath)).flatMap({ Int32($0.prefix { $0 != "\n" }) })
+    else { return nil }
+    clinux_spawn_with_oom_score(OOMScore.ofWorkers(own: own))
+    return own
   }
 
   /// Gives the engine an event and performs what it says. Events that arise meanwhile wait.

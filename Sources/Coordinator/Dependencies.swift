@@ -6,6 +6,8 @@ import Policy
 
 /// A worker that is to be started, and waits for others.
 struct DependencyWait {
+  /// `start`, or `restart`.
+  var verb: Request.Verb
   var answers: [(Answer) -> Void]
   /// Asked to start for it: their end, now, is final.
   var asked: Set<WorkerID> = []
@@ -15,15 +17,20 @@ struct DependencyWait {
 
 extension Daemon {
   /// Starts a worker after those that it depends on.
-  func startInOrder(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
+  ///
+  /// - Parameter verb: `restart` displaces no other worker from the foreground.
+  func startInOrder(
+    _ id: WorkerID, _ verb: Request.Verb = .start, then answer: @escaping (Answer) -> Void
+  ) {
     guard let runtime = workers[id], !runtime.configuration.dependsOn.isEmpty,
       engine.state(of: id) == .terminated, adopting[id] == nil
-    else { return request(.start, id, then: answer) }
+    else { return request(verb, id, then: answer) }
     if waits[id] != nil {
+      if verb == .start { waits[id]?.verb = .start }
       waits[id]?.answers.append(answer)
       return
     }
-    waits[id] = DependencyWait(answers: [answer])
+    waits[id] = DependencyWait(verb: verb, answers: [answer])
     for dependency in runtime.configuration.dependsOn { startIfNeeded(dependency, for: id) }
     lookAtDependents()
   }
@@ -34,7 +41,7 @@ extension Daemon {
       runtime.runs.due == nil, runtime.runs.waitsForMemory == nil
     else { return }
     waits[id]?.asked.insert(other)
-    startInOrder(other) { [unowned self] answer in
+    startInOrder(other, .restart) { [unowned self] answer in
       guard answer.code != .done, !isAlive(other), workers[other]?.runs.due == nil else { return }
       // One that ends quickly may have done all that is asked of it.
       guard waits[id] != nil, verdict(dependency) != .met else { return }
@@ -64,7 +71,7 @@ extension Daemon {
       return
     }
     waits[id] = nil
-    request(.start, id) { answer in for each in wait.answers { each(answer) } }
+    request(wait.verb, id) { answer in for each in wait.answers { each(answer) } }
   }
 
   private func conclude(_ id: WorkerID, _ why: String) {

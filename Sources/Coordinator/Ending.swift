@@ -134,6 +134,8 @@ extension Daemon {
           + "it; if it puts itself into the background, start it with its option against that")
     }
     let exit = (try? process.reap()) ?? .unknown
+    let status = OOMWatch.status(exit, of: runtime)
+    if status == .outOfMemory { keepReport(ofKernelKill: runtime) }
     runtime.isReaped = true
     runtime.runs.leftBehind = others
     hibernation.forget(runtime.id.name)
@@ -145,7 +147,7 @@ extension Daemon {
       }
       mailbox.post { daemon in
         if let failure { daemon.log(.warning, "\(id): \(failure)") }
-        daemon.isGone(id, identity, ExitStatus(exit))
+        daemon.readLastWords(id, identity, status)
       }
     }
   }
@@ -156,10 +158,27 @@ extension Daemon {
     engine.state(of: runtime.id) == .terminating && !runtime.isKilled
   }
 
-  private func isGone(_ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus) {
+  /// The end is reported with them, or without them if the log's file system doesn't answer.
+  private func readLastWords(
+    _ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus
+  ) {
+    guard let process = workers[id]?.process, process.identity == identity else { return }
+    guard let words = process.lastWordsReader else { return isGone(id, identity, status, nil) }
+    jobs.run(about: "log of \(id)", within: .seconds(1)) {
+      words.read()
+    } then: { [unowned self] outcome in
+      var last: String?
+      if case .done(let text) = outcome { last = text }
+      isGone(id, identity, status, last)
+    }
+  }
+
+  private func isGone(
+    _ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus, _ lastWords: String?
+  ) {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
     runtime.runs.footprint = engine.footprint(of: id)
-    runtime.runs.lastWords = runtime.process?.lastWords()
+    runtime.runs.lastWords = lastWords
     clearAway(runtime)
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
@@ -198,10 +217,9 @@ extension Daemon {
       loop.unwatch(pressure.descriptor, token)
       pressure.remove()
     }
-    let mayHaveAnswered = runtime.talk?.isKnownConnected == true
+    let before = runtime.profile
     closeTalk(runtime)
     snapshots.remove(runtime.id.name)
-    runtime.offers = []
     let image = state.image(of: runtime.id.name)
     unlink(image)
     unlink(Hibernator.basePath(of: image))
@@ -216,25 +234,22 @@ extension Daemon {
     runtime.pressureWatchToken = nil
     runtime.readiness = nil
     endReadinessProbe(runtime)
-    runtime.imagePath = nil
-    runtime.lastHibernation = nil
-    runtime.mayMissPages = false
-    runtime.resumeGear = nil
-    runtime.hasExited = false
-    runtime.mustNotRun = false
-    runtime.needsRecovery = false
-    runtime.asleepSince = nil
-    if runtime.announcedChannel || mayHaveAnswered {
-      runtime.announcedChannel = false
-      feed(.profileChanged(runtime.id, runtime.profile))
-    }
+    runtime.endRun()
+    if runtime.profile != before { tellChannels(of: runtime) }
+  }
+
+  /// A worker has opened or closed a channel on which it can be asked, or has answered for the first time.
+  func tellChannels(of runtime: WorkerRuntime) {
+    let profile = runtime.profile
+    feed(.channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
   }
 
   /// Orphans of workers become our children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never
   /// with waitpid(-1): that would take workers' and tracees' reports away from those who wait for
   /// them.
   func reapOrphans() {
-    let known = Set(workers.values.compactMap { $0.process?.identity.pid })
+    let known = Set(
+      workers.values.flatMap { [$0.process?.identity.pid, $0.launching?.pid].compactMap(\.self) })
     let children = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
     for word in children.split(separator: " ") {
       guard let pid = Int32(word), !known.contains(pid), let stat = try? ProcessStat.read(pid),
@@ -248,6 +263,7 @@ extension Daemon {
   private func isOurOwn(_ pid: Int32) -> Bool {
     workers.values.contains { $0.shed?.commandPids.contains(pid) == true }
       || questions.values.contains { $0.runner.commandPid == pid }
+      || ProcessRemover.shared.holds(pid)
   }
 }
 

@@ -12,6 +12,7 @@ extension Daemon {
       var response = ControlResponse(
         id: request.id, result: .done, text: "who is terminated and hibernated first")
       response.ranking = RankingReport(engine.ranking(at: now))
+      response.ranking?.isShadow = engine.policy.mode == .shadow ? true : nil
       return response
     }
     guard let explanation = engine.explanation(of: WorkerID(name), at: now) else {

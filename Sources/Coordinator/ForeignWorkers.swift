@@ -11,9 +11,11 @@ import Supervision
 // leave behind, or removes their cgroup.
 
 /// What makes a worker somebody else's.
-struct ForeignWorker: Hashable, Sendable {
+struct ForeignWorker: Sendable {
   /// As a person allowed it: when memory runs out.
   var mayBeTerminated = false
+  /// In its manager's cgroup: what else that runs there.
+  var jobs: ManagerJobs?
 }
 
 extension Daemon {
@@ -42,8 +44,9 @@ extension Daemon {
   private func welcome(_ runtime: WorkerRuntime, _ found: Foreigner) -> String {
     let processes =
       found.tree.processes.count == 1 ? "" : ", \(found.tree.processes.count) processes"
-    let rest = found.cgroup == nil ? "stopped by signal" : "frozen in its own cgroup"
-    return "\(runtime.id) is looked after (pid \(found.root.pid)\(processes)); asleep it is \(rest)"
+    return
+      "\(runtime.id) is looked after (pid \(found.root.pid)\(processes)); asleep it is stopped by "
+      + "signal"
   }
 
   private func take(
@@ -59,7 +62,11 @@ extension Daemon {
         name: name, command: command?.arguments ?? [found.root.name],
         directory: command?.directory ?? "/", importance: importance, policy: engine.policy),
       environment: [:], isDeclared: false)
-    runtime.foreign = ForeignWorker(mayBeTerminated: specification.mayBeTerminated ?? false)
+    runtime.foreign = ForeignWorker(
+      mayBeTerminated: specification.mayBeTerminated ?? false,
+      jobs: found.cgroup.flatMap { _ in
+        ManagerJobs(root: found.root.identity, tree: found.tree)
+      })
     let plan = LaunchPlan(
       name: name, command: runtime.configuration.command,
       directory: runtime.configuration.directory, environment: [:], cgroup: found.cgroup,
@@ -157,6 +164,9 @@ extension Daemon {
       let process = try WorkerProcess.adopt(eldest.identity, plan: plan)
       try process.refreshMemory()
       let asleep = runtime.imagePath
+      runtime.foreign?.jobs = (try? process.tree()).flatMap {
+        ManagerJobs(root: eldest.identity, tree: $0)
+      }
       try attach(process, to: runtime)
       runtime.imagePath = asleep
       if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }

@@ -81,6 +81,12 @@ extension Daemon {
     if let tracer = (try? ProcessStatus.read(pid))?.tracer, tracer != 0 {
       throw .refused("process \(pid) (\(process.name)) is traced by process \(tracer)")
     }
+    // Its manager kills it when it doesn't report in time, asleep or not.
+    if (try? ProcessCommand.hasEnvironment("WATCHDOG_USEC", pid)) == true {
+      throw .refused(
+        "process \(pid) (\(process.name)) reports to a watchdog (WatchdogSec= of its unit), which would "
+          + "end it when it sleeps; remove WatchdogSec= first")
+    }
     if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true {
       throw .refused("process \(pid) (\(process.name)) is a thread of the kernel")
     }

@@ -48,6 +48,10 @@ extension Daemon {
     if let account { plan.environment = environment(of: runtime, as: account) }
     plan.limits = configuration.limits.spawnLimits
     plan.umask = configuration.umask
+    if let score = configuration.limits.oomScore { plan.oomScore = .value(Int32(score)) }
+    // Root's session keyring has the images' key. Another user's daemon leaves its workers theirs: what
+    // they may read there, they may read in any case, and a user may have few keyrings.
+    plan.ownKeyring = geteuid() == 0
     takeLog(&plan, configuration)
     if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
     if case .notificationDescriptor(let number) = configuration.readiness {
@@ -64,6 +68,11 @@ extension Daemon {
       plan.account = try account(of: runtime.configuration)
     } catch { log(.warning, "\(runtime.id): \(error)") }
     plan.umask = runtime.configuration.umask
+    plan.ownKeyring = geteuid() == 0
+    // The controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
+    if let limit = runtime.configuration.limits.memory {
+      limitMemory(of: runtime.id, plan.cgroup, limit)
+    }
     let path = plan.logPath
     takeLog(&plan, runtime.configuration)
     // Where it was told to write when it was started.
@@ -116,8 +125,9 @@ extension Daemon {
     } catch {
       log(
         .warning,
-        "\(id): limits.memory, \(limit), isn't enforced: the memory controller isn't there for "
-          + "its cgroup (\(error))")
+        "\(id): limits.memory, \(limit), isn't enforced: "
+          + (limitsObstacle?.description
+            ?? "the memory controller isn't there for its cgroup (\(error))"))
     }
   }
 
@@ -125,13 +135,19 @@ extension Daemon {
 
   /// Lets another user's worker reach its channels: the sockets are its own then, in a directory that
   /// everybody may pass through and nobody look into.
-  func openChannels(of runtime: WorkerRuntime, to account: Account) {
-    chmod(channelDirectory, 0o711)
-    if let path = runtime.notify?.path, !path.hasPrefix("@"), !give(path, to: account) {
+  func openChannels(
+    of runtime: WorkerRuntime, to account: Account, in directory: DirectoryHandle
+  ) {
+    do throws(SystemCallError) { try directory.setMode(0o711) } catch {
+      log(.warning, "\(runtime.id): \(error)")
+    }
+    if let path = runtime.notify?.path, !path.hasPrefix("@"),
+      !give(path, to: account, in: directory)
+    {
       runtime.notify?.remove()
       runtime.notify = reachableNotifySocket(of: runtime.id, for: account)
     }
-    if let pressure = runtime.pressure, !give(pressure.path, to: account) {
+    if let pressure = runtime.pressure, !give(pressure.path, to: account, in: directory) {
       log(
         .notice,
         "\(runtime.id): no MEMORY_PRESSURE_WATCH and no DORMOUSE_SOCKET: user \(account.identity.user) can't get into "
@@ -140,7 +156,7 @@ extension Daemon {
       pressure.remove()
       runtime.pressure = nil
     }
-    if let talk = runtime.talk, !give(talk.socket.path, to: account) {
+    if let talk = runtime.talk, !give(talk.socket.path, to: account, in: directory) {
       // For the same reason, which has been told.
       talk.socket.remove()
       runtime.talk = nil
@@ -152,11 +168,10 @@ extension Daemon {
   private func reachableNotifySocket(of id: WorkerID, for account: Account) -> NotifySocket? {
     do {
       let directory = Self.publicChannelDirectory(of: settings.socket)
-      try makeDirectories(directory, mode: 0o711)
-      try checkTrust(in: directory, mayBeShared: false)
-      try shim("chmod", on: directory) { kernelResult(directory) { chmod($0, 0o711) } }
+      let handle = try openTrusted(directory, making: true, as: .own)
+      try handle.setMode(0o711)
       let socket = try NotifySocket.create(in: directory, name: id.name)
-      if socket.path.hasPrefix("@") || give(socket.path, to: account) { return socket }
+      if socket.path.hasPrefix("@") || give(socket.path, to: account, in: handle) { return socket }
       socket.remove()
     } catch { log(.info, "\(id): NOTIFY_SOCKET gets an abstract name: \(error)") }
     let name = "@dormouse-\(String(UInt64.random(in: .min ... .max), radix: 16)).notify"
@@ -172,8 +187,14 @@ extension Daemon {
   }
 
   /// False: it can't be reached.
-  private func give(_ path: String, to account: Account) -> Bool {
-    guard lchown(path, account.identity.user, account.identity.group) == 0 else { return false }
+  private func give(
+    _ path: String, to account: Account, in directory: DirectoryHandle
+  ) -> Bool {
+    let name = String(path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...])
+    do throws(SystemCallError) {
+      try directory.setOwner(
+        of: name, user: account.identity.user, group: account.identity.group)
+    } catch { return false }
     let status = try? account.acting { () throws(SystemCallError) in
       var status = stat()
       try systemCall("stat", path: path) { stat($0, &status) }

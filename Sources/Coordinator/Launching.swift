@@ -15,36 +15,94 @@ extension Daemon {
           "an earlier daemon's process of it is still there and couldn't be adopted: end it "
             + "with `kill -9 \(pid)`, or start the daemon again"))
     }
-    var cgroup: WorkerCgroup?
+    if let left = leftovers.refusal(ofLaunching: id.name) { return feed(.launchFailed(id, left)) }
     do {
       let plan = try plan(for: runtime)
-      cgroup = plan.cgroup
-      let process = try WorkerProcess.launch(plan)
-      if let refusal = process.cgroupRefusal {
-        log(.warning, "\(id): runs outside its cgroup: \(refusal)")
-        try? cgroup?.remove(until: Deadline(in: .zero))
+      let attempt = LaunchAttempt(plan.cgroup, loop)
+      runtime.launching = attempt
+      // What inherits looks nothing up and opens nothing.
+      if plan.inheritance != nil { return start(try plan.prepare(), attempt, runtime) }
+      prepare(plan, attempt, runtime)
+    } catch { launchFailed(runtime, nil, "\(error)") }
+  }
+
+  /// The program and the log may be in a file system that doesn't answer.
+  private func prepare(_ plan: LaunchPlan, _ attempt: LaunchAttempt, _ runtime: WorkerRuntime) {
+    let limit = WorkerStart.patience
+    jobs.run(about: "launch of \(plan.name)", within: limit) {
+      Result { () throws(LaunchError) in try plan.prepare() }
+    } then: { [unowned self] outcome in
+      switch outcome {
+      case .done(.success(let prepared)): start(prepared, attempt, runtime)
+      case .done(.failure(let error)): launchFailed(runtime, attempt.cgroup, "\(error)")
+      case .overdue:
+        launchFailed(
+          runtime, attempt.cgroup,
+          "its program and log couldn't be opened within \(limit.components.seconds) s: does their "
+            + "file system answer?")
+      case .busy:
+        launchFailed(
+          runtime, attempt.cgroup,
+          "an earlier launch still waits for the file system of its program or log")
       }
-      try attach(process, to: runtime)
-      wrapped?.letGoOfInherited()
-      // From its first moment on: a daemon that dies now must leave it to the next.
-      saveRecord(runtime, state: .launching)
-      log(.info, "\(id): launched as pid \(process.identity.pid)")
-      feed(.launched(id))
-      lookAtDependents()
-      if case .probe(let probe) = runtime.readiness?.rule {
-        probeReadiness(runtime, probe)
-      } else if runtime.readiness != nil {
-        checkReadiness(runtime)
-      }
-    } catch {
-      // It may run already, and nobody would see its end.
-      try? runtime.process?.killAll()
-      try? cgroup?.remove(until: Deadline(in: .seconds(1)))
-      clearAway(runtime)
-      feed(.launchFailed(id, "\(error)"))
-      offer(runtime)
-      if !runtime.isDeclared { forgetOldRuns(besides: id) }
     }
+  }
+
+  private func start(
+    _ prepared: PreparedLaunch, _ attempt: LaunchAttempt, _ runtime: WorkerRuntime
+  ) {
+    attempt.begin(prepared) { [unowned self] outcome in
+      do {
+        try launched(runtime, try outcome.get())
+      } catch { launchFailed(runtime, attempt.cgroup, "\(error)") }
+    }
+  }
+
+  /// Its program runs.
+  private func launched(_ runtime: WorkerRuntime, _ process: WorkerProcess) throws {
+    let id = runtime.id
+    if let refusal = process.cgroupRefusal {
+      log(.warning, "\(id): runs outside its cgroup: \(refusal)")
+      let unused = process.plan.cgroup
+      mechanics.submit(about: id.name) { try? unused?.remove(until: Deadline(in: .zero)) }
+    }
+    try attach(process, to: runtime)
+    runtime.launching = nil
+    runtime.launched = runtime.configuration
+    wrapped?.letGoOfInherited()
+    // From its first moment on: a daemon that dies now must leave it to the next.
+    saveRecord(runtime, state: .launching)
+    log(.info, "\(id): launched as pid \(process.identity.pid)")
+    feed(.launched(id))
+    lookAtDependents()
+    if case .probe(let probe) = runtime.readiness?.rule {
+      probeReadiness(runtime, probe)
+    } else if runtime.readiness != nil {
+      checkReadiness(runtime)
+    }
+  }
+
+  private func launchFailed(_ runtime: WorkerRuntime, _ cgroup: WorkerCgroup?, _ why: String) {
+    let id = runtime.id
+    // It may run already, and nobody would see its end.
+    let killing = runtime.process?.killing
+    clearAway(runtime)
+    if cgroup == nil, killing == nil { return concludeFailedLaunch(id, why) }
+    // Not before the group can be used again. A child that hangs in a file system can't be removed.
+    mechanics.submit(about: id.name) { [mailbox] in
+      try? killing?.perform(until: Deadline(in: .seconds(5)))
+      try? cgroup?.kill()
+      try? cgroup?.remove(until: Deadline(in: .seconds(1)))
+      mailbox.post { $0.concludeFailedLaunch(id, why) }
+    }
+  }
+
+  private func concludeFailedLaunch(_ id: WorkerID, _ why: String) {
+    guard let runtime = workers[id] else { return }
+    runtime.launching = nil
+    feed(.launchFailed(id, why))
+    offer(runtime)
+    if !runtime.isDeclared { forgetOldRuns(besides: id) }
   }
 
   /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
@@ -54,6 +112,11 @@ extension Daemon {
       return nil
     }
     return record.process.pid
+  }
+
+  private var leftovers: Leftovers {
+    Leftovers(
+      groups: [cgroups, earlierCgroups].compactMap(\.self), records: records.store, logs: state.logs)
   }
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
@@ -85,15 +148,14 @@ extension Daemon {
   private func openChannels(_ runtime: WorkerRuntime, _ account: Account?) throws {
     let name = runtime.id.name
     let directory = channelDirectory
-    try makeDirectories(directory, mode: 0o700)
-    try checkTrust(in: directory, mayBeShared: false)
+    let handle = try openTrusted(directory, making: true, as: .own)
     runtime.notify = try NotifySocket.create(in: directory, name: name)
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
     do throws(SystemCallError) {
       runtime.pressure = try PressureWatch(path: path)
     } catch { log(.warning, "\(name): can't offer MEMORY_PRESSURE_WATCH: \(error)") }
     openTalk(runtime, in: directory)
-    if let account { openChannels(of: runtime, to: account) }
+    if let account { openChannels(of: runtime, to: account, in: handle) }
     try listen(on: runtime)
   }
 
@@ -119,16 +181,6 @@ extension Daemon {
   /// Holds a running process, ours or adopted, and listens for its end.
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
     runtime.process = process
-    runtime.hasExited = false
-    runtime.isKilled = false
-    runtime.isReaped = false
-    runtime.statusText = nil
-    runtime.sample = ActivitySample()
-    runtime.measuring.reset()
-    runtime.endings = 0
-    runtime.isBeingCleared = false
-    runtime.clearingSince = nil
-    runtime.leftUnread = LeftUnread()
     runtime.readiness = runtime.configuration.readiness.map(ReadinessRule.init).map {
       Readiness($0, worker: process)
     }
@@ -142,8 +194,33 @@ extension Daemon {
     guard let readiness = runtime.readiness, readiness.needsChecking,
       engine.state(of: runtime.id) == .launching
     else { return }
+    if let scan = readiness.scan { return search(scan, readiness, runtime) }
     if (try? readiness.check()) == true { return becameReady(runtime) }
     loop.after(.milliseconds(50)) { [unowned self] in checkReadiness(runtime) }
+  }
+
+  /// The log may be in a file system that doesn't answer, and an expression may take its time.
+  private func search(_ scan: LogScan, _ readiness: Readiness, _ runtime: WorkerRuntime) {
+    jobs.run(about: "log of \(runtime.id)", within: .seconds(10)) {
+      Result { () throws(SystemCallError) in try scan.look() }
+    } then: { [unowned self] outcome in
+      guard runtime.readiness === readiness, readiness.needsChecking else { return }
+      switch outcome {
+      case .done(.success(true)):
+        if engine.state(of: runtime.id) == .launching { return becameReady(runtime) }
+      case .done(.success(false)), .busy: break
+      case .done(.failure(let error)):
+        complain(readiness, runtime, "its log can't be searched for readiness: \(error)")
+      case .overdue:
+        complain(readiness, runtime, "its log can't be read: does its file system answer?")
+      }
+      loop.after(.milliseconds(50)) { [unowned self] in checkReadiness(runtime) }
+    }
+  }
+
+  /// Once for each launch.
+  private func complain(_ readiness: Readiness, _ runtime: WorkerRuntime, _ text: String) {
+    if readiness.takeComplaint() { log(.warning, "\(runtime.id): \(text)") }
   }
 
   func becameReady(_ runtime: WorkerRuntime) {
@@ -215,7 +292,7 @@ extension Daemon {
     } catch { log(.warning, "\(runtime.id): MEMORY_PRESSURE_WATCH: \(error)") }
     guard pressure.listenerCount > 0, !runtime.announcedChannel else { return }
     runtime.announcedChannel = true
-    feed(.profileChanged(runtime.id, runtime.profile))
+    tellChannels(of: runtime)
   }
 }
 

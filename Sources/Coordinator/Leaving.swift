@@ -18,7 +18,8 @@ extension Daemon {
     var isQuiet = true
     for (id, runtime) in workers {
       guard let state = engine.state(of: id), state.isAlive else { continue }
-      let mustWake = state.sleeps && runtime.process?.cgroup == nil && wokenToLeave[id] != true
+      let mustWake =
+        state.sleeps && runtime.process?.cgroup?.freezer == nil && wokenToLeave[id] != true
       if mustWake { wakeToLeave(id) }
       if mustWake || runtime.isBusy || !state.isSettled { isQuiet = false }
     }

@@ -1,4 +1,3 @@
-import Glibc
 import Lifecycle
 import Policy
 import Supervision
@@ -20,15 +19,13 @@ extension Daemon {
     else { return }
     var place = process.plan.logPlace
     place.keep = runtime.configuration.output.keep
-    var status = stat()
-    guard stat(place.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-      Int64(status.st_size) > limit.bytes
-    else { return }
     runtime.logUpkeep.isUnderWay = true
-    let (id, rotation) = (runtime.id, LogRotation(place))
-    logQueue.submit { [mailbox] in
-      let failure = Self.failure { try rotation.rotate() }
-      mailbox.post { daemon in daemon.rotated(id, failure) }
+    let (id, rotation) = (runtime.id, LogRotation(place, limit: limit.bytes))
+    // As long as it takes: a large log and a slow disk take seconds.
+    jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
+      Self.failure { try rotation.rotateIfTooLarge() }
+    } then: { [unowned self] outcome in
+      if case .done(let failure) = outcome { rotated(id, failure) } else { rotated(id, nil) }
     }
   }
 

@@ -19,10 +19,12 @@ extension Daemon {
     case .kill(let id): kill(id)
     case .purge(let id): purge(id)
     case .measure(let id): measure(id)
+    case .inspect(let id): inspect(id)
     case .answer(let request, let answer): deliver(answer, to: request)
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
+      if to > from { hibernation.dropFromCache(images: workers.values.compactMap(\.imagePath)) }
       tellPressure()
       if to == .normal { pressureIsNormal() }
     case .report(let report): keep(report)

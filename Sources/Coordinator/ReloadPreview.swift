@@ -4,11 +4,12 @@ import PolicyFile
 
 extension Daemon {
   /// What `reload` would change now, or why it would change nothing; changes nothing.
-  func previewReload() -> (isDone: Bool, text: String) {
+  func previewReload(allowEmpty: Bool = false) -> (isDone: Bool, text: String) {
     let result = settings.reload()
     guard let new = result.value else {
       return (false, "the configuration has errors, nothing would be changed:\n\(result.rendered)")
     }
+    if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
     var changes: [String] = []
     if let change = PolicyFile.summary(from: engine.policy, to: new.policy) {
       changes.append(change)

@@ -5,11 +5,14 @@ import PolicyFile
 /// A configuration that is read again: all of it is taken, or nothing.
 extension Daemon {
   /// What changed, or why nothing did.
-  func reload() -> (isDone: Bool, text: String) {
+  ///
+  /// - Parameter allowEmpty: it may stop and remove every declared worker.
+  func reload(allowEmpty: Bool = false) -> (isDone: Bool, text: String) {
     let result = settings.reload()
     guard let new = result.value else {
       return (false, "the configuration has errors, nothing is changed:\n\(result.rendered)")
     }
+    if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
     for warning in result.warnings { log(.warning, warning.rendered) }
     var changes: [String] = []
     let before = engine.policy
@@ -50,6 +53,16 @@ extension Daemon {
     followSchedules()
     feed(.deadline)
     return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
+  }
+
+  /// A file that was emptied by accident looks like one that wants all workers gone.
+  func refusalOfEmpty(_ new: DaemonConfiguration) -> String? {
+    let declared = workers.values.filter(\.isDeclared).count
+    guard new.workers.isEmpty, declared > 0 else { return nil }
+    let all = declared == 1 ? "the only worker" : "all \(declared) workers"
+    return
+      "the configuration declares no workers, nothing is changed: it would stop and remove \(all); "
+      + "`dormouse reload --allow-empty` does that"
   }
 
   private func removeUndeclared(_ declared: Set<WorkerID>) -> [String] {

@@ -65,7 +65,10 @@ extension Daemon {
     report.importance = snapshot.profile.importance
     report.footprint = snapshot.footprint.bytes
     report.peakFootprint = snapshot.peakFootprint.bytes
-    report.imageSize = snapshot.imageSize?.bytes
+    // What an earlier daemon has hibernated, the engine has no number of.
+    report.imageSize =
+      snapshot.imageSize?.bytes
+      ?? (snapshot.state == .hibernated ? workers[snapshot.worker]?.imageLength : nil)
     report.secondsInState = (now - snapshot.since).seconds
     report.secondsSinceUse = (now - snapshot.lastUsed).seconds
     report.policy = snapshot.profile.policy.name
@@ -92,7 +95,9 @@ extension Daemon {
       report.wakes = wrapped.wakes
     }
     guard let runtime = workers[snapshot.worker] else { return report }
-    report.command = runtime.configuration.command
+    report.command = runtime.launched?.command ?? runtime.configuration.command
+    let changed = runtime.keysChangedSinceLaunch
+    report.changedSinceLaunch = changed.isEmpty ? nil : changed
     report.reloadSignal = runtime.configuration.reloadSignal.map(SignalName.text)
     describePlans(of: runtime, &report, at: now)
     if runtime.foreign == nil {
@@ -108,6 +113,12 @@ extension Daemon {
     let pids = (try? process.tree(in: scan).pids) ?? []
     report.pid = process.identity.pid
     report.processes = pids.count
+    if withGroup {
+      report.swapped = pids.reduce(0) { sum, pid in
+        // One that has just ended has none.
+        sum + ((try? ProcessStatus.read(pid))?.swappedBytes ?? 0)
+      }
+    }
     report.cgroup = process.cgroup.map { CgroupReport(of: $0, withAccount: withGroup) }
     report.reclaimable = runtime.measuring.last?.reclaimable ?? 0
     report.measuredSecondsAgo = runtime.measuring.last.map { (now - $0.at).seconds }

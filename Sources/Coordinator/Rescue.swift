@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Hibernation
 import Linux
@@ -12,6 +13,7 @@ public struct Rescue {
   private let records: WorkerRecordStore
   private let bootID: String
   private let hibernator = Hibernator()
+  private var handedOver: HandedOver?
 
   /// What became of one worker.
   public struct Outcome: Sendable {
@@ -24,6 +26,7 @@ public struct Rescue {
   ///
   /// - Throws: `StartError.inUse` where there is one: its workers are looked after.
   public init(stateDirectory: String) throws(StartError) {
+    clinux_stay_out_of_core_files()
     state = try StateDirectory(path: stateDirectory)
     do throws(WorkerRecordError) {
       records = try WorkerRecordStore(directory: state.workers)
@@ -34,10 +37,18 @@ public struct Rescue {
   }
 
   /// One after the other, in the order of their names.
-  public func run(_ tell: (Outcome) -> Void) {
+  public mutating func run(_ tell: (Outcome) -> Void) {
+    handedOver = HandedOver.collect(from: state.path + "/keeper.sock", within: .seconds(2))
+    var allAreAwake = true
+    // Otherwise a later daemon needs it.
+    defer { if allAreAwake { handedOver?.areTaken() } }
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
-      for record in found.records where record.isAlive(bootID: bootID) { tell(recover(record)) }
+      for record in found.records where record.isAlive(bootID: bootID) {
+        let outcome = recover(record)
+        if outcome.isFailure { allAreAwake = false }
+        tell(outcome)
+      }
       for failure in found.failures { tell(Outcome(text: "\(failure)", isFailure: true)) }
     } catch { tell(Outcome(text: "workers can't be looked for: \(error)", isFailure: true)) }
   }
@@ -45,15 +56,21 @@ public struct Rescue {
   private func recover(_ record: WorkerRecord) -> Outcome {
     let name = record.name
     let path = state.image(of: name)
+    // Their start times are compared when they are written to.
+    let memories = Dictionary(
+      (handedOver?.memories ?? [:]).filter { $0.key.isAlive }.map { ($0.key.pid, $0.value) },
+      uniquingKeysWith: { first, _ in first })
     do {
       let target = HibernationTarget(
         name: name, root: record.process, session: record.session,
-        cgroup: try record.cgroupPath.map { try WorkerCgroup(path: $0) })
+        cgroup: try record.cgroupPath.map {
+          try WorkerCgroup(path: $0, isForeign: record.foreign != nil)
+        }, memories: memories, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
       if record.state == Self.hibernated, isAbsent(path) {
         return end(record, target, "its image \(path) is gone, and its memory with it")
       }
       do throws(HibernationError) {
-        let summary = try hibernator.recover(target, from: path)
+        let summary = try hibernator.recover(target, from: path, expecting: .of(record))
         return ran(record, restored: summary.restored)
       } catch {
         switch error.aftermath {
@@ -76,6 +93,7 @@ public struct Rescue {
     var awake = record
     awake.state = Self.running
     awake.imagePath = nil
+    awake.imageMark = nil
     do throws(WorkerRecordError) { try records.save(awake) } catch {
       return Outcome(
         text: "\(text); but a later daemon won't find it: \(error)", isFailure: true)

@@ -75,6 +75,7 @@ struct RunHistory {
     case .exited(let code): result["DORMOUSE_LAST_EXIT_STATUS"] = "\(code)"
     // As shells have it.
     case .signaled(let signal): result["DORMOUSE_LAST_EXIT_STATUS"] = "\(128 + signal)"
+    case .outOfMemory: result["DORMOUSE_LAST_EXIT_STATUS"] = "\(128 + SIGKILL)"
     case .unknown, nil: break
     }
     return result
@@ -193,7 +194,7 @@ extension Daemon {
         return
       }
       runtime.runs.restarts += 1
-      startInOrder(runtime.id) { [unowned self] answer in
+      startInOrder(runtime.id, .restart) { [unowned self] answer in
         if answer.code != .done { log(.error, answer.text) }
       }
     }
@@ -212,7 +213,7 @@ extension Daemon {
   func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
     guard let runtime = workers[id] else { return }
     switch verb {
-    case .start:
+    case .start, .restart:
       cancelRestart(of: runtime)
       runtime.runs.rules.reset()
       runtime.runs.restarts = 0

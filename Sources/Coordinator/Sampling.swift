@@ -101,7 +101,7 @@ extension Daemon {
       .memory(
         MemoryReading(
           total: ByteCount(info.total), available: ByteCount(info.available),
-          someStall: stall?.some, fullStall: stall?.full)))
+          someStall: stall?.some, fullStall: stall?.full, swapFree: ByteCount(info.swapFree))))
   }
 
   /// One look at all processes for those who have no cgroup; `nil` where nobody needs it.
@@ -117,6 +117,7 @@ extension Daemon {
   private func sample(_ runtime: WorkerRuntime, _ scan: ProcessScan?) {
     guard let process = runtime.process, let tree = try? process.tree(in: scan) else { return }
     keepLogSmall(runtime)
+    lookForKernelKills(of: runtime)
     let now = EventLoop.now
     // In a group of its own, also what children used that have ended meanwhile.
     let cpu =
@@ -126,8 +127,10 @@ extension Daemon {
     let last = runtime.sample
     runtime.sample.cpu = cpu
     runtime.sample.at = now
-    if last.at != .zero, isActive(runtime, tree, cpu: cpu &- last.cpu, in: now - last.at) {
-      feed(.activity(runtime.id))
+    if last.at != .zero,
+      let event = activity(runtime, tree, cpu: cpu &- last.cpu, in: now - last.at)
+    {
+      feed(event)
     }
     let moved = anonymous > last.anonymous ? anonymous - last.anonymous : last.anonymous - anonymous
     let offersMoved = lookAtOffers(runtime)
@@ -140,18 +143,22 @@ extension Daemon {
   }
 
   /// - Parameter cpu: microseconds.
-  private func isActive(
+  private func activity(
     _ runtime: WorkerRuntime, _ tree: ProcessTree, cpu: UInt64, in span: Duration
-  ) -> Bool {
+  ) -> Event? {
+    let id = runtime.id
     let rules = runtime.configuration.policy.foreground
-    guard rules.by == .activity else { return false }
+    guard rules.by == .activity else {
+      // In shadow mode a call counts: it would have woken a worker that would have been asleep.
+      return engine.imaginesSleep(of: id) && hasTraffic(runtime, tree) ? .activity(id) : nil
+    }
     // Both, because both remember what they have seen.
     let (hasTraffic, isAtWork) = (hasTraffic(runtime, tree), wrapped?.isAtWork(tree) == true)
-    if hasTraffic || isAtWork { return true }
+    if hasTraffic || isAtWork { return .activity(id) }
     // Below zero: one that had a share of it has ended.
-    guard cpu < 1 << 62 else { return false }
+    guard cpu < 1 << 62 else { return nil }
     let share = Double(cpu) * 1000 / Double(max(span.wholeNanoseconds, 1)) * 100
-    return share >= rules.cpuBelow
+    return share >= rules.cpuBelow ? .worked(id) : nil
   }
 
   /// Resident less file-backed pages, from /proc/PID/statm (proc_pid_statm(5)).

@@ -8,9 +8,8 @@ import Supervision
 final class ShedAttempt {
   fileprivate(set) var before: ByteCount
   var runs: [ShedRequestRun] = []
-  var watches: [(Descriptor, EventLoop.Token)] = []
-  /// Commands that still run.
-  var running = 0
+  /// The command that still runs; it is followed on the loop.
+  var command: FollowedProgram?
   /// Of a worker that speaks the protocol.
   var word = Word.notAsked
   var lastFootprint: ByteCount
@@ -34,9 +33,7 @@ final class ShedAttempt {
     case given
   }
 
-  var commandPids: [Int32] { runs.compactMap(\.commandPid) }
-
-  func cancel() { for run in runs { run.cancel() } }
+  var commandPids: [Int32] { runs.compactMap { $0.command?.pid } }
 }
 
 extension Daemon {
@@ -63,12 +60,12 @@ extension Daemon {
       do throws(ShedRefusal) {
         let run = try ShedRequestRun.start(channel, worker: process, watch: runtime.pressure)
         attempt.runs.append(run)
-        if let pidfd = run.pidfd { watchCommand(pidfd, of: attempt, runtime) }
+        if let command = run.command { follow(command, of: attempt, runtime) }
       } catch { log(.notice, "\(id): \(error)") }
     }
     let isAsked = askToShed(runtime, attempt, kind, until: deadline)
     if attempt.runs.isEmpty, !isAsked { return feed(.shedAnswered(id)) }
-    if attempt.running == 0 { lookWhetherItRests(runtime, attempt) }
+    if attempt.command == nil { lookWhetherItRests(runtime, attempt) }
   }
 
   private func channels(of runtime: WorkerRuntime) -> [ShedChannel] {
@@ -82,24 +79,25 @@ extension Daemon {
     return channels
   }
 
-  private func watchCommand(_ pidfd: Descriptor, of attempt: ShedAttempt, _ runtime: WorkerRuntime)
-  {
-    let token = try? loop.watch(pidfd, .readable) { [unowned self, unowned attempt] _ in
-      commandsHaveEnded(attempt, runtime)
+  private func follow(
+    _ command: SideProgram, of attempt: ShedAttempt, _ runtime: WorkerRuntime
+  ) {
+    attempt.command = FollowedProgram(command, loop) { [unowned self, unowned attempt] in
+      commandHasEnded(command, attempt, runtime)
     }
-    guard let token else { return }
-    attempt.watches.append((pidfd, token))
-    attempt.running += 1
   }
 
-  private func commandsHaveEnded(_ attempt: ShedAttempt, _ runtime: WorkerRuntime) {
-    for run in attempt.runs where run.pidfd != nil {
-      guard let exit = try? run.reap() else { continue }
-      attempt.running -= 1
-      if exit != .exited(0) { log(.warning, "\(runtime.id): its shed command failed: \(exit)") }
+  private func commandHasEnded(
+    _ command: SideProgram, _ attempt: ShedAttempt, _ runtime: WorkerRuntime
+  ) {
+    switch command.phase {
+    case .ended(.exited(0)): break
+    case .ended(let exit): log(.warning, "\(runtime.id): its shed command failed: \(exit)")
+    case .failed(let error):
+      log(.warning, "\(runtime.id): its shed command didn't start: \(error)")
+    default: break
     }
-    guard attempt.running == 0 else { return }
-    unwatchCommands(attempt)
+    attempt.command = nil
     if attempt.word == .given { return feed(.shedAnswered(runtime.id)) }
     lookWhetherItRests(runtime, attempt)
   }
@@ -138,7 +136,7 @@ extension Daemon {
   func shedAnswered(_ runtime: WorkerRuntime) {
     if !runtime.answersItself {
       runtime.answersItself = true
-      feed(.profileChanged(runtime.id, runtime.profile))
+      tellChannels(of: runtime)
     }
     feed(.shedAnswered(runtime.id))
   }
@@ -165,14 +163,12 @@ extension Daemon {
 
   func endShed(_ runtime: WorkerRuntime) {
     guard let attempt = runtime.shed else { return }
-    unwatchCommands(attempt)
-    attempt.cancel()
+    if let hang = attempt.command?.program.hang {
+      log(.warning, "\(runtime.id): its shed command didn't start: \(hang)")
+    }
+    attempt.command?.cancel()
+    attempt.command = nil
     if case .awaited(let id) = attempt.word { runtime.talk?.close(id) }
     runtime.shed = nil
-  }
-
-  private func unwatchCommands(_ attempt: ShedAttempt) {
-    for (pidfd, token) in attempt.watches { loop.unwatch(pidfd, token) }
-    attempt.watches = []
   }
 }

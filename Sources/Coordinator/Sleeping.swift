@@ -13,8 +13,12 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
+    let number = runtime.operations.begin()
     whenUnasked(runtime) { [unowned self] in
-      whenTold(runtime, process) { [unowned self] in suspend(runtime, process) }
+      whenTold(runtime, process) { [unowned self] in
+        // An inspection may have ended the wait.
+        if runtime.operations.isLatest(number) { suspend(runtime, process) }
+      }
     }
   }
 
@@ -24,12 +28,16 @@ extension Daemon {
     try? process.refreshMemory()
     var bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
-      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread,
+      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread, waits: runtime.waits,
       dependsOnInputs: runtime.configuration.policy.foreground.by == .activity,
       wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
       answeredPorts: runtime.answeredPorts)
     let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause
-    bedtime.mustBeIdle = bedtime.dependsOnInputs && cause == .graceOver
+    bedtime.isForeign = runtime.foreign != nil
+    bedtime.jobs = runtime.foreign?.jobs
+    bedtime.mustBeIdle = bedtime.dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
+    // An earlier daemon's worker, whose sockets Yama keeps from us: its clients would wait for ever.
+    if !Yama.current.permits(process.identity.pid) { bedtime.dependsOnInputs = true }
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil
@@ -59,6 +67,7 @@ extension Daemon {
       runtime.asleepSince = EventLoop.now
       listen(for: runtime, at: asleep.sources)
       setAlarm(for: runtime, asleep.times)
+      watchManager(of: runtime, asleep.manager)
       takeDiskReading()
       recount(runtime)
       feed(.suspended(id))
@@ -76,18 +85,22 @@ extension Daemon {
     let policy = runtime.configuration.policy.hibernate
     recount(runtime)
     makeRoomOnDisk(for: engine.footprint(of: id))
+    startKeeper()
     let path = state.image(of: id.name)
     let pids = Array(target.memories.keys)
     let started = EventLoop.now
     runtime.isBusy = true
     runtime.mayBeStopped = true
     runtime.measuring.memoryMoves()
-    let before = Before()
+    let (before, missing) = (Before(), runtime.missing)
     hibernation.hibernate(
       target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
       overlay: policy.overlay && !policy.encrypt, sealed: policy.encrypt,
-      dropsFilePages: policy.dropFilePages, first: { before.take(pids) }
+      dropsFilePages: policy.dropFilePages,
+      storage: ImageStorage(
+        durability: policy.durability == .synced ? .synced : .cached,
+        dropsCache: engine.pressure != .normal), first: { before.take(pids, missing) }
     ) { [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       mailbox.post { daemon in
@@ -108,6 +121,8 @@ extension Daemon {
     switch result {
     case .success(let summary):
       workers[id]?.imagePath = path
+      workers[id]?.imageMark = summary.mark
+      workers[id]?.imageLength = Int64(summary.imageLength)
       workers[id]?.needsRecovery = false
       note(summary, of: id, took: EventLoop.now - started)
       if let files = summary.filePages { tell(files, of: id) }
@@ -135,8 +150,9 @@ extension Daemon {
   private func note(_ summary: HibernationSummary, of id: WorkerID, took duration: Duration) {
     let written = Int64(summary.written)
     workers[id]?.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
-    if let why = summary.trackingRefusal {
-      log(.info, "\(id): its next image takes comparing pages: its writes can't be tracked: \(why)")
+    // The same for each worker and each time.
+    if let why = summary.trackingRefusal, toldTrackingRefusals.insert(why).inserted {
+      log(.info, "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
     }
     ledger.add(
       bytes: written, milliseconds: duration.wholeNanoseconds / 1_000_000, at: Int64(time(nil)))
@@ -179,8 +195,9 @@ extension Daemon {
     runtime.measuring.memoryMoves()
     if runtime.needsRecovery {
       let path = state.image(of: id.name)
+      let expected: ImageExpectation = runtime.imagePath == nil ? .unknown : .of(runtime.imageMark)
       afterWhatIsUnderWay(id) { [hibernation] in
-        hibernation.recover(target, from: path, then: ended)
+        hibernation.recover(target, from: path, expecting: expected, then: ended)
       }
     } else if let path = runtime.imagePath {
       let keepsBase = runtime.keepsBase
@@ -215,6 +232,7 @@ extension Daemon {
     if let failure {
       feed(.resumeFailed(id, failure, intact: true))
       repeatCall(runtime)
+      wakeWhenReleased(id)
     } else {
       stopListening(for: runtime)
       tellAwake(runtime)
@@ -233,7 +251,9 @@ extension Daemon {
         log(.info, "\(id): all of its memory was brought back at once: \(reason)")
       }
       workers[id]?.mayMissPages = summary.deferred > 0
+      workers[id]?.missing = summary.missing
       workers[id]?.imagePath = nil
+      workers[id]?.imageMark = nil
       workers[id]?.needsRecovery = false
       if let runtime = workers[id] {
         stopListening(for: runtime)
@@ -253,7 +273,20 @@ extension Daemon {
       let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
       feed(.resumeFailed(id, error.description, intact: intact))
       if hasEnded { kill(id) }
-      if intact, !hasEnded, let runtime = workers[id] { repeatCall(runtime) }
+      if intact, !hasEnded, let runtime = workers[id] {
+        repeatCall(runtime)
+        wakeWhenReleased(id)
+      }
+    }
+  }
+
+  /// After a wake that failed. Where a thread stood in a trace stop of ours, it is released as soon as
+  /// it can be; then the worker has to be woken again.
+  private func wakeWhenReleased(_ id: WorkerID) {
+    guard Stragglers.shared.hasAny else { return }
+    loop.after(.seconds(1)) { [unowned self] in
+      guard engine.state(of: id)?.sleeps == true else { return }
+      feed(.wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
     }
   }
 
@@ -280,8 +313,8 @@ private final class Before: Sendable {
 
   var footprint: ByteCount { value.withLock { $0 } }
 
-  func take(_ pids: [Int32]) {
-    let measurement = Measurement.take(pids)
+  func take(_ pids: [Int32], _ missing: MissingBytes?) {
+    let measurement = Measurement.take(pids, missing)
     value.withLock { $0 = measurement.footprint }
   }
 }

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Hibernation
+import Lifecycle
 import Linux
 import Policy
 
@@ -10,6 +11,19 @@ extension Daemon {
     resumeOverride ?? ResumePreference(rawValue: rules.resume.rawValue) ?? .auto
   }
 
+  /// What becomes of resumes of which pages are still missing.
+  func followStreams() {
+    hibernation.onStreamFailure { [mailbox] name, error in
+      mailbox.post {
+        $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
+      }
+    }
+    // Without any activity of the worker its memory is another than when it was woken.
+    hibernation.onStreamEnd { [mailbox] name in
+      mailbox.post { $0.measure(WorkerID(name)) }
+    }
+  }
+
   static func resumeOverrideInEnvironment() -> ResumePreference? {
     guard let text = getenv("DORMOUSE_RESUME").map({ String(cString: $0) }) else { return nil }
     return text == "hot-first" ? .hotFirst : ResumePreference(rawValue: text)
@@ -17,7 +31,10 @@ extension Daemon {
 
   /// A process that goes on with the pages of workers if this one dies, from the first worker on
   /// that needs it. Without it, they would wait for the next daemon.
+  ///
+  /// Not in `dormouse wrap`: its program doesn't outlive it, so nobody would wait.
   func startStandbyPager() {
+    if wrapped != nil { return }
     if let standby, !standby.hasEnded() { return }
     var buffer = [CChar](repeating: 0, count: 4096)
     let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))

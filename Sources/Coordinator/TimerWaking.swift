@@ -24,7 +24,7 @@ extension Daemon {
       token: loop.at(instant) { [unowned self] in
         runtime.alarm = nil
         runtime.lastAlarm = EventLoop.now
-        feed(.wakeNeeded(runtime.id, why))
+        feed(.timerDue(runtime.id, why))
       }
     )
   }

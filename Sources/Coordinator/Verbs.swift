@@ -6,9 +6,16 @@ import PolicyFile
 extension Daemon {
   /// Does what a client asks, and answers when it has happened.
   func carryOut(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    if let expires = request.expires, EventLoop.now.nanoseconds > expires {
+      return respond(
+        ControlResponse(
+          id: request.id, result: .refused,
+          text: "`\(request.verb.rawValue)` came too late: its sender no longer waits for it"))
+    }
     switch request.verb {
     case .register:
       respond(ControlResponse(id: request.id, result: .badRequest, text: "only wrappers register"))
+    case .status where isWrapped(request.worker): statusOfWrapped(request, then: respond)
     case .ps, .status: reportWithSnapshot(request, then: respond)
     case .jetsam: jetsam(request, then: respond)
     case .events: events(request, then: respond)
@@ -22,11 +29,15 @@ extension Daemon {
     case .reloadWorker: reloadWorker(request, then: respond)
     case .setPressure: respond(setPressure(request))
     case .reload, .previewReload:
-      let outcome = request.verb == .reload ? reload() : previewReload()
+      let allowEmpty = request.allowEmpty == true
+      let outcome =
+        request.verb == .reload
+        ? reload(allowEmpty: allowEmpty) : previewReload(allowEmpty: allowEmpty)
       respond(
         ControlResponse(
           id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))
-    case .start, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate, .warn,
+    case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
+      .warn,
       .shadow, .enforce:
       guard let verb = Request.Verb(rawValue: request.verb.rawValue), let name = request.worker
       else {
@@ -50,8 +61,8 @@ extension Daemon {
         respond(
           ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
       }
-      if verb == .start {
-        startInOrder(WorkerID(name)) { [unowned self] in
+      if verb == .start || verb == .restart {
+        startInOrder(WorkerID(name), verb) { [unowned self] in
           watchFirstMoments(of: WorkerID(name), $0, then: answered)
         }
       } else {

@@ -10,6 +10,8 @@ import Supervision
 struct Asleep: Sendable {
   var sources: Result<WakeSources, SystemCallError>
   var times: [DueTime] = []
+  /// For a foreign worker.
+  var manager: SleepWatch?
 }
 
 /// The means to put a worker to sleep and watch its inputs meanwhile, for the mechanics' thread.
@@ -19,6 +21,7 @@ struct Bedtime: Sendable {
   var cgroup: WorkerCgroup?
   var ownChannels: Set<String>
   var leftUnread: LeftUnread
+  var waits: TimedWaits
   /// Nobody but its inputs would ever wake it.
   var dependsOnInputs: Bool
   /// Its timers are of interest.
@@ -27,18 +30,30 @@ struct Bedtime: Sendable {
   var answeredPorts: Set<UInt16> = []
   /// It sleeps because nothing happened, and not because somebody wants it to.
   var mustBeIdle = false
+  /// For a foreign worker in its manager's cgroup.
+  var jobs: ManagerJobs?
+  var isForeign = false
 
   private static let patience = Duration.seconds(5)
 
   /// Freezes it; undone when this throws.
   func fallAsleep() throws -> Asleep {
-    let ignored = leftUnread.stillIgnored(by: try discover(), ownChannels: ownChannels)
-    if let cgroup {
-      try cgroup.freeze(until: Deadline(in: Self.patience))
+    let tree = try discover()
+    let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
+    waits.willRest(tree)
+    if let freezer = cgroup?.freezer {
+      try freezer.freeze(until: Deadline(in: Self.patience))
     } else {
+      try checkManagerIsAway()
       _ = try ProcessTree.stopAll(
-        root: identity, session: session, until: Deadline(in: Self.patience))
+        root: identity, session: session, cgroup: cgroup, until: Deadline(in: Self.patience))
     }
+    let manager = isForeign ? SleepWatch(of: try discover(), in: cgroup) : nil
+    if let job = try jobs?.running(in: discover()) {
+      wakeAgain()
+      throw ManagerIsAtWork(job: job)
+    }
+    waits.rests(try discover())
     if mustBeIdle, let thread = try discover().threadAtWork {
       wakeAgain()
       throw AtWork(thread: thread)
@@ -46,17 +61,40 @@ struct Bedtime: Sendable {
     let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
-        sources: sources, times: wakesForTimers ? try DueTime.all(of: discover()) : [])
+        sources: sources,
+        times: wakesForTimers ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
+        manager: manager)
     }
     wakeAgain()
     throw Unwatchable(why: refusal)
   }
 
+  /// A group that its manager has frozen stays the manager's; and what it runs there must not be
+  /// stopped, because it waits for that.
+  private func checkManagerIsAway() throws {
+    guard isForeign, let cgroup else { return }
+    if try cgroup.isFrozen { throw ManagerHasFrozenIt(path: cgroup.path) }
+    if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
+  }
+
+  private struct ManagerHasFrozenIt: Error, CustomStringConvertible {
+    let path: String
+    var description: String { "another program has frozen its cgroup \(path)" }
+  }
+
+  private struct ManagerIsAtWork: Error, CustomStringConvertible {
+    let job: ProcessStat
+    var description: String {
+      "its manager runs process \(job.pid) (\(job.name)) in its cgroup"
+    }
+  }
+
   /// Whatever fails of this: the reason to give is another.
   private func wakeAgain() {
-    let target = HibernationTarget(name: "", root: identity, session: session, cgroup: cgroup)
+    let target = HibernationTarget(
+      name: "", root: identity, session: session, cgroup: cgroup, waits: waits)
     target.mendInterruptedCalls()
-    try? target.wake(isStopped: false)
+    try? target.wake(isStopped: cgroup?.freezer == nil)
   }
 
   private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {
@@ -153,6 +191,7 @@ extension Daemon {
   /// It runs again, or never will.
   func stopListening(for runtime: WorkerRuntime) {
     runtime.unheardCall = nil
+    runtime.managerWatch = nil
     cancelAlarm(of: runtime)
     stopAnswering(for: runtime)
     guard let (sources, token) = runtime.wakeSources else { return }

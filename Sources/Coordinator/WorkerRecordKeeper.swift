@@ -9,7 +9,7 @@ import Synchronization
 /// says of the worker. One case needs the disk first: a record that says `hibernated` where the image is
 /// gone means that the memory is lost. So a resume begins when `barrier` has returned.
 final class WorkerRecordKeeper {
-  private let store: WorkerRecordStore
+  let store: WorkerRecordStore
   private let queue = WorkQueue(name: "dormouse-recs")
   private var known: [String: WorkerRecord] = [:]
   /// Saves that aren't done yet.

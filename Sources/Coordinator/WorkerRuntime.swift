@@ -5,7 +5,9 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the daemon holds of one worker beside what the engine knows.
+/// What the daemon holds of one worker beside what the engine knows. What belongs to one run of its
+/// program is in `run`, whose members can be used as if they were its own.
+@dynamicMemberLookup
 final class WorkerRuntime {
   let id: WorkerID
   var configuration: WorkerConfiguration
@@ -13,12 +15,12 @@ final class WorkerRuntime {
   var environment: [String: String]
   /// In the configuration file; else made by `run`.
   var isDeclared: Bool
-  var announcedChannel = false
-  /// It has answered a request itself (`X_DORMOUSE_DONE=1`), so it is expected to.
-  var answersItself = false
+  private(set) var run = WorkerRun()
   /// Adopted from somebody else, who goes on to supervise it; see `ForeignWorkers`.
   var foreign: ForeignWorker?
 
+  /// Between the directive to launch it and its outcome.
+  var launching: LaunchAttempt?
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
   var notify: NotifySocket?
@@ -35,60 +37,13 @@ final class WorkerRuntime {
   var logUpkeep = LogUpkeep()
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy = false
-  /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
-  var hasExited = false
-  /// SIGKILL has been sent to all of it.
-  var isKilled = false
-  /// The root's number may be another process's by now.
-  var isReaped = false
-  /// A hibernation was tried since it was suspended, which stops it by signal for a while.
-  var mayBeStopped = false
-  /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
-  var needsRecovery = false
-  /// Nobody knows what its memory is: it is being killed.
-  var mustNotRun = false
-  /// The image, while the worker is hibernated.
-  var imagePath: String?
-  /// What its last hibernation took.
-  var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
-  /// It was resumed with pages missing, and may miss some still.
-  var mayMissPages = false
-  /// How it is resumed, and why, once it has been hibernated.
-  var resumeGear: String?
-  /// Memory that may be taken without asking.
-  var offers: [PurgeableOffer] = []
-  /// Bytes that their files took when they were last counted, and when the footprint was last measured.
-  var allocatedAtRecount: Int64 = 0
-  var allocatedAtMeasurement: Int64 = 0
-  /// They will be counted anew in a moment.
-  var recountIsDue = false
-  /// By this daemon's clock.
-  var asleepSince: Instant?
-  /// What the worker last said of itself (`STATUS=`).
-  var statusText: String?
-  /// It has been said that its footprint can't be measured exactly.
-  var isMeasuredRoughly = false
-  var sample = ActivitySample()
-  var measuring = MeasuringState()
-  var measuringSince = Instant.zero
-  /// What ends it, on another thread: nothing is reaped before that is done.
-  var endings = 0
-  /// The root process has ended, and what is left of it is being ended.
-  var isBeingCleared = false
-  var clearingSince: Instant?
   /// What watches its inputs: while it sleeps, and (under `by: activity`) while it runs.
   var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
   var traffic: TrafficMonitor?
-  /// When it last fell asleep.
-  var leftUnread = LeftUnread()
-  /// What it waited for when it last fell asleep, and can't be woken by.
-  var unwatched: [String] = []
+  /// What its manager wants of it while it sleeps; only of a foreign worker.
+  var managerWatch: SleepWatch?
   /// When one of its own timers wakes it, while it sleeps.
   var alarm: (at: Instant, token: EventLoop.Token)?
-  /// When one did so the last time.
-  var lastAlarm: Instant?
-  /// What it was to be woken for, until it runs.
-  var unheardCall: String?
 
   /// What has been of it, and when it comes back; see `Restarting`.
   var runs = RunHistory()
@@ -111,17 +66,31 @@ final class WorkerRuntime {
     self.isDeclared = isDeclared
   }
 
+  subscript<Value>(dynamicMember path: WritableKeyPath<WorkerRun, Value>) -> Value {
+    _read { yield run[keyPath: path] }
+    _modify { yield &run[keyPath: path] }
+  }
+
+  /// Nothing of this run reaches the next one.
+  func endRun() { run = WorkerRun() }
+
   /// It speaks the worker protocol with us.
   private var isConnected: Bool { talk?.socket.isConnected ?? false }
 
   var profile: WorkerProfile {
     var profile = WorkerProfile(
       policy: configuration.policy, importance: configuration.importance,
-      canShed: configuration.shed != nil || announcedChannel || isConnected,
-      canAnswer: answersItself || isConnected,
+      canShed: configuration.shed != nil || run.announcedChannel || isConnected,
+      canAnswer: run.answersItself || isConnected,
       announcesReadiness: configuration.readiness != nil)
     profile.mayBeTerminated = foreign?.mayBeTerminated ?? true
     return profile
+  }
+
+  /// Keys of its configuration that were changed by a reload, and apply at its next launch.
+  var keysChangedSinceLaunch: [String] {
+    guard let launched = run.launched else { return [] }
+    return configuration.changes(from: launched).filter(\.atLaunch).map(\.key)
   }
 
   /// For the hibernator and the freezer, on their own threads.
@@ -134,7 +103,7 @@ final class WorkerRuntime {
     }
     return HibernationTarget(
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
-      memories: memories)
+      memories: memories, waits: run.waits)
   }
 }
 

@@ -7,8 +7,13 @@ extension Hibernator {
   /// image at `path`, or (`nil`) in place. Changes nothing.
   ///
   /// False where anything is in doubt: then `recover` is what proves and repairs.
-  public static func isAtRest(_ target: HibernationTarget, on path: String?) -> Bool {
-    guard target.cgroup != nil, (try? target.isFrozen()) == true,
+  ///
+  /// - Parameter expectation: what the worker's record says of its image.
+  public static func isAtRest(
+    _ target: HibernationTarget, on path: String?,
+    expecting expectation: ImageExpectation = .unknown
+  ) -> Bool {
+    guard target.cgroup?.freezer != nil, (try? target.isFrozen()) == true,
       let tree = try? target.discover(), !tree.isEmpty
     else { return false }
     for process in tree.processes {
@@ -18,6 +23,9 @@ extension Hibernator {
     }
     guard let path else { return true }
     guard let image = try? ImageReader(path: path), image.progress == .atRest else { return false }
+    do throws(HibernationError) { try image.check(isOf: target, expectation) } catch {
+      return false
+    }
     let known = Set(image.processes.map(\.identity))
     return tree.processes.allSatisfy { known.contains($0.identity) }
   }

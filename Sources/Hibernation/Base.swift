@@ -36,6 +36,15 @@ extension Hibernator {
   /// What may stay on disk besides an image, and without it while the worker runs.
   public static func basePath(of image: String) -> String { ImageLayout.basePath(of: image) }
 
+  /// Bytes that an image and its base take on the disk; `nil` where there is no image.
+  public static func lengthOnDisk(of image: String) -> Int64? {
+    func length(_ path: String) -> Int64? {
+      var status = stat()
+      return lstat(path, &status) == 0 ? Int64(status.st_size) : nil
+    }
+    return length(image).map { $0 + (length(basePath(of: image)) ?? 0) }
+  }
+
   /// The base of the worker's next image, opened and checked; `nil` where everything must be written.
   func openBase(of name: String, for path: String) -> ImageReader? {
     guard let base = bases[name], base.path == ImageLayout.basePath(of: path) else { return nil }
@@ -88,6 +97,7 @@ extension Hibernator {
     _ image: ImageReader, of name: String, keepsBase: Bool
   ) throws(HibernationError) {
     let path = image.path
+    defer { marks[name] = nil }
     guard keepsBase, let id = image.reference?.id ?? image.id, image.mappings.isEmpty else {
       try removeImage(path)
       dropOverlays(of: name, for: path)

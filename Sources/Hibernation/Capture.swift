@@ -158,7 +158,7 @@ struct WriteBack: Sendable {
         if let placing {
           try placing.place(step.chunk, from: base, memory)
         } else {
-          try memory.write(step.ranges, from: base, direct: step.chunk.writable)
+          try memory.write(step.ranges, from: base)
         }
         return true
       } catch {

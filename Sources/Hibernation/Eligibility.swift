@@ -13,7 +13,6 @@ enum Eligibility {
       try checkDescriptors(process)
       try checkPins(process)
     }
-    try SharedMemoryMaps.check(processes)
   }
 
   private static func checkStatus(_ process: ProcessStat) throws(HibernationError) {
@@ -26,6 +25,12 @@ enum Eligibility {
         process,
         "is still being released from an earlier try to hibernate it: a thread of it is "
           + "in uninterruptible sleep (in vfork, for example)", .intact)
+    }
+    if !Yama.current.permits(process.pid) {
+      throw refuse(
+        process,
+        "isn't a descendant of this process, and kernel.yama.ptrace_scope forbids tracing any other: "
+          + "it can be hibernated again when it has been restarted")
     }
     if status.tracer != 0 {
       throw refuse(process, "is traced by process \(status.tracer) (a debugger?)", .intact)

@@ -110,17 +110,28 @@ final class FaultJournal: @unchecked Sendable {
 
   /// The journals among a process's descriptors: their numbers and headers. A forked child has its
   /// parent's too.
-  static func all(in pid: Int32) -> [(number: Int32, header: Header)] {
+  static func all(in pid: Int32) -> [(file: Descriptor, header: Header)] {
     let directory = "/proc/\(pid)/fd"
     return ((try? listDirectory(directory)) ?? []).compactMap { entry in
-      guard let number = Int32(entry),
-        readLink("\(directory)/\(entry)") == "/memfd:\(name) (deleted)",
-        let file = try? Descriptor.open("\(directory)/\(entry)")
+      guard readLink("\(directory)/\(entry)") == "/memfd:\(name) (deleted)",
+        let file = open("\(directory)/\(entry)")
       else { return nil }
       var words = [UInt64](repeating: 0, count: 8)
       guard pread(file.raw, &words, 64, 0) == 64, let header = Header(words) else { return nil }
-      return (number, header)
+      return (file, header)
     }
+  }
+
+  /// Opens a descriptor of the worker's that has a journal's name. The name proves nothing: a worker can
+  /// give it to a FIFO, which would block us, or to a file of its own file system (FUSE), which may
+  /// never answer. So its place is held first (O_PATH, which opens nothing), it must lie where memfds
+  /// lie, and only then is it opened.
+  private static func open(_ link: String) -> Descriptor? {
+    let held = clinux_open_place(link)
+    guard held >= 0 else { return nil }
+    let place = Descriptor(owning: held)
+    guard clinux_is_memfd(place.raw) == 1 else { return nil }
+    return try? Descriptor.open("/proc/self/fd/\(place.raw)", O_RDWR | O_NONBLOCK)
   }
 
   private subscript(word index: Int) -> UInt64 {
@@ -228,9 +239,10 @@ struct FaultHandle: Sendable {
 extension FaultHandle {
   /// Takes an earlier daemon's descriptors again; `nil` where the process has none.
   static func find(in process: ProcessIdentity) throws(SystemCallError) -> FaultHandle? {
-    for (number, header) in FaultJournal.all(in: process.pid) where header.process == process {
-      let userfault = try Userfault.take(header.userfault, of: process.pid)
-      guard clinux_inode(userfault.raw) == header.inode else { continue }
+    for (file, header) in FaultJournal.all(in: process.pid) where header.process == process {
+      guard let userfault = try Userfault.find(header.userfault, of: process),
+        clinux_inode(userfault.raw) == header.inode
+      else { continue }
       let handle = Userfault(descriptor: userfault, pid: process.pid)
       // Refused where the earlier daemon had got that far.
       do throws(SystemCallError) { try handle.negotiate() } catch {
@@ -238,7 +250,7 @@ extension FaultHandle {
       }
       return FaultHandle(
         userfault: handle,
-        journal: try .adopt(try Userfault.take(number, of: process.pid)))
+        journal: try .adopt(file))
     }
     return nil
   }
@@ -264,12 +276,4 @@ extension FaultHandle {
       throw error
     }
   }
-}
-
-/// A symbolic link's target; `nil` where there is none.
-func readLink(_ path: String) -> String? {
-  var buffer = [CChar](repeating: 0, count: 256)
-  let count = readlink(path, &buffer, buffer.count)
-  if count < 0 { return nil }
-  return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }

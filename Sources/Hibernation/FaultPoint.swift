@@ -4,7 +4,7 @@ import Synchronization
 /// Places in the protocol where the tests let the daemon die, as `kill -9` would. In the order in
 /// which a hibernation and a resume pass them.
 public enum FaultPoint: String, CaseIterable, Sendable {
-  case stopped, seized, scanned, captured, committed
+  case stopped, seized, scanned, captured, synced, committed
   case scratchMapped = "scratch-mapped"
   case evicting, evicted, restored, frozen, detached, rested
   case writingBack = "writing-back"

@@ -29,8 +29,8 @@ extension Hibernator {
       let before = try Layout(replaying: batches.closed)
       var after = before
       try after.apply(batches.open)
-      for pid in children {
-        let child = try ForkedChild(pid: pid, useScan: features.pagemapScan)
+      for newborn in children {
+        let child = try ForkedChild(newborn, useScan: features.pagemapScan)
         if child.mayGetHugePages, journal.hasBegunChildren {
           throw HibernationError(
             .streaming, "two daemons in a row died over a fork of it", .unprovable)
@@ -53,7 +53,7 @@ extension Hibernator {
   /// nothing.
   private func newborns(
     of parent: Int32, _ image: ImageReader, _ target: HibernationTarget
-  ) throws -> [Int32] {
+  ) throws -> [ProcessIdentity] {
     let known = Set(image.processes.map(\.identity))
     return try target.discover().processes.filter {
       $0.parent == parent && !known.contains($0.identity)
@@ -63,7 +63,7 @@ extension Hibernator {
       let session = try TraceSession.seize(child.identity)
       defer { session.detach() }
       return session.threads.count == 1 && session.threads[0].registers.isNewborn
-    }.map(\.pid)
+    }.map(\.identity)
   }
 }
 
@@ -83,11 +83,11 @@ private final class ForkedChild {
   private let populated: Set<UInt64>
   private let buffer: ChunkBuffer
 
-  init(pid: Int32, useScan: Bool) throws {
-    memory = try ProcessMemory(pid: pid)
+  init(_ process: ProcessIdentity, useScan: Bool) throws {
+    memory = try ProcessMemory(of: process)
     buffer = try ChunkBuffer()
-    let pages = try PageMap(pid: pid, useScan: useScan)
-    mappings = try MemoryMapping.all(of: pid).filter {
+    let pages = try PageMap(pid: process.pid, useScan: useScan)
+    mappings = try MemoryMapping.all(of: process.pid).filter {
       !$0.hasFile && !$0.shared && !$0.flags.contains(.wipedOnFork)
         && !PagePlan.kernelOwned.contains($0.name)
     }
@@ -119,8 +119,7 @@ private final class ForkedChild {
       for page in stride(from: range.address, to: range.address + range.length, by: Int(pageSize)) {
         if let place = place(of: page, before, after) {
           try memory.write(
-            [clinux_range(address: place.address, length: pageSize)], from: pages,
-            direct: place.writable)
+            [clinux_range(address: place, length: pageSize)], from: pages)
         }
         pages += Int(pageSize)
       }
@@ -131,11 +130,11 @@ private final class ForkedChild {
   /// changes around its fork it has seen shows in where it has mappings.
   private func place(
     of page: UInt64, _ before: Layout, _ after: Layout
-  ) -> (address: UInt64, writable: Bool)? {
+  ) -> UInt64? {
     guard let now = after.now(page) else { return nil }
     for address in [now, before.now(page)] {
-      guard let address, let mapping = mapping(at: address) else { continue }
-      return populated.contains(address) ? nil : (address, mapping.writable)
+      guard let address, mapping(at: address) != nil else { continue }
+      return populated.contains(address) ? nil : address
     }
     return nil
   }

@@ -20,7 +20,10 @@ public final class HibernationService: Sendable {
     /// By worker; by the empty name where they aren't separated.
     var benches: [String: Bench] = [:]
     var standby: Standby?
+    /// What each hibernator begins with.
+    var setUps: [@Sendable (Hibernator) -> Void] = []
     var streamFailed: (@Sendable (String, HibernationError) -> Void)?
+    var streamEnded: (@Sendable (String) -> Void)?
   }
 
   /// One thread, and the hibernator that belongs to it.
@@ -57,7 +60,9 @@ public final class HibernationService: Sendable {
       if crew.benches[key] == nil, makes {
         let hibernator = Hibernator(features: features, lanes: lanes)
         hibernator.standby = crew.standby
+        for setUp in crew.setUps { setUp(hibernator) }
         hibernator.streamFailed = crew.streamFailed
+        hibernator.streamEnded = crew.streamEnded
         crew.benches[key] = Bench(hibernator)
       }
       let bench = crew.benches[key]
@@ -103,14 +108,15 @@ public final class HibernationService: Sendable {
   /// Laid out for the resume that the worker's policy wants. `first` is called on the thread before it.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
-    overlay: Bool, sealed: Bool, dropsFilePages: Bool, first: @escaping @Sendable () -> Void = {},
+    overlay: Bool, sealed: Bool, dropsFilePages: Bool, storage: ImageStorage,
+    first: @escaping @Sendable () -> Void = {},
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, isHibernation: true, first: first, completion) {
       (hibernator) throws(HibernationError) in
       try hibernator.hibernate(
         target, to: path, level: level, resume: resume, overlay: overlay, sealed: sealed,
-        dropsFilePages: dropsFilePages)
+        dropsFilePages: dropsFilePages, storage: storage)
     }
   }
 
@@ -126,13 +132,25 @@ public final class HibernationService: Sendable {
   }
 
   public func recover(
-    _ target: HibernationTarget, from path: String,
+    _ target: HibernationTarget, from path: String, expecting: ImageExpectation = .unknown,
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, isUrgent: true, completion) {
       (hibernator) throws(HibernationError) in
-      try hibernator.recover(target, from: path)
+      try hibernator.recover(target, from: path, expecting: expecting)
     }
+  }
+
+  /// For one worker's hibernator.
+  func submit(about name: String, _ body: @escaping @Sendable (Hibernator) -> Void) {
+    guard let bench = bench(of: name) else { preconditionFailure("it is made where there is none") }
+    submit(to: bench, about: name) { $0.hibernator.withLock { body($0) } }
+  }
+
+  /// For each worker's hibernator, also for those to come.
+  func submit(_ body: @escaping @Sendable (Hibernator) -> Void) {
+    crew.withLock { $0.setUps.append(body) }
+    for bench in all() { submit(to: bench) { $0.hibernator.withLock { body($0) } } }
   }
 
   /// See `Standby`.
@@ -149,6 +167,21 @@ public final class HibernationService: Sendable {
     for bench in all() {
       submit(to: bench) { $0.hibernator.withLock { $0.streamFailed = report } }
     }
+  }
+
+  /// See `Hibernator.streamEnded`.
+  public func onStreamEnd(_ report: @escaping @Sendable (String) -> Void) {
+    crew.withLock { $0.streamEnded = report }
+    for bench in all() {
+      submit(to: bench) { $0.hibernator.withLock { $0.streamEnded = report } }
+    }
+  }
+
+  /// See `Hibernator.dropFromCache`.
+  public func dropFromCache(images: [String]) {
+    if images.isEmpty { return }
+    // Where no thread can be had they stay until the kernel drops them.
+    _ = Thread.start(name: "dormouse-cache") { Hibernator.dropFromCache(images: images) }
   }
 
   /// See `Hibernator.settle`. Waits for what is under way about that worker; not for the event loop.

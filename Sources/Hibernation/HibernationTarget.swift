@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Linux
 
@@ -7,21 +8,25 @@ public struct HibernationTarget: Sendable {
   public var root: ProcessIdentity
   /// The worker's own session, where it was started in one.
   public var session: Int32?
-  /// Its own cgroup: it rests frozen. Without one it rests stopped *and* traced, because a foreign
-  /// SIGCONT would otherwise let it run on memory that isn't there.
+  /// Its cgroup, which says which processes belong to it. In a group of ours it rests frozen.
+  /// Without one, or in a group that another program manages, it rests stopped, traced and parked
+  /// (`Parking`): a foreign SIGCONT must not let it run on memory that isn't there.
   public var cgroup: WorkerCgroup?
   /// Descriptors of /proc/PID/mem that have been held since launch.
   public var memories: [Int32: Descriptor]
+  /// What its threads wait for, over its sleeps.
+  public var waits: TimedWaits
 
   public init(
     name: String, root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
-    memories: [Int32: Descriptor] = [:]
+    memories: [Int32: Descriptor] = [:], waits: TimedWaits = TimedWaits()
   ) {
     self.name = name
     self.root = root
     self.session = session
     self.cgroup = cgroup
     self.memories = memories
+    self.waits = waits
   }
 
   /// Time for a freeze, a thaw or a stop to take effect.
@@ -33,10 +38,10 @@ public struct HibernationTarget: Sendable {
 
   /// A fresh descriptor where we may still open one: one that was opened before the process's last
   /// exec leads to a memory that is gone.
-  func memory(of pid: Int32) throws(SystemCallError) -> ProcessMemory {
-    do throws(SystemCallError) { return try ProcessMemory(pid: pid) } catch {
-      if let held = memories[pid], !error.meansVanished {
-        return ProcessMemory(pid: pid, descriptor: held)
+  func memory(of process: ProcessIdentity) throws(SystemCallError) -> ProcessMemory {
+    do throws(SystemCallError) { return try ProcessMemory(of: process) } catch {
+      if let held = memories[process.pid], !error.meansVanished {
+        return ProcessMemory(pid: process.pid, descriptor: held)
       }
       throw error
     }
@@ -45,7 +50,7 @@ public struct HibernationTarget: Sendable {
   /// Whether it rests in the freezer. A group in which somebody is being killed isn't frozen for a
   /// moment, although nobody has thawed it.
   func isFrozen() throws -> Bool {
-    guard let cgroup else { return false }
+    guard let cgroup = cgroup?.freezer else { return false }
     let deadline = Deadline(in: .seconds(1))
     while try !cgroup.isFrozen {
       let wanted = try readText("\(cgroup.path)/cgroup.freeze")
@@ -81,7 +86,7 @@ public struct HibernationTarget: Sendable {
   /// SIGSTOP to all, and all threads stopped. A frozen worker is stopped first and thawed then, so
   /// that it runs no instruction in between.
   func stop() throws -> ProcessTree {
-    if let cgroup, try cgroup.isFrozen {
+    if let cgroup = cgroup?.freezer, try cgroup.isFrozen {
       try discover().signalAll(SIGSTOP)
       try cgroup.thaw(until: Deadline(in: Self.patience))
     }
@@ -90,16 +95,17 @@ public struct HibernationTarget: Sendable {
   }
 
   /// Before a worker that was only stopped or frozen runs on: its memory was never touched, but some
-  /// of its calls would return EINTR for the stop. Where we may trace it, it doesn't notice. From any
-  /// thread that isn't tracing it; a few hundred microseconds.
+  /// of its calls would return EINTR for the stop, and others would wait for their whole time again.
+  /// Where we may trace it, it doesn't notice. From any thread that isn't tracing it; a few hundred
+  /// microseconds.
   ///
   /// Afterwards nothing of it is traced, whatever went wrong. A thread inside vfork(2) counts as
   /// frozen, and can't stop: it is left alone. (vfork isn't interrupted by a stop.)
   public func mendInterruptedCalls() {
     let isFrozen = (try? isFrozen()) ?? false
-    let processes = ((try? discover())?.processes ?? []).filter {
-      isFrozen || $0.state == .stopped
-    }
+    guard let tree = try? discover() else { return }
+    waits.wakes(tree)
+    let processes = tree.processes.filter { isFrozen || Self.isStopped($0.identity) }
     if processes.isEmpty { return }
     BriefTracer.perform {
       // A call that isn't made again costs the program an EINTR; a wake that hangs costs more.
@@ -107,7 +113,61 @@ public struct HibernationTarget: Sendable {
       for stat in processes {
         let session = TraceSession.seizeWhatCanStop(stat.identity, until: deadline)
         try? session?.mendInterruptedCalls()  // The same: an EINTR at most.
+        if let session { correctTimeouts(session) }
         session?.detach(waiting: .zero)
+      }
+    }
+  }
+
+  private static func isStopped(_ process: ProcessIdentity) -> Bool {
+    do throws(SystemCallError) {
+      let stat = try ProcessStat.read(process.pid)
+      return stat.identity == process && stat.state == .stopped
+    } catch { return false }
+  }
+
+  /// When a daemon dies that has traced stopped processes, the kernel stops them again, each thread when
+  /// it gets a processor. Until then they look like ones that run, for a few milliseconds.
+  func waitForStops() {
+    let deadline = Deadline(in: .milliseconds(50))
+    while !deadline.hasPassed,
+      (try? discover())?.processes.contains(where: {
+        $0.state == .running || $0.state == .traced
+      }) == true
+    {
+      usleep(1000)
+    }
+  }
+
+  /// The time asleep counts. Where this fails, a call waits for too long, and nothing else is wrong: so
+  /// it is no reason not to wake a worker.
+  func correctTimeouts(_ session: TraceSession) {
+    guard session.threads.contains(where: \.registers.mayNeedCorrection),
+      let identity = session.identity, let memory = try? memory(of: identity)
+    else { return }
+    try? session.correctTimeouts(waits, memory: memory)
+  }
+
+  /// The same for one that rests frozen, with its memory in place. Only threads that need it are seized:
+  /// most workers have none, and are woken without tracing.
+  func correctTimeouts(of image: ImageReader) {
+    var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
+    for process in image.processes where process.identity.isAlive {
+      let threads = process.threads.filter {
+        clinux_registers(storedWords: $0.registers)?.mayNeedCorrection ?? false
+      }
+      if !threads.isEmpty { timed.append((process.identity, Set(threads.map(\.tid)))) }
+    }
+    guard !timed.isEmpty, let tree = try? discover() else { return }
+    waits.wakes(tree)
+    BriefTracer.perform { [timed] in
+      let deadline = Deadline(in: .seconds(1))
+      for (process, threads) in timed {
+        guard
+          let session = TraceSession.seizeWhatCanStop(process, only: threads, until: deadline)
+        else { continue }
+        correctTimeouts(session)
+        session.detach(waiting: .zero)
       }
     }
   }
@@ -117,9 +177,11 @@ public struct HibernationTarget: Sendable {
   /// - Parameter isStopped: false where it is certain that only the freezer holds it. Then nobody
   ///   gets a SIGCONT, which a program can see (and one that had stopped itself would obey).
   public func wake(isStopped: Bool = true) throws {
-    if isStopped || cgroup == nil { try discover().continueAll() }
-    try cgroup?.thaw(until: Deadline(in: Self.patience))
+    let freezer = cgroup?.freezer
+    if isStopped || freezer == nil { try discover().continueAll() }
+    try freezer?.thaw(until: Deadline(in: Self.patience))
     try waitForStragglers()
+    waits.hasWoken()
   }
 
   /// A thread that an earlier hibernation couldn't detach is detached when it stops. What stands in

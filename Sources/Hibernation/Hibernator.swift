@@ -14,6 +14,8 @@ public final class Hibernator {
   let lanes: Int
   /// Sessions of workers that rest traced, by worker.
   var resting: [String: [TraceSession]] = [:]
+  /// Those of them whose threads wait in a scratch area.
+  var parked: [String: [Parking]] = [:]
   /// By worker and process: what resumes with missing pages need, and what they have taught us.
   var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
   var hot: [String: [ProcessIdentity: PagePlan.Hot]] = [:]
@@ -22,12 +24,18 @@ public final class Hibernator {
   /// By worker: what stays on disk while it runs, and what is known of its writes.
   var bases: [String: Base] = [:]
   var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
+  /// By worker: the image that holds its memory, from commit A to commit B.
+  var marks: [String: ImageMark] = [:]
   /// How resumes went, and how the next one is to be, by worker.
   var histories: [String: ResumeHistory] = [:]
   var plans: [String: ResumePlan] = [:]
+  /// What a later daemon needs where it may not open it itself.
+  var kept = KeptMemories()
   /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
   /// killed then.
   public var streamFailed: (@Sendable (String, HibernationError) -> Void)?
+  /// Called on another thread when all missing pages of a worker are there.
+  public var streamEnded: (@Sendable (String) -> Void)?
   /// Goes on with them if we die.
   public var standby: Standby?
 
@@ -49,11 +57,13 @@ public final class Hibernator {
   ///     mapping has one userfaultfd) or `sealed`.
   ///   - sealed: encrypts the image (`Seal`). Without a key it isn't written at all.
   ///   - dropsFilePages: pushes out clean pages of files, too, which nobody else has in use.
+  ///   - storage: how the image is kept.
   /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unprovable`, the worker is
   ///   suspended and unchanged, as before.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false,
-    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
+    storage: ImageStorage = ImageStorage()
   ) throws(HibernationError) -> HibernationSummary {
     try settle(target.name)
     let overlay = overlay && !lazyReady && !sealed
@@ -65,21 +75,25 @@ public final class Hibernator {
         .ineligible)
     }
     do throws(HibernationError) {
+      if let obstacle = kept.obstacle(target) { throw obstacle }
       try attempt(.checking) {
         let processes = try target.discover().processes
         Stragglers.shared.release(of: processes.map(\.pid), within: .milliseconds(100))
         try Eligibility.check(processes: processes)
+        // Those of a frozen one: when it could be stopped; see `Operation.stopAndSeize`.
+        if try !target.isFrozen() { try SharedMemoryMaps.check(processes) }
       }
     } catch { throw judge(error, target, image: path) }
     let seal = sealed ? try newSeal(for: path) : nil
     var operation = Operation(
       target: target, path: path, level: level, lazyReady: lazyReady, overlay: overlay,
-      seal: seal, hibernator: self)
+      seal: seal, storage: storage, hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation)
       try operation.capture()
     } catch {
       operation.release()
+      kept.drop(target.name)
       bases[target.name]?.image = nil
       // Whatever it was: the next one begins anew, with more room on the disk.
       if error.phase == .capturing || error.phase == .committing {
@@ -109,17 +123,20 @@ public final class Hibernator {
   /// speaks for. `ResumeGear.planned` follows it.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
-    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
+    storage: ImageStorage = ImageStorage()
   ) throws(HibernationError) -> HibernationSummary {
     // What the last resume has taught is known when it has ended.
     try settle(target.name)
     let plan =
       sealed
       ? ResumePlan(eager: "its images are encrypted")
-      : histories[target.name, default: ResumeHistory()].plan(resume)
+      : kept.isRequired
+        ? ResumePlan(eager: "a later daemon couldn't go on with it (kernel.yama.ptrace_scope)")
+        : histories[target.name, default: ResumeHistory()].plan(resume)
     var summary = try hibernate(
       target, to: path, level: level, lazyReady: plan.isHotFirst, overlay: overlay, sealed: sealed,
-      dropsFilePages: dropsFilePages)
+      dropsFilePages: dropsFilePages, storage: storage)
     if let refusal = summary.lazyRefusal {
       histories[target.name, default: ResumeHistory()].note(refusal: refusal)
     }
@@ -152,12 +169,13 @@ public final class Hibernator {
   private func stopUntilIdle(_ operation: inout Operation) throws(HibernationError) {
     for attempt in 1... {
       try operation.stopAndSeize()
+      if attempt > 1 { operation.target.waits.restsAnew() }
       if operation.isIdle { return }
-      operation.detach()
       guard attempt < 10 else {
+        operation.detach()
         throw HibernationError(.seizing, "it is busy: a process of it never waits for anything")
       }
-      _ = try? operation.target.discover().continueAll()
+      operation.letRun()
       var pause = timespec(tv_sec: 0, tv_nsec: 5_000_000)
       nanosleep(&pause, nil)
     }
@@ -169,6 +187,7 @@ public final class Hibernator {
     for (name, sessions) in resting where !sessions.contains(where: { $0.isAlive() }) {
       for session in sessions { session.detach() }
       resting[name] = nil
+      parked[name] = nil
     }
   }
 
@@ -176,18 +195,35 @@ public final class Hibernator {
   public func forget(_ name: String) {
     // It ends at once: there is no memory to fill any more.
     _ = streams.removeValue(forKey: name)?.wait()
+    kept.drop(name)
     handles[name] = nil
     hot[name] = nil
     trackers[name] = nil
     if let base = bases.removeValue(forKey: name) { unlink(base.path) }
     histories[name] = nil
     plans[name] = nil
+    parked[name] = nil
+    marks[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
+  }
+}
+
+/// How an image is kept.
+public struct ImageStorage: Sendable {
+  public var durability: ImageDurability
+  /// Memory is short: what is on the disk needn't be in the page cache too.
+  public var dropsCache: Bool
+
+  public init(durability: ImageDurability = .synced, dropsCache: Bool = false) {
+    self.durability = durability
+    self.dropsCache = dropsCache
   }
 }
 
 /// What a hibernation did. Sizes in bytes.
 public struct HibernationSummary: Sendable {
+  /// Of the image; a later daemon needs it to tell that image from others.
+  public var mark: ImageMark?
   /// Private pages that left memory.
   public var moved: UInt64
   public var imageLength: UInt64

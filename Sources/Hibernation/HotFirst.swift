@@ -40,7 +40,7 @@ extension Hibernator {
     }
     guard var record = stream.record else { return }
     record.waited = outcome.waited
-    record.wasHalted = outcome.wasHalted
+    record.halt = outcome.halt
     record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
     histories[name, default: ResumeHistory()].note(record)
   }
@@ -49,8 +49,8 @@ extension Hibernator {
   func bringHotFirst(
     _ target: HibernationTarget, from path: String, probing: Bool
   ) throws(HibernationError) -> HotFirstResult {
-    let image = try open(path)
-    guard let cgroup = target.cgroup, resting[target.name] == nil else {
+    let image = try openOwn(path, of: target)
+    guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
       return .refused("it has no cgroup of its own")
     }
     guard image.progress == .atRest, !image.mappings.isEmpty else {
@@ -108,8 +108,9 @@ extension Hibernator {
     let deferred = image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
     let record = ResumeHistory.Stream(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - deferred,
-      total: image.dataLength, wasProbing: !isKnown, wasHalted: false)
+      total: image.dataLength, wasProbing: !isKnown)
     try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown), record)
+    target.correctTimeouts(of: image)
     try attempt(.waking) { try target.wake() }
     return .done(written: image.dataLength - deferred, deferred: deferred)
   }
@@ -135,7 +136,7 @@ extension Hibernator {
   ) throws -> Set<UInt64> {
     var written: Set<UInt64> = []
     if strays.isEmpty { return written }
-    let memory = try target.memory(of: image.processes[index].pid)
+    let memory = try target.memory(of: image.processes[index].identity)
     let buffer = try ChunkBuffer()
     for chunk in image.chunks where chunk.isDeferred && Int(chunk.process) == index {
       var pages: UnsafeRawPointer?
@@ -150,7 +151,7 @@ extension Hibernator {
           pages = loaded
           try memory.write(
             [clinux_range(address: start, length: end - start)],
-            from: loaded + offset + Int(start - range.address), direct: chunk.writable)
+            from: loaded + offset + Int(start - range.address))
         }
         offset += Int(range.length)
       }
@@ -163,13 +164,17 @@ extension Hibernator {
     _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
     _ parts: [PagerPart], _ learning: Pager.Learning, _ record: ResumeHistory.Stream
   ) throws(HibernationError) {
-    let stream = PageStream(record)
-    let streamFailed = streamFailed
+    let deferred = image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
+    let stream = PageStream(record, missing: deferred)
+    let (streamFailed, streamEnded, standby) = (streamFailed, streamEnded, standby)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
-        image, target, cgroup, parts, learning, isFrozen: false, goesOnForAnother: false)
+        image, target, cgroup, parts, learning, stream.missing, isFrozen: false,
+        goesOnForAnother: false)
+      standby?.retract(image: image.path)
       if let failure = outcome.failure { streamFailed?(target.name, failure) }
       stream.end(outcome)
+      if outcome.failure == nil { streamEnded?(target.name) }
       clinux_trim_own_memory()
     }
     if isStarted {
@@ -178,25 +183,28 @@ extension Hibernator {
     }
     // Nobody runs yet: then all of it now.
     let outcome = Self.page(
-      image, target, cgroup, parts, nil, isFrozen: true, goesOnForAnother: false)
+      image, target, cgroup, parts, nil, stream.missing, isFrozen: true, goesOnForAnother: false)
+    standby?.retract(image: image.path)
     if let failure = outcome.failure { throw failure }
   }
 
   /// Runs a pager to its end. A worker whose pages it can't bring is killed.
   private static func page(
     _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [PagerPart], _ learning: Pager.Learning?, isFrozen: Bool,
-    goesOnForAnother: Bool
+    _ parts: [PagerPart], _ learning: Pager.Learning?, _ missing: MissingBytes,
+    isFrozen: Bool, goesOnForAnother: Bool
   ) -> PageStream.Outcome {
     var outcome = PageStream.Outcome()
     do {
       let pager = try Pager(
         image: image, target: target, cgroup: cgroup, parts: parts, isFrozen: isFrozen,
         goesOnForAnother: goesOnForAnother)
+      pager.filled = { missing.filled($0) }
       try pager.run(learning)
+      if learning != nil { pager.watchAfterHalt() }
       for paged in pager.processes { outcome.touched[paged.pid] = paged.touched }
       outcome.waited = pager.waited
-      outcome.wasHalted = pager.wasHalted
+      outcome.halt = pager.halt
     } catch {
       // At once: what it has might be wrong.
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
@@ -223,7 +231,7 @@ extension Hibernator {
   func goOnStreaming(
     _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) -> UInt64 {
-    guard let cgroup = target.cgroup else {
+    guard let cgroup = target.cgroup?.freezer else {
       throw HibernationError(.checking, "it has no cgroup, and yet was resumed lazily", .unprovable)
     }
     let parts = try findHandles(image)
@@ -245,7 +253,8 @@ extension Hibernator {
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
     let outcome = Self.page(
-      image, target, cgroup, parts, nil, isFrozen: isFrozen, goesOnForAnother: true)
+      image, target, cgroup, parts, nil, MissingBytes(0), isFrozen: isFrozen,
+      goesOnForAnother: true)
     if let failure = outcome.failure { throw failure }
     return image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
   }

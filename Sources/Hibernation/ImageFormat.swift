@@ -87,7 +87,7 @@ public struct ImageProcess: Sendable {
 /// A chunk of page data: where it lies in the file, and which pages it fills.
 struct ImageChunk: Sendable {
   var process: UInt32
-  /// All its pages may be written with process_vm_writev.
+  /// The process may write to all of its pages itself.
   var writable: Bool
   /// Wanted soon after a resume, as far as is known: in small chunks, at the front.
   var isUrgent = false
@@ -131,6 +131,8 @@ extension ImageChunk {
 public enum ImageError: Error, Sendable, CustomStringConvertible {
   case unreadable(path: String, SystemCallError)
   case notAnImage(path: String)
+  /// A FIFO, a device, a symbolic link or a directory.
+  case notAFile(path: String)
   case unknownVersion(path: String, version: UInt32)
   case truncated(path: String, expected: UInt64, actual: UInt64)
   case damaged(path: String, part: String)
@@ -143,6 +145,7 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
     switch self {
     case .unreadable(let path, let error): "can't read the image \(path): \(error.reason)"
     case .notAnImage(let path): "\(path) is not a hibernation image"
+    case .notAFile(let path): "\(path) is not a hibernation image: it isn't a regular file"
     case .unknownVersion(let path, let version):
       "the image \(path) has format version \(version), this Dormouse reads \(ImageLayout.version)"
     case .truncated(let path, let expected, let actual):

@@ -19,7 +19,8 @@ extension ImageReader {
 
   /// Notes how far the worker is, in the file itself.
   func mark(_ progress: ImageProgress) throws(SystemCallError) {
-    let file = try Descriptor.open(path, O_WRONLY)
+    // The file that was read, and not what has its name by now.
+    let file = try Descriptor.open("/proc/self/fd/\(file.raw)", O_WRONLY)
     var word = progress.rawValue.littleEndian
     let count = try systemCall("write", on: path) {
       pwrite(file.raw, &word, 4, off_t(ImageLayout.progressOffset))

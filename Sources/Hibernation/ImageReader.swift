@@ -31,10 +31,7 @@ public struct ImageReader: Sendable {
   /// Opens one file.
   init(alone path: String) throws(ImageError) {
     self.path = path
-    let file: Descriptor
-    do throws(SystemCallError) {
-      file = try Descriptor.open(path)
-    } catch { throw .unreadable(path: path, error) }
+    let file = try ImageFile.open(path)
     self.file = file
 
     let header = try Header(path: path, file: file)

@@ -14,8 +14,13 @@ final class ImageWriter: Sendable {
   private let seal: Seal?
   private let state: Mutex<State>
 
+  /// Bytes after which writing to the disk is started, so that little is left to wait for at the end.
+  private static let writebackStep: UInt64 = 4 << 20
+
   private struct State {
     var end = UInt64(ImageLayout.headerLength)
+    /// Writing to the disk has been started up to here.
+    var started: UInt64 = 0
     var chunks: [ImageChunk] = []
     /// It has its name, or has been given up.
     var isOver = false
@@ -28,7 +33,7 @@ final class ImageWriter: Sendable {
     self.path = path
     self.seal = seal
     partialPath = Self.partialPath(of: path)
-    file = try Descriptor.open(partialPath, O_RDWR | O_CREAT | O_TRUNC, mode: 0o600)
+    file = try ImageFile.create(partialPath)
     state = Mutex(State())
   }
 
@@ -60,13 +65,29 @@ final class ImageWriter: Sendable {
     chunk.offset = offset
     chunk.storedLength = UInt32(length)
     state.withLock { [chunk] in $0.chunks.append(chunk) }
+    startWriteback()
+  }
+
+  /// Starts the write to disk of what has been appended, a few megabytes at a time.
+  private func startWriteback() {
+    let part = state.withLock { state -> (UInt64, UInt64)? in
+      guard state.end - state.started >= Self.writebackStep else { return nil }
+      defer { state.started = state.end }
+      return (state.started, state.end - state.started)
+    }
+    // Errors are `commit`'s to notice.
+    if let part { _ = clinux_start_writeback(file.raw, Int64(part.0), Int64(part.1)) }
   }
 
   /// Commit A: index, header, rename. From here on the memory can be written back from the file.
-  /// Returns the file's length in bytes.
+  ///
+  /// - Parameter durability: `synced`: returns when the disk has confirmed the file and its name. What
+  ///   the disk refuses later than that can't concern the image any more.
+  /// - Throws: nothing has the image's name then.
   func commit(
-    processes: [ImageProcess], mappings: [ImageMapping] = [], base: BaseReference? = nil
-  ) throws(SystemCallError) -> UInt64 {
+    processes: [ImageProcess], mappings: [ImageMapping] = [], base: BaseReference? = nil,
+    durability: ImageDurability = .synced
+  ) throws(SystemCallError) -> ImageMark {
     let (end, chunks) = state.withLock { ($0.end, $0.chunks) }
     var index = Self.index(
       processes: processes, chunks: chunks, mappings: mappings, id: id, base: base)
@@ -77,14 +98,22 @@ final class ImageWriter: Sendable {
       index = try Self.close(index, seal, header, at: end)
     }
     try write(index, at: end)
+    let checksum = Checksum.crc32c(index)
     try write(
-      header(
-        indexOffset: end, indexLength: stored, checksum: Checksum.crc32c(index),
-        fileLength: length),
-      at: 0)
+      header(indexOffset: end, indexLength: stored, checksum: checksum, fileLength: length), at: 0)
+    if durability == .synced {
+      _ = try systemCall("fdatasync", on: partialPath) { fdatasync(file.raw) }
+      FaultPoint.synced.pass()
+    }
     try renameFile(partialPath, to: path)
     state.withLock { $0.isOver = true }
-    return length
+    if durability == .synced {
+      do throws(SystemCallError) { try ImageFile.syncDirectory(of: path) } catch {
+        unlink(path)
+        throw error
+      }
+    }
+    return ImageMark(id: id, indexChecksum: checksum, fileLength: length)
   }
 
   /// Notes that everything has been freed and every thread rests with its own registers.
@@ -94,8 +123,12 @@ final class ImageWriter: Sendable {
     try write(writer.bytes, at: UInt64(ImageLayout.progressOffset))
   }
 
-  /// Starts the write to disk, so that the kernel can drop the pages when it needs them.
-  func startWriteback() { _ = clinux_start_writeback(file.raw) }
+  /// Starts the write to disk of what isn't there yet, so that the kernel can drop the pages when it
+  /// needs them; `dropsCache` drops those that are.
+  func settle(dropsCache: Bool) {
+    _ = clinux_start_writeback(file.raw, 0, 0)
+    if dropsCache { ImageFile.dropFromCache(file) }
+  }
 
   private func write(_ bytes: [UInt8], at offset: UInt64) throws(SystemCallError) {
     var failure: SystemCallError?

@@ -28,14 +28,14 @@ struct MissingPages: Sendable {
   ) throws(SystemCallError) {
     let process = Int(chunk.process)
     if !chunk.ranges.contains(where: { userfault(of: process, at: $0.address) != nil }) {
-      return try memory.write(chunk.ranges, from: pages, direct: chunk.writable)
+      return try memory.write(chunk.ranges, from: pages)
     }
     var offset = 0
     for range in chunk.ranges {
       if let userfault = userfault(of: process, at: range.address) {
-        try fill(range, from: pages + offset, userfault, memory, direct: chunk.writable)
+        try fill(range, from: pages + offset, userfault, memory)
       } else {
-        try memory.write([range], from: pages + offset, direct: chunk.writable)
+        try memory.write([range], from: pages + offset)
       }
       offset += Int(range.length)
     }
@@ -43,7 +43,7 @@ struct MissingPages: Sendable {
 
   private func fill(
     _ range: clinux_range, from pages: UnsafeRawPointer, _ userfault: Userfault,
-    _ memory: ProcessMemory, direct: Bool
+    _ memory: ProcessMemory
   ) throws(SystemCallError) {
     var done: UInt64 = 0
     while done < range.length {
@@ -53,7 +53,7 @@ struct MissingPages: Sendable {
       case .present:
         // It came back by itself while the worker slept: what is there is wrong.
         let page = clinux_range(address: address, length: pageSize)
-        try memory.write([page], from: pages + Int(done), direct: direct)
+        try memory.write([page], from: pages + Int(done))
         done += pageSize
       case .vanished: throw SystemCallError("fill", on: "pid \(userfault.pid)", code: ESRCH)
       case .notRegistered, .eventFirst:

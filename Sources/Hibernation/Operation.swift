@@ -13,6 +13,7 @@ struct Operation {
   let overlays: Bool
   /// `nil`: the image is written in plain.
   let seal: Seal?
+  let storage: ImageStorage
   let hibernator: Hibernator
   private var lazyRefusal: String?
   var trackingRefusal: String?
@@ -34,13 +35,23 @@ struct Operation {
     var memo: MappingMemo?
     var plan: PagePlan?
     var scratchAddress: UInt64 = 0
+    /// Its threads wait in the scratch area; see `Parking`.
+    var isParked = false
+
+    var parking: Parking {
+      Parking(session: session, memory: memory, scratch: scratchAddress)
+    }
   }
+
+  /// It may rest frozen. Otherwise it rests stopped, traced and parked.
+  private var freezer: WorkerCgroup? { target.cgroup?.freezer }
 
   init(
     target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
-    overlay: Bool, seal: Seal?, hibernator: Hibernator
+    overlay: Bool, seal: Seal?, storage: ImageStorage, hibernator: Hibernator
   ) {
     overlays = overlay
+    self.storage = storage
     self.lazyReady = lazyReady
     self.seal = seal
     self.target = target
@@ -52,23 +63,41 @@ struct Operation {
   // MARK: up to commit A: nothing of the worker is changed
 
   mutating func stopAndSeize() throws(HibernationError) {
-    let tree = try attempt(.stopping) { try target.stop() }
+    let tree = try stop()
     FaultPoint.stopped.pass()
+    // A frozen one may have been between vfork and exec, and is through when it could be stopped.
+    try SharedMemoryMaps.check(tree.processes)
     for stat in tree.processes {
       let captive = try attempt(.seizing) {
         let session = try TraceSession.seize(stat.identity)
         do {
-          return Captive(stat: stat, session: session, memory: try target.memory(of: stat.pid))
+          // While it is traced, nobody else can get its number before we have seen its end.
+          return Captive(
+            stat: stat, session: session, memory: try target.memory(of: stat.identity))
         } catch {
           session.detach()
           throw error
         }
       }
       processes.append(captive)
-      try attempt(.seizing) { try captive.session.mendInterruptedCalls() }
+      try attempt(.seizing) {
+        try captive.session.mendInterruptedCalls()
+        // Before anything of it is freed.
+        try hibernator.kept.keep(captive.memory.descriptor, of: stat.identity, target.name)
+      }
     }
     if processes.isEmpty { throw HibernationError(.seizing, "it has ended", .vanished) }
     FaultPoint.seized.pass()
+  }
+
+  private func stop() throws(HibernationError) -> ProcessTree {
+    do throws(HibernationError) {
+      return try attempt(.stopping) { try target.stop() }
+    } catch {
+      // The better reason, where a child stays between vfork and exec.
+      try SharedMemoryMaps.check(try attempt(.stopping) { try target.discover().processes })
+      throw error
+    }
   }
 
   /// Every process has a thread that waits in a system call, and so can be used for eviction.
@@ -79,6 +108,13 @@ struct Operation {
   mutating func detach() {
     for captive in processes { captive.session.detach() }
     processes = []
+  }
+
+  /// Lets it run on, to be stopped once more.
+  mutating func letRun() {
+    for captive in processes { target.correctTimeouts(captive.session) }
+    detach()
+    _ = try? target.discover().continueAll()
   }
 
   mutating func capture() throws(HibernationError) {
@@ -108,14 +144,27 @@ struct Operation {
       ).run(lanes: hibernator.lanes)
     }
     FaultPoint.captured.pass()
+    try checkWhoWasRead()
     let deferred = processes.enumerated().flatMap { index, captive in
       (captive.plan?.deferredMappings ?? []).map {
         ImageMapping(process: UInt32(index), range: $0)
       }
     }
-    imageLength = try attempt(.committing) {
+    let mark = try attempt(.committing) {
       try writer.commit(
-        processes: processes.map(Self.imageProcess), mappings: deferred, base: overlay?.reference)
+        processes: processes.map(Self.imageProcess), mappings: deferred, base: overlay?.reference,
+        durability: storage.durability)
+    }
+    imageLength = mark.fileLength
+    hibernator.marks[target.name] = mark
+  }
+
+  /// Memory is read by the processes' numbers. A process that still has its number now has had it all
+  /// the time, so nothing was read from another one.
+  private func checkWhoWasRead() throws(HibernationError) {
+    for captive in processes where !captive.stat.identity.isAlive {
+      throw HibernationError(
+        .capturing, "process \(captive.stat.pid) has ended", .vanished)
     }
   }
 
@@ -137,6 +186,10 @@ struct Operation {
     processes[index].mappings = mappings
     filePages.note(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
+    if lazyReady {
+      let captive = processes[index]
+      try attempt(.scanning) { try captive.session.prepareTimePlaces(memory: captive.memory) }
+    }
     // ps(1) reads arguments and environment from the process's memory.
     let pages = try attempt(.scanning) {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
@@ -156,6 +209,8 @@ struct Operation {
     var hot = hibernator.hot[target.name]?[captive.stat.identity] ?? PagePlan.Hot()
     for thread in captive.session.threads {
       for page in thread.registers.threadBlock { hot.pages.insert(page) }
+      // The time that it waits for is corrected before it runs.
+      for page in thread.registers.timePages { hot.pages.insert(page) }
     }
     return hot
   }
@@ -175,7 +230,7 @@ struct Operation {
   mutating func release() {
     // Frozen before it is let go, so that it doesn't run for a moment.
     var isFrozen = false
-    if let cgroup = target.cgroup {
+    if let cgroup = freezer {
       isFrozen = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     }
     detach()
@@ -188,9 +243,9 @@ struct Operation {
   // MARK: from commit A on: the image is the truth
 
   mutating func evict() throws(HibernationError) {
-    for captive in processes {
-      guard let plan = captive.plan, !plan.ranges.isEmpty else { continue }
-      let refusal = try attempt(.evicting) { try evict(captive, plan) }
+    for index in processes.indices {
+      guard let plan = processes[index].plan, !plan.ranges.isEmpty else { continue }
+      let refusal = try attempt(.evicting) { try evict(index, plan) }
       lazyRefusal = lazyRefusal ?? refusal
     }
     FaultPoint.restored.pass()
@@ -201,23 +256,34 @@ struct Operation {
   }
 
   /// Returns why it can't be resumed with missing pages, if it can't.
-  private mutating func evict(_ captive: Captive, _ plan: PagePlan) throws -> String? {
+  private mutating func evict(_ index: Int, _ plan: PagePlan) throws -> String? {
+    let captive = processes[index]
+    let parks = freezer == nil
+    let spins = parks && Parking.mustSpin(captive.stat.pid)
     guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else {
       throw HibernationError(.evicting, "process \(captive.stat.pid) has no vdso", .ineligible)
     }
     var injector = try Injector(session: captive.session, memory: captive.memory, vdso: vdso)
     var refusal: String?
     do {
+      try injector.mapScratch(at: captive.scratchAddress)
+      FaultPoint.scratchMapped.pass()
+      if parks {
+        processes[index].isParked = true
+        try injector.parkOthers(spins: spins)
+      }
       try evict(captive, plan, with: &injector)
       refusal = try prepareForFaults(captive, plan, injector)
       if overlays { trackingRefusal = try track(captive, plan, injector) ?? trackingRefusal }
     } catch {
-      // The thread must have its own registers again before anything else is done.
+      // The thread must have its own registers again before anything else is done. (Rolling back
+      // gives the others theirs; the scratch area is gone then.)
       try? injector.finish()
+      processes[index].isParked = false
       throw error
     }
     FaultPoint.evicted.pass()
-    try injector.finish()
+    if parks { try injector.finishParked(spins: spins) } else { try injector.finish() }
     return refusal
   }
 
@@ -226,7 +292,7 @@ struct Operation {
   private func prepareForFaults(
     _ captive: Captive, _ plan: PagePlan, _ injector: Injector
   ) throws -> String? {
-    guard lazyReady, !plan.deferredMappings.isEmpty, target.cgroup != nil else { return nil }
+    guard lazyReady, !plan.deferredMappings.isEmpty, freezer != nil else { return nil }
     let identity = captive.stat.identity
     do {
       // Looked for each time: the program may have closed them, or become another (exec).
@@ -244,8 +310,6 @@ struct Operation {
   private func evict(
     _ captive: Captive, _ plan: PagePlan, with injector: inout Injector
   ) throws {
-    try injector.mapScratch(at: captive.scratchAddress)
-    FaultPoint.scratchMapped.pass()
     var rest = plan.ranges[...]
     while !rest.isEmpty {
       let batch = rest.prefix(Injector.rangesPerCall)
@@ -261,9 +325,9 @@ struct Operation {
     }
   }
 
-  /// The worker rests: frozen and untraced in a cgroup of its own, else stopped and traced.
+  /// The worker rests: frozen and untraced in a cgroup of ours, else stopped, traced and parked.
   mutating func rest() throws(HibernationError) -> HibernationSummary {
-    if let cgroup = target.cgroup {
+    if let cgroup = freezer {
       try attempt(.resting) {
         try cgroup.freeze(until: Deadline(in: HibernationTarget.patience))
       }
@@ -278,6 +342,7 @@ struct Operation {
     }
     let moved = moved
     hibernator.resting[target.name] = processes.map(\.session)
+    hibernator.parked[target.name] = processes.filter(\.isParked).map(\.parking)
     let count = processes.count
     processes = []
     return try finish(moved: moved, processes: count)
@@ -290,18 +355,19 @@ struct Operation {
   ) throws(HibernationError) -> HibernationSummary {
     if let writer {
       try attempt(.resting) { try writer.markAtRest() }
-      writer.startWriteback()
+      writer.settle(dropsCache: storage.dropsCache)
     }
     FaultPoint.rested.pass()
     if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
     // The compressors' memory goes back to the kernel, not into the allocator's pockets.
     clinux_trim_own_memory()
     return HibernationSummary(
-      moved: moved, imageLength: imageLength + (overlay?.base.fileLength ?? 0),
+      mark: hibernator.marks[target.name], moved: moved,
+      imageLength: imageLength + (overlay?.base.fileLength ?? 0),
       written: imageLength, unchanged: overlay?.reference.bytes ?? 0,
       compared: overlay?.compared ?? 0, trackingRefusal: trackingRefusal, processes: processes,
-      lazyRefusal: lazyReady && target.cgroup == nil
-        ? "it has no cgroup of its own" : lazyRefusal,
+      lazyRefusal: lazyReady && freezer == nil
+        ? "it can't rest frozen: it has no cgroup of Dormouse's" : lazyRefusal,
       duration: .nanoseconds(Clocks.monotonic - started))
   }
 
@@ -312,9 +378,10 @@ struct Operation {
         // It had come to rest already: the ordinary way back, short of running.
         try hibernator.bringBack(target, from: path, run: false)
       } else {
-        let image = try hibernator.open(path, heldBase: overlay?.base)
+        let image = try hibernator.openOwn(path, of: target, heldBase: overlay?.base)
         try hibernator.writeBack(image, into: target, sessions: processes.map(\.session))
         for captive in processes {
+          if captive.isParked { try attempt(.writingBack) { try captive.parking.leave() } }
           for thread in captive.session.threads {
             do throws(TraceError) { try captive.session.restore(thread) } catch {
               // Who is being killed needs no registers.
@@ -324,6 +391,7 @@ struct Operation {
         }
       }
       unlink(path)
+      hibernator.marks[target.name] = nil
       release()
       return error
     } catch let second {

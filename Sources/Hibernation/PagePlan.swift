@@ -26,7 +26,7 @@ struct PagePlan: Sendable {
   /// Pages are sorted by what can be done with them, so that a chunk is read and written by one
   /// call.
   struct Kind: Hashable, Sendable {
-    /// process_vm_readv and process_vm_writev go; otherwise through /proc/PID/mem.
+    /// process_vm_readv can read it; otherwise it is read through /proc/PID/mem.
     var readable: Bool
     var writable: Bool
     /// A page that isn't there reads as zeros, so zero pages needn't be stored. Not so for private

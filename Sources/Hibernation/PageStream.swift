@@ -2,6 +2,43 @@ import Dispatch
 import Linux
 import Synchronization
 
+/// How many bytes of a resumed worker are still in its image only. They will be its own again without
+/// any action of the worker, so they count as its memory already.
+public final class MissingBytes: Sendable {
+  private let count: Atomic<UInt64>
+
+  init(_ count: UInt64) { self.count = Atomic(count) }
+
+  /// Never less than what is missing; up to the end of the stream it may be somewhat more.
+  public var bytes: UInt64 { count.load(ordering: .relaxed) }
+
+  /// A chunk is in place.
+  func filled(_ length: Int) {
+    let length = UInt64(length)
+    _ = count.subtract(min(length, bytes), ordering: .relaxed)
+  }
+
+  func end() { count.store(0, ordering: .relaxed) }
+}
+
+/// A worker that forked, or gave memory back, while pages were missing: it stood until all were there.
+struct Halt: Sendable, Equatable {
+  /// Of the monotonic clock, ns.
+  var began: Int64
+  var length: Int64 = 0
+  var isForFork: Bool
+  /// Processor time of the worker's group in µs: from its wake to the halt, and in the moment after it.
+  var workBefore: UInt64 = 0
+  var workAfter: UInt64 = 0
+
+  /// How long it is looked at afterwards, in µs.
+  static let watch: UInt32 = 10_000
+
+  /// It was in the middle of what it was woken for: whoever waits for that waits for the halt too. A
+  /// thread that ends behind its answer gives its stack back, which halts the worker and delays nobody.
+  var delaysWork: Bool { isForFork || workAfter * 2 > workBefore }
+}
+
 /// The rest of a resume: what follows on a thread of its own while the worker runs already.
 final class PageStream: Sendable {
   struct Outcome: Sendable {
@@ -9,20 +46,25 @@ final class PageStream: Sendable {
     var touched: [Int32: Set<UInt64>] = [:]
     /// How long it took to answer them, ns.
     var waited: Int64 = 0
-    /// The worker stood still until everything was there.
-    var wasHalted = false
+    /// `nil`: the worker wasn't halted.
+    var halt: Halt?
     var failure: HibernationError?
   }
 
   /// What is known of it when it begins.
   let record: ResumeHistory.Stream?
 
+  let missing: MissingBytes
   private let outcome = Mutex<Outcome?>(nil)
   private let over = DispatchSemaphore(value: 0)
 
-  init(_ record: ResumeHistory.Stream? = nil) { self.record = record }
+  init(_ record: ResumeHistory.Stream? = nil, missing: UInt64 = 0) {
+    self.record = record
+    self.missing = MissingBytes(missing)
+  }
 
   func end(_ result: Outcome) {
+    missing.end()
     outcome.withLock { $0 = result }
     over.signal()
   }

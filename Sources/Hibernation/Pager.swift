@@ -28,7 +28,12 @@ final class Pager {
   /// Told to freeze, by us or (in a recovery) by an earlier daemon.
   var isFrozen: Bool
   /// It was halted to read what it did with its mappings.
-  var wasHalted = false
+  var halt: Halt?
+  /// Processor time of the group, in µs: before it was woken, and when it was thawed after a halt.
+  private let workAtStart: UInt64
+  var workAtThaw: UInt64?
+  /// Told of each chunk that is in place, with its length.
+  var filled: ((Int) -> Void)?
   /// What it took to answer those who waited, ns.
   private(set) var waited: Int64 = 0
 
@@ -56,6 +61,7 @@ final class Pager {
     self.target = target
     self.cgroup = cgroup
     self.isFrozen = isFrozen
+    workAtStart = cgroup.cpuMicroseconds() ?? 0
     scratch = try ChunkBuffer()
     childScratch = try ChunkBuffer()
     processes = try parts.map { try Paged($0, image) }
@@ -80,6 +86,22 @@ final class Pager {
     try settleEvents()
     FaultPoint.streamed.pass()
     try tearDown()
+  }
+
+  /// The worker is told to freeze, until everything is there.
+  func noteHalt() {
+    let now = cgroup.cpuMicroseconds() ?? workAtStart
+    halt = Halt(
+      began: Clocks.monotonic, isForFork: false,
+      workBefore: now > workAtStart ? now - workAtStart : 0)
+  }
+
+  /// What the worker does after a halt shows whether that was in the middle of its work.
+  func watchAfterHalt() {
+    guard let workAtThaw, halt?.isForFork == false else { return }
+    usleep(Halt.watch)
+    let now = cgroup.cpuMicroseconds() ?? workAtThaw
+    halt?.workAfter = now > workAtThaw ? now - workAtThaw : 0
   }
 
   // MARK: faults
@@ -184,7 +206,10 @@ final class Pager {
       try place(range.address, pages + offset, range.length, destination)
       offset += Int(range.length)
     }
-    if !destination.isChild { paged.done.insert(chunk) }
+    if !destination.isChild {
+      paged.done.insert(chunk)
+      filled?(image.chunks[chunk].length)
+    }
   }
 
   /// Fills a run of the image's pages, wherever they belong by now.

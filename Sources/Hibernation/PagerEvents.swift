@@ -48,6 +48,7 @@ extension Pager {
       let destination = Destination(child: child, of: paged, before: before, wiped: wiped)
       for chunk in paged.chunks { try fill(chunk, of: paged, destination) }
     }
+    if !children.isEmpty { halt?.isForFork = true }
     // The last reference to a child's userfaultfd goes here: its memory is ordinary from now on.
     if !children.isEmpty { paged.journal.forksAreDone() }
     paged.journal.markQuiet()
@@ -65,7 +66,7 @@ extension Pager {
     // Not waited for: somebody who waits for us can't freeze.
     try writeControl("\(cgroup.path)/cgroup.freeze", "1")
     isFrozen = true
-    wasHalted = true
+    noteHalt()
   }
 
   /// Nothing is on its way, and everything is filled.
@@ -116,7 +117,9 @@ extension Pager {
     // Its memory is in place: whatever goes wrong here costs an EINTR at most.
     let isAtRest = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     if isAtRest { target.mendInterruptedCalls() }
+    workAtThaw = cgroup.cpuMicroseconds()
     try target.wake(isStopped: false)
+    if let began = halt?.began { halt?.length = Clocks.monotonic - began }
     isFrozen = false
   }
 }

@@ -10,30 +10,35 @@ extension Hibernator {
   /// proven that no thread has run since the image was made: every thread must be where the image
   /// says, except the one per process that was borrowed for freeing pages.
   ///
+  /// - Parameter expectation: what the worker's record says of its image. A worker whose memory is in one
+  ///   image doesn't run without that, nor on another one.
   /// - Throws: `HibernationError`. `intact`: it still sleeps on its image, and trying again (with
   ///   more rights, say) may work. `unprovable`: it must be killed. `vanished`: there is nobody left,
   ///   and the image has been removed.
   @discardableResult
   public func recover(
-    _ target: HibernationTarget, from path: String
+    _ target: HibernationTarget, from path: String,
+    expecting expectation: ImageExpectation = .unknown
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
     let restored: UInt64
     do throws(HibernationError) {
-      restored = try recoverMemory(of: target, from: path)
+      restored = try recoverMemory(of: target, from: path, expectation)
     } catch { throw judge(error, target, image: path) }
+    kept.drop(target.name)
     clinux_trim_own_memory()
     return ResumeSummary(
       restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
   }
 
   private func recoverMemory(
-    of target: HibernationTarget, from path: String
+    of target: HibernationTarget, from path: String, _ expectation: ImageExpectation
   ) throws(HibernationError) -> UInt64 {
     try settle(target.name)
     unlink(ImageWriter.partialPath(of: path))
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
+      target.waitForStops()
       target.mendInterruptedCalls()
       try attempt(.waking) { try target.wake() }
       return 0
@@ -43,13 +48,14 @@ extension Hibernator {
       image = try open(path, heldBase: bases[target.name]?.image)
     } catch {
       if isAbsent(path) {
-        return try recoverMemory(of: target, from: path)
+        return try recoverMemory(of: target, from: path, expectation)
       }
       throw error
     }
     // The standby pager may be at it.
     _ = image.lock(waits: true)
-    if !image.isInPlace { return try recoverMemory(of: target, from: path) }
+    if !image.isInPlace { return try recoverMemory(of: target, from: path, expectation) }
+    if expectation != .unknown { try image.check(isOf: target, expectation) }
     if target.root.isAlive, !image.processes.contains(where: { $0.identity == target.root }) {
       // A process keeps its start time: this is an earlier worker's image, not this one's.
       unlink(path)
@@ -64,6 +70,8 @@ extension Hibernator {
       return try bringBack(target, from: path, run: true)
     }
 
+    // Holding them makes them run for a moment.
+    if let tree = try? target.discover() { target.waits.wakes(tree) }
     let held = try hold(image, target, isFrozen: isFrozen)
     defer { for captive in held { captive.session.detach() } }
     FaultPoint.recoverySeized.pass()
@@ -71,7 +79,10 @@ extension Hibernator {
     FaultPoint.registersBack.pass()
     try writeBack(image, into: target, sessions: held.map(\.session))
     try removeImage(image, of: target.name, keepsBase: false)
-    for captive in held { captive.session.detach() }
+    for captive in held {
+      target.correctTimeouts(captive.session)
+      captive.session.detach()
+    }
     try attempt(.waking) { try target.wake() }
     return image.dataLength
   }
@@ -159,7 +170,7 @@ extension Hibernator {
         .unprovable)
     }
     let (mappings, memory) = try attempt(.checking) {
-      (try MemoryMapping.all(of: process.pid), try target.memory(of: process.pid))
+      (try MemoryMapping.all(of: process.pid), try target.memory(of: process.identity))
     }
     let captive = Held(
       process: process, session: session, threads: threads, mappings: mappings, memory: memory)
@@ -172,7 +183,12 @@ extension Hibernator {
   ) throws(HibernationError) {
     let now = Dictionary(
       captive.session.threads.map { ($0.tid, $0) }, uniquingKeysWith: { first, _ in first })
-    let moved = captive.threads.filter { now[$0.tid].map($0.isLike) != true }
+    let parking = Injector.parkingAddresses(scratch: captive.process.scratchAddress)
+    // A parked thread has run nothing but its wait, whoever let it run.
+    let moved = captive.threads.filter { thread in
+      guard let current = now[thread.tid] else { return true }
+      return !thread.isLike(current) && !parking.contains(current.registers.instruction)
+    }
     guard let one = moved.first, let current = now[one.tid] else { return }
     if progress == .committed, moved.count == 1, one.isWaiting {
       if current.registers.storedWords == one.registers.storedWords { return }
@@ -209,7 +225,7 @@ extension Hibernator {
     guard isMapped else { return }
     try attempt(.seizing) {
       // Injected calls don't run in a frozen group. Everybody is held by us.
-      try target.cgroup?.thaw(until: Deadline(in: HibernationTarget.patience))
+      try target.cgroup?.freezer?.thaw(until: Deadline(in: HibernationTarget.patience))
       try Eligibility.mayInject(into: captive.session)
       var injector = try Injector(
         session: captive.session, memory: captive.memory, leftBehind: scratch)

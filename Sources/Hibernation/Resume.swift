@@ -8,6 +8,8 @@ public struct ResumeSummary: Sendable {
   public var restored: UInt64
   /// Bytes that follow while the worker runs already.
   public var deferred: UInt64 = 0
+  /// How much of that is still to come, at any time; `nil` where nothing was deferred.
+  public var missing: MissingBytes?
   /// Why nothing was deferred, although that was asked for.
   public var eagerReason: String?
   public var duration: Duration
@@ -37,12 +39,14 @@ extension Hibernator {
         switch try bringHotFirst(target, from: path, probing: probing) {
         case .done(let written, let deferred):
           (summary.restored, summary.deferred) = (written, deferred)
+          summary.missing = streams[target.name]?.missing
         case .refused(let reason):
           summary.eagerReason = reason
           summary.restored = try bringBack(target, from: path, run: true)
         }
       }
     } catch { throw judge(error, target, image: path) }
+    kept.drop(target.name)
     if summary.deferred == 0 { clinux_trim_own_memory() }
     let took = Clocks.monotonic - started
     summary.duration = .nanoseconds(took)
@@ -68,7 +72,7 @@ extension Hibernator {
   func bringBack(
     _ target: HibernationTarget, from path: String, run: Bool, keepsBase: Bool = false
   ) throws(HibernationError) -> UInt64 {
-    let image = try open(path, heldBase: bases[target.name]?.image)
+    let image = try openOwn(path, of: target, heldBase: bases[target.name]?.image)
     if image.progress == .streaming { return try goOnStreaming(image, target) }
     let sessions = resting[target.name] ?? []
     // Buries the threads of processes that have been killed while they slept.
@@ -76,8 +80,23 @@ extension Hibernator {
     try checkAnybodyLives(image)
     try checkAtRest(target)
     try writeBack(image, into: target, sessions: sessions)
+    // Before commit B: without an image a parked worker couldn't be brought back.
+    try attempt(.writingBack) {
+      for parking in parked[target.name] ?? [] { try parking.leave() }
+    }
     try removeImage(image, of: target.name, keepsBase: keepsBase)
-    for session in resting.removeValue(forKey: target.name) ?? [] { session.detach() }
+    parked[target.name] = nil
+    // Only now: a daemon that finds an image proves by their registers that its threads haven't run.
+    let held = resting.removeValue(forKey: target.name)
+    if run {
+      if let held {
+        if let tree = try? target.discover() { target.waits.wakes(tree) }
+        for session in held { target.correctTimeouts(session) }
+      } else {
+        target.correctTimeouts(of: image)
+      }
+    }
+    for session in held ?? [] { session.detach() }
     if run { try attempt(.waking) { try target.wake() } }
     return image.dataLength
   }
@@ -89,6 +108,16 @@ extension Hibernator {
       throw HibernationError(
         .reading, error.description, error.isTransient ? .intact : .unprovable)
     }
+  }
+
+  /// Opens the image that the worker's memory is in, and no other one: as far as this daemon has made it,
+  /// by what was kept at commit A; in any case the worker's root process is in it.
+  func openOwn(
+    _ path: String, of target: HibernationTarget, heldBase: ImageReader? = nil
+  ) throws(HibernationError) -> ImageReader {
+    let image = try open(path, heldBase: heldBase)
+    try image.check(isOf: target, marks[target.name].map { .image($0) } ?? .hibernated)
+    return image
   }
 
   /// The processes of the image, and not others that got their numbers. Some may have been killed
@@ -130,7 +159,7 @@ extension Hibernator {
     var memories: [ProcessMemory?] = []
     for process in image.processes {
       do throws(SystemCallError) {
-        memories.append(process.identity.isAlive ? try target.memory(of: process.pid) : nil)
+        memories.append(process.identity.isAlive ? try target.memory(of: process.identity) : nil)
       } catch {
         if !error.meansVanished, HibernationTarget.hasMemory(process.pid) { throw error }
         memories.append(nil)
@@ -175,7 +204,7 @@ extension Hibernator {
   /// Nobody may have let it run: its memory was not there.
   func checkAtRest(_ target: HibernationTarget) throws(HibernationError) {
     if resting[target.name] != nil { return }
-    guard target.cgroup != nil else {
+    guard target.cgroup?.freezer != nil else {
       throw HibernationError(
         .writingBack, "nobody has held it since it was hibernated", .unprovable)
     }

@@ -33,7 +33,12 @@ struct ResumeHistory: Sendable {
     /// Nearly everything was missing, to learn from it: its times say nothing.
     var wasProbing: Bool
     /// It forked, or gave memory back, so that it stood until everything was there.
-    var wasHalted: Bool
+    var halt: Halt?
+
+    /// Until whoever waits for it can have had an answer, apart from the worker's own work.
+    var untilAnswer: Int64 {
+      beforeRunning + waited + (halt.map { $0.delaysWork ? $0.length : 0 } ?? 0)
+    }
   }
 
   /// Means of late, in ns.
@@ -60,7 +65,7 @@ struct ResumeHistory: Sendable {
   }
 
   mutating func note(_ stream: Stream) {
-    if !stream.wasProbing { hotFirst = Self.mean(hotFirst, stream.beforeRunning + stream.waited) }
+    if !stream.wasProbing { hotFirst = Self.mean(hotFirst, stream.untilAnswer) }
     bytes = stream.total
     lastStream = stream
     eagerInARow = 0
@@ -84,10 +89,6 @@ struct ResumeHistory: Sendable {
     guard let lastStream, eagerInARow < Self.patience else {
       return ResumePlan(hotFirst: "to learn which pages it wants first")
     }
-    if lastStream.wasHalted {
-      return ResumePlan(
-        eager: "it forks or gives memory back as soon as it runs, and that waits for all of it")
-    }
     if lastStream.wanted * 2 > lastStream.total {
       return ResumePlan(eager: "it wants most of its memory as soon as it runs")
     }
@@ -96,7 +97,10 @@ struct ResumeHistory: Sendable {
     }
     let times = "\(Self.text(hotFirst)) against \(Self.text(eager)) ms"
     if hotFirst * 10 < eager * 9 { return ResumePlan(hotFirst: "that took it \(times)") }
-    return ResumePlan(eager: "hot first took it \(times)")
+    let halt =
+      lastStream.halt?.delaysWork == true
+      ? ", because it forks or gives memory back in the middle of its work" : ""
+    return ResumePlan(eager: "hot first took it \(times)\(halt)")
   }
 
   private static func mean(_ old: Int64?, _ new: Int64) -> Int64 {

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Linux
 
@@ -6,25 +7,21 @@ import Linux
 /// that is needed, the workers hold (`FaultJournal`) and the image says. A lock on the image keeps it
 /// and a new daemon apart; and if it dies too, the workers wait.
 public enum StandbyPager {
-  /// Reads what the daemon announces, one resume a line, until the daemon is gone.
+  /// Reads what the daemon announces, one resume a line, and takes back, until the daemon is gone.
   ///
   /// - Returns: the workers whose pages it has brought, and what it couldn't do.
   public static func run(input: Descriptor) -> [String] {
-    var announced: [String: HibernationTarget] = [:]
-    var text: [UInt8] = []
-    while let part = try? input.read(upTo: 4096), !part.isEmpty {
-      text += part
-      while let end = text.firstIndex(of: 10) {
-        let line = String(decoding: text[..<end], as: UTF8.self)
-        text.removeSubrange(...end)
-        if let (image, target) = parse(line) { announced[image] = target }
-      }
+    clinux_stay_out_of_core_files()
+    var book = StandbyBook()
+    while let part = try? input.read(upTo: 4096), !part.isEmpty { book.note(part) }
+    return book.announced.compactMap { image, resume in
+      resume.target.flatMap { finish(image, $0) }
     }
-    return announced.compactMap(finish)
   }
 
   private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
     guard let reader = try? ImageReader(path: image), reader.progress == .streaming,
+      target.root.isAlive, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isInPlace
     else { return nil }
     let hibernator = Hibernator()
@@ -39,7 +36,7 @@ public enum StandbyPager {
 
   /// Fields, separated by tabs; `nil` where a path has what separates them.
   static func line(_ target: HibernationTarget, image: String) -> String? {
-    guard let cgroup = target.cgroup else { return nil }
+    guard let cgroup = target.cgroup?.freezer else { return nil }
     let fields = [
       target.name, "\(target.root.pid)", "\(target.root.startTime)", cgroup.path, image,
     ]
@@ -47,16 +44,44 @@ public enum StandbyPager {
     return fields.joined(separator: "\t") + "\n"
   }
 
-  private static func parse(_ line: String) -> (image: String, HibernationTarget)? {
-    let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-    guard fields.count == 5, let pid = Int32(fields[1]), let time = UInt64(fields[2]),
-      let cgroup = try? WorkerCgroup(path: fields[3])
-    else { return nil }
-    return (
-      fields[4],
-      HibernationTarget(
-        name: fields[0], root: ProcessIdentity(pid: pid, startTime: time), cgroup: cgroup)
-    )
+  /// That all pages of an image are in place.
+  static func endLine(image: String) -> String? {
+    image.utf8.contains(9) || image.utf8.contains(10) ? nil : image + "\n"
+  }
+}
+
+/// Resumes with missing pages that the daemon has announced and that haven't ended. Words only: it opens
+/// nothing before the daemon is gone, so that its size doesn't grow with the number of workers.
+struct StandbyBook {
+  struct Resume {
+    let name: String
+    let root: ProcessIdentity
+    let cgroup: String
+
+    /// `nil`: the worker's group is gone, and so is the worker.
+    var target: HibernationTarget? {
+      guard let group = try? WorkerCgroup(path: cgroup) else { return nil }
+      return HibernationTarget(name: name, root: root, cgroup: group)
+    }
+  }
+
+  /// By the image's path.
+  private(set) var announced: [String: Resume] = [:]
+  private var text: [UInt8] = []
+
+  mutating func note(_ part: [UInt8]) {
+    text += part
+    while let end = text.firstIndex(of: 10) {
+      let line = String(decoding: text[..<end], as: UTF8.self)
+      text.removeSubrange(...end)
+      let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+      if fields.count == 1 {
+        announced[fields[0]] = nil
+      } else if fields.count == 5, let pid = Int32(fields[1]), let time = UInt64(fields[2]) {
+        announced[fields[4]] = Resume(
+          name: fields[0], root: ProcessIdentity(pid: pid, startTime: time), cgroup: fields[3])
+      }
+    }
   }
 }
 
@@ -75,10 +100,12 @@ public final class Standby: Sendable {
     socket = Descriptor(owning: ends[0])
     let theirs = Descriptor(owning: ends[1])
     let null = try Descriptor.open("/dev/null", O_RDWR)
-    process = try spawn(
-      SpawnRequest(
-        path: command.first ?? "", arguments: command, environment: [:], directory: "/",
-        input: theirs.raw, output: null.raw, error: 2))
+    var request = SpawnRequest(
+      path: command.first ?? "", arguments: command, environment: [:], directory: "/",
+      input: theirs.raw, output: null.raw, error: 2)
+    // A part of the daemon: workers wait for it when the daemon is gone.
+    request.oomScore = .kept
+    process = try spawn(request, within: .seconds(1))
   }
 
   /// It may have been killed. Buries it then; once.
@@ -88,7 +115,16 @@ public final class Standby: Sendable {
 
   /// Before a worker runs with pages missing. What can't be announced, the next daemon finds.
   func announce(_ target: HibernationTarget, image: String) {
-    guard var line = StandbyPager.line(target, image: image) else { return }
+    if let line = StandbyPager.line(target, image: image) { tell(line) }
+  }
+
+  /// When all pages are in place.
+  func retract(image: String) {
+    if let line = StandbyPager.endLine(image: image) { tell(line) }
+  }
+
+  private func tell(_ line: String) {
+    var line = line
     let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
     line.withUTF8 { _ = send(socket.raw, $0.baseAddress, $0.count, flags) }
   }

@@ -48,7 +48,8 @@ extension WorkerRecord {
     case .terminating:
       next.consider(run.ending?.killBy?.until)
       next.consider(run.ending?.giveUpAt)
-    case .suspending, .hibernating, .resuming, .terminated: break
+    case .suspending, .hibernating, .resuming: next.consider(run.transit?.inspectAt)
+    case .terminated: break
     }
   }
 }

@@ -29,6 +29,9 @@ public enum Directive: Codable, Hashable, Sendable {
   case purge(WorkerID)
   /// → `footprint`.
   case measure(WorkerID)
+  /// Find out what a worker's state really is: the outcome of `suspend`, `hibernate` or `resume` is
+  /// overdue. → `found`.
+  case inspect(WorkerID)
 
   /// The request is done, or can't be.
   case answer(Request.ID, Answer)

@@ -16,7 +16,7 @@ enum HibernationObstacle: Hashable, Sendable {
   case coolingDown(Duration, of: Duration)
   case failedLately(String, retryIn: Duration)
   case onlyUnderPressure
-  case tooEarly(Duration, of: Duration)
+  case tooEarly(Duration, of: Duration, raised: IdleBackOff?)
 }
 
 extension HibernationObstacle {
@@ -30,8 +30,8 @@ extension HibernationObstacle {
 }
 
 extension WorkerRecord {
-  /// What asks for hibernation decides which rules count. A person's word overrides those that
-  /// are a matter of economy, not those that are a matter of size or of possibility.
+  /// What asks for hibernation decides which rules count. A person's request overrides those that are a
+  /// matter of economy, the footprint's limits among them, and not those of possibility and of the disk.
   struct Occasion: OptionSet, Sendable {
     let rawValue: UInt8
     static let automatic = Occasion(rawValue: 1)
@@ -53,7 +53,7 @@ extension WorkerRecord {
     next.consider(measuredBy)
     next.consider(cooldownOver)
     next.consider(run.hibernation.retryAt)
-    next.consider(policy.hibernate.after.map { run.restingSince + $0 })
+    next.consider(hibernationRest.map { $0.from + $0.after })
   }
 }
 
@@ -95,7 +95,7 @@ extension Engine {
       worker.run.isMeasuredAsleep || now >= worker.measuredBy ? nil : .measuring
     },
     Check(occasions: always) { _, worker, _ in worker.run.footprint == nil ? .unmeasured : nil },
-    Check(occasions: always) { _, worker, _ in
+    Check(occasions: unasked) { _, worker, _ in
       guard let limit = worker.policy.hibernate.maxFootprint, worker.movable > limit else {
         return nil
       }
@@ -124,9 +124,10 @@ extension Engine {
       return .failedLately(worker.run.hibernation.lastFailure ?? "", retryIn: retryAt - now)
     },
     Check(occasions: .automatic) { _, worker, now in
-      guard let after = worker.policy.hibernate.after else { return .onlyUnderPressure }
-      let slept = now - worker.run.restingSince
-      return slept < after ? .tooEarly(slept, of: after) : nil
+      guard let rest = worker.hibernationRest else { return .onlyUnderPressure }
+      let slept = now - rest.from
+      guard slept < rest.after else { return nil }
+      return .tooEarly(slept, of: rest.after, raised: worker.hibernationBackOff)
     },
   ]
 }

@@ -57,6 +57,7 @@ extension Engine {
     workers[index].lastExit = status
     let name = workers[index].id
     let ending = workers[index].run.ending
+    noteFront(index)
     move(index, to: .terminated, ending?.cause ?? .exited(status))
     // Started again while it was ending: that wish is still to be granted.
     let restarts = state == .terminating ? workers[index].starts : []
@@ -65,7 +66,7 @@ extension Engine {
     let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while it was \(state.spoken)"
     concludeRun(index, "\(name) is gone: \(why)")
     guard !restarts.isEmpty else { return }
-    launch(index, for: nil)
+    launch(index, for: nil, verb: workers[index].startsForFront ? .start : .restart)
     workers[index].starts = restarts
   }
 
@@ -73,6 +74,7 @@ extension Engine {
   mutating func recordReleased(_ index: Int) {
     workers[index].forgetWhenGone = true
     guard workers[index].state.isAlive else { return }
+    noteFront(index)
     move(index, to: .terminated, workers[index].profile.leader == nil ? .released : .led)
     concludeRun(index, "\(workers[index].id) was released")
   }

@@ -112,7 +112,8 @@ public struct Engine: Codable, Sendable, Equatable {
     case .suspended: advanceSuspended(index)
     case .hibernated: advanceHibernated(index)
     case .terminating: advanceTerminating(index)
-    case .suspending, .hibernating, .resuming, .terminated: break
+    case .suspending, .hibernating, .resuming: advanceTransit(index)
+    case .terminated: break
     }
     advanceShed(index)
   }

@@ -7,12 +7,14 @@ public enum Event: Hashable, Sendable {
   case added(WorkerID, WorkerProfile)
   /// The configuration has changed.
   case profileChanged(WorkerID, WorkerProfile)
+  /// What it can be asked for has changed: it has opened or closed a channel.
+  case channelsChanged(WorkerID, canShed: Bool, canAnswer: Bool)
   /// Forget a terminated worker.
   case removed(WorkerID)
   /// It lives on without us, whatever state it was in: it was given back to whoever supervises it.
   case released(WorkerID)
-  /// A worker that an earlier daemon started was found alive, in this state (`background`,
-  /// `suspended` or `hibernated`).
+  /// A worker that an earlier daemon started was found alive, in this state (`foreground`,
+  /// `background`, `suspended` or `hibernated`).
   case adopted(WorkerID, WorkerProfile, WorkerState)
 
   /// Its leader (`WorkerProfile.leader`) has brought it to this state at rest.
@@ -47,12 +49,16 @@ public enum Event: Hashable, Sendable {
 
   /// The worker is gone, all of it: whoever ended it. Also the outcome of `terminate` and `kill`.
   case exited(WorkerID, ExitStatus)
+  /// Outcome of `inspect`.
+  case found(WorkerID, WorkerCondition)
 
   case footprint(WorkerID, ByteCount)
   case taskBegan(WorkerID, task: String, limit: Duration?)
   case taskEnded(WorkerID, task: String)
   /// Traffic, processor time, a lock: something was done (`foreground: {by: activity}`).
   case activity(WorkerID)
+  /// It used processor time, and there was no traffic.
+  case worked(WorkerID)
   /// `X_DORMOUSE_HOLD`: the worker asks not to be suspended now, or takes that back.
   case hold(WorkerID, Bool)
   /// Outcome of `checkSafePoint`: how many file locks its processes hold.
@@ -67,8 +73,10 @@ public enum Event: Hashable, Sendable {
   /// It runs and doesn't do its work: a probe of liveness has failed so often that it must end. The
   /// text says how.
   case unhealthy(WorkerID, String)
-  /// Something waits for a sleeping worker: a connection, data, a timer. The text says what.
+  /// Something waits for a sleeping worker: a connection, data, a signal. The text says what.
   case wakeNeeded(WorkerID, String)
+  /// A timer or time-out of its own is due, while it sleeps. The text says which.
+  case timerDue(WorkerID, String)
 
   case memory(MemoryReading)
   /// The disk that holds the images.
@@ -98,6 +106,8 @@ public struct Request: Hashable, Sendable {
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {
     /// Launch; answered when the worker is ready.
     case start
+    /// Launch again what has ended, to where it was: it displaces no other worker from the foreground.
+    case restart
     /// End gracefully: a sleeping worker is resumed first, so that it can save its work.
     case stop
     case foreground, background, suspend, hibernate
@@ -120,14 +130,18 @@ public struct MemoryReading: Codable, Hashable, Sendable {
   /// PSI averages over about the policy's window, 0–100 %; `nil` where the kernel has no PSI.
   public var someStall: Double?
   public var fullStall: Double?
+  /// Swap that is free.
+  public var swapFree: ByteCount
 
   public init(
-    total: ByteCount, available: ByteCount, someStall: Double? = nil, fullStall: Double? = nil
+    total: ByteCount, available: ByteCount, someStall: Double? = nil, fullStall: Double? = nil,
+    swapFree: ByteCount = .zero
   ) {
     self.total = total
     self.available = available
     self.someStall = someStall
     self.fullStall = fullStall
+    self.swapFree = swapFree
   }
 }
 

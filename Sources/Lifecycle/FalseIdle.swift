@@ -9,6 +9,8 @@ public struct FalseIdle: Hashable, Sendable {
   public var last: Instant
   /// Points of band that it has now.
   public var bonus: Int
+  /// Its idle times, where they were raised: before suspension, and before hibernation.
+  public var backOffs: [IdleBackOff] = []
 }
 
 struct FalseIdleRecord: Codable, Sendable, Hashable {
@@ -38,7 +40,7 @@ extension Engine {
   mutating func notePutAway(_ index: Int, _ cause: Cause) {
     switch cause {
     case .graceOver, .pressure: workers[index].falseIdle.putAwayAt = now
-    case .heartbeat: break
+    case .heartbeat, .quietAgain: break
     default: workers[index].falseIdle.putAwayAt = nil
     }
   }
@@ -48,6 +50,7 @@ extension Engine {
     guard let putAwayAt = workers[index].falseIdle.putAwayAt else { return }
     workers[index].falseIdle.putAwayAt = nil
     let rules = workers[index].policy.falseIdle
+    if workers[index].state != .terminated { noteSleep(index, since: putAwayAt) }
     guard now - putAwayAt < rules.within else { return }
     let left = workers[index].falseIdle.bonus(at: now, rules)
     workers[index].falseIdle.points = min(left + rules.bonus, 29)
@@ -61,6 +64,9 @@ extension WorkerRecord {
 
   func falseIdleTold(at now: Instant) -> FalseIdle? {
     guard falseIdle.count > 0 else { return nil }
-    return FalseIdle(count: falseIdle.count, last: falseIdle.last, bonus: bonus(at: now))
+    let start = state == .background ? since : now
+    return FalseIdle(
+      count: falseIdle.count, last: falseIdle.last, bonus: bonus(at: now),
+      backOffs: [idleBackOff(from: start), hibernationBackOff].compactMap { $0 })
   }
 }

@@ -8,6 +8,7 @@ extension Engine {
     move(index, to: .foreground, cause)
     workers[index].lastUsed = now
     workers[index].run.beatUntil = nil
+    workers[index].run.tick = nil
     imagineWake(index)
     workers[index].run.owesBackgroundShed = false
     displaceSurplus(infrontOf: index)
@@ -21,6 +22,34 @@ extension Engine {
     others.sort { (workers[$0].since, workers[$0].id) < (workers[$1].since, workers[$1].id) }
     for index in others.prefix(max(0, others.count - max(0, most - 1))) {
       leaveForFar(index, .displaced(by: workers[newcomer].id))
+    }
+  }
+
+  /// Another worker needn't leave the foreground for it.
+  mutating func hasRoomInFront(for index: Int) -> Bool {
+    guard let most = policy.foreground.max else { return true }
+    refresh()
+    return workers.indices(.inFront).filter { $0 != index }.count < most
+  }
+
+  /// Started again: to the foreground where it was there before, and no other worker has come since.
+  /// Where activity decides, each is in the foreground at first.
+  mutating func mayReturnToFront(_ index: Int) -> Bool {
+    let worker = workers[index]
+    guard worker.wasInFront ?? true || worker.policy.foreground.by == .activity else {
+      return false
+    }
+    return hasRoomInFront(for: index)
+  }
+
+  /// Its run ends: was it in the foreground, or on its way there?
+  mutating func noteFront(_ index: Int) {
+    let worker = workers[index]
+    switch worker.state == .terminating ? worker.origin : worker.state {
+    case .foreground: workers[index].wasInFront = true
+    case .launching:
+      workers[index].wasInFront = !worker.run.yieldsFront || worker.wasInFront ?? true
+    default: workers[index].wasInFront = false
     }
   }
 
@@ -57,10 +86,11 @@ extension Engine {
     let state = workers[index].state
     guard state == .foreground || state == .background else { return }
     workers[index].showSign(at: now)
-    if state == .background, workers[index].goal == nil,
-      workers[index].policy.foreground.by == .activity
-    {
+    guard state == .background, workers[index].goal == nil else { return }
+    if workers[index].policy.foreground.by == .activity {
       enterForeground(index, .active)
+    } else {
+      imagineCall(index)
     }
   }
 }

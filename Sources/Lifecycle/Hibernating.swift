@@ -11,6 +11,8 @@ struct HibernationHistory: Codable, Sendable, Equatable {
   var lastFailure: String?
   var retryAt: Instant?
   var lastResume: Instant?
+  /// When it was hibernated, until its image is wanted.
+  var at: Instant?
 
   /// 30 s, doubling, at most an hour.
   static func backOff(after failures: Int) -> Duration {
@@ -66,6 +68,7 @@ extension Engine {
     guard workers[index].state == .hibernating else { return }
     workers[index].run.hibernation.footprintBefore = result.footprintBefore
     workers[index].run.hibernation.imageSize = result.imageSize
+    workers[index].run.hibernation.at = now
     workers[index].run.hibernation.lastFailure = nil
     workers[index].learnImage(result)
     recordFootprint(index, result.footprintAfter)
@@ -82,14 +85,18 @@ extension Engine {
 
   mutating func recordHibernateFailed(_ index: Int, _ why: String, permanent: Bool) {
     guard workers[index].state == .hibernating else { return }
-    workers[index].run.hibernation.failures += 1
-    workers[index].run.hibernation.lastFailure = why
-    let failures = workers[index].run.hibernation.failures
-    workers[index].run.hibernation.retryAt = now + HibernationHistory.backOff(after: failures)
+    noteHibernationFailure(index, why)
     if permanent { workers[index].run.hibernation.permanentRefusal = why }
     move(index, to: .suspended, .failed(why))
     if workers[index].goal?.destination == .hibernated {
       failGoal(index, "\(workers[index].id) could not be hibernated: \(why)")
     }
+  }
+
+  mutating func noteHibernationFailure(_ index: Int, _ why: String) {
+    workers[index].run.hibernation.failures += 1
+    workers[index].run.hibernation.lastFailure = why
+    let failures = workers[index].run.hibernation.failures
+    workers[index].run.hibernation.retryAt = now + HibernationHistory.backOff(after: failures)
   }
 }

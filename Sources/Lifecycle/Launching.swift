@@ -3,8 +3,10 @@ import Policy
 // terminated → launching → foreground, and the watchdog of the way.
 
 extension Engine {
-  mutating func launch(_ index: Int, for request: Request.ID?) {
+  mutating func launch(_ index: Int, for request: Request.ID?, verb: Request.Verb) {
     workers[index].run = Run()
+    workers[index].run.yieldsFront = verb == .restart
+    workers[index].startsForFront = false
     workers[index].run.launchAskedAt = now
     if workers[index].profile.announcesReadiness {
       let readyBy = now + workers[index].policy.watchdog.launch
@@ -13,7 +15,7 @@ extension Engine {
     noteWanted(index)
     workers[index].goal = nil
     if let request { workers[index].starts.append(request) }
-    move(index, to: .launching, .requested(.start))
+    move(index, to: .launching, .requested(verb))
     emit(.launch(workers[index].id))
   }
 
@@ -33,6 +35,7 @@ extension Engine {
 
   mutating func recordLaunchFailed(_ index: Int, _ why: String) {
     guard workers[index].state == .launching else { return }
+    noteFront(index)
     move(index, to: .terminated, .failed(why))
     concludeRun(index, "\(workers[index].id) could not be launched: \(why)")
   }
@@ -49,6 +52,8 @@ extension Engine {
     emit(.measure(workers[index].id))
     if let goal, goal.destination != .foreground {
       leaveForFar(index, goal.cause)
+    } else if goal == nil, workers[index].run.yieldsFront, !mayReturnToFront(index) {
+      leaveForFar(index, cause)
     } else {
       enterForeground(index, goal?.cause ?? cause)
     }

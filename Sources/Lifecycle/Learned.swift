@@ -18,6 +18,8 @@ public struct Learned: Codable, Hashable, Sendable {
     for name in workers.keys {
       result.workers[name]?.uses.move(by: shift)
       result.workers[name]?.falseIdle.move(by: shift)
+      result.workers[name]?.sleeps?.move(by: shift)
+      result.workers[name]?.images?.move(by: shift)
     }
     return result
   }
@@ -41,6 +43,9 @@ public struct LearnedWorker: Codable, Hashable, Sendable {
   var resumeRate = ResumeRate()
   var uses = UseHistory()
   var falseIdle = FalseIdleRecord()
+  /// Not in what an earlier version kept.
+  var sleeps: SleepRecord?
+  var images: SleepRecord?
   public var lastExit: ExitStatus?
 
   /// Nothing was learned.
@@ -85,7 +90,7 @@ extension WorkerRecord {
     get {
       LearnedWorker(
         launchCost: launchCost, resumeCost: resumeCost, resumeRate: resumeRate, uses: uses,
-        falseIdle: falseIdle, lastExit: lastExit)
+        falseIdle: falseIdle, sleeps: sleeps, images: images, lastExit: lastExit)
     }
     set {
       launchCost = newValue.launchCost
@@ -93,6 +98,8 @@ extension WorkerRecord {
       resumeRate = newValue.resumeRate
       uses = newValue.uses
       falseIdle = newValue.falseIdle
+      sleeps = newValue.sleeps
+      images = newValue.images
       lastExit = newValue.lastExit
     }
   }

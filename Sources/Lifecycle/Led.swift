@@ -6,9 +6,13 @@ import Policy
 // where it may be, each by its leader's hand.
 
 extension Engine {
-  /// Only the end that the ladder has begun has anything to wait for.
+  /// Only what the ladder has begun has anything to wait for.
   mutating func advanceLed(_ index: Int) {
-    if workers[index].state == .terminating { advanceTerminating(index) }
+    switch workers[index].state {
+    case .terminating: advanceTerminating(index)
+    case .hibernating: advanceTransit(index)
+    default: break
+    }
   }
 
   /// Its leader has moved it, or says where it is. What we have asked of it comes first: that has an

@@ -65,7 +65,9 @@ extension Engine {
 
   /// Why that level holds, for people.
   func whyHolding() -> String {
-    let share = "\(available) of \(budget) are available"
+    var share = "\(available) of \(budget) are available"
+    let swap = countedSwap(at: .critical)
+    if swap > .zero { share += ", and \(swap) of swap" }
     if let set = setPressure, set.level > holdingLevel() {
       return "`pressure set \(set.level.name)` was asked for; \(share)"
     }
@@ -88,7 +90,7 @@ extension Engine {
 
   private func holdingGround(for level: PressureLevel) -> Ground? {
     guard let condition = policy.pressure[level] else { return nil }
-    if let limit = condition.availableBelow, isShort(of: limit) { return .short(limit) }
+    if let limit = condition.availableBelow, isShort(of: limit, at: level) { return .short(limit) }
     guard policy.memory == .host else { return nil }
     if let word = memory.stalled[level], now < word.until { return .stalled }
     if let stall = condition.someStall, let share = memory.reading?.someStall,
@@ -105,7 +107,19 @@ extension Engine {
   }
 
   /// `credit`: what shadow mode would have freed.
-  func isShort(of limit: PressureCondition.Amount, credit: ByteCount = .zero) -> Bool {
-    budget > .zero && available + credit < limit.bytes(of: budget)
+  func isShort(
+    of limit: PressureCondition.Amount, at level: PressureLevel, credit: ByteCount = .zero
+  ) -> Bool {
+    budget > .zero && available + countedSwap(at: level) + credit < limit.bytes(of: budget)
+  }
+
+  /// Free swap that counts as available: at the levels at which workers are ended. The kernel can
+  /// still swap then, which is better than an end. `warning`, at which workers are put to sleep,
+  /// measures RAM alone: hibernating an idle worker is better than swapping a busy one.
+  private func countedSwap(at level: PressureLevel) -> ByteCount {
+    guard policy.memory == .host, level > .warning, let reading = memory.reading else {
+      return .zero
+    }
+    return ByteCount(Int64(Double(reading.swapFree.bytes) * policy.pressure.swapShare))
   }
 }

@@ -15,13 +15,23 @@ extension Engine {
         + hibernationMoves(worker, at: now) + pressureMoves(worker)
     case .hibernated:
       return wakeMoves(worker) + beatMoves(worker, at: now) + pressureMoves(worker)
-    case .suspending: return [Move(.suspended, "the outcome of suspending it")]
-    case .hibernating: return [Move(.hibernated, "the outcome of hibernating it")]
+    case .suspending:
+      return [Move(.suspended, "the outcome of suspending it")] + inspectionMoves(worker, at: now)
+    case .hibernating:
+      return [Move(.hibernated, "the outcome of hibernating it")] + inspectionMoves(worker, at: now)
     case .resuming:
       let toFront = worker.goal?.destination == .foreground
       return [Move(toFront ? .foreground : .background, "the outcome of resuming it")]
+        + inspectionMoves(worker, at: now)
     case .terminating: return endMoves(worker, at: now)
     }
+  }
+
+  /// Without an outcome, its state is looked at.
+  private func inspectionMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+    guard let transit = worker.run.transit else { return [] }
+    let after = max(.zero, transit.inspectAt - now)
+    return [Move(worker.origin, "an inspection, if there is no outcome by then", after: after)]
   }
 
   private func launchMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {

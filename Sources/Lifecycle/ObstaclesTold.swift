@@ -10,9 +10,10 @@ extension SuspensionObstacle {
     case .held(let left): Obstacle(sentence, "background.safe_point.hold", clearsIn: left)
     case .failedLately(_, let wait): Obstacle(sentence, nil, clearsIn: wait)
     case .never: Obstacle(sentence, "background.suspend_after")
-    case .grace(let spent, let whole):
+    case .grace(let spent, let whole, _):
       Obstacle(sentence, "background.suspend_after", clearsIn: whole - spent)
     case .heartbeat(let left): Obstacle(sentence, "background.heartbeat.for", clearsIn: left)
+    case .timer(let left): Obstacle(sentence, "background.wake_for_timers", clearsIn: left)
     case .launchedLately(let spent, let least):
       Obstacle(sentence, "background.safe_point.after_launch", clearsIn: least - spent)
     case .wokenLately(let spent, let least):
@@ -43,7 +44,7 @@ extension HibernationObstacle {
       Obstacle(sentence, "hibernate.cooldown", clearsIn: whole - spent)
     case .failedLately(_, let wait): Obstacle(sentence, nil, clearsIn: wait)
     case .onlyUnderPressure: Obstacle(sentence, "hibernate.after")
-    case .tooEarly(let spent, let whole):
+    case .tooEarly(let spent, let whole, _):
       Obstacle(sentence, "hibernate.after", clearsIn: whole - spent)
     }
   }
@@ -59,6 +60,7 @@ extension Cause {
     case .graceOver: "background.suspend_after"
     case .suspendedFor: "hibernate.after"
     case .heartbeat: "background.heartbeat"
+    case .timer, .quietAgain: "background.wake_for_timers"
     case .pressure(let level): "ladder.\(level.name)"
     case .watchdog: "watchdog"
     case .added, .requested, .launched, .becameReady, .wakeNeeded, .exited, .failed, .adopted,

@@ -17,6 +17,10 @@ public enum Cause: Codable, Hashable, Sendable {
   case suspendedFor(Duration)
   /// A sleeper runs for a moment (`background.heartbeat`), or has done so.
   case heartbeat
+  /// A timer or time-out of its own was due.
+  case timer(String)
+  /// Its own timer had woken it, and it has nothing more to do.
+  case quietAgain
   case pressure(PressureLevel)
   case watchdog(String)
   case exited(ExitStatus)

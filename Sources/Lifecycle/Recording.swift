@@ -23,6 +23,9 @@ extension Engine {
   private mutating func record(_ event: Event, about index: Int) {
     switch event {
     case .profileChanged(_, let profile): workers[index].profile = profile
+    case .channelsChanged(_, let canShed, let canAnswer):
+      workers[index].profile.canShed = canShed
+      workers[index].profile.canAnswer = canAnswer
     case .removed: workers[index].forgetWhenGone = true
     case .released: recordReleased(index)
     case .moved(_, let state): recordMoved(index, state)
@@ -39,10 +42,12 @@ extension Engine {
     case .resumed(_, let cost): recordResumed(index, cost)
     case .resumeFailed(_, let why, let intact): recordResumeFailed(index, why, intact: intact)
     case .exited(_, let status): recordExited(index, status)
+    case .found(_, let condition): recordFound(index, condition)
     case .footprint(_, let footprint): recordFootprint(index, footprint)
     case .taskBegan(_, let task, let limit): recordTaskBegan(index, task, limit)
     case .taskEnded(_, let task): workers[index].run.tasks.removeAll { $0.name == task }
     case .activity: recordActivity(index)
+    case .worked: recordWork(index)
     case .hold(_, let holds): recordHold(index, holds)
     case .fileLocks(_, let held): recordFileLocks(index, held)
     case .extendTimeout(_, let time): recordExtension(index, time)
@@ -50,6 +55,7 @@ extension Engine {
     case .purged(_, let freed): recordPurged(index, freed)
     case .purgeFailed(_, let why): recordPurgeFailed(index, why)
     case .wakeNeeded(_, let why): recordWakeNeeded(index, why)
+    case .timerDue(_, let why): recordTimerDue(index, why)
     case .unhealthy(_, let why): recordUnhealthy(index, why)
     case .added, .adopted, .request, .memory, .disk, .stalled, .pressureSet, .deadline: break
     }
@@ -70,8 +76,9 @@ extension Engine {
   ) {
     add(worker, profile)
     guard let index = index(of: worker), workers[index].state == .terminated,
-      state == .background || state == .suspended || state == .hibernated
+      [.foreground, .background, .suspended, .hibernated].contains(state)
     else { return }
+    let state = state == .foreground && !hasRoomInFront(for: index) ? .background : state
     workers[index].run = Run()
     workers[index].run.isSpawned = true
     workers[index].run.launchAskedAt = now
@@ -102,7 +109,9 @@ extension Event {
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),
       .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
       .taskBegan(let worker, _, _), .taskEnded(let worker, _), .activity(let worker),
-      .wakeNeeded(let worker, _), .unhealthy(let worker, _), .hold(let worker, _),
+      .channelsChanged(let worker, _, _), .found(let worker, _), .worked(let worker),
+      .timerDue(let worker, _), .wakeNeeded(let worker, _), .unhealthy(let worker, _),
+      .hold(let worker, _),
       .fileLocks(let worker, _),
       .extendTimeout(let worker, _), .purgeableOffered(let worker, _), .purged(let worker, _),
       .purgeFailed(let worker, _):

@@ -12,7 +12,7 @@ extension Engine {
     if let leader = workers[index].profile.leader {
       return refuse(request, "\(request.worker) is led by \(leader), and not from here")
     }
-    if request.verb == .start { return acceptStart(index, request) }
+    if request.verb == .start || request.verb == .restart { return acceptStart(index, request) }
     if request.verb == .shadow || request.verb == .enforce {
       return acceptMode(index, request)
     }
@@ -26,6 +26,12 @@ extension Engine {
     }
     if request.verb == .hibernate, let why = workers[index].refusalInAdvance {
       return refuse(request, "\(request.worker) can't be hibernated: \(why)")
+    }
+    if request.verb == .hibernate, let why = workers[index].failedWake {
+      let text =
+        "\(request.worker) is still hibernated, because waking it failed: \(why); `dormouse wake "
+        + "\(request.worker)` tries again"
+      return emit(.answer(request.id, Answer(.failed, text)))
     }
     pursue(index, destination, request)
     if request.verb == .wake, workers[index].state.runs {
@@ -48,7 +54,10 @@ extension Engine {
   ) {
     workers[index].run.retryResumeAt = nil
     // A heartbeat turns into a use.
-    if destination != .suspended, destination != .hibernated { endBeat(index) }
+    if destination != .suspended, destination != .hibernated {
+      endBeat(index)
+      workers[index].run.tick = nil
+    }
     if workers[index].goal?.destination == destination {
       workers[index].goal?.requests.append(request.id)
       return
@@ -62,11 +71,12 @@ extension Engine {
   private mutating func acceptStart(_ index: Int, _ request: Request) {
     let name = request.worker
     switch workers[index].state {
-    case .terminated: launch(index, for: request.id)
+    case .terminated: launch(index, for: request.id, verb: request.verb)
     case .terminating where workers[index].run.ending?.hasGivenUp == true:
       emit(.answer(request.id, Answer(.failed, "\(name) still hasn't died")))
     case .launching, .terminating:
       if workers[index].state == .launching { overtakeEnd(index, by: .start) }
+      if request.verb == .start { workers[index].startsForFront = true }
       workers[index].starts.append(request.id)
     default:
       overtakeEnd(index, by: .start)
@@ -134,7 +144,7 @@ extension Request.Verb {
   /// `nil` for the verbs that ask for no state.
   var destination: Goal.Destination? {
     switch self {
-    case .start, .warn, .shadow, .enforce: nil
+    case .start, .restart, .warn, .shadow, .enforce: nil
     case .stop: .stopped
     case .terminate: .terminated
     case .foreground: .foreground
@@ -146,6 +156,14 @@ extension Request.Verb {
 }
 
 extension WorkerRecord {
+  /// Why it couldn't be woken, where it is hibernated only for that.
+  fileprivate var failedWake: String? {
+    guard state == .hibernated, run.failedResumes > 0, case .failed(let why) = cause else {
+      return nil
+    }
+    return why
+  }
+
   /// What speaks against hibernating it whatever its footprint will be.
   fileprivate var refusalInAdvance: String? {
     guard state != .hibernated, state != .hibernating else { return nil }

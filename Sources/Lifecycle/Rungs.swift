@@ -108,7 +108,7 @@ extension Engine {
     // Nothing is short: whoever set the level wants to be told all of it.
     if let set = setPressure, set.level >= level { return false }
     guard let limit = policy.pressure[level]?.availableBelow else { return true }
-    return !isShort(of: limit, credit: climb.shadowFreed)
+    return !isShort(of: limit, at: level, credit: climb.shadowFreed)
   }
 
   /// Whether this was the engine's step.

@@ -7,6 +7,7 @@ extension Cause {
   public var sentence: String {
     switch self {
     case .added: "it has not been started yet"
+    case .requested(.restart): "it is started again"
     case .requested(let verb): "`\(verb.rawValue)` was asked for"
     case .launched: "it was launched"
     case .becameReady: "it became ready"
@@ -17,6 +18,8 @@ extension Cause {
     case .wakeNeeded(let why): "something waited for it: \(why)"
     case .suspendedFor(let time): "it had been suspended for \(time.spoken)"
     case .heartbeat: "its heartbeat was due"
+    case .timer(let why): "its own timer woke it: \(why)"
+    case .quietAgain: "it was quiet again after its own timer woke it"
     case .pressure(let level): "the pressure on memory was \(level.name)"
     case .watchdog(let why): why
     case .exited(let status): status.sentence
@@ -41,6 +44,7 @@ extension ExitStatus {
     switch self {
     case .exited(let code): "it exited with status \(code)"
     case .signaled(let signal): "\(Self.name(ofSignal: signal)) ended it"
+    case .outOfMemory: "the kernel's OOM killer ended it"
     case .unknown: "it ended, and how isn't known"
     }
   }
@@ -79,7 +83,9 @@ extension FalseIdle {
   /// `put away too early twice, the last time 40 s ago: band +10`.
   public func sentence(at now: Instant) -> String {
     let often = count == 1 ? "once" : count == 2 ? "twice" : "\(count) times"
-    return "put away too early \(often), the last time \((now - last).spoken) ago: band +\(bonus)"
+    let text =
+      "put away too early \(often), the last time \((now - last).spoken) ago: band +\(bonus)"
+    return ([text] + backOffs.map(\.sentence)).joined(separator: "; ")
   }
 }
 

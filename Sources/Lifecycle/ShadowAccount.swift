@@ -34,6 +34,8 @@ struct ShadowRecord: Codable, Sendable, Equatable {
   /// How deep it would be asleep now, and since when; `nil`: it would be awake.
   var depth: Depth?
   var asleepSince = Instant.zero
+  /// When it was last imagined to be woken where it stayed in the background.
+  var wokenAt: Instant?
 
   /// To thaw what has all its memory: a millisecond, measured in fractions.
   static let thaw = Duration.milliseconds(1)
@@ -43,6 +45,11 @@ extension Engine {
   /// All workers together.
   public var shadowSummary: ShadowSummary {
     workers.reduce(ShadowSummary()) { $0 + $1.shadow.summary }
+  }
+
+  /// In shadow mode, it would be asleep now.
+  public func imaginesSleep(of worker: WorkerID) -> Bool {
+    index(of: worker).map { workers[$0].shadow.depth != nil } ?? false
   }
 
   mutating func imagineSuspension(_ index: Int) {
@@ -83,6 +90,17 @@ extension Engine {
       }
     workers[index].shadow.summary.wakes += 1
     workers[index].shadow.summary.wakeTime += cost
+  }
+}
+
+extension Engine {
+  /// A call came for a worker in the background that would have been asleep (`foreground.by: manual`): it
+  /// would have been woken into the background, with a new grace.
+  mutating func imagineCall(_ index: Int) {
+    guard workers[index].shadow.depth != nil else { return }
+    imagineWake(index)
+    workers[index].shadow.wokenAt = now
+    workers[index].notes.subtract([.suspension, .hibernation])
   }
 }
 

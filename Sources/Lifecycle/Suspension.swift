@@ -31,8 +31,7 @@ extension Engine {
       return note(index, .suspension, "would have been suspended: in the background for \(time)")
     }
     guard isAtSafePoint(index) else { return }
-    let byItself: Cause = workers[index].run.beatUntil == nil ? .graceOver : .heartbeat
-    suspend(index, workers[index].goal?.cause ?? byItself)
+    suspend(index, workers[index].goal?.cause ?? workers[index].causeToSleepAgain ?? .graceOver)
   }
 
   private mutating func suspend(_ index: Int, _ cause: Cause) {
@@ -43,13 +42,15 @@ extension Engine {
   mutating func recordSuspended(_ index: Int) {
     guard workers[index].state == .suspending else { return }
     workers[index].run.suspendedSince = now
-    if workers[index].run.beatUntil == nil {
-      workers[index].run.restingSince = now
-      workers[index].run.lastBeat = nil
-    } else {
+    // Neither a heartbeat nor a timer of its own ends its rest.
+    if workers[index].run.beatUntil != nil {
       workers[index].run.beatUntil = nil
       workers[index].run.lastBeat = now
+    } else if workers[index].run.tick == nil {
+      workers[index].run.restingSince = now
+      workers[index].run.lastBeat = nil
     }
+    workers[index].run.tick = nil
     notePutAway(index, workers[index].cause)
     workers[index].run.isMeasuredAsleep = false
     workers[index].run.retrySuspensionAt = nil
@@ -75,14 +76,21 @@ extension Engine {
 extension WorkerRecord {
   /// When the policy alone would suspend it; `nil`: never, or not in this state.
   var graceOver: Instant? {
-    guard state == .background, let grace = policy.background.suspendAfter ?? beatGrace else {
-      return nil
-    }
-    return max(run.beatUntil ?? since + grace, run.retrySuspensionAt ?? since)
+    guard state == .background else { return nil }
+    let retryAt = run.retrySuspensionAt ?? since
+    if let until = sleepsAgainAt { return max(until, retryAt) }
+    return suspendAfter.map { max(graceBegan + $0, retryAt) }
   }
 
-  /// A heartbeat ends whatever the policy says of the grace: it was asleep before.
-  private var beatGrace: Duration? {
-    run.beatUntil == nil ? nil : .zero
+  /// The end of a heartbeat, or of what a timer of its own woke it for: whatever the policy says of the
+  /// grace, it was asleep before.
+  var sleepsAgainAt: Instant? { run.beatUntil ?? run.tick?.isOver }
+
+  /// In shadow mode an imagined wake begins the grace again.
+  var graceBegan: Instant { max(since, shadow.wokenAt ?? since) }
+
+  fileprivate var causeToSleepAgain: Cause? {
+    if run.beatUntil != nil { return .heartbeat }
+    return run.tick == nil ? nil : .quietAgain
   }
 }

@@ -8,8 +8,10 @@ enum SuspensionObstacle: Hashable, Sendable {
   case failedLately(String, retryIn: Duration)
   /// `background.suspend_after: never`
   case never
-  case grace(Duration, of: Duration)
+  case grace(Duration, of: Duration, raised: IdleBackOff?)
   case heartbeat(left: Duration)
+  /// A timer of its own woke it, and it isn't quiet yet.
+  case timer(left: Duration)
   case launchedLately(Duration, of: Duration)
   case wokenLately(Duration, of: Duration)
   case fileLocks(Int, left: Duration)
@@ -57,13 +59,15 @@ extension WorkerRecord {
 
   private func graceObstacle(at now: Instant) -> SuspensionObstacle? {
     if let until = run.beatUntil { return now < until ? .heartbeat(left: until - now) : nil }
-    guard let grace = policy.background.suspendAfter else { return .never }
-    let spent = now - since
-    return spent < grace ? .grace(spent, of: grace) : nil
+    if let tick = run.tick { return now < tick.isOver ? .timer(left: tick.isOver - now) : nil }
+    guard let grace = suspendAfter else { return .never }
+    let spent = now - graceBegan
+    guard spent < grace else { return nil }
+    return .grace(spent, of: grace, raised: idleBackOff(from: since))
   }
 
   private func uptimeObstacle(at now: Instant) -> SuspensionObstacle? {
-    guard run.beatUntil == nil, now < uptimeOver else { return nil }
+    guard sleepsAgainAt == nil, now < uptimeOver else { return nil }
     let rules = policy.background.safePoint
     let up = now - run.runningSince
     return run.hasWoken
@@ -88,9 +92,13 @@ extension SuspensionObstacle {
     case .failedLately(let why, let wait):
       "the last attempt failed: \(why); it is tried again in \(wait.spoken)"
     case .never: "background.suspend_after is never"
-    case .grace(let spent, let grace):
+    case .grace(let spent, let grace, let raised):
       "in the background for \(spent.spoken) of background.suspend_after \(grace.spoken)"
+        + (raised.map { " (\($0.sentence))" } ?? "")
     case .heartbeat(let left): "its heartbeat goes on for \(left.spoken)"
+    case .timer(let left):
+      "its own timer woke it; it sleeps again when it has been quiet for "
+        + "\(TimerTick.quiet.spoken), in \(left.spoken) at the earliest"
     case .launchedLately(let time, let least):
       "launched \(time.spoken) ago, within background.safe_point.after_launch, \(least.spoken)"
     case .wokenLately(let time, let least):

@@ -52,8 +52,9 @@ extension HibernationObstacle {
     case .failedLately(let why, let wait):
       "the last attempt failed (\(why)); it is tried again in \(wait.spoken)"
     case .onlyUnderPressure: "hibernate.after is never: only pressure or a request does it"
-    case .tooEarly(let slept, let after):
+    case .tooEarly(let slept, let after, let raised):
       "suspended for \(slept.spoken) of hibernate.after \(after.spoken)"
+        + (raised.map { " (\($0.sentence))" } ?? "")
     }
   }
 

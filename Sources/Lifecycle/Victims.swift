@@ -3,8 +3,9 @@ import Policy
 // `terminate suspended|background|foreground`: one at a time, in the order of termination.
 
 extension Engine {
-  /// Less isn't worth a worker's life. A hibernated one usually holds less.
-  static let leastYield = ByteCount.kilobytes(256)
+  /// A victim frees at least this much: less helps no one, and costs the worker's state. The default of
+  /// `hibernate.min_footprint` is the same. A hibernated worker usually holds less.
+  static let leastYield = ByteCount.megabytes(1)
 
   mutating func terminateFirst(
     of victims: Ladder.Rung.Victims, _ level: PressureLevel

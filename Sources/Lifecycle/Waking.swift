@@ -8,6 +8,7 @@ extension Engine {
     switch workers[index].state {
     case .suspending, .suspended, .hibernating, .hibernated:
       workers[index].run.wakeNeeded = why
+      workers[index].run.wakeIsTimer = false
     default: break
     }
   }
@@ -16,9 +17,11 @@ extension Engine {
   mutating func adoptWake(_ index: Int) {
     guard workers[index].goal == nil, let why = workers[index].run.wakeNeeded else { return }
     workers[index].run.wakeNeeded = nil
-    let toFront = workers[index].policy.foreground.by == .activity
+    let isTimer = workers[index].run.wakeIsTimer
+    let toFront = workers[index].policy.foreground.by == .activity && !isTimer
     workers[index].goal = Goal(
-      destination: toFront ? .foreground : .background, cause: .wakeNeeded(why), requests: [])
+      destination: toFront ? .foreground : .background,
+      cause: isTimer ? .timer(why) : .wakeNeeded(why), requests: [])
   }
 
   mutating func advanceHibernated(_ index: Int) {
@@ -38,12 +41,14 @@ extension Engine {
     if let retryAt = workers[index].run.retryResumeAt, now < retryAt { return }
     workers[index].run.wakeNeeded = nil
     let cause = workers[index].goal?.cause ?? .active
-    if cause != .heartbeat { noteWanted(index) }
+    if !cause.isOwnClock { noteWanted(index) }
+    if workers[index].state == .hibernated, cause != .heartbeat { noteImageWanted(index) }
     move(index, to: .resuming, cause)
     emit(.resume(workers[index].id))
   }
 
-  mutating func recordResumed(_ index: Int, _ cost: Duration) {
+  /// - Parameter cost: `nil`: nobody has measured it.
+  mutating func recordResumed(_ index: Int, _ cost: Duration?) {
     guard workers[index].state == .resuming else { return }
     if workers[index].origin == .hibernated { learnResume(index, cost) }
     if workers[index].cause == .heartbeat, workers[index].goal?.destination == .background {
@@ -52,6 +57,7 @@ extension Engine {
       workers[index].lastUsed = now
       workers[index].uses.began(at: now)
     }
+    if workers[index].isWokenByTimer { beginTick(index) }
     workers[index].run.runningSince = now
     workers[index].run.hasWoken = true
     imagineWake(index)
@@ -67,10 +73,10 @@ extension Engine {
     }
   }
 
-  private mutating func learnResume(_ index: Int, _ cost: Duration) {
+  private mutating func learnResume(_ index: Int, _ cost: Duration?) {
     if let image = workers[index].run.hibernation.imageSize { noteImageRemoved(image) }
     let footprint = workers[index].run.hibernation.footprintBefore ?? .zero
-    learnResumeCost(index, cost, footprint)
+    if let cost { learnResumeCost(index, cost, footprint) }
     workers[index].run.hibernation.lastResume = now
     workers[index].run.hibernation.failures = 0
     workers[index].run.hibernation.retryAt = nil
@@ -81,22 +87,53 @@ extension Engine {
     emit(.measure(workers[index].id))
   }
 
-  mutating func recordResumeFailed(_ index: Int, _ why: String, intact: Bool) {
+  /// - Parameter to: where it is now; `nil`: where it came from.
+  mutating func recordResumeFailed(
+    _ index: Int, _ why: String, intact: Bool, to found: WorkerState? = nil
+  ) {
     guard workers[index].state == .resuming else { return }
     let name = workers[index].id
-    guard intact else {
-      let sentence = "its memory could not be proven after resuming failed: \(why)"
-      failGoal(index, "\(name) is ended, \(sentence)")
-      return beginEnding(index, .failed(sentence), gracefully: false)
-    }
+    guard intact else { return endUnproven(index, "resuming failed: \(why)") }
     let goal = workers[index].goal
-    move(index, to: workers[index].origin, .failed(why))
+    let origin = workers[index].origin
+    if let found, found != origin {
+      workers[index].run.isMeasuredAsleep = false
+      emit(.measure(name))
+    }
+    move(index, to: found ?? origin, .failed(why))
     workers[index].run.failedResumes += 1
     failGoal(index, "\(name) could not be resumed: \(why)")
     // Nobody but the engine will try again for what waits at its sockets: 1 s, doubling.
-    guard let goal, case .wakeNeeded = goal.cause else { return }
+    guard let goal, goal.cause.isCall else { return }
     let shift = min(workers[index].run.failedResumes - 1, 6)
     workers[index].run.retryResumeAt = now + .seconds(1 << shift)
     workers[index].goal = Goal(destination: goal.destination, cause: goal.cause, requests: [])
+  }
+}
+
+extension WorkerRecord {
+  /// It is being resumed for a timer of its own, and nothing else wants it meanwhile.
+  fileprivate var isWokenByTimer: Bool {
+    guard case .timer = cause, policy.foreground.by == .activity else { return false }
+    guard let goal, goal.destination == .background else { return false }
+    return goal.requests.isEmpty
+  }
+}
+
+extension Cause {
+  /// Nothing outside the worker wanted it.
+  var isOwnClock: Bool {
+    switch self {
+    case .heartbeat, .timer: true
+    default: false
+    }
+  }
+
+  /// Something waits, and will not ask again.
+  fileprivate var isCall: Bool {
+    switch self {
+    case .wakeNeeded, .timer: true
+    default: false
+    }
   }
 }

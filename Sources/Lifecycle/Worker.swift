@@ -59,6 +59,9 @@ public struct WorkerProfile: Codable, Hashable, Sendable {
 public enum ExitStatus: Codable, Hashable, Sendable {
   case exited(Int32)
   case signaled(Int32)
+  /// The kernel ended it (SIGKILL) because its cgroup's limit was reached, or the machine had no memory
+  /// left.
+  case outOfMemory
   /// It wasn't our child (adopted from an earlier daemon), so the kernel doesn't tell.
   case unknown
 }

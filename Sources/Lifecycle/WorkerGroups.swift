@@ -117,8 +117,8 @@ extension WorkerRecord {
   }
 
   fileprivate func isHeld(_ view: WorkerView) -> Bool {
-    let rests = (imagined ?? self).run.restingSince
-    return policy.hibernate.after.map { view.now >= rests + $0 } ?? false
+    let rest = (imagined ?? self).hibernationRest
+    return rest.map { view.now >= $0.from + $0.after } ?? false
   }
 
   /// The rung that terminates it, if any may.

@@ -31,6 +31,13 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var uses = UseHistory()
   var resumeRate = ResumeRate()
   var falseIdle = FalseIdleRecord()
+  /// Its sleeps, where one was too short; and its hibernations.
+  var sleeps: SleepRecord?
+  var images: SleepRecord?
+  /// It was in the foreground, or on its way there, when its last run ended; `nil`: there was none.
+  var wasInFront: Bool?
+  /// Among the requests to start it, one asks for the foreground.
+  var startsForFront = false
   /// The verbs `shadow` and `enforce`; `nil`: as the policies say.
   var modeByRequest: LifecyclePolicy.Mode?
   var shadow = ShadowRecord()
@@ -58,6 +65,20 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     self.cause = cause
     notes = []
     run.lockWatch = nil
+    if next.isTransit {
+      run.transit = Transit(inspectAt: now + TransitLimits.limit(moving: memoryToMove))
+    } else if run.transit != nil {
+      run.transit = nil
+    }
+  }
+
+  /// What the operation that begins has to write or read, at most.
+  private var memoryToMove: ByteCount {
+    switch state {
+    case .hibernating: footprint
+    case .resuming: run.hibernation.footprintBefore ?? footprint
+    default: .zero
+    }
   }
 
   mutating func measured(_ size: ByteCount) {
@@ -105,6 +126,8 @@ struct Run: Codable, Sendable, Equatable {
   /// `watchdog.launch`, where readiness is announced.
   var readyBy: ExtensibleDeadline?
   var isSpawned = false
+  /// Started again: it displaces no other worker from the foreground.
+  var yieldsFront = false
   var missedReadiness = false
   var lastActivity: Instant?
 
@@ -139,8 +162,12 @@ struct Run: Codable, Sendable, Equatable {
   var isMeasuredAsleep = false
   var hibernation = HibernationHistory()
 
-  /// Something waits for it, and it sleeps or is about to.
+  /// Something waits for it, and it sleeps or is about to; and that is only a timer of its own.
   var wakeNeeded: String?
+  var wakeIsTimer = false
+  var tick: TimerTick?
+  /// An operation whose outcome is awaited.
+  var transit: Transit?
   var retryResumeAt: Instant?
   var failedResumes = 0
 

@@ -13,4 +13,19 @@ extension WorkerCgroup {
     }
     try writeControl("\(path)/memory.max", "\(bytes)")
   }
+
+  /// How many of its processes the kernel's OOM killer has ended, for the group's own limit or because
+  /// the machine had no memory left. nil: the group has no memory controller.
+  public func killedForMemory() -> Int? {
+    guard let bytes = try? readNamedFile("\(path)/memory.events") else { return nil }
+    return Self.killedForMemory(in: bytes)
+  }
+
+  static func killedForMemory(in bytes: [UInt8]) -> Int? {
+    for line in bytes.lines() {
+      let words = line.words()
+      if words.count == 2, words[0].elementsEqual("oom_kill".utf8) { return words[1].number() }
+    }
+    return nil
+  }
 }

@@ -17,10 +17,33 @@ public struct CgroupRoot: Hashable, Sendable {
       return try make(in: given, name: name)
     }
     var failure = CgroupError.noTree
-    for place in try ownGroups() {
+    for place in try ownGroups().map(DelegatedGroup.place) {
       do throws(CgroupError) { return try make(in: place, name: name) } catch { failure = error }
     }
     throw failure
+  }
+
+  /// The group of that name, in one of the same places, if there is one.
+  public static func find(name: String) -> CgroupRoot? {
+    let name = sanitised(name)
+    let given = getenv("DORMOUSE_CGROUP").map { String(cString: $0) } ?? ""
+    for place in given.isEmpty ? (try? ownGroups()) ?? [] : [given] {
+      let path = place.hasSuffix("/") ? place + name : "\(place)/\(name)"
+      if access("\(path)/cgroup.freeze", F_OK) == 0 { return CgroupRoot(path: path) }
+    }
+    return nil
+  }
+
+  /// The name of the group for the workers of a state directory: every daemon of that directory finds
+  /// the same one, and no other directory has it, however its path ends.
+  public static func name(forStateDirectory path: String) -> String {
+    // The end of the path is for people who look at the tree.
+    "dormouse-\(hexadecimal(hash(path)))-\(path.suffix(40))"
+  }
+
+  /// What earlier versions called the group. It isn't unique: nothing may be ended by this name alone.
+  public static func oldName(forStateDirectory path: String) -> String {
+    "dormouse-" + path.suffix(80)
   }
 
   private static func make(in parent: String, name: String) throws(CgroupError) -> CgroupRoot {
@@ -67,9 +90,7 @@ public struct CgroupRoot: Hashable, Sendable {
   public static func sanitised(_ name: String) -> String {
     let hex = Array("0123456789abcdef".utf8)
     var result: [UInt8] = []
-    var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
     for byte in name.utf8 {
-      hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
         UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
@@ -80,7 +101,17 @@ public struct CgroupRoot: Hashable, Sendable {
     }
     let text = String(decoding: result.prefix(200), as: UTF8.self)
     // File names end at 255 bytes. What is cut off still counts.
-    return result.count > 200 ? "\(text)%\(String(hash, radix: 16))" : text
+    return result.count > 200 ? "\(text)%\(String(hash(name), radix: 16))" : text
+  }
+
+  /// FNV-1a, 64 bits.
+  private static func hash(_ text: String) -> UInt64 {
+    text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+  }
+
+  private static func hexadecimal(_ number: UInt64) -> String {
+    let digits = String(number, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 }
 
@@ -97,6 +128,8 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A unit's name that several groups have.
   case ambiguous(String, [String])
   case timedOut(path: String, waitingFor: String)
+  /// Another program manages it.
+  case foreign(path: String)
   case failed(SystemCallError)
 
   public var description: String {
@@ -116,6 +149,8 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
     case .ambiguous(let name, let paths):
       "several cgroups are called \(name): give the path of one of \(paths.joined(separator: ", "))"
     case .timedOut(let path, let what): "the cgroup \(path) didn't become \(what) in time"
+    case .foreign(let path):
+      "the cgroup \(path) is managed by another program, and Dormouse only reads it"
     case .failed(let error): "\(error)"
     }
   }

@@ -76,10 +76,14 @@ public final class Descriptor: Sendable {
 
 /// Reads a whole small file, such as those of /proc, whose size is unknown beforehand.
 public func readFile(_ path: String) throws(SystemCallError) -> [UInt8] {
-  let file = try Descriptor.open(path)
+  // A FIFO in its place has nothing to say; nobody waits for one who writes to it.
+  let file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK)
   var bytes: [UInt8] = []
   while true {
-    let part = try file.read(upTo: 65536)
+    let part: [UInt8]
+    do throws(SystemCallError) { part = try file.read(upTo: 65536) } catch {
+      throw error.on(path)
+    }
     if part.isEmpty { return bytes }
     bytes += part
   }
@@ -98,4 +102,12 @@ public func writeControl(_ path: String, _ text: String) throws(SystemCallError)
   } catch {
     throw SystemCallError("write", on: path, code: error.code)
   }
+}
+
+/// A symbolic link's target; `nil` where there is none.
+public func readLink(_ path: String) -> String? {
+  var buffer = [CChar](repeating: 0, count: 256)
+  let count = readlink(path, &buffer, buffer.count)
+  if count < 0 { return nil }
+  return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }

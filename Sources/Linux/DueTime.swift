@@ -4,16 +4,13 @@ import Glibc
 /// When a worker would go on by itself: a time-out that one of its threads waits for, or a timer that
 /// it has set.
 ///
-/// What the kernel tells: timerfds, by `/proc/PID/fdinfo` (proc_pid_fdinfo(5)); and the time-outs of
-/// the calls that threads wait in (epoll, poll, select, sleeps, futexes), by `/proc/PID/task/TID/syscall`
-/// (proc_pid_syscall(5)), with what their arguments point to. Not: alarm(2), setitimer(2) and
-/// timer_create(2); they end in a signal, which stays pending.
+/// Timerfds are in `/proc/PID/fdinfo` (proc_pid_fdinfo(5)); `TimedWaits` knows the time-outs of calls.
+/// Not known: alarm(2), setitimer(2) and timer_create(2); they end in a signal, which stays pending.
 public struct DueTime: Hashable, Sendable {
   public enum Source: Hashable, Sendable { case timer, timeout }
 
   public var source: Source
-  /// From now. Of a relative time-out the whole of it, because nobody knows how much is over: so at
-  /// most that late.
+  /// From now.
   public var remaining: Duration
   /// The whole that was asked for, or the interval of a timer that repeats; nil where only the end is
   /// known.
@@ -25,10 +22,8 @@ public struct DueTime: Hashable, Sendable {
     self.whole = whole
   }
 
-  /// Of processes that rest; takes the right to trace them. What can't be read is left out.
-  public static func all(of tree: ProcessTree) -> [DueTime] {
-    tree.pids.flatMap { timers(of: $0) + timeouts(of: $0) }
-  }
+  /// The timerfds of processes. What can't be read is left out.
+  public static func timers(of tree: ProcessTree) -> [DueTime] { tree.pids.flatMap(timers) }
 }
 
 // MARK: - timerfds
@@ -74,82 +69,94 @@ extension DueTime {
 
 // MARK: - time-outs of system calls
 
-extension DueTime {
-  private static func timeouts(of pid: Int32) -> [DueTime] {
-    let memory = try? Descriptor.open("/proc/\(pid)/mem")
-    return ((try? threads(of: pid)) ?? []).compactMap { thread -> DueTime? in
-      guard let text = try? readText("/proc/\(pid)/task/\(thread)/syscall"),
-        let call = WaitingCall(text)
-      else { return nil }
-      return call.dueTime { address in
-        guard let memory else { return nil }
-        var words: [Int64] = [0, 0]
-        let count = pread(memory.raw, &words, 16, off_t(truncatingIfNeeded: address))
-        return count == 16 ? (words[0], words[1]) : nil
-      }
-    }
-  }
-}
-
 /// One line of `/proc/PID/task/TID/syscall`.
 struct WaitingCall: Hashable {
   var number: Int64
   /// Six.
   var arguments: [UInt64]
+  var stack: UInt64
+  var instruction: UInt64
 
-  init(number: Int64, arguments: [UInt64]) {
+  init(number: Int64, arguments: [UInt64], stack: UInt64 = 0, instruction: UInt64 = 0) {
     self.number = number
     self.arguments = arguments
+    self.stack = stack
+    self.instruction = instruction
+  }
+
+  static func read(thread: Int32, of pid: Int32) -> WaitingCall? {
+    (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap { WaitingCall($0) }
+  }
+
+  /// The same call, perhaps made again by the kernel.
+  func isSame(as earlier: WaitingCall) -> Bool {
+    var call = self
+    if clinux_is_restart(number) == 1 { call.number = earlier.number }
+    return call == earlier
   }
 
   /// nil: it is in no call.
   init?(_ line: String) {
     let words = line.split { $0 == " " || $0 == "\n" }
     guard words.count == 9, let number = Int64(words[0]), number >= 0 else { return nil }
-    let arguments = words[1...6].compactMap { UInt64($0.dropFirst(2), radix: 16) }
-    guard arguments.count == 6 else { return nil }
-    self.number = number
-    self.arguments = arguments
+    let values = words[1...].compactMap { UInt64($0.dropFirst(2), radix: 16) }
+    guard values.count == 8 else { return nil }
+    self.init(
+      number: number, arguments: Array(values[..<6]), stack: values[6], instruction: values[7])
   }
 
-  /// `read`: two words of the process's memory.
-  func dueTime(
-    monotonic: Duration = Clocks.now(CLOCK_MONOTONIC),
-    realtime: Duration = Clocks.now(CLOCK_REALTIME), read: (UInt64) -> (Int64, Int64)?
-  ) -> DueTime? {
+  /// How long a call waits, or until when.
+  enum Limit: Hashable {
+    /// Nanoseconds.
+    case relative(Int64)
+    /// Nanoseconds of CLOCK_MONOTONIC and of CLOCK_REALTIME.
+    case monotonic(Int64), realtime(Int64)
+  }
+
+  /// What ends the call by itself; nil: nothing.
+  ///
+  /// - Parameters:
+  ///   - read: two words of the process's memory.
+  ///   - socketLimit: the time-out of a socket of the process, in nanoseconds.
+  func limit(
+    read: (UInt64) -> (Int64, Int64)?,
+    socketLimit: (_ descriptor: Int32, _ isSending: Bool) -> Int64? = { _, _ in nil }
+  ) -> Limit? {
     var place: Int32 = 0
     let kind = clinux_wait_of(number, arguments, &place)
     guard kind != CLINUX_WAIT_NONE, arguments.indices.contains(Int(place)) else { return nil }
     let value = arguments[Int(place)]
-    if kind == CLINUX_WAIT_MILLISECONDS {
+    switch kind {
+    case CLINUX_WAIT_MILLISECONDS:
       let milliseconds = Int32(truncatingIfNeeded: value)
-      return milliseconds < 0 ? nil : Self.relative(.milliseconds(Int64(milliseconds)))
+      return milliseconds < 0 ? nil : .relative(Int64(milliseconds) * 1_000_000)
+    case CLINUX_WAIT_RECEIVING, CLINUX_WAIT_SENDING:
+      let descriptor = Int32(truncatingIfNeeded: arguments[0])
+      return socketLimit(descriptor, kind == CLINUX_WAIT_SENDING).map { .relative($0) }
+    default: break
     }
     guard value != 0, let (seconds, fraction) = read(value), seconds >= 0, fraction >= 0,
-      seconds < 1 << 40, fraction < 1_000_000_000
+      seconds < 1 << 32, fraction < 1_000_000_000
     else { return nil }
-    let time = Duration.seconds(seconds) + .nanoseconds(fraction)
+    let time = seconds * 1_000_000_000
     switch kind {
-    case CLINUX_WAIT_TIMESPEC: return Self.relative(time)
-    case CLINUX_WAIT_TIMEVAL:
-      return Self.relative(.seconds(seconds) + .microseconds(fraction))
-    case CLINUX_WAIT_TIMESPEC_ABSOLUTE:
-      return DueTime(source: .timeout, remaining: max(.zero, time - monotonic), whole: nil)
-    case CLINUX_WAIT_TIMESPEC_REALTIME:
-      return DueTime(source: .timeout, remaining: max(.zero, time - realtime), whole: nil)
+    case CLINUX_WAIT_TIMESPEC: return .relative(time + fraction)
+    case CLINUX_WAIT_TIMEVAL: return .relative(time + fraction * 1000)
+    case CLINUX_WAIT_TIMESPEC_ABSOLUTE: return .monotonic(time + fraction)
+    case CLINUX_WAIT_TIMESPEC_REALTIME: return .realtime(time + fraction)
     default: return nil
     }
   }
 
-  private static func relative(_ time: Duration) -> DueTime {
-    DueTime(source: .timeout, remaining: time, whole: time)
-  }
+  var isRestart: Bool { clinux_is_restart(number) == 1 }
+  var again: clinux_again { clinux_again_of(number) }
 }
 
 extension Clocks {
-  static func now(_ clock: clockid_t) -> Duration {
+  /// CLOCK_REALTIME.
+  static var realtime: Int64 {
     var time = timespec()
-    clock_gettime(clock, &time)
-    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
   }
 }

@@ -22,8 +22,7 @@ extension WorkerCgroup {
 
   private static func open(_ path: String) throws(CgroupError) -> WorkerCgroup {
     if access("\(path)/cgroup.procs", F_OK) != 0 { throw .notFound(path) }
-    guard access("\(path)/cgroup.freeze", W_OK) == 0 else { throw .noFreezer(path: path) }
-    return try WorkerCgroup(path: path)
+    return try WorkerCgroup(path: path, isForeign: true)
   }
 
   private static func search(_ directory: String, _ name: String, depth: Int) -> [String] {

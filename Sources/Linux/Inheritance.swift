@@ -37,6 +37,7 @@ public struct Inheritance: Hashable, Sendable {
     for number in [SIGPIPE, SIGXFSZ] where !ProcessStatus.contains(ignoredSignals, number) {
       signal(number, SIG_DFL)
     }
+    clinux_restore_core_files()
     return -kernelResult(path) { execv($0, CommandLine.unsafeArgv + firstArgument) }
   }
 }
@@ -57,7 +58,7 @@ func withInherited<Result>(
           input: request.input, output: request.output, error: request.error,
           cgroup: request.cgroup ?? -1, kept: kept.baseAddress, kept_count: Int32(kept.count),
           ignored: inheritance.ignoredSignals, announcement: inheritance.announcement ?? -1,
-          terms: nil)
+          terms: nil, oom_score: request.oomScore.raw)
         return body(&prepared)
       }
     }

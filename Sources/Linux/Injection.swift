@@ -68,7 +68,14 @@ public struct Injector {
     vdso: MemoryMapping, memory: ProcessMemory, scratch: UInt64, pid: Int32
   ) throws(TraceError) -> Set<UInt64> {
     let first = try firstInstruction(in: vdso, of: memory, pid: pid)
-    return [first, first + 2, scratch, scratch + 2]
+    return parkingAddresses(scratch: scratch).union([first, first + 2])
+  }
+
+  /// Where a thread can be found that was parked in this scratch area, or borrowed there.
+  public static func parkingAddresses(scratch: UInt64) -> Set<UInt64> {
+    var offsets = [UInt64](repeating: 0, count: 8)
+    let count = clinux_trampoline_offsets(&offsets, 8)
+    return Set(offsets.prefix(Int(max(0, count))).map { scratch + $0 })
   }
 
   private static func firstInstruction(
@@ -133,6 +140,30 @@ public struct Injector {
     return result < 0 ? 0 : UInt64(result)
   }
 
+  /// Parks every other thread in the scratch area, which stays mapped: if it is continued, it waits
+  /// there and touches no memory of the program. `finishParked` parks the borrowed thread.
+  /// The threads' own registers stay in `session.threads`.
+  ///
+  /// - Parameter spins: the program's seccomp filter may forbid a waiting thread's system call.
+  public func parkOthers(spins: Bool) throws(TraceError) {
+    for other in session.threads where other.tid != thread.tid { try park(other, spins: spins) }
+  }
+
+  private func park(_ parked: TracedThread, spins: Bool) throws(TraceError) {
+    guard let scratch else { return }
+    var registers = parked.registers
+    clinux_registers_park(&registers, scratch.address, spins ? 1 : 0)
+    // Registers before the mask: a recovery knows a parked thread by its address.
+    try session.writeRegisters(parked.tid, registers)
+    try session.setSignalMask(parked.tid, ~0)
+  }
+
+  /// Brings the borrowed thread to an event stop and parks it, too. The scratch area stays mapped.
+  public func finishParked(spins: Bool) throws(TraceError) {
+    try bringToEventStop()
+    try park(thread, spins: spins)
+  }
+
   /// Unmaps the scratch area and gives the thread back exactly as it was.
   public mutating func finish() throws(TraceError) {
     if let scratch {
@@ -140,6 +171,11 @@ public struct Injector {
       _ = try call(CLINUX_SYS_munmap, [scratch.address, scratch.length, 0, 0, 0, 0])
       self.scratch = nil
     }
+    try bringToEventStop()
+    try session.restore(thread)
+  }
+
+  private func bringToEventStop() throws(TraceError) {
     try session.wrap { () throws(SystemCallError) in
       try shim("PTRACE_INTERRUPT", on: "thread \(thread.tid)") {
         clinux_ptrace_interrupt(thread.tid)
@@ -147,7 +183,6 @@ public struct Injector {
       try shim("PTRACE_CONT", on: "thread \(thread.tid)") { clinux_ptrace_continue(thread.tid, 0) }
     }
     try session.waitForEventStop(thread.tid, doing: "coming back from an injected call")
-    try session.restore(thread)
   }
 
   private func call(_ which: Int, _ arguments: [UInt64]) throws(TraceError) -> Int64 {

@@ -38,6 +38,13 @@ public struct MemoryInfo: Hashable, Sendable {
     self.init(total: total, available: available, swapFree: fields["SwapFree"] ?? 0)
   }
 
+  /// How many processes of the whole machine the kernel's OOM killer has ended (`oom_kill` of
+  /// /proc/vmstat).
+  public static func killedForMemory() -> Int? {
+    guard let bytes = try? readNamedFile("/proc/vmstat") else { return nil }
+    return WorkerCgroup.killedForMemory(in: bytes)
+  }
+
   /// Sum of the `count:` lines of /proc/zoneinfo, in pages.
   public static func perCPUPages(parsing bytes: [UInt8]) -> Int64 {
     var pages: Int64 = 0

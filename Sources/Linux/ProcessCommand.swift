@@ -7,6 +7,16 @@ public struct ProcessCommand: Sendable {
   /// Its working directory; nil where we may not look.
   public var directory: String?
 
+  /// Whether it was started with that variable. EACCES where we may not know.
+  public static func hasEnvironment(
+    _ name: String, _ pid: Int32
+  ) throws(SystemCallError) -> Bool {
+    let prefix = Array((name + "=").utf8)
+    return try readNamedFile("/proc/\(pid)/environ").split(separator: 0).contains {
+      $0.starts(with: prefix)
+    }
+  }
+
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessCommand {
     let bytes = try readNamedFile("/proc/\(pid)/cmdline")
     var parts = bytes.split(separator: 0, omittingEmptySubsequences: false)

@@ -1,18 +1,33 @@
 import CLinux
 import Glibc
 
-/// Another process's memory, through process_vm_readv/writev, and through /proc/PID/mem where
-/// those can't go (pages that the process itself may not read or write).
+/// Another process's memory, through `/proc/PID/mem`.
+///
+/// The descriptor belongs to one address space. When the process ends and another one gets its number,
+/// the descriptor reads and writes nothing, whereas `process_vm_writev(2)` takes a number and would
+/// write into the other process. So everything is written through the descriptor. Reading by number
+/// (`direct`) is faster; a caller that keeps what it has read checks the process's identity afterwards.
 ///
 /// The descriptor keeps working when a later daemon, no longer the parent, couldn't open it any
 /// more: hold it from the worker's launch on.
 public struct ProcessMemory: Sendable {
   public let pid: Int32
-  private let descriptor: Descriptor
+  public let descriptor: Descriptor
 
   public init(pid: Int32) throws(SystemCallError) {
     self.pid = pid
+    try Yama.check("open", pid, code: EACCES)
     descriptor = try Descriptor.open("/proc/\(pid)/mem", O_RDWR)
+  }
+
+  /// Of exactly this process: its identity is checked again when the descriptor is open.
+  ///
+  /// - Throws: ESRCH where the process has ended, or where another one has its number.
+  public init(of process: ProcessIdentity) throws(SystemCallError) {
+    try self.init(pid: process.pid)
+    guard process.isAlive else {
+      throw SystemCallError("open", on: "memory of pid \(process.pid)", code: ESRCH)
+    }
   }
 
   public init(pid: Int32, descriptor: Descriptor) {
@@ -21,6 +36,8 @@ public struct ProcessMemory: Sendable {
   }
 
   /// Reads the ranges one after the other into `buffer`, which has room for all of them.
+  ///
+  /// - Parameter direct: by the process's number, with one call for all ranges, where that is possible.
   public func read(
     _ ranges: [clinux_range], into buffer: UnsafeMutableRawPointer, direct: Bool
   ) throws(SystemCallError) {
@@ -38,12 +55,8 @@ public struct ProcessMemory: Sendable {
 
   /// Writes `buffer` to the ranges, one after the other.
   public func write(
-    _ ranges: [clinux_range], from buffer: UnsafeRawPointer, direct: Bool
+    _ ranges: [clinux_range], from buffer: UnsafeRawPointer
   ) throws(SystemCallError) {
-    if direct {
-      let count = clinux_vm_write(pid, buffer, ranges, Int32(ranges.count))
-      if count == ranges.reduce(0, { $0 + Int64($1.length) }) { return }
-    }
     var done: UInt64 = 0
     for range in ranges {
       try transfer(range, UnsafeMutableRawPointer(mutating: buffer) + Int(done), writing: true)

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// `/proc/PID/stat` (proc_pid_stat(5)).
@@ -104,6 +105,14 @@ public struct ProcessStat: Hashable, Sendable {
   }
 }
 
+extension ProcessStat {
+  /// When it started, by CLOCK_BOOTTIME in nanoseconds, rounded down to a clock tick.
+  public var started: Int64 {
+    Int64(clamping: startTime / ClockTicks.perSecond) * 1_000_000_000
+      + Int64(startTime % ClockTicks.perSecond * 1_000_000_000 / ClockTicks.perSecond)
+  }
+}
+
 /// The unit of processor times and start times in /proc.
 public enum ClockTicks {
   public static let perSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
@@ -128,6 +137,23 @@ public struct ProcessIdentity: Hashable, Sendable {
   public var isAlive: Bool {
     guard let stat = try? ProcessStat.read(pid) else { return false }
     return stat.startTime == startTime && !stat.isEnded
+  }
+
+  /// Sends a signal to this process, and to no other that has got its number.
+  ///
+  /// - Returns: false when the process is gone.
+  @discardableResult
+  public func signal(_ number: Int32) throws(SystemCallError) -> Bool {
+    do throws(SystemCallError) {
+      let pidfd = try openPidfd()
+      try shim("pidfd_send_signal", on: "pid \(pid)") {
+        clinux_pidfd_send_signal(pidfd.raw, number)
+      }
+      return true
+    } catch {
+      if error.meansVanished { return false }
+      throw error
+    }
   }
 
   /// A descriptor that stays with this process. Fails with ESRCH when it has ended, or the pid

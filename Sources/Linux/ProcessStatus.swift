@@ -2,6 +2,7 @@ import Glibc
 
 /// `/proc/PID/status` (proc_pid_status(5)). Signal masks have signal N in bit N−1.
 public struct ProcessStatus: Hashable, Sendable {
+  public var state = ProcessStat.State.other(0)
   /// The process that a thread belongs to.
   public var threadGroup: Int32 = 0
   /// 0: nobody traces it.
@@ -14,6 +15,8 @@ public struct ProcessStatus: Hashable, Sendable {
   public var blocked: UInt64 = 0
   public var ignored: UInt64 = 0
   public var caught: UInt64 = 0
+  /// Capability N in bit N.
+  public var effectiveCapabilities: UInt64 = 0
   /// Bytes; 0 for kernel threads.
   public var lockedBytes: Int64 = 0
   public var swappedBytes: Int64 = 0
@@ -35,6 +38,7 @@ public struct ProcessStatus: Hashable, Sendable {
   public init(parsing bytes: [UInt8]) {
     forEachField(bytes) { key, value in
       switch key {
+      case "State": state = value.first.map(ProcessStat.State.init(letter:)) ?? state
       case "Tgid": threadGroup = value.number() ?? 0
       case "TracerPid": tracer = value.number() ?? 0
       case "Uid": user = value.words().first?.number() ?? 0
@@ -42,6 +46,7 @@ public struct ProcessStatus: Hashable, Sendable {
       case "ShdPnd": pendingForProcess = value.number(radix: 16) ?? 0
       case "SigBlk": blocked = value.number(radix: 16) ?? 0
       case "SigIgn": ignored = value.number(radix: 16) ?? 0
+      case "CapEff": effectiveCapabilities = value.number(radix: 16) ?? 0
       case "SigCgt": caught = value.number(radix: 16) ?? 0
       case "VmLck": lockedBytes = kilobytes(value) ?? 0
       case "VmPin": pinnedBytes = kilobytes(value) ?? 0

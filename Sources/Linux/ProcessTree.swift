@@ -52,7 +52,7 @@ public struct ProcessTree: Hashable, Sendable {
   ) -> [ProcessStat] {
     var members: Set<Int32> = []
     var sessions: Set<Int32> = []
-    if let session, session > 0 { sessions.insert(session) }
+    if let session, session > 0, !isTaken(session, root, by: all) { sessions.insert(session) }
     // Nobody in the worker is older than its root: what is, has a pid or session number that was
     // used again.
     let candidates = all.filter { $0.startTime >= root.startTime }
@@ -69,6 +69,16 @@ public struct ProcessTree: Hashable, Sendable {
       }
     }
     return candidates.filter { members.contains($0.pid) }
+  }
+
+  /// The number of the session is another one's by now: the process that has it isn't the one that led
+  /// ours. (While a process of the old session lives, the kernel gives its number to no other.)
+  private static func isTaken(
+    _ session: Int32, _ root: ProcessIdentity, by all: [ProcessStat]
+  ) -> Bool {
+    guard let leader = all.first(where: { $0.pid == session }) else { return false }
+    // The leader is the root, or was there before it.
+    return session == root.pid ? leader.identity != root : leader.startTime > root.startTime
   }
 
   static func parentsFirst(_ processes: [ProcessStat]) -> [ProcessStat] {
@@ -90,7 +100,7 @@ public struct ProcessTree: Hashable, Sendable {
   @discardableResult
   public func signalAll(_ signal: Int32) throws(SystemCallError) -> Int {
     var count = 0
-    for stat in processes where try Self.signal(stat.identity, signal) { count += 1 }
+    for stat in processes where try stat.identity.signal(signal) { count += 1 }
     return count
   }
 
@@ -118,7 +128,7 @@ public struct ProcessTree: Hashable, Sendable {
     var failure: SystemCallError?
     func send(_ number: Int32, to processes: some Sequence<ProcessIdentity>) {
       for process in processes {
-        do throws(SystemCallError) { _ = try signal(process, number) } catch { failure = error }
+        do throws(SystemCallError) { try process.signal(number) } catch { failure = error }
       }
     }
     for round in 1... {
@@ -150,15 +160,6 @@ public struct ProcessTree: Hashable, Sendable {
   static func signal(
     _ process: ProcessIdentity, _ signal: Int32
   ) throws(SystemCallError) -> Bool {
-    do throws(SystemCallError) {
-      let pidfd = try process.openPidfd()
-      try shim("pidfd_send_signal", on: "pid \(process.pid)") {
-        clinux_pidfd_send_signal(pidfd.raw, signal)
-      }
-      return true
-    } catch {
-      if error.meansVanished { return false }
-      throw error
-    }
+    try process.signal(signal)
   }
 }

@@ -27,14 +27,18 @@ public struct SocketFacts: Hashable, Sendable {
     /// Since the last time, or the connection's beginning.
     public var sinceReceived: Duration
     public var sinceSent: Duration
+    /// Since the other end last said what it has received. Each segment of it does, those with data too.
+    public var sinceAcknowledged: Duration
 
     public init(
-      received: UInt64, sent: UInt64, sinceReceived: Duration, sinceSent: Duration
+      received: UInt64, sent: UInt64, sinceReceived: Duration, sinceSent: Duration,
+      sinceAcknowledged: Duration
     ) {
       self.received = received
       self.sent = sent
       self.sinceReceived = sinceReceived
       self.sinceSent = sinceSent
+      self.sinceAcknowledged = sinceAcknowledged
     }
   }
 
@@ -52,7 +56,8 @@ public struct SocketFacts: Hashable, Sendable {
         ? Traffic(
           received: raw.bytes_received, sent: raw.bytes_sent,
           sinceReceived: .milliseconds(Int64(raw.milliseconds_since_received)),
-          sinceSent: .milliseconds(Int64(raw.milliseconds_since_sent)))
+          sinceSent: .milliseconds(Int64(raw.milliseconds_since_sent)),
+          sinceAcknowledged: .milliseconds(Int64(raw.milliseconds_since_acknowledged)))
         : nil,
       isUnused: isConnected && raw.tcp_state == closed && raw.bytes_received == 0
         && raw.bytes_sent == 0,

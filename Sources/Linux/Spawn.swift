@@ -19,6 +19,7 @@ public struct SpawnRequest: Sendable {
   public var inheritance: Inheritance?
   /// Where it differs from us; not together with `inheritance`.
   public var terms: SpawnTerms?
+  public var oomScore = OOMScore.usual
 
   public init(
     path: String, arguments: [String], environment: [String: String], directory: String,
@@ -35,6 +36,29 @@ public struct SpawnRequest: Sendable {
   }
 }
 
+/// A process's `oom_score_adj`: how readily the kernel's own OOM killer chooses it.
+public enum OOMScore: Hashable, Sendable {
+  /// That of `clinux_spawn_with_oom_score`; where that wasn't called, ours.
+  case usual
+  /// Ours: for a part of the daemon.
+  case kept
+  /// -1000…1000. A value under the lowest that we may have takes CAP_SYS_RESOURCE.
+  case value(Int32)
+
+  var raw: Int32 {
+    switch self {
+    case .usual: Int32(CLINUX_OOM_SCORE_USUAL)
+    case .kept: Int32(CLINUX_OOM_SCORE_KEPT)
+    case .value(let value): value
+    }
+  }
+
+  /// The value that workers usually get from a daemon that was started with `own`. A daemon is protected
+  /// by a negative value, and its workers must not be: the kernel would end everything else before a
+  /// worker that leaks. A positive value holds for all of a session, and for its workers too.
+  public static func ofWorkers(own: Int32) -> Int32 { max(own, 0) }
+}
+
 public struct SpawnedProcess: Sendable {
   public let pid: Int32
   /// Polls readable when the process has ended.
@@ -44,34 +68,8 @@ public struct SpawnedProcess: Sendable {
   public var identity: ProcessIdentity { ProcessIdentity(pid: pid, startTime: startTime) }
 }
 
-/// Starts a process in a session of its own. Only from a thread that lives as long as the daemon
-/// (see `clinux_spawn`).
-public func spawn(_ request: SpawnRequest) throws(SpawnError) -> SpawnedProcess {
-  var pidfd: Int32 = -1
-  var failedStep: Int32 = 0
-  let pid = try withPrepared(request) { (prepared: inout clinux_spawn) in
-    clinux_spawn(&prepared, &pidfd, &failedStep)
-  }
-  guard pid > 0 else {
-    throw SpawnError(
-      step: SpawnError.Step(rawValue: failedStep & 0xFF) ?? .fork, code: -pid, request: request,
-      limit: Int(failedStep >> 8))
-  }
-  do throws(SystemCallError) {
-    let held = pidfd >= 0 ? Descriptor(owning: pidfd) : try Descriptor.pidfd(of: pid)
-    // It is our child and not yet reaped, so its entry in /proc is there even if it has ended.
-    return SpawnedProcess(
-      pid: pid, pidfd: held, startTime: try ProcessStat.read(pid).startTime)
-  } catch {
-    // A process that we couldn't hold on to must not run on unseen.
-    kill(pid, SIGKILL)
-    waitForChild(pid)
-    throw SpawnError(step: .hold, code: error.code, request: request)
-  }
-}
-
 /// Lends the request as C strings; they live until `body` returns.
-private func withPrepared<Result>(
+func withPrepared<Result>(
   _ request: SpawnRequest, _ body: (inout clinux_spawn) -> Result
 ) throws(SpawnError) -> Result {
   var environment: [String] = []
@@ -103,7 +101,7 @@ private func withPrepared<Result>(
               path: path, arguments: arguments.baseAddress, environment: variables.baseAddress,
               directory: directory, input: request.input, output: request.output,
               error: request.error, cgroup: request.cgroup ?? -1, kept: nil, kept_count: 0,
-              ignored: 0, announcement: -1, terms: terms)
+              ignored: 0, announcement: -1, terms: terms, oom_score: request.oomScore.raw)
             return body(&prepared)
           }
         }

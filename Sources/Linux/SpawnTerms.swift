@@ -52,6 +52,8 @@ public struct SpawnTerms: Hashable, Sendable {
   public var placed: [Placed] = []
   /// Holds the process's own pid, which nobody can know before it is there (`LISTEN_PID`).
   public var pidVariable: String?
+  /// It gets a session keyring of its own (keyctl(2)), and none of the keys in ours.
+  public var ownKeyring = false
 
   public static let mostPlaced = Int(CLINUX_MOST_PLACED)
 
@@ -80,7 +82,7 @@ func withTerms<Result>(
           group_count: Int32(groups.count), limits: limits.baseAddress,
           limit_count: Int32(limits.count), placed: placed.baseAddress,
           placed_count: Int32(placed.count), umask: terms.umask.map { Int32($0) } ?? -1,
-          own_number: ownNumber)
+          own_keyring: terms.ownKeyring ? 1 : 0, own_number: ownNumber)
         return body(&prepared)
       }
     }

@@ -71,6 +71,11 @@ public final class TraceSession {
   private var isOver = false
   private let startTime: UInt64?
 
+  /// nil: it was seized as a child, by its number alone.
+  public var identity: ProcessIdentity? {
+    startTime.map { ProcessIdentity(pid: pid, startTime: $0) }
+  }
+
   /// Time given to a thread to report a stop.
   static let patience: Int64 = 5_000_000_000
 
@@ -114,13 +119,14 @@ public final class TraceSession {
   /// a thread in uninterruptible sleep (inside vfork(2), for example) stops when it returns, which
   /// may be much later. For use on a `BriefTracer`.
   ///
+  /// - Parameter only: leaves all other threads alone.
   /// - Returns: `nil` where no thread could be seized.
   public static func seizeWhatCanStop(
-    _ process: ProcessIdentity, until deadline: Deadline
+    _ process: ProcessIdentity, only: Set<Int32>? = nil, until deadline: Deadline
   ) -> TraceSession? {
     let session = TraceSession(pid: process.pid, startTime: process.startTime)
     do throws(TraceError) {
-      while try session.seizeNewThreads(leavingOut: deadline) {}
+      while try session.seizeNewThreads(only: only, leavingOut: deadline) {}
       for index in session.threads.indices { try session.save(index) }
       if !session.threads.isEmpty { return session }
     } catch {}  // Whatever the reason is: the caller goes on without.
@@ -129,10 +135,12 @@ public final class TraceSession {
   }
 
   /// - Parameter deadline: where it is given, threads that don't stop by then are left out.
-  private func seizeNewThreads(leavingOut deadline: Deadline? = nil) throws(TraceError) -> Bool {
+  private func seizeNewThreads(
+    only: Set<Int32>? = nil, leavingOut deadline: Deadline? = nil
+  ) throws(TraceError) -> Bool {
     let known = unstopped.union(leftOut).union(threads.map(\.tid))
     let found = try wrap { () throws(SystemCallError) in try Self.threadIDs(of: pid) }
-    let new = found.filter { !known.contains($0) }
+    let new = found.filter { !known.contains($0) && only?.contains($0) != false }
     for tid in new {
       if deadline != nil, !isAbleToStop(tid) {
         leftOut.insert(tid)
@@ -167,6 +175,7 @@ public final class TraceSession {
 
   func attach(_ tid: Int32) throws(TraceError) {
     do throws(SystemCallError) {
+      try Yama.check("PTRACE_SEIZE", tid)
       try shim("PTRACE_SEIZE", on: "thread \(tid)") {
         clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
       }
@@ -215,11 +224,10 @@ public final class TraceSession {
   }
 
   /// A stop makes some blocked calls return EINTR although no signal handler will run. Where that
-  /// has happened, the call is made again instead: the program notices nothing.
+  /// has happened, the call is made again instead when the thread goes on, unless a signal that came
+  /// meanwhile calls a handler: the program notices no more than it would have awake.
   public func mendInterruptedCalls() throws(TraceError) {
     for index in threads.indices {
-      let pending = Self.pendingSignals(of: threads[index].tid)
-      if pending & ~threads[index].signalMask != 0 { continue }
       if clinux_registers_mend_interrupted(&threads[index].registers) == 1 {
         try writeRegisters(threads[index].tid, threads[index].registers)
       }
@@ -228,8 +236,10 @@ public final class TraceSession {
 
   /// Puts registers and mask (back) into a stopped thread.
   public func restore(_ thread: TracedThread) throws(TraceError) {
-    try writeRegisters(thread.tid, thread.registers)
+    // The mask first: with foreign registers a recovery knows the thread by its address, but it
+    // couldn't tell its own registers with a foreign mask from those of a thread that has run.
     try setSignalMask(thread.tid, thread.signalMask)
+    try writeRegisters(thread.tid, thread.registers)
   }
 
   /// Makes an earlier session's threads this one's: who differs gets those registers and that mask,
@@ -294,13 +304,5 @@ extension TraceSession {
       throw SystemCallError(
         error.call, on: error.subject, code: error.meansVanished ? ESRCH : error.code)
     }
-  }
-
-  /// Pending signals of a thread and its process, those that only stop or continue left out.
-  private static func pendingSignals(of tid: Int32) -> UInt64 {
-    guard let status = try? ProcessStatus.read(tid) else { return 0 }
-    let pending = status.pendingForThread | status.pendingForProcess
-    let stopping = [SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT]
-    return stopping.reduce(pending) { $0 & ~(1 << UInt64($1 - 1)) }
   }
 }

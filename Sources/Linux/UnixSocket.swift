@@ -3,7 +3,7 @@ import Glibc
 
 /// Making Unix sockets (unix(7)).
 public enum UnixSocket {
-  public enum Kind: Hashable, Sendable { case stream, datagram }
+  public enum Kind: Hashable, Sendable { case stream, datagram, packets }
 
   /// The longest path that every program can use: sun_path has 108 bytes, one for the NUL.
   public static let longestPath = 107
@@ -60,7 +60,12 @@ public enum UnixSocket {
   private static func make(
     _ kind: Kind, isForeign: Bool = false
   ) throws(SystemCallError) -> Descriptor {
-    let type = kind == .stream ? SOCK_STREAM : SOCK_DGRAM
+    let type =
+      switch kind {
+      case .stream: SOCK_STREAM
+      case .datagram: SOCK_DGRAM
+      case .packets: SOCK_SEQPACKET
+      }
     let flags = type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
     let raw = try systemCall("socket") { socket(AF_UNIX, Int32(flags), 0) }
     return isForeign ? Descriptor(foreign: raw) : Descriptor(owning: raw)

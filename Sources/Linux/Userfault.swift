@@ -13,11 +13,29 @@ public struct Userfault: Sendable {
 
   /// Takes descriptor `number` of the process; needs the right to trace it.
   public static func take(_ number: Int32, of pid: Int32) throws(SystemCallError) -> Descriptor {
+    try Yama.check("pidfd_getfd", pid)
     let process = try Descriptor.pidfd(of: pid)
     return Descriptor(
       owning: try shim("pidfd_getfd", on: "descriptor \(number) of pid \(pid)") {
         clinux_pidfd_getfd(process.raw, number)
       })
+  }
+
+  /// The process's descriptor `number`, if that is a userfaultfd.
+  ///
+  /// The kind is looked at before, because the last reference to a file of a worker's own file system
+  /// (FUSE) can block whoever closes it; and after, because the process may run.
+  public static func find(
+    _ number: Int32, of process: ProcessIdentity
+  ) throws(SystemCallError) -> Descriptor? {
+    let link = "anon_inode:[userfaultfd]"
+    guard readLink("/proc/\(process.pid)/fd/\(number)") == link else { return nil }
+    let pidfd = try process.openPidfd()
+    let descriptor = Descriptor(
+      owning: try shim("pidfd_getfd", on: "descriptor \(number) of pid \(process.pid)") {
+        clinux_pidfd_getfd(pidfd.raw, number)
+      })
+    return readLink("/proc/self/fd/\(descriptor.raw)") == link ? descriptor : nil
   }
 
   public func negotiate() throws(SystemCallError) {

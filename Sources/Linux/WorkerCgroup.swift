@@ -4,6 +4,11 @@ import Glibc
 /// One worker's cgroup.
 public final class WorkerCgroup: Sendable {
   public let path: String
+  /// Another program manages it (a service manager, a container runtime): its processes are listed
+  /// and counted, but it is never frozen, thawed, limited or removed by us. systemd 252 thaws a unit
+  /// whenever it stops or reloads it, and systemd 257 starts programs inside the unit's group, which
+  /// blocks PID 1 while the group is frozen.
+  public let isForeign: Bool
   /// For clone3(CLONE_INTO_CGROUP).
   public let directory: Descriptor
   /// `cgroup.events`, on which the kernel announces changes (POLLPRI).
@@ -13,7 +18,7 @@ public final class WorkerCgroup: Sendable {
   public static func create(
     in root: CgroupRoot, name: String
   ) throws(CgroupError) -> WorkerCgroup {
-    let path = "\(root.path)/worker-\(CgroupRoot.sanitised(name))"
+    let path = path(in: root, name: name)
     // Not used again: whoever is born (CLONE_INTO_CGROUP) into a group that has once been killed
     // through cgroup.kill is killed by the kernel at birth (seen on Linux 6.18).
     rmdir(path)
@@ -26,15 +31,32 @@ public final class WorkerCgroup: Sendable {
     return group
   }
 
+  private static func path(in root: CgroupRoot, name: String) -> String {
+    "\(root.path)/worker-\(CgroupRoot.sanitised(name))"
+  }
+
+  /// The group of a worker of that name, if there is one.
+  public static func find(in root: CgroupRoot, name: String) -> WorkerCgroup? {
+    try? WorkerCgroup(path: path(in: root, name: name))
+  }
+
   /// One that exists, such as an earlier daemon's.
-  public init(path: String) throws(CgroupError) {
+  public init(path: String, isForeign: Bool = false) throws(CgroupError) {
     self.path = path
+    self.isForeign = isForeign
     do throws(SystemCallError) {
       directory = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
       events = try Descriptor.open("\(path)/cgroup.events")
     } catch {
       throw .failed(error)
     }
+  }
+
+  /// The group where it is ours to freeze; nil for a foreign one.
+  public var freezer: WorkerCgroup? { isForeign ? nil : self }
+
+  private func checkIsOurs() throws(CgroupError) {
+    if isForeign { throw .foreign(path: path) }
   }
 
   /// Everybody in it and in the groups that the worker has made below it.
@@ -78,6 +100,7 @@ public final class WorkerCgroup: Sendable {
 
   /// Nobody in it gets processor time any more. Thawed again when it doesn't freeze in time.
   public func freeze(until deadline: Deadline) throws(CgroupError) {
+    try checkIsOurs()
     do throws(CgroupError) {
       try write("cgroup.freeze", "1")
       try wait(for: "frozen", toBe: true, until: deadline)
@@ -89,6 +112,7 @@ public final class WorkerCgroup: Sendable {
   }
 
   public func thaw(until deadline: Deadline) throws(CgroupError) {
+    try checkIsOurs()
     try write("cgroup.freeze", "0")
     try wait(for: "frozen", toBe: false, until: deadline)
   }
@@ -103,19 +127,33 @@ public final class WorkerCgroup: Sendable {
 
   /// SIGKILL to everybody, frozen or not. They are gone when `isPopulated` is false.
   public func kill() throws(CgroupError) {
-    do throws(SystemCallError) {
-      try writeControl("\(path)/cgroup.kill", "1")
-      return
-    } catch {
-      // Before Linux 5.14.
-      if error.code != ENOENT { throw .failed(error) }
+    // On some kernels a process that is started in a group is killed at birth if cgroup.kill was
+    // ever written there (seen on 6.18): the group's manager could start nothing in it again.
+    if !isForeign {
+      do throws(SystemCallError) {
+        try writeControl("\(path)/cgroup.kill", "1")
+        return
+      } catch {
+        // Before Linux 5.14.
+        if error.code != ENOENT { throw .failed(error) }
+      }
     }
-    // Whoever forks while we go through the list is in the next list.
+    try killEach()
+  }
+
+  /// The same without cgroup.kill. Whoever forks while we go through the list is in the next list.
+  func killEach() throws(CgroupError) {
     for _ in 0..<100 {
       do throws(SystemCallError) {
         let pids = try processes()
         if pids.isEmpty { return }
-        for pid in pids { Glibc.kill(pid, SIGKILL) }
+        // A number in the list may have become a stranger's. The descriptor is of the process that the
+        // second list names, or of one that has ended.
+        let held = pids.compactMap { pid in (try? Descriptor.pidfd(of: pid)).map { (pid, $0) } }
+        let members = Set(try processes())
+        for (pid, pidfd) in held where members.contains(pid) {
+          _ = clinux_pidfd_send_signal(pidfd.raw, SIGKILL)
+        }
         usleep(1000)
       } catch {
         throw .failed(error)
@@ -126,6 +164,7 @@ public final class WorkerCgroup: Sendable {
 
   /// Removes the group, waiting for its last process to leave it.
   public func remove(until deadline: Deadline) throws(CgroupError) {
+    try checkIsOurs()
     do throws(SystemCallError) {
       for group in try groups().reversed() where group != path { rmdir(group) }
     } catch {

@@ -109,6 +109,15 @@ public enum ResumeRule: String, Codable, Hashable, Sendable, CaseIterable {
   case hotFirst = "hot_first"
 }
 
+/// `hibernate.durability`: when pages may be freed.
+public enum DurabilityRule: String, Codable, Hashable, Sendable, CaseIterable {
+  /// When the disk has confirmed the image.
+  case synced
+  /// When the image is in the page cache: sooner, and a disk that fails to write it later costs the
+  /// worker its memory.
+  case cached
+}
+
 /// `hibernate:`
 public struct HibernationRules: Codable, Hashable, Sendable {
   /// `false`: suspended workers stay in memory.
@@ -140,6 +149,7 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   public var encrypt: Bool
   /// Clean pages of files that nobody else uses are pushed out of memory, too.
   public var dropFilePages: Bool
+  public var durability: DurabilityRule
 
   public init(
     enabled: Bool = true, maxFootprint: ByteCount? = .megabytes(16),
@@ -147,7 +157,8 @@ public struct HibernationRules: Codable, Hashable, Sendable {
     onlyIfFasterThanRelaunch: Bool = true, cooldown: Duration = .seconds(45),
     demoteAfter: Duration? = .seconds(86400), order: [TerminationRules.Criterion] = [.footprint],
     disk: DiskRules = DiskRules(), compressionLevel: Int = 1, overlay: Bool = true,
-    encrypt: Bool = false, dropFilePages: Bool = false, resume: ResumeRule = .auto
+    encrypt: Bool = false, dropFilePages: Bool = false, resume: ResumeRule = .auto,
+    durability: DurabilityRule = .synced
   ) {
     self.enabled = enabled
     self.resume = resume
@@ -163,6 +174,7 @@ public struct HibernationRules: Codable, Hashable, Sendable {
     self.overlay = overlay
     self.encrypt = encrypt
     self.dropFilePages = dropFilePages
+    self.durability = durability
   }
 }
 

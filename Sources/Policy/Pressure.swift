@@ -21,6 +21,9 @@ public struct PressureRules: Codable, Hashable, Sendable {
   public var clearAfter: Duration
   /// How often one worker is warned.
   public var warnOncePer: WarningScope
+  /// Share of the free swap, 0–100 %, that counts as available memory at `urgent` and `critical`.
+  /// nil, in journals of earlier versions: none.
+  public var swap: Double?
 
   /// Until the level is normal again, or at each level anew (Android's trim levels).
   public enum WarningScope: String, Codable, Hashable, Sendable, CaseIterable {
@@ -34,7 +37,7 @@ public struct PressureRules: Codable, Hashable, Sendable {
     critical: PressureCondition? = PressureCondition(
       availableBelow: .percent(5), fullStall: Stall(percent: 10, window: .seconds(2))),
     sustainedFor: Duration = .zero, clearAfter: Duration = .seconds(5),
-    warnOncePer: WarningScope = .episode
+    warnOncePer: WarningScope = .episode, swap: Double = 100
   ) {
     self.warning = warning
     self.urgent = urgent
@@ -42,6 +45,7 @@ public struct PressureRules: Codable, Hashable, Sendable {
     self.sustainedFor = sustainedFor
     self.clearAfter = clearAfter
     self.warnOncePer = warnOncePer
+    self.swap = swap
   }
 
   public subscript(level: PressureLevel) -> PressureCondition? {
@@ -55,6 +59,9 @@ public struct PressureRules: Codable, Hashable, Sendable {
 }
 
 extension PressureRules {
+  /// 0–1.
+  public var swapShare: Double { (swap ?? 0) / 100 }
+
   /// Over which stalls are averaged where one number has to serve all conditions; 2 s without any.
   public var shortestWindow: Duration {
     let stalls = [warning, urgent, critical].flatMap { [$0?.someStall, $0?.fullStall] }

@@ -47,10 +47,15 @@ public struct FalseIdleRules: Codable, Hashable, Sendable {
   public var bonus: Int
   /// The bonus halves each time that this has passed.
   public var halvesEvery: Duration
+  /// Put away too early again and again, its idle time (`background.suspend_after`, `hibernate.after`)
+  /// doubles each time, up to this. It halves again with each `halvesEvery`. `nil` (`never`): it stays.
+  public var longestIdle: Duration?
 
   public init(
-    within: Duration = .seconds(10), bonus: Int = 10, halvesEvery: Duration = .seconds(600)
+    within: Duration = .seconds(10), bonus: Int = 10, halvesEvery: Duration = .seconds(600),
+    longestIdle: Duration? = nil
   ) {
+    self.longestIdle = longestIdle
     self.within = within
     self.bonus = bonus
     self.halvesEvery = halvesEvery

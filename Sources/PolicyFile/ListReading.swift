@@ -43,6 +43,7 @@ extension MappingReader {
 
   /// Marks a key as known, and says where it stands, if it does.
   func refused(_ key: String) -> Position? {
-    shape != nil || node(key) == nil ? nil : position(ofKey: key)
+    refusedKeys.insert(key)
+    return shape != nil || node(key) == nil ? nil : position(ofKey: key)
   }
 }

@@ -17,6 +17,8 @@ final class MappingReader {
   let shape: MappingShape?
   private let entries: [String: (key: Position?, value: Node)]
   private var asked: [String] = []
+  /// Those that are known for being wrong here: other systems' names, keys of later versions.
+  var refusedKeys: Set<String> = []
   private let renamed: [String: String]
   /// Keys in the order of the text.
   private(set) var order: [String] = []
@@ -189,11 +191,13 @@ final class MappingReader {
 
   /// Reports every key that was never asked for.
   func finish() {
+    // A key that is known to be refused is no advice.
+    let valid = asked.filter { !refusedKeys.contains($0) }
     for key in order where !asked.contains(key) {
       let place = title.isEmpty ? "" : " in `\(shortened(title))`"
       sink.error(
         at: entries[key]?.key, "unknown key `\(shortened(key))`\(place)",
-        suggestion: didYouMean(key, among: asked) ?? "known here: \(asked.joined(separator: ", "))")
+        suggestion: didYouMean(key, among: valid) ?? "known here: \(valid.joined(separator: ", "))")
     }
   }
 

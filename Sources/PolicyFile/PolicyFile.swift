@@ -10,9 +10,13 @@ public enum PolicyFile {
   }
 
   /// The same, with the line that each value comes from.
-  public static func parseWithOrigins(text: String, file: String) -> ParseResult<LoadedPolicy> {
+  ///
+  /// - Parameter name: of a policy without a `name`; `nil`: it is called after its file.
+  public static func parseWithOrigins(
+    text: String, file: String, name: String? = nil
+  ) -> ParseResult<LoadedPolicy> {
     var base = LifecyclePolicy()
-    let stem = FilePaths.stem(of: file)
+    let stem = name ?? FilePaths.stem(of: file)
     if isName(stem) { base.name = stem }
     return parse(text: text, file: file, over: base, scope: .policy)
   }

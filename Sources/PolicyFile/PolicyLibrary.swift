@@ -1,6 +1,6 @@
 import Policy
 
-/// The shipped policies, by name: `NAME.yaml` in one of some directories.
+/// Policies by name: `NAME.yaml` in one of some directories, or one of those that are built in.
 public struct PolicyLibrary: Hashable, Sendable {
   /// Searched in this order; the first that has a name wins. One that doesn't exist is skipped.
   public var directories: [String]
@@ -9,6 +9,11 @@ public struct PolicyLibrary: Hashable, Sendable {
 
   /// What can be loaded by name, sorted.
   public var names: [String] {
+    Set(fileNames + BuiltInPolicies.all.map(\.key)).sorted()
+  }
+
+  /// The names that the directories have files for, sorted.
+  public var fileNames: [String] {
     let files = directories.flatMap { FileContents.names(in: $0) }
     return Set(files.filter { $0.hasSuffix(".yaml") && isName($0) }.map(FilePaths.stem(of:)))
       .sorted()
@@ -31,11 +36,10 @@ public struct PolicyLibrary: Hashable, Sendable {
   public func loadWithOrigins(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
     if Self.isPath(nameOrPath) { return PolicyFile.loadWithOrigins(path: nameOrPath) }
     guard let path = path(of: nameOrPath) else {
-      // What is built in needs no file: an executable alone, copied somewhere, has it.
-      let builtIn = LifecyclePolicy()
-      if nameOrPath == builtIn.name {
-        return ParseResult(
-          value: LoadedPolicy(policy: builtIn, origins: Origins()), diagnostics: [])
+      // An executable alone, copied somewhere without its files, has these.
+      if let text = BuiltInPolicies.text(of: nameOrPath) {
+        return PolicyFile.parseWithOrigins(
+          text: text, file: "built-in/\(nameOrPath).yaml", name: nameOrPath)
       }
       let missing = Missing(name: nameOrPath, library: self)
       let diagnostic = Diagnostic(
@@ -58,17 +62,8 @@ public struct PolicyLibrary: Hashable, Sendable {
     init(name: String, library: PolicyLibrary) {
       let names = library.names
       message = "there is no policy named `\(shortened(name))`"
-      if library.directories.isEmpty {
-        suggestion = "write the path of a policy file"
-      } else if names.isEmpty {
-        suggestion =
-          "only \(LifecyclePolicy().name) is built in, and there are no files in "
-          + "\(library.directories.joined(separator: ", ")): `make install` puts them there; or write "
-          + "the path of a policy file"
-      } else {
-        let meant = didYouMean(name, among: names).map { $0 + " " } ?? ""
-        suggestion = "\(meant)Available: \(names.joined(separator: ", "))"
-      }
+      let meant = didYouMean(name, among: names).map { $0 + " " } ?? ""
+      suggestion = "\(meant)Available: \(names.joined(separator: ", "))"
     }
   }
 }

@@ -105,6 +105,9 @@ struct PolicyReader {
     reader.read("within", into: &rules.within, as: .duration)
     reader.read("bonus", into: &rules.bonus, as: .integer(0...29))
     reader.read("halves_every", into: &rules.halvesEvery, as: .duration.notZero)
+    reader.read(
+      "longest_idle", into: &rules.longestIdle,
+      as: Converter.duration.notZero.map(Optional.some).orWord("never", nil))
   }
 
   private func hibernate(_ reader: MappingReader, _ rules: inout HibernationRules) {
@@ -134,6 +137,7 @@ struct PolicyReader {
     reader.section("compression") {
       $0.read("level", into: &rules.compressionLevel, as: .integer(-7...19))
     }
+    reader.read("durability", into: &rules.durability, as: .choice)
     reader.read("encrypt", into: &rules.encrypt, as: .boolean)
     reader.read("drop_file_pages", into: &rules.dropFilePages, as: .boolean)
   }

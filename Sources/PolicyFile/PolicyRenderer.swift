@@ -26,6 +26,7 @@ extension PolicyFile {
       "  sustained_for: \(rules.sustainedFor.policyText)",
       "  clear_after: \(rules.clearAfter.policyText)",
       "  warn_once_per: \(rules.warnOncePer.rawValue)",
+      "  swap: \(percentText(rules.swap ?? 0))",
     ]
   }
 
@@ -82,6 +83,7 @@ extension PolicyFile {
       "  within: \(rules.within.policyText)",
       "  bonus: \(rules.bonus)",
       "  halves_every: \(rules.halvesEvery.policyText)",
+      "  longest_idle: \(rules.longestIdle?.policyText ?? "never")",
     ]
   }
 
@@ -104,6 +106,7 @@ extension PolicyFile {
       "  overlay: \(rules.overlay)",
       "  compression:",
       "    level: \(rules.compressionLevel)",
+      "  durability: \(rules.durability.rawValue)",
       "  encrypt: \(rules.encrypt)",
       "  drop_file_pages: \(rules.dropFilePages)",
     ]

@@ -12,6 +12,7 @@ struct PressureReader {
     reader.read("sustained_for", into: &rules.sustainedFor, as: .duration)
     reader.read("clear_after", into: &rules.clearAfter, as: .duration)
     reader.read("warn_once_per", into: &rules.warnOncePer, as: .choice)
+    reader.read("swap", into: &rules.swap, as: Converter.percent.map(Optional.some))
   }
 
   private func level(_ key: String, _ target: inout PressureCondition?) {

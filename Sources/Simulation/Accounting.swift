@@ -11,6 +11,8 @@ struct Accounting {
   /// A person wanted it to end.
   private var unwanted: Set<WorkerID> = []
   private var unproven: Set<WorkerID> = []
+  /// Inspections in a row without an answer.
+  private var inspections: [WorkerID: Int] = [:]
 
   /// A directive whose outcome is outstanding.
   private struct Asked: Hashable {
@@ -21,7 +23,7 @@ struct Accounting {
 
   /// At rest nothing may be, but what has only just been asked (a heartbeat, say).
   func unanswered(at now: Instant) -> String? {
-    open.first { now > $0.value + .seconds(5) }
+    open.first { now > $0.value + Invariants.longestTransit }
       .map { "\($0.key.what) of \($0.key.worker) never had an outcome" }
   }
 
@@ -37,6 +39,7 @@ struct Accounting {
     case .resumeFailed(let worker, _, let intact):
       if !intact { unproven.insert(worker) }
       take(Asked(what: .resume, worker: worker))
+    case .found(let worker, let condition): recordFound(worker, condition)
     case .launchFailed(let worker, _), .exited(let worker, _), .released(let worker):
       forget(worker)
     default: recordMemory(event, states)
@@ -67,7 +70,29 @@ struct Accounting {
     }
   }
 
+  /// It stands for the outcome that was lost.
+  private mutating func recordFound(_ worker: WorkerID, _ condition: WorkerCondition) {
+    inspections[worker] = nil
+    switch condition {
+    case .underWay: return
+    case .unprovable: unproven.insert(worker)
+    case .hibernated where open[Asked(what: .hibernate, worker: worker)] != nil:
+      beforeHibernation[worker] = footprints[worker]
+    case .running where open[Asked(what: .resume, worker: worker)] != nil:
+      if let before = beforeHibernation.removeValue(forKey: worker) { footprints[worker] = before }
+    case .running, .suspended, .hibernated: break
+    }
+    forgetOperations(of: worker)
+  }
+
+  private mutating func forgetOperations(of worker: WorkerID) {
+    for what in [Asked.What.suspend, .hibernate, .resume] {
+      take(Asked(what: what, worker: worker))
+    }
+  }
+
   private mutating func forget(_ worker: WorkerID) {
+    inspections[worker] = nil
     open = open.filter { $0.key.worker != worker }
     footprints[worker] = nil
     beforeHibernation[worker] = nil
@@ -81,12 +106,16 @@ struct Accounting {
     case .hibernate(let worker): return ask(.hibernate, worker)
     case .resume(let worker): return ask(.resume, worker)
     case .purge(let worker): return ask(.purge, worker)
+    case .inspect(let worker):
+      inspections[worker, default: 0] += 1
+      return states[worker]?.isUnderWay == true ? nil : "inspects \(worker), which is at rest"
     case .terminate(let worker), .kill(let worker):
       return states[worker] == .terminating ? nil : "\(directive) of one that isn't to end"
     case .transition(let transition):
       if transition.to == .launching, transition.from == .terminated {
         unwanted.remove(transition.worker)
       }
+      if transition.to == .terminating { forgetOperations(of: transition.worker) }
       return transition.to == .terminating ? checkEnd(transition) : nil
     default: return nil
     }
@@ -105,6 +134,7 @@ struct Accounting {
       return unwanted.contains(transition.worker)
         ? nil : "\(transition.worker) was ended, and nobody had asked for it"
     case .failed where unproven.contains(transition.worker): return nil
+    case .failed where inspections[transition.worker] == TransitLimits.mostUnanswered: return nil
     default: return "\(transition.worker) was ended for no good reason: \(transition.cause)"
     }
   }
@@ -118,5 +148,11 @@ struct Accounting {
     let available = max(.zero, size - sum)
     return available == engine.available
       ? nil : "\(engine.available) are available, and by the books it is \(available)"
+  }
+}
+
+extension WorkerState {
+  fileprivate var isUnderWay: Bool {
+    self == .suspending || self == .hibernating || self == .resuming
   }
 }

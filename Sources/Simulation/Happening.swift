@@ -11,9 +11,42 @@ extension SimulatedMachine {
     guard let state = workers[worker], state.life == news.life else { return nil }
     if state.body == .absent { return news.event.isExit || random.chance(50) ? nil : news.event }
     if let echoOf = news.echoOf { return echoOf == state.directives ? news.event : nil }
+    if case .found = news.event { return .found(worker, condition(of: state)) }
+    if let operation = news.operation {
+      // The shell drops the outcome of an operation that isn't the latest.
+      if news.fate == .hasHappened { return operation == state.operations ? news.event : nil }
+      workers[worker]?.isBusy = false
+    }
     apply(news.event, to: worker)
+    switch news.fate {
+    case .told, .hasHappened: break
+    case .lost: return nil
+    case .late:
+      tellLate(news)
+      return nil
+    }
     if !news.event.isExit, random.chance(4) { echo(news) }
     return news.event
+  }
+
+  /// What the shell sees when it looks. The body is the truth, whatever was told.
+  private func condition(of worker: SimulatedWorker) -> WorkerCondition {
+    if worker.isBusy { return .underWay }
+    if worker.isUnprovable { return .unprovable("its resume failed half-way") }
+    switch worker.body {
+    case .stopped: return .suspended
+    case .evicted: return .hibernated
+    case .running, .spawning, .absent: return .running
+    }
+  }
+
+  private mutating func tellLate(_ news: Pending) {
+    scheduled += 1
+    var late = news
+    late.at = now + random.duration(upTo: .seconds(120))
+    late.order = scheduled
+    late.fate = .hasHappened
+    pending.append(late)
   }
 
   /// The same again a little later, unless by then something else was asked of the worker: outcomes
@@ -40,6 +73,7 @@ extension SimulatedMachine {
       workers[worker]?.body = .evicted
       workers[worker]?.beforeEviction = result.footprintBefore
       workers[worker]?.footprint = result.footprintAfter
+    case .resumeFailed(_, _, let intact): if !intact { workers[worker]?.isUnprovable = true }
     case .resumed:
       if workers[worker]?.body == .evicted, let footprint = workers[worker]?.beforeEviction {
         workers[worker]?.footprint = footprint
@@ -55,6 +89,7 @@ extension SimulatedMachine {
       workers[worker]?.body = .absent
       workers[worker]?.footprint = .zero
       workers[worker]?.isShedding = false
+      workers[worker]?.isUnprovable = false
     default: break
     }
   }
@@ -71,7 +106,8 @@ extension Event {
       .suspendFailed(let worker, _), .hibernated(let worker, _),
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),
       .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
-      .taskEnded(let worker, _), .fileLocks(let worker, _), .purged(let worker, _),
+      .taskEnded(let worker, _), .found(let worker, _), .fileLocks(let worker, _),
+      .purged(let worker, _),
       .purgeFailed(let worker, _):
       worker
     default: nil

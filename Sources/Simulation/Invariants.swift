@@ -14,6 +14,10 @@ struct Invariants {
   /// The states before the event that is checked.
   private var earlier: [WorkerID: WorkerState] = [:]
 
+  /// Longest that an operation may take, whatever becomes of its outcome and of the answers to inspections:
+  /// its limit, with a minute for the inspections. Workers here have 100 MB at most.
+  static let longestTransit = TransitLimits.limit(moving: .megabytes(100)) + .seconds(60)
+
   /// A complaint, or `nil`.
   mutating func check(
     _ event: Event, _ directives: [Directive], before: PressureLevel, after: Engine,
@@ -47,6 +51,7 @@ struct Invariants {
         untouchable.insert(worker)
       }
     case .released: seen.insert("released")
+    case .found(_, let condition): seen.insert("found \(condition.name)")
     default: break
     }
   }
@@ -79,6 +84,7 @@ struct Invariants {
     case .watchdogMissed: seen.insert("watchdog told")
     case .purge: seen.insert("purge")
     case .checkSafePoint: seen.insert("look for locks")
+    case .inspect(let worker): seen.insert("inspect \(states[worker] ?? .terminated)")
     default: break
     }
     guard let worker = directive.worker else { return nil }
@@ -120,7 +126,7 @@ struct Invariants {
     else { return nil }
     let spared = after.snapshots().first { other in
       other.state.victims == transition.from.victims && other.band < victim.band
-        && other.footprint >= .kilobytes(256) && earlier[other.worker] == other.state
+        && other.footprint >= .megabytes(1) && earlier[other.worker] == other.state
         && !other.isShadow && !untouchable.contains(other.worker)
     }
     return spared.map {
@@ -142,7 +148,7 @@ struct Invariants {
         case .background: .terminate(.background)
         default: nil
         }
-      guard let rung, other.footprint >= .kilobytes(256),
+      guard let rung, other.footprint >= .megabytes(1),
         earlier[other.worker] == other.state,
         !other.isShadow, !untouchable.contains(other.worker)
       else { return false }
@@ -184,7 +190,8 @@ struct Invariants {
     }
     // One may be on its way at this very moment: a hibernation tried again after an hour, say.
     let stuck = engine.snapshots().filter {
-      [.suspending, .hibernating, .resuming].contains($0.state) && now > $0.since + .seconds(5)
+      [.suspending, .hibernating, .resuming].contains($0.state)
+        && now > $0.since + Self.longestTransit
     }
     if let lost = accounting.unanswered(at: now) { return lost }
     return stuck.isEmpty ? nil : "stuck: \(stuck.map { "\($0.worker) \($0.state)" })"
@@ -210,9 +217,10 @@ extension WorkerState {
     case .launching: return [.launching, .foreground, .background, .terminating].contains(next)
     case .foreground: return [.background, .terminating].contains(next)
     case .background: return [.foreground, .suspending, .terminating].contains(next)
-    case .suspending: return [.suspended, .background].contains(next)
+    case .suspending: return [.suspended, .background, .terminating].contains(next)
     case .suspended: return [.hibernating, .resuming, .terminating].contains(next)
-    case .hibernating: return [.hibernated, .suspended].contains(next)
+    case .hibernating:
+      return [.hibernated, .suspended, .background, .terminating].contains(next)
     case .hibernated: return [.resuming, .terminating].contains(next)
     case .resuming:
       return [.foreground, .background, .suspended, .hibernated, .terminating].contains(next)
@@ -228,9 +236,21 @@ extension Directive {
     case .launch(let worker), .shed(let worker, _, _), .finishShed(let worker),
       .expireTask(let worker, _), .suspend(let worker), .hibernate(let worker),
       .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker),
-      .checkSafePoint(let worker), .purge(let worker):
+      .checkSafePoint(let worker), .purge(let worker), .inspect(let worker):
       worker
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: nil
+    }
+  }
+}
+
+extension WorkerCondition {
+  fileprivate var name: String {
+    switch self {
+    case .underWay: "under way"
+    case .running: "running"
+    case .suspended: "suspended"
+    case .hibernated: "hibernated"
+    case .unprovable: "unprovable"
     }
   }
 }

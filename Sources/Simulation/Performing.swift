@@ -13,6 +13,31 @@ extension SimulatedMachine {
         life: workers[worker]?.life))
   }
 
+  /// The outcome of suspending, hibernating or resuming: the message that tells of it may be lost, or
+  /// come long after it happened.
+  private mutating func begin(_ event: Event, of worker: WorkerID, upTo delay: Duration) {
+    schedule(event, of: worker, upTo: random.chance(3) ? .seconds(90) : delay)
+    workers[worker]?.operations += 1
+    workers[worker]?.isBusy = true
+    let last = pending.count - 1
+    pending[last].operation = workers[worker]?.operations
+    guard !isDraining else { return }
+    if random.chance(4) { pending[last].fate = .lost }
+    if random.chance(3) { pending[last].fate = .late }
+  }
+
+  /// The directive itself is lost now and then, and nothing happens.
+  private mutating func isLost() -> Bool { !isDraining && random.chance(1) }
+
+  /// Answered with what is true then; sometimes not at all.
+  private mutating func inspect(_ worker: WorkerID) -> String? {
+    guard body(worker) != .absent else { return "inspects \(worker), which isn't there" }
+    if isDraining || random.chance(50) {
+      schedule(.found(worker, .underWay), of: worker, upTo: .milliseconds(200))
+    }
+    return nil
+  }
+
   mutating func perform(_ directive: Directive) -> String? {
     let complaint = obey(directive)
     guard let worker = directive.worker else { return complaint }
@@ -37,6 +62,7 @@ extension SimulatedMachine {
     case .kill(let worker): kill(worker)
     case .purge(let worker): purge(worker)
     case .measure(let worker): measure(worker)
+    case .inspect(let worker): inspect(worker)
     case .expireTask(let worker, let task): expire(worker, task)
     case .answer, .transition, .pressureChanged, .report, .wouldHave,
       .watchdogMissed:
@@ -107,8 +133,9 @@ extension SimulatedMachine {
 
   private mutating func suspend(_ worker: WorkerID) -> String? {
     guard body(worker) == .running else { return "suspends \(worker), which doesn't run" }
+    if isLost() { return nil }
     let fails = random.chance(10)
-    schedule(
+    begin(
       fails ? .suspendFailed(worker, "a child escaped") : .suspended(worker), of: worker,
       upTo: .milliseconds(50))
     return nil
@@ -116,16 +143,17 @@ extension SimulatedMachine {
 
   private mutating func hibernate(_ worker: WorkerID) -> String? {
     guard body(worker) == .stopped else { return "hibernates \(worker), which isn't suspended" }
+    if isLost() { return nil }
     if random.chance(12) {
       let event = Event.hibernateFailed(worker, "no space left", permanent: random.chance(20))
-      schedule(event, of: worker, upTo: .milliseconds(200))
+      begin(event, of: worker, upTo: .milliseconds(200))
       return nil
     }
     let before = workers[worker]?.footprint ?? .zero
     let result = HibernationResult(
-      footprintBefore: before, footprintAfter: .kilobytes(random.pick([4, 128, 512])),
+      footprintBefore: before, footprintAfter: .kilobytes(random.pick([4, 128, 512, 2048])),
       imageSize: ByteCount(before.bytes / 5), duration: .milliseconds(50))
-    schedule(.hibernated(worker, result), of: worker, upTo: .milliseconds(300))
+    begin(.hibernated(worker, result), of: worker, upTo: .milliseconds(300))
     return nil
   }
 
@@ -133,11 +161,12 @@ extension SimulatedMachine {
     guard body(worker) == .stopped || body(worker) == .evicted else {
       return "resumes \(worker), which isn't asleep"
     }
+    if isLost() { return nil }
     let event: Event =
       random.chance(8)
       ? .resumeFailed(worker, "checksum differs", intact: random.chance(60))
       : .resumed(worker, random.duration(upTo: .milliseconds(40)))
-    schedule(event, of: worker, upTo: .milliseconds(60))
+    begin(event, of: worker, upTo: .milliseconds(60))
     return nil
   }
 

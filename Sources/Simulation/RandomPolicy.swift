@@ -25,6 +25,7 @@ extension LifecyclePolicy {
     policy.hibernate.demoteAfter = generator.pick([nil, .zero, .seconds(8)])
     policy.hibernate.order = generator.pick([[.footprint], [.regret], [.band, .recency]])
     policy.falseIdle.halvesEvery = generator.pick([.seconds(2), .seconds(600)])
+    policy.falseIdle.longestIdle = generator.pick([nil, .seconds(4), .seconds(30), .seconds(3600)])
     policy.watchdog.answer = generator.pick([.seconds(3), .seconds(10)])
     policy.hibernate.enabled = generator.chance(90)
     policy.hibernate.after = generator.pick([.zero, .seconds(5), .seconds(30), nil])

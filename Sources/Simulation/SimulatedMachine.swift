@@ -30,7 +30,9 @@ public struct SimulatedMachine {
 
   /// Simulated time under load; then nothing new happens, and everything must come to rest.
   static let load = Duration.seconds(20)
-  static let drainStep = Duration.seconds(30)
+  static let drainStep = Duration.seconds(60)
+  /// The load is over: no further message is lost.
+  var isDraining = false
   static let hostMemory = ByteCount.megabytes(256)
 
   public init(seed: UInt64) {
@@ -60,6 +62,7 @@ public struct SimulatedMachine {
       if let event = nextStimulus() { try deliver(event) }
     }
     usedByOthers = .zero
+    isDraining = true
     for _ in 0..<4 {
       try deliver(.memory(reading))
       try advance(to: now + Self.drainStep)

@@ -18,6 +18,13 @@ struct SimulatedWorker {
   var isDoomed = false
   /// Counts directives, so that an echo of an earlier one's outcome isn't taken for a later one's.
   var directives = 0
+  /// Counts operations that change the body. The shell numbers them, and drops the outcome of an
+  /// earlier one.
+  var operations = 0
+  /// The one under way: its outcome hasn't happened yet.
+  var isBusy = false
+  /// A resume has failed half-way.
+  var isUnprovable = false
 }
 
 /// Something that will be told to the engine.
@@ -29,4 +36,10 @@ struct Pending {
   var life: Int?
   /// Told before, and told again: nothing happens to the body.
   var echoOf: Int?
+  /// The outcome of this operation.
+  var operation: Int?
+  /// What becomes of its message, when the outcome happens.
+  var fate = Fate.told
+
+  enum Fate { case told, lost, late, hasHappened }
 }

@@ -85,6 +85,22 @@ public struct SmallWorld: Hashable, Sendable {
     return events
   }
 
+  /// What is under way stays so until its outcome comes.
+  private func condition(of worker: WorkerID) -> WorkerCondition {
+    let isBusy = open.contains { directive in
+      switch directive {
+      case .suspend(worker), .hibernate(worker), .resume(worker): true
+      default: false
+      }
+    }
+    if isBusy { return .underWay }
+    switch bodies[worker] {
+    case .stopped: return .suspended
+    case .evicted: return .hibernated
+    default: return .running
+    }
+  }
+
   private func outcomes(of directive: Directive) -> [Event] {
     switch directive {
     case .launch(let worker): [.launched(worker), .launchFailed(worker, "no such file")]
@@ -103,6 +119,7 @@ public struct SmallWorld: Hashable, Sendable {
         .resumeFailed(worker, "checksum", intact: false),
       ]
     case .measure(let worker): [.footprint(worker, .megabytes(8))]
+    case .inspect(let worker): [.found(worker, condition(of: worker))]
     case .checkSafePoint(let worker): [.fileLocks(worker, held: 0)]
     // Ends are possible at any time.
     default: []

@@ -19,9 +19,12 @@ extension SimulatedMachine {
     case ..<50: return grow(worker)
     case ..<70: return .memory(changeHost())
     case ..<75: return .stalled(random.pick([.normal, .warning, .urgent, .critical]))
-    case ..<82: return body == .running ? .activity(worker) : nil
-    case ..<89:
+    case ..<80: return body == .running ? .activity(worker) : nil
+    case ..<82: return body == .running ? .worked(worker) : nil
+    case ..<86:
       return body == .stopped || body == .evicted ? .wakeNeeded(worker, "a connection") : nil
+    case ..<89:
+      return body == .stopped || body == .evicted ? .timerDue(worker, "a time-out") : nil
     case ..<94:
       let limit: Duration? = random.pick([.zero, .seconds(5), .seconds(9999), nil])
       return body == .running ? .taskBegan(worker, task: "save", limit: limit) : nil
@@ -40,7 +43,10 @@ extension SimulatedMachine {
 
   /// What workers say of themselves, and the disk.
   private mutating func rarity(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
-    switch random.next() % 13 {
+    switch random.next() % 14 {
+    case 13:
+      guard body == .running else { return nil }
+      return .channelsChanged(worker, canShed: random.chance(50), canAnswer: random.chance(50))
     case 12:
       return .pressureSet(
         random.pick(PressureLevel.allCases), for: random.pick([.zero, .seconds(1), .seconds(30)]))
@@ -77,7 +83,7 @@ extension SimulatedMachine {
     workers[worker]?.life += 1
     workers[worker]?.body = .running
     workers[worker]?.footprint = .kilobytes(random.pick([100, 20_000]))
-    return .adopted(worker, profile, .background)
+    return .adopted(worker, profile, random.pick([.background, .foreground]))
   }
 
   private mutating func request(_ worker: WorkerID) -> Event {

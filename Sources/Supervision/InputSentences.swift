@@ -75,17 +75,28 @@ enum InputName: Hashable, Sendable {
 extension SocketFacts.Traffic {
   /// Something was received within the last `limit`, and nothing has been sent since.
   ///
-  /// The kernel's clock for this ticks every 1 to 10 ms, so that a request and its answer may show
-  /// the same time; and so may an answer and the next request. In doubt, and only for so long, it
-  /// counts as unanswered. So does a connection that is a moment old and on which nothing was said
-  /// yet: the worker may be about to greet, as some protocols have it.
+  /// The kernel's clock for this ticks every 1 to 10 ms. When both times are equal, the order isn't known:
+  /// a request and its answer can have the same time, and an answer and the next request, too. The client
+  /// can tell: a request acknowledges the answer before it, and nothing comes after it; an answer at the
+  /// end is acknowledged by itself, usually some 40 ms later. Where the client has not done that, or at
+  /// once, the request counts as unanswered for the whole `limit`. If it didn't, a worker could sleep with
+  /// a request that it has read, and its client would wait for ever.
+  ///
+  /// A new connection on which nothing was said yet counts as unanswered for a moment: in some protocols
+  /// the server speaks first.
   func isUnanswered(within limit: Duration) -> Bool {
-    if received == 0 { return sent == 0 && sinceReceived <= Self.doubt }
+    if received == 0 { return sent == 0 && sinceReceived <= Self.greeting }
     if sinceReceived >= limit { return false }
     // The time of sending begins with the connection's own.
     if sent == 0 { return true }
-    return sinceReceived < sinceSent || (sinceReceived == sinceSent && sinceSent <= Self.doubt)
+    if sinceReceived != sinceSent { return sinceReceived < sinceSent }
+    return sinceReceived - sinceAcknowledged < Self.delayOfAcknowledgement
   }
 
-  static var doubt: Duration { .milliseconds(10) }
+  /// At least so much later, an acknowledgement can't have come with the data that was last received,
+  /// between two ticks. Longer than a tick, and shorter than a kernel waits for data to send along.
+  static var delayOfAcknowledgement: Duration { .milliseconds(20) }
+
+  /// Time for a server that speaks first.
+  static var greeting: Duration { .milliseconds(10) }
 }

@@ -4,17 +4,23 @@ import Linux
 extension WorkerProcess {
   /// The last line that this run wrote to its log, for people: on one line, 200 characters at most. `nil`
   /// where it wrote nothing, or its log is no file.
-  public func lastWords() -> String? {
-    guard plan.inheritance == nil else { return nil }
-    let place = plan.logPlace
-    let tail = try? place.acting { () throws(SystemCallError) in
-      // Not waiting for the other end of a FIFO; and a link in our own directory isn't from us.
-      let link = place.isElsewhere ? 0 : O_NOFOLLOW
-      let file = try Descriptor.open(place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | link)
-      var status = stat()
-      _ = try systemCall("fstat", on: place.path) { fstat(file.raw, &status) }
-      guard status.st_mode & S_IFMT == S_IFREG else { return [UInt8]() }
-      let size = Int64(status.st_size)
+  public func lastWords() -> String? { lastWordsReader?.read() }
+
+  /// Reads them on any thread: the log's file system may not answer. `nil`: it has no log.
+  public var lastWordsReader: LastWords? {
+    plan.inheritance == nil ? LastWords(place: plan.logPlace, logStart: logStart) : nil
+  }
+}
+
+/// The end of a log, of one run of its worker.
+public struct LastWords: Sendable {
+  let place: LogPlace
+  /// Where the run's output begins.
+  let logStart: Int64
+
+  public func read() -> String? {
+    // A log that can't be read has no last words that could be shown.
+    let tail = try? place.reading { (file, size) throws(SystemCallError) in
       // Rotated meanwhile, it begins anew.
       let start = max(logStart <= size ? logStart : 0, size - Self.longestTail)
       _ = try systemCall("lseek", on: place.path) { lseek(file.raw, off_t(start), SEEK_SET) }

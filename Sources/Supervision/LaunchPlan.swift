@@ -27,6 +27,9 @@ public struct LaunchPlan: Sendable {
   public var limits: [SpawnTerms.Limit] = []
   /// nil: as ours.
   public var umask: UInt32?
+  public var oomScore = OOMScore.usual
+  /// It, and commands on its behalf, can't read what is in our session keyring.
+  public var ownKeyring = false
   /// Sockets that it gets as `LISTEN_FDS`, from descriptor 3 on.
   public var listeners: [Listener] = []
   /// Where it says that it is ready (`notification_fd`).
@@ -97,6 +100,7 @@ public struct LaunchPlan: Sendable {
     terms.identity = account?.identity
     terms.limits = limits
     terms.umask = umask
+    terms.ownKeyring = ownKeyring
     terms.placed = listeners.enumerated().map { index, listener in
       .init(listener.descriptor.raw, at: 3 + Int32(index))
     }
@@ -113,6 +117,7 @@ public struct LaunchPlan: Sendable {
     var terms = SpawnTerms()
     terms.identity = account?.identity
     terms.umask = umask
+    terms.ownKeyring = ownKeyring
     return terms == SpawnTerms() ? nil : terms
   }
 
@@ -146,6 +151,8 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
   case spawn(SpawnError)
   /// Two of its descriptors would have the same number, or there are too many.
   case descriptors(String)
+  /// A file system doesn't answer.
+  case stuck(String)
 
   public var description: String {
     switch self {
@@ -154,7 +161,7 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
       "can't start \(program): no program of that name in its PATH, which is \(path)"
     case .log(let error): "can't open its log: \(error)"
     case .spawn(let error): "\(error)"
-    case .descriptors(let why): why
+    case .descriptors(let why), .stuck(let why): why
     }
   }
 }

@@ -10,10 +10,13 @@ public final class Listener: Sendable {
   public let descriptor: Descriptor
   /// Of a Unix socket's file: device and inode.
   private let file: [UInt64]?
+  /// The user with whose rights the file was made, where that isn't ours: it may exchange the directory.
+  private let maker: Account?
 
-  private init(_ socket: ListenSocket, _ descriptor: Descriptor) {
+  private init(_ socket: ListenSocket, _ descriptor: Descriptor, madeBy maker: Account?) {
     self.socket = socket
     self.descriptor = descriptor
+    self.maker = maker
     file = socket.filePath.flatMap(Self.identity)
   }
 
@@ -27,16 +30,18 @@ public final class Listener: Sendable {
     _ socket: ListenSocket, for account: Account? = nil, isForGroup: Bool = false
   ) throws(ListenError) -> Listener {
     do throws(SystemCallError) {
-      let descriptor =
-        switch socket.address {
-        case .tcp(let host, let port): try internet(host, port, SOCK_STREAM)
-        case .udp(let host, let port): try internet(host, port, SOCK_DGRAM)
-        case .unix(let path): try unix(path, account, isForGroup ? 0o660 : 0o600)
-        }
+      var maker: Account?
+      let descriptor: Descriptor
+      switch socket.address {
+      case .tcp(let host, let port): descriptor = try internet(host, port, SOCK_STREAM)
+      case .udp(let host, let port): descriptor = try internet(host, port, SOCK_DGRAM)
+      case .unix(let path):
+        (descriptor, maker) = try unix(path, account, isForGroup ? 0o660 : 0o600)
+      }
       if socket.isStream {
         _ = try systemCall("listen") { listen(descriptor.raw, backlog) }
       }
-      return Listener(socket, descriptor)
+      return Listener(socket, descriptor, madeBy: maker)
     } catch {
       throw ListenError(address: socket.address, code: error.code)
     }
@@ -68,25 +73,27 @@ public final class Listener: Sendable {
 
   private static func unix(
     _ path: String, _ account: Account?, _ mode: mode_t
-  ) throws(SystemCallError) -> Descriptor {
-    try removeDeadSocket(path)
+  ) throws(SystemCallError) -> (Descriptor, madeBy: Account?) {
     let bound = { () throws(SystemCallError) in
+      try removeDeadSocket(path)
       let descriptor = try UnixSocket.free(path, mode: mode)
       _ = try systemCall("fcntl") { fcntl(descriptor.raw, F_SETFL, 0) }
       return descriptor
     }
-    guard let account, !path.hasPrefix("@") else { return try bound() }
+    guard let account, !path.hasPrefix("@") else { return (try bound(), nil) }
     do throws(SystemCallError) {
-      // Its own file from the beginning, in a directory in which its user may do anything.
-      return try account.acting(bound)
+      // Its own file from the beginning, in a directory in which its user may do anything: also exchange
+      // it for a link while we look for a dead socket in it.
+      return (try account.acting(bound), account)
     } catch {
-      guard error.code == EACCES, TrustedPath.isOurs(directoryOf: path) else { throw error }
+      let isRefused = error.code == EACCES || error.code == EPERM || error.code == EADDRINUSE
+      guard isRefused, DirectoryTrust.ofThisProcess.holds(directoryOf: path) else { throw error }
     }
     // A directory such as /run, in which only root can exchange one file for another.
     let descriptor = try bound()
     let identity = account.identity
     try systemCall("chown", path: path) { lchown($0, identity.user, identity.group) }
-    return descriptor
+    return (descriptor, nil)
   }
 
   /// What is left of a daemon that was killed. A socket at which somebody answers, and any other file,
@@ -107,13 +114,24 @@ public final class Listener: Sendable {
       }
       throw SystemCallError("bind", on: path, code: EADDRINUSE)
     }
-    unlink(path)
+    try systemCall("unlink", path: path) { unlink($0) }
   }
 
   /// The socket won't be needed any more. Not done on release: a later daemon may go on with it.
   public func removeFile() {
-    guard let path = socket.filePath, let file, Self.identity(path) == file else { return }
-    unlink(path)
+    guard let path = socket.filePath, let file else { return }
+    // A dead socket file stays where root must not touch anything; the next daemon removes it with its
+    // worker's rights.
+    let trust = DirectoryTrust.ofThisProcess
+    if maker == nil, trust.isStrict, !trust.holds(directoryOf: path, as: .shared) { return }
+    let remove = { () throws(SystemCallError) in
+      if Self.identity(path) == file { unlink(path) }
+    }
+    do throws(SystemCallError) {
+      if let maker { try maker.acting(remove) } else { try remove() }
+    } catch {
+      // The same.
+    }
   }
 
   private static func identity(_ path: String) -> [UInt64]? {
@@ -136,7 +154,7 @@ public final class Listener: Sendable {
           let facts = try? SocketFacts.read(duplicate),
           let index = left.firstIndex(where: { $0.isSeen(in: facts) })
         else { continue }
-        found.append(Listener(left.remove(at: index), duplicate))
+        found.append(Listener(left.remove(at: index), duplicate, madeBy: nil))
       }
     }
     return found

@@ -2,39 +2,29 @@ import Glibc
 import Linux
 
 /// Looks for a text in what is added to a log.
-public struct LogLineScanner: Sendable {
-  private let path: String
+struct LogLineScanner: Sendable {
+  private let place: LogPlace
   private var offset: Int64
   private let text: [UInt8]
   /// The end of what has been seen, where the text may have begun.
   private var tail: [UInt8] = []
 
-  /// Bytes that one `scan` reads at most, so that a chatty worker doesn't hold up the loop.
+  /// Bytes that one `scan` reads at most, so that a look at a chatty worker's log ends.
   static let chunk: Int64 = 256 << 10
 
   /// `offset`: where to begin, in bytes.
-  public init(path: String, offset: Int64, text: String) {
-    self.path = path
+  init(_ place: LogPlace, offset: Int64, text: String) {
+    self.place = place
     self.offset = offset
     self.text = Array(text.utf8)
   }
 
   /// True once the text has been written.
-  public mutating func scan() throws(SystemCallError) -> Bool {
-    let file = try Descriptor.open(path)
-    var status = stat()
-    _ = try systemCall("fstat", on: path) { fstat(file.raw, &status) }
-    // Somebody has emptied it.
-    if Int64(status.st_size) < offset { offset = 0 }
-    let available = Int64(status.st_size) - offset
-    if available <= 0 { return text.isEmpty }
-    var bytes = [UInt8](repeating: 0, count: Int(min(available, Self.chunk)))
-    let start = offset
-    let count = try systemCall("pread", on: path) {
-      pread(file.raw, &bytes, bytes.count, off_t(start))
+  mutating func scan() throws(SystemCallError) -> Bool {
+    guard let added = try place.added(from: &offset, atMost: Self.chunk) else {
+      return text.isEmpty
     }
-    offset += Int64(count)
-    tail += bytes.prefix(count)
+    tail += added
     if contains(tail) { return true }
     tail = Array(tail.suffix(max(0, text.count - 1)))
     return false

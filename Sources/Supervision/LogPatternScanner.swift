@@ -3,8 +3,8 @@ import Linux
 
 /// Looks for a line that matches an extended regular expression of POSIX in what is added to a log. Only
 /// lines that have ended count: `up$` must not match the beginning of `upside`.
-public final class LogPatternScanner {
-  private let path: String
+final class LogPatternScanner {
+  private let place: LogPlace
   private var offset: Int64
   private var expression = regex_t()
   private let isValid: Bool
@@ -17,8 +17,8 @@ public final class LogPatternScanner {
   private static let longestLine = 16 << 10
 
   /// `offset`: where to begin, in bytes.
-  public init(path: String, offset: Int64, pattern: String) {
-    self.path = path
+  init(_ place: LogPlace, offset: Int64, pattern: String) {
+    self.place = place
     self.offset = offset
     isValid = regcomp(&expression, pattern, REG_EXTENDED | REG_NOSUB) == 0
   }
@@ -26,19 +26,11 @@ public final class LogPatternScanner {
   deinit { if isValid { regfree(&expression) } }
 
   /// True once such a line has been written.
-  public func scan() throws(SystemCallError) -> Bool {
-    let file = try Descriptor.open(path)
-    let size = file.fileSize ?? 0
-    // Somebody has emptied it.
-    if size < offset { offset = 0 }
-    if size <= offset || !isValid { return false }
-    var bytes = [UInt8](repeating: 0, count: Int(min(size - offset, Self.chunk)))
-    let start = offset
-    let count = try systemCall("pread", on: path) {
-      pread(file.raw, &bytes, bytes.count, off_t(start))
+  func scan() throws(SystemCallError) -> Bool {
+    guard isValid, let added = try place.added(from: &offset, atMost: Self.chunk) else {
+      return false
     }
-    offset += Int64(count)
-    return matches(bytes.prefix(count))
+    return matches(added[...])
   }
 
   private func matches(_ added: ArraySlice<UInt8>) -> Bool {

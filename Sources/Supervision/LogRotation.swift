@@ -16,19 +16,42 @@ import Linux
 /// The copy gets its name `path.1` after the cut, by which a reader can tell that it has happened
 /// (`LogReader`). One that was cut off by our death is taken for what it is worth: doubled lines are
 /// better than lost ones.
+///
+/// A worker decides how large its log is, and can make it large without writing: holes (a sparse file)
+/// aren't copied, and of a log of more than twice `limit` only the last `limit` bytes are. The rest of the
+/// copy is a hole, so that a place in the log stays the same place in the copy.
 public struct LogRotation: Sendable {
   let place: LogPlace
+  let limit: Int64
 
-  public init(_ place: LogPlace) { self.place = place }
+  /// `limit`: in bytes.
+  public init(_ place: LogPlace, limit: Int64 = .max) {
+    self.place = place
+    self.limit = limit
+  }
 
   /// While it is being written.
   private var partial: String { place.path + ".1.partial" }
 
-  /// On any thread, and only for regular files. Takes as long as the disk does.
+  /// Rotates a regular file that is larger than the limit; anything else is left alone.
+  public func rotateIfTooLarge() throws(SystemCallError) {
+    let status: stat
+    do throws(SystemCallError) {
+      status = try place.acting { () throws(SystemCallError) in
+        var status = stat()
+        try systemCall("stat", path: place.path) { stat($0, &status) }
+        return status
+      }
+    } catch { return }
+    guard status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) > limit else { return }
+    try rotate()
+  }
+
+  /// On any thread that may wait, and only for regular files. Takes as long as the disk does.
   public func rotate() throws(SystemCallError) {
     let place = place
     let log = try place.acting { () throws(SystemCallError) in
-      try Descriptor.open(place.path, O_RDWR | (place.isElsewhere ? 0 : O_NOFOLLOW))
+      try place.openRegular(O_RDWR).file
     }
     if place.keep == 0 { return try cut(log, to: 0) }
     try place.acting { () throws(SystemCallError) in
@@ -59,14 +82,15 @@ public struct LogRotation: Sendable {
     // Not all of it: a range that reaches the end can't be cut out.
     let whole = (Int64(status.st_size) - 1) / block * block
     if whole > 0 {
-      try append(log, 0..<whole, to: copy)
+      try append(log, wanted(of: 0..<whole), to: copy)
       if Self.cutBeginning(of: log, whole) { return }
     }
     var copied = max(whole, 0)
-    while true {
+    // A worker that writes as fast as we copy isn't followed for ever.
+    for _ in 0..<Self.mostRounds {
       let size = Int64(try log.status(place.path).st_size)
       if size <= copied { break }
-      try append(log, copied..<size, to: copy)
+      try append(log, wanted(of: copied..<size), to: copy)
       copied = size
     }
     try cut(log, to: 0)
@@ -81,11 +105,52 @@ public struct LogRotation: Sendable {
     _ = try systemCall("ftruncate", on: place.path) { ftruncate(log.raw, size) }
   }
 
+  private static let mostRounds = 64
+
+  private func wanted(of range: Range<Int64>) -> Range<Int64> {
+    let length = range.upperBound - range.lowerBound
+    // Up to twice the limit, so that nothing is lost of a log that is looked at a moment late.
+    return length / 2 > limit ? (range.upperBound - limit)..<range.upperBound : range
+  }
+
+  /// Copies a range to the same place in the copy, without its holes.
   private func append(
+    _ log: Descriptor, _ range: Range<Int64>, to copy: Descriptor
+  ) throws(SystemCallError) {
+    var position = range.lowerBound
+    while let part = try Self.data(of: log, in: position..<range.upperBound, place.path) {
+      try copyBytes(log, part, to: copy)
+      position = part.upperBound
+    }
+    _ = try systemCall("ftruncate", on: partial) {
+      ftruncate(copy.raw, off_t(range.upperBound))
+    }
+  }
+
+  /// The first part of the range that isn't a hole; nil: there is none.
+  private static func data(
+    of log: Descriptor, in range: Range<Int64>, _ path: String
+  ) throws(SystemCallError) -> Range<Int64>? {
+    guard !range.isEmpty else { return nil }
+    // As in lseek(2).
+    let (seekData, seekHole) = (Int32(3), Int32(4))
+    let start = kernelResult { lseek(log.raw, off_t(range.lowerBound), seekData) }
+    // No data from there on.
+    if start == -off_t(ENXIO) { return nil }
+    // This file system doesn't know of holes.
+    if start == -off_t(EINVAL) { return range }
+    if start < 0 { throw SystemCallError("lseek", on: path, code: Int32(-start)) }
+    if Int64(start) >= range.upperBound { return nil }
+    let end = try systemCall("lseek", on: path) { lseek(log.raw, start, seekHole) }
+    return Int64(start)..<min(Int64(end), range.upperBound)
+  }
+
+  private func copyBytes(
     _ log: Descriptor, _ range: Range<Int64>, to copy: Descriptor
   ) throws(SystemCallError) {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
     defer { buffer.deallocate() }
+    _ = try systemCall("lseek", on: partial) { lseek(copy.raw, off_t(range.lowerBound), SEEK_SET) }
     var position = range.lowerBound
     while position < range.upperBound {
       let wanted = min(buffer.count, Int(range.upperBound - position))

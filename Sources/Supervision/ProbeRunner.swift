@@ -7,7 +7,7 @@ import Policy
 /// probe's time-out is over.
 ///
 ///     start ──▶ awaiting(.writable)   connecting
-///          ├──▶ awaiting(.readable)   a command runs, or a response is due
+///          ├──▶ awaiting(.readable)   a command starts or runs, or a response is due
 ///          └──▶ ended(success or failure, with its reason)
 public final class ProbeRunner {
   public enum Outcome: Hashable, Sendable {
@@ -23,12 +23,12 @@ public final class ProbeRunner {
 
   public let probe: Probe
   public private(set) var progress: Progress
-  private var command: SpawnedProcess?
+  private var command: SideProgram?
   private var socket: Descriptor?
   private var exchange: HTTPExchange?
 
   /// What to watch while it awaits something.
-  public var descriptor: Descriptor? { socket ?? command?.pidfd }
+  public var descriptor: Descriptor? { socket ?? command?.descriptor }
   /// A child of this process that must not be reaped by anybody else.
   public var commandPid: Int32? { command?.pid }
 
@@ -37,10 +37,9 @@ public final class ProbeRunner {
     let runner = ProbeRunner(probe)
     switch probe.action {
     case .exec(let arguments):
-      do throws(LaunchError) {
-        runner.command = try worker.runBeside(arguments, keepsOutput: false)
-        runner.progress = .awaiting(.readable)
-      } catch { runner.end(.failure("\(error)")) }
+      runner.command = worker.runBeside(arguments, as: "probe", keepsOutput: false)
+      runner.progress = .awaiting(.readable)
+      runner.lookAtCommand()
     case .tcp(let host, let port): runner.connect(host, port)
     case .http(let request):
       runner.exchange = HTTPExchange(request)
@@ -54,12 +53,13 @@ public final class ProbeRunner {
     progress = .awaiting(.writable)
   }
 
-  deinit { stopCommand() }
-
   /// Goes on after `descriptor` was due.
   public func proceed() {
     guard case .awaiting(let interest) = progress else { return }
-    if command != nil { return commandEnded() }
+    if let command {
+      command.proceed()
+      return lookAtCommand()
+    }
     guard let socket else { return }
     if interest == .writable {
       var code: Int32 = 0
@@ -78,7 +78,8 @@ public final class ProbeRunner {
     guard case .awaiting = progress else { return }
     // A status is an answer, even if the rest of the page takes its time.
     if let status = exchange?.status { return end(Self.verdict(status, exchange)) }
-    end(.failure("no answer within \(probe.timeout.components.seconds) s"))
+    let hang = command?.hang.map { "; its command isn't running yet: \($0)" } ?? ""
+    end(.failure("no answer within \(probe.timeout.components.seconds) s\(hang)"))
   }
 
   /// The answer isn't wanted any more.
@@ -87,36 +88,24 @@ public final class ProbeRunner {
   }
 
   private func end(_ outcome: Outcome) {
-    stopCommand()
+    command?.cancel()
+    command = nil
     socket = nil
     progress = .ended(outcome)
   }
 
   // MARK: a command
 
-  private func commandEnded() {
-    guard let running = command,
-      let exit = try? reapChild(running.pidfd, pid: running.pid)
-    else { return }
-    command = nil
-    switch exit {
-    case .exited(0): end(.success)
-    case .exited(let code): end(.failure("its command exited with \(code)"))
-    case .signaled(let signal):
+  private func lookAtCommand() {
+    switch command?.phase {
+    case .ended(.exited(0)): end(.success)
+    case .ended(.exited(let code)): end(.failure("its command exited with \(code)"))
+    case .ended(.signaled(let signal)):
       end(.failure("its command was ended by \(SignalName.text(signal))"))
-    case .unknown: end(.failure("how its command ended isn't known"))
+    case .ended(.unknown): end(.failure("how its command ended isn't known"))
+    case .failed(let error): end(.failure("\(error)"))
+    case .preparing, .starting, .running, .cancelled, nil: break
     }
-  }
-
-  /// With what it has started. Whoever doesn't end at once is reaped with the other orphans.
-  private func stopCommand() {
-    guard let running = command else { return }
-    command = nil
-    try? ProcessTree.killAll(root: running.identity, session: running.pid)
-    kill(running.pid, SIGKILL)
-    let ended = try? pollDescriptor(
-      running.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(20)))
-    if ended == true { _ = try? reapChild(running.pidfd, pid: running.pid) }
   }
 
   // MARK: a connection

@@ -20,26 +20,25 @@ public enum ReadinessRule: Hashable, Sendable {
 }
 
 /// One launch's wait for readiness. Belongs to the event loop's thread, which calls `check` every
-/// 50 ms or so; it never blocks.
+/// 50 ms or so. Where there is a `scan`, it has that made on a thread that may wait instead.
 public final class Readiness {
   public let rule: ReadinessRule
   public private(set) var isReady = false
   private var tcp: TCPProbe?
-  private var scanner: LogLineScanner?
-  private var pattern: LogPatternScanner?
+  /// What is looked for in the log.
+  public private(set) var scan: LogScan?
+  private var hasComplained = false
   private var channel: Descriptor?
 
   public init(_ rule: ReadinessRule, worker: WorkerProcess) {
     self.rule = rule
-    let log = (path: worker.plan.logPath, offset: worker.logStart)
+    let (log, start) = (worker.plan.logPlace, worker.logStart)
     switch rule {
     case .notify, .probe: break
     case .descriptor: channel = worker.plan.readinessChannel?.descriptor
     case .tcp(let port): tcp = TCPProbe(port: port)
-    case .logLine(let text):
-      scanner = LogLineScanner(path: log.path, offset: log.offset, text: text)
-    case .logPattern(let text):
-      pattern = LogPatternScanner(path: log.path, offset: log.offset, pattern: text)
+    case .logLine(let text): scan = LogScan(log, offset: start, text: text)
+    case .logPattern(let pattern): scan = LogScan(log, offset: start, pattern: pattern)
     }
   }
 
@@ -54,8 +53,7 @@ public final class Readiness {
   public func notified() {
     isReady = true
     tcp = nil
-    scanner = nil
-    pattern = nil
+    scan = nil
     channel = nil
   }
 
@@ -63,9 +61,14 @@ public final class Readiness {
     if isReady { return true }
     if let tcp { isReady = tcp.attempt() }
     if let channel { isReady = ReadinessChannel.holdsLine(channel) }
-    if scanner != nil { isReady = try scanner?.scan() ?? false }
-    if let pattern { isReady = try pattern.scan() }
+    if let scan { isReady = try scan.look() }
     return isReady
+  }
+
+  /// True the first time: what goes wrong at each look is worth one line in the daemon's log.
+  public func takeComplaint() -> Bool {
+    defer { hasComplained = true }
+    return !hasComplained
   }
 }
 

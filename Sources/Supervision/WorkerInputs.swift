@@ -125,6 +125,7 @@ struct WorkerInputs {
   static func take(
     _ open: OpenDescriptor, of pid: Int32, from pidfd: Descriptor, unreadOnly: Bool = false
   ) throws(SystemCallError) -> WorkerInput? {
+    try Yama.check("pidfd_getfd", pid)
     let duplicate = try open.duplicate(from: pidfd)
     if unreadOnly, duplicate.inputEvents == 0 { return nil }
     var status = stat()

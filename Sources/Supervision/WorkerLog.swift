@@ -47,15 +47,18 @@ public struct WorkerLog: Sendable {
       if !place.isElsewhere { flags |= O_NOFOLLOW }
       return try Descriptor.open(place.path, flags, mode: 0o600)
     }
-    // A program may open its output again (`/dev/stdout`), for which it must be its own.
-    if let account = place.account, !place.isElsewhere {
+    var status = stat()
+    _ = try systemCall("fstat", on: place.path) { fstat(file.raw, &status) }
+    // A program may open its output again (`/dev/stdout`), for which it must be its own. A file that has
+    // another name too, or is no file, isn't one that we made here.
+    if let account = place.account, !place.isElsewhere, status.st_nlink == 1,
+      status.st_mode & S_IFMT == S_IFREG
+    {
       _ = try systemCall("fchown", on: place.path) {
         fchown(file.raw, account.identity.user, account.identity.group)
       }
     }
     _ = clearNonblocking(file)
-    var status = stat()
-    _ = try systemCall("fstat", on: place.path) { fstat(file.raw, &status) }
     return WorkerLog(descriptor: file, start: Int64(status.st_size))
   }
 
@@ -92,6 +95,30 @@ public struct LogPlace: Hashable, Sendable {
   ) throws(SystemCallError) -> Result {
     guard isElsewhere, let account else { return try body() }
     return try account.acting(body)
+  }
+
+  /// Opens the log for reading, and gives it with its size to `body`. A worker may have put anything in
+  /// its place: what isn't a regular file is an error (ESPIPE), and is never waited for.
+  func reading<Result>(
+    _ body: (_ file: Descriptor, _ size: Int64) throws(SystemCallError) -> Result
+  ) throws(SystemCallError) -> Result {
+    try acting { () throws(SystemCallError) in
+      let file = try openRegular(O_RDONLY)
+      return try body(file.file, Int64(file.status.st_size))
+    }
+  }
+
+  /// The log, without waiting for the other end of a FIFO, and in our own directory without following
+  /// a link, which wouldn't be from us. To be called inside `acting`.
+  func openRegular(_ flags: Int32) throws(SystemCallError) -> (file: Descriptor, status: stat) {
+    let link = isElsewhere ? 0 : O_NOFOLLOW
+    let file = try Descriptor.open(path, flags | O_NONBLOCK | O_NOCTTY | link)
+    var status = stat()
+    _ = try systemCall("fstat", on: path) { fstat(file.raw, &status) }
+    guard status.st_mode & S_IFMT == S_IFREG else {
+      throw SystemCallError("read a file that isn't a regular one:", on: path, code: ESPIPE)
+    }
+    return (file, status)
   }
 
   /// Makes `path.1` free; the oldest goes.

@@ -69,58 +69,32 @@ public final class WorkerProcess {
     openMemory(of: identity)
   }
 
-  /// Starts it; where its cgroup can't be born into, outside of it.
-  public static func launch(_ plan: LaunchPlan) throws(LaunchError) -> WorkerProcess {
-    let path = try plan.executable(of: plan.command)
-    if let inheritance = plan.inheritance {
-      var request = SpawnRequest(
-        path: path, arguments: [], environment: [:], directory: plan.directory,
-        input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO,
-        cgroup: plan.cgroup?.directory.raw)
-      request.inheritance = inheritance
-      return try launch(plan, request, logStart: 0)
-    }
-    try plan.checkDescriptors()
-    let log: WorkerLog
-    let null: Descriptor
-    do throws(SystemCallError) {
-      log = try WorkerLog.open(plan.logPlace, limit: plan.logLimit)
-      null = try Descriptor.open("/dev/null")
-    } catch {
-      throw .log(error)
-    }
-    var request = SpawnRequest(
-      path: path, arguments: plan.command, environment: plan.fullEnvironment,
-      directory: plan.directory, input: null.raw, output: log.descriptor.raw,
-      error: log.descriptor.raw, cgroup: plan.cgroup?.directory.raw)
-    request.terms = plan.terms
-    return try launch(plan, request, logStart: log.start)
-  }
-
-  private static func launch(
-    _ plan: LaunchPlan, _ request: SpawnRequest, logStart: Int64
-  ) throws(LaunchError) -> WorkerProcess {
-    var request = request
-    var refusal: SpawnError?
-    let process: SpawnedProcess
-    do throws(SpawnError) {
-      process = try spawnOrLeaveCgroup(&request, &refusal)
-    } catch {
-      throw .spawn(error)
-    }
-    return WorkerProcess(
+  /// Of a launch that came to execve.
+  convenience init(
+    _ prepared: PreparedLaunch, _ process: SpawnedProcess, cgroupRefusal: SpawnError?
+  ) {
+    let plan = prepared.plan
+    self.init(
       plan: plan, identity: process.identity, pidfd: process.pidfd,
-      cgroup: refusal == nil ? plan.cgroup : nil, cgroupRefusal: refusal, logStart: logStart)
+      cgroup: cgroupRefusal == nil ? plan.cgroup : nil, cgroupRefusal: cgroupRefusal,
+      logStart: prepared.logStart)
   }
 
-  private static func spawnOrLeaveCgroup(
-    _ request: inout SpawnRequest, _ refusal: inout SpawnError?
-  ) throws(SpawnError) -> SpawnedProcess {
-    do throws(SpawnError) { return try spawn(request) } catch {
-      guard error.mayBeTheCgroup else { throw error }
-      refusal = error
-      request.cgroup = nil
-      return try spawn(request)
+  /// Starts it and waits until its program runs, for `WorkerStart.patience` at most. Not on the event
+  /// loop's thread.
+  public static func launch(_ plan: LaunchPlan) throws(LaunchError) -> WorkerProcess {
+    let start = try WorkerStart(try plan.prepare())
+    let deadline = Deadline(in: WorkerStart.patience)
+    while true {
+      if let process = try start.look() { return process }
+      let isDue: Bool
+      do throws(SystemCallError) {
+        isDue = try pollDescriptor(start.report.raw, for: POLLIN, until: deadline)
+      } catch {
+        start.abandon()
+        throw .log(error)
+      }
+      if !isDue, let process = try start.expire() { return process }
     }
   }
 
@@ -237,8 +211,14 @@ extension WorkerProcess {
     for process in present { openMemory(of: process) }
   }
 
+  /// Holds what an earlier daemon has opened.
+  public func hold(_ memory: Descriptor, of process: ProcessIdentity) {
+    memoryDescriptors[process] = memory
+  }
+
   private func openMemory(of process: ProcessIdentity) {
     do throws(SystemCallError) {
+      try Yama.check("open", process.pid, code: EACCES)
       let descriptor = try Descriptor.open("/proc/\(process.pid)/mem", O_RDWR)
       // The pid could have been used again before the open.
       guard process.isAlive else { return }

@@ -30,14 +30,20 @@ public struct WorkerRecord: Hashable, Sendable {
   public var purgeable: [UInt64] = []
   /// The hibernation image, while there is one.
   public var imagePath: String?
+  /// Which image that is, in the hibernator's words (`ImageMark`); only while it is hibernated.
+  public var imageMark: String?
   /// The engine's name for it (`suspended`, …).
   public var state: String
   /// What `run` gave it; a declared worker has its configuration's.
   public var importance = 0
-  /// When a timer of its own wakes it, while it sleeps: nanoseconds of CLOCK_MONOTONIC.
+  /// When a timer of its own wakes it, while it sleeps: nanoseconds of CLOCK_BOOTTIME.
   public var alarm: Int64?
   /// When it fell asleep: nanoseconds of CLOCK_BOOTTIME.
   public var asleepSince: Int64?
+  /// What its threads wait for, while it sleeps.
+  public var waits: TimedWaits.Kept?
+  /// It is in the foreground, or was when its daemon ended.
+  public var wasInFront = false
   /// Adopted from somebody else, who supervises it: it is never ended or cleared away after.
   public var foreign: Foreign?
 
@@ -100,12 +106,18 @@ extension WorkerRecord {
     lines += [line("directory", directory), line("log", logPath), line("state", state)]
     let optional = [
       ("cgroup", cgroupPath), ("notify", notifySocket), ("pressure", pressureWatch),
-      ("image", imagePath), ("socket", workerSocket),
+      ("image", imagePath), ("mark", imageMark), ("socket", workerSocket),
     ]
     if importance != 0 { lines.append("importance=\(importance)") }
     lines += purgeable.map { "purgeable=\($0)" }
     if let asleepSince { lines.append("asleep=\(asleepSince)") }
+    if wasInFront { lines.append("front=1") }
     if let alarm { lines.append("alarm=\(alarm)") }
+    if let waits {
+      lines.append("rests=\(waits.restsSince)")
+      let began = waits.began.sorted { $0.key < $1.key }
+      lines += began.map { "wait=\($0.key) \($0.value)" }
+    }
     if let foreign { lines.append("foreign=\(foreign.rawValue)") }
     for (key, value) in optional {
       if let value { lines.append(line(key, value)) }
@@ -146,10 +158,25 @@ extension WorkerRecord {
       imagePath: fields["image"]?.first, state: try text("state"))
     // One that can't be read is offered again by the worker itself.
     record.purgeable = (fields["purgeable"] ?? []).compactMap { UInt64($0) }
+    record.imageMark = fields["mark"]?.first
     record.workerSocket = fields["socket"]?.first
     if fields["importance"] != nil { record.importance = try number("importance") }
     if fields["asleep"] != nil { record.asleepSince = try number("asleep") }
     if fields["alarm"] != nil { record.alarm = try number("alarm") }
+    if fields["rests"] != nil {
+      // One that can't be read is taken for a wait that began with the sleep.
+      let began = (fields["wait"] ?? []).compactMap { text -> (Int32, Int64)? in
+        let words = text.split(separator: " ")
+        guard words.count == 2, let thread = Int32(words[0]), let time = Int64(words[1]) else {
+          return nil
+        }
+        return (thread, time)
+      }
+      record.waits = TimedWaits.Kept(
+        restsSince: try number("rests"),
+        began: Dictionary(began, uniquingKeysWith: { first, _ in first }))
+    }
+    record.wasInFront = fields["front"]?.first == "1"
     // What can't be read protects.
     record.foreign = fields["foreign"].map { Foreign(rawValue: $0.first ?? "") ?? .mayNot }
     return record

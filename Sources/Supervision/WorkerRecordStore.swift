@@ -13,7 +13,8 @@ public struct WorkerRecordStore: Sendable {
       if result != 0 && result != -EEXIST {
         throw SystemCallError("mkdir", on: directory, code: -result)
       }
-      try systemCall("chmod", path: directory) { chmod($0, 0o700) }
+      let opened = try Descriptor.open(directory, O_RDONLY | O_DIRECTORY)
+      _ = try systemCall("fchmod", on: directory) { fchmod(opened.raw, 0o700) }
     } catch { throw .unusable(error) }
   }
 

@@ -8,9 +8,10 @@ struct AdoptCommand: ParsableCommand {
     usage: "dormouse adopt <name> (--pid <pid> | --unit <unit> | --cgroup <path>)",
     discussion: """
       It is suspended, hibernated and woken as any worker, and never started or stopped: that stays \
-      with whoever supervises it. With --pid it is that process and its descendants, which are \
-      stopped by signal (whose parent sees that); with --unit or --cgroup it is everybody in that \
-      group of the cgroup2 tree, which is frozen. `dormouse release` gives it back.
+      with whoever supervises it. With --pid it is that process and its descendants; with --unit or \
+      --cgroup it is every process in that group of the cgroup2 tree. Asleep, they are stopped by \
+      signal, which their parent sees; what their manager wants of them wakes them. `dormouse \
+      release` gives it back.
       """)
 
   @OptionGroup var connection: ConnectionOptions

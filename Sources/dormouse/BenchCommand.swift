@@ -33,7 +33,8 @@ struct BenchCommand: ParsableCommand {
   var patience = 60
   @Flag(help: "Print everything as JSON (docs/bench.md).")
   var json = false
-  @Option(help: ArgumentHelp("Also draw the distributions.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("Also draw the distributions.", valueName: "file"), completion: .file())
   var svg: String?
   @Option(
     help: ArgumentHelp("Images are written below it, as the daemon's.", valueName: "directory"))
@@ -82,6 +83,11 @@ struct BenchCommand: ParsableCommand {
       try Output.json(report)
     } else {
       try Output.write(report.rendered(width: Terminal.width ?? 100, color: Terminal.showsColor))
+    }
+    if report.isInterrupted == true {
+      Output.complain("interrupted after \(report.rounds) of \(rounds) rounds")
+      // As the shell tells of a program that SIGINT has ended.
+      throw ExitCode(128 + SIGINT)
     }
     if !report.hibernates {
       throw CommandFailure(

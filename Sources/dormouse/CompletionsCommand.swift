@@ -1,5 +1,7 @@
 import ArgumentParser
 import Control
+import Glibc
+import PolicyFile
 
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -40,10 +42,19 @@ extension CompletionKind {
     }
   }
 
+  /// The policies by name, and files and directories by what has been typed of their paths.
+  static var policies: CompletionKind {
+    .custom { words, cursor, _ in
+      let typed = words.indices.contains(cursor) ? words[cursor] : ""
+      let library = PolicyLibrary(directories: DefaultPaths.ofThisProcess().policyDirectories)
+      return library.names + PathCompletion.paths(startingWith: typed)
+    }
+  }
+
   private static func workerNames(socket: String?) -> [String] {
     let path = DefaultPaths.ofThisProcess().socket(option: socket)
     do {
-      var client = try ControlClient(connectingTo: path)
+      var client = try ControlClient(connectingTo: path, isNamed: socket != nil)
       return try (client.perform(.ps, timeout: .milliseconds(500)).workers ?? []).map(\.name)
     } catch {
       return []
@@ -57,5 +68,28 @@ extension CompletionKind {
     }
     let lead = "--socket="
     return words.first { $0.hasPrefix(lead) }.map { String($0.dropFirst(lead.count)) }
+  }
+}
+
+/// Files and directories for an argument that may also be a name; directories end in a slash.
+enum PathCompletion {
+  static func paths(startingWith typed: String) -> [String] {
+    let cut = typed.lastIndex(of: "/").map { typed.index(after: $0) } ?? typed.startIndex
+    let (lead, stem) = (String(typed[..<cut]), typed[cut...])
+    guard let stream = opendir(lead.isEmpty ? "." : lead) else { return [] }
+    defer { closedir(stream) }
+    var found: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
+        String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      guard name.hasPrefix(stem), name != ".", name != "..",
+        stem.hasPrefix(".") || !name.hasPrefix(".")
+      else { continue }
+      var status = stat()
+      let isDirectory = stat(lead + name, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+      found.append(lead + name + (isDirectory ? "/" : ""))
+    }
+    return found.sorted()
   }
 }

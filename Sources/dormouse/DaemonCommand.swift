@@ -14,41 +14,48 @@ struct DaemonCommand: ParsableCommand {
       "The configuration.",
       discussion: """
         Default: $XDG_CONFIG_HOME/dormouse/dormouse.yaml, which is in ~/.config, or for root \
-        /etc/dormouse/dormouse.yaml. An empty file will do, for workers of `dormouse run` only. \
+        /etc/dormouse/dormouse.yaml. Where that doesn't exist the daemon starts without workers, for \
+        those of `dormouse run`, and `dormouse reload` reads the file once it is there. \
         A file called dormouse.yaml, or a directory that holds one, is read with the conf.d/*.yaml \
         beside it.
-        """, valueName: "file"))
+        """, valueName: "file"), completion: .file())
   var config: String?
   @Option(
     help: ArgumentHelp(
       "Where to listen for clients, who need the same option or DORMOUSE_SOCKET_PATH then.",
-      valueName: "path"))
+      valueName: "path"), completion: .file())
   var socket: String?
   @Option(
     help: ArgumentHelp(
       "For images, logs and records of workers.",
       discussion: """
         Default: $XDG_STATE_HOME/dormouse, which is in ~/.local/state, or for root /var/lib/dormouse.
-        """, valueName: "directory"))
+        """, valueName: "directory"), completion: .directory)
   var stateDirectory: String?
   @Option(
     help: ArgumentHelp(
-      "The policy, instead of the configuration's: a name or a file.", valueName: "policy"))
+      "The policy, instead of the configuration's: a name or a file.", valueName: "policy"),
+    completion: .policies)
   var policy: String?
+  @Flag(
+    help: ArgumentHelp(
+      "Only prepare the unit's cgroup for a daemon, and exit.",
+      discussion: """
+        For ExecStartPre= of a unit with Delegate=yes. systemd before version 254 needs it to start \
+        a daemon again beside living workers whose memory is limited (docs/systemd.md).
+        """))
+  var beforeStart = false
 
   func run() throws {
-    let paths = DefaultPaths.ofThisProcess()
-    if config == nil, isAbsent(paths.configuration),
-      !ConfigurationFiles.isThere(paths.configuration)
-    {
-      throw CommandFailure(
-        exit: .badConfiguration,
-        text: "there is no configuration at \(escaped(paths.configuration)); write one there, or "
-          + "name one with --config FILE (an empty file will do for a start)")
+    if beforeStart {
+      do throws(CgroupError) { return try DelegatedGroup.prepareForStart() } catch {
+        throw CommandFailure(exit: .notDone, text: "\(error)")
+      }
     }
+    let paths = DefaultPaths.ofThisProcess()
     let code = runDaemon(
       options: DaemonOptions(
-        configuration: config ?? paths.configuration,
+        configuration: config ?? paths.configuration, mayBeAbsent: config == nil,
         socket: socket.flatMap { $0.isEmpty ? nil : $0 } ?? paths.socketFromEnvironment,
         defaultSocket: paths.socket(option: nil), stateDirectory: stateDirectory,
         defaultStateDirectory: paths.stateDirectory, policy: policy,
@@ -60,6 +67,8 @@ struct DaemonCommand: ParsableCommand {
 /// What `dormouse daemon` was asked for, defaults filled in.
 struct DaemonOptions: Sendable {
   var configuration: String
+  /// Nobody named it: where it doesn't exist, an empty one stands in for it.
+  var mayBeAbsent: Bool
   /// nil: as the configuration says, or else the default.
   var socket: String?
   var defaultSocket: String
@@ -76,6 +85,13 @@ func runDaemon(options: DaemonOptions) -> Int32 {
   let environment = ProcessEnvironment.current().variables
   let load: @Sendable () -> ParseResult<DaemonConfiguration> = {
     let library = PolicyLibrary(directories: options.policyDirectories)
+    if options.mayBeAbsent, isAbsent(options.configuration),
+      !ConfigurationFiles.isThere(options.configuration)
+    {
+      return ConfigurationFile.parse(
+        text: "", file: options.configuration, library: library, environment: environment,
+        policy: options.policy)
+    }
     return ConfigurationFile.load(
       path: options.configuration, library: library, environment: environment,
       policy: options.policy)
@@ -83,6 +99,13 @@ func runDaemon(options: DaemonOptions) -> Int32 {
   let loaded = load()
   PolicyCheck.complain(loaded.diagnostics)
   guard let configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
+  if options.mayBeAbsent, isAbsent(options.configuration),
+    !ConfigurationFiles.isThere(options.configuration)
+  {
+    Output.complain(
+      "there is no \(escaped(options.configuration)); starting without workers "
+        + "(`dormouse run` adds some, `dormouse reload` reads the file once it is there)")
+  }
   do throws(StartError) {
     let daemon = try Daemon(
       DaemonSettings(

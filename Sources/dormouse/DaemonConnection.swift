@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Glibc
+import PolicyFile
 
 /// Where the daemon is.
 struct ConnectionOptions: ParsableArguments {
@@ -11,13 +12,21 @@ struct ConnectionOptions: ParsableArguments {
         Default: $DORMOUSE_SOCKET_PATH, or else $XDG_RUNTIME_DIR/dormouse/control.sock, for root \
         /run/dormouse/control.sock, otherwise /tmp/dormouse-UID/control.sock.
         """,
-      valueName: "path"))
+      valueName: "path"), completion: .file())
   var socket: String?
 
   var path: String { DefaultPaths.ofThisProcess().socket(option: socket) }
 
+  /// False: none listens. Any other failure is for `connect` to tell.
+  var hasDaemon: Bool {
+    do throws(ControlError) {
+      _ = try ControlClient(connectingTo: path)
+      return true
+    } catch { return error.exit != .noDaemon }
+  }
+
   func connect() throws(ControlError) -> DaemonConnection {
-    DaemonConnection(client: try ControlClient(connectingTo: path))
+    DaemonConnection(client: try ControlClient(connectingTo: path, isNamed: socket != nil))
   }
 }
 
@@ -29,14 +38,30 @@ struct DaemonConnection: ~Copyable {
   mutating func ask(
     _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
     report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
-    keepsLines: Bool = false
+    allowEmpty: Bool = false, keepsLines: Bool = false
   ) throws -> ControlResponse {
     let id = try client.send(
       verb, worker: worker, launch: launch, report: report, adoption: adoption,
-      withSnapshot: withSnapshot ? true : nil)
+      withSnapshot: withSnapshot ? true : nil, allowEmpty: allowEmpty ? true : nil)
     let response = try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
-    guard response.result == .done else { throw CommandFailure(response, keepsLines: keepsLines) }
+    guard response.result == .done else {
+      throw failure(response, of: worker, keepsLines: keepsLines)
+    }
     return response
+  }
+
+  /// With the nearest name, where the daemon knows no worker of this one.
+  mutating func failure(
+    _ response: ControlResponse, of worker: String?, keepsLines: Bool = false
+  ) -> CommandFailure {
+    var failure = CommandFailure(response, keepsLines: keepsLines)
+    guard response.result == .unknownWorker, let worker,
+      // Without an answer the failure stands as it is.
+      let known = try? client.perform(.ps, timeout: .seconds(1)).workers,
+      let name = nearest(to: worker, among: known.map(\.name))
+    else { return failure }
+    failure.text = "\(escaped(response.text)); did you mean `\(escaped(name))`?"
+    return failure
   }
 
   /// Waits for as long as it takes; after a second it tells a person at a terminal.

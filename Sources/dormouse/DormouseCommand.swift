@@ -16,7 +16,7 @@ struct DormouseCommand: ParsableCommand {
 
       """ + exitCodeTable(),
     version: Dormouse.version,
-    subcommands: [PagerCommand.self],
+    subcommands: [PagerCommand.self, KeeperCommand.self],
     groupedSubcommands: [
       CommandGroup(
         name: "Daemon",

@@ -7,19 +7,33 @@ import PolicyFile
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Print a dormouse.yaml for the processes of a Procfile or process-compose.yaml.",
+    abstract: "Make a dormouse.yaml of a Procfile, process-compose.yaml or compose.yaml.",
     discussion: """
-      What can't be taken over stands in comments. `dormouse import Procfile > dormouse.yaml`, in \
-      the directory of the file, and then `dormouse policy check dormouse.yaml`.
+      What can't be taken over stands in comments. `dormouse import Procfile -o dormouse.yaml`, in \
+      the directory of the file, and then `dormouse policy check dormouse.yaml`. A file with errors \
+      is not imported, and -o writes nothing then.
       """)
 
   enum Format: String, ExpressibleByArgument, CaseIterable {
     case procfile
     case processCompose = "process-compose"
+    case compose
   }
 
-  @Option(help: "procfile or process-compose. Default: by the file's name.") var format: Format?
-  @Argument(help: ArgumentHelp("The file.", valueName: "file")) var file: String
+  @Option(help: "procfile, process-compose, or compose (Docker's). Default: by the file's name.")
+  var format: Format?
+  @Option(
+    name: .shortAndLong,
+    help: ArgumentHelp("Write this file, and not standard output.", valueName: "file"),
+    completion: .file(extensions: ["yaml", "yml"]))
+  var output: String?
+  @Flag(help: "Replace the file of --output where it exists.") var force = false
+  @Argument(help: ArgumentHelp("The file.", valueName: "file"), completion: .file())
+  var file: String
+
+  func validate() throws {
+    if force, output == nil { throw ValidationError("--force goes with --output.") }
+  }
 
   func run() throws {
     let text: String
@@ -28,13 +42,23 @@ struct ImportCommand: ParsableCommand {
     } catch {
       throw CommandFailure(exit: .badConfiguration, text: "\(error)")
     }
+    if let output, !force, !isAbsent(output) {
+      throw CommandFailure(
+        exit: .cannotCreate,
+        text: "\(escaped(output)) exists already, nothing is written: give --force to replace it")
+    }
     let result = convert(text)
     PolicyCheck.complain(result.diagnostics)
     guard let imported = result.value else {
       throw CommandFailure(
-        exit: .badConfiguration, text: "\(escaped(file)) can't be imported before it is mended")
+        exit: .badConfiguration, text: "\(escaped(file)) isn't imported: fix the errors above")
     }
-    try Output.write(imported.text)
+    if let output {
+      // Beside its name, and renamed: an earlier file stays whole if this fails.
+      try PictureFile(output).write(imported.text)
+    } else {
+      try Output.write(imported.text)
+    }
     if imported.notes > 0 {
       Output.standardError(
         "\(counted(imported.workers, "worker")); \(counted(imported.notes, "note")) on what is "
@@ -45,13 +69,20 @@ struct ImportCommand: ParsableCommand {
 
   private func convert(_ text: String) -> ParseResult<Imported> {
     let name = file.split(separator: "/").last.map(String.init) ?? file
-    let isYAML = name.hasSuffix(".yaml") || name.hasSuffix(".yml")
-    switch format ?? (isYAML ? .processCompose : .procfile) {
+    switch format ?? Self.format(ofFileNamed: name) {
     case .processCompose: return ProcessComposeImport.convert(text: text, file: file)
+    case .compose: return ComposeImport.convert(text: text, file: file)
     case .procfile:
-      let hasFile = access("\(directory)/.env", F_OK) == 0
-      return ProcfileImport.convert(text: text, file: file, hasEnvironmentFile: hasFile)
+      // Absent or unreadable: foreman goes on without it, too.
+      let environment = try? readText("\(directory)/.env")
+      return ProcfileImport.convert(text: text, file: file, environmentFile: environment)
     }
+  }
+
+  private static func format(ofFileNamed name: String) -> Format {
+    guard name.hasSuffix(".yaml") || name.hasSuffix(".yml") else { return .procfile }
+    let isDockers = name.hasPrefix("compose.") || name.hasPrefix("docker-compose")
+    return isDockers ? .compose : .processCompose
   }
 
   private var directory: String {
@@ -66,7 +97,7 @@ struct ImportCommand: ParsableCommand {
       text: text, file: "\(directory)/dormouse.yaml", library: check.library,
       environment: check.environment)
     guard !result.errors.isEmpty else { return }
-    Output.standardError("As a configuration, this has to be mended:\n")
+    Output.standardError("Before this is a configuration, fix:\n")
     PolicyCheck.complain(result.errors)
   }
 }

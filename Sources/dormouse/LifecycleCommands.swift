@@ -39,7 +39,7 @@ extension DaemonConnection {
         done.append(name)
         try Output.line(escaped(response.text))
       } else {
-        failures.append(CommandFailure(response))
+        failures.append(failure(response, of: name))
       }
     }
     return (done, failures)
@@ -97,7 +97,10 @@ struct StopCommand: ParsableCommand {
 struct RestartCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restart", abstract: "Stop workers, and launch them again.",
-    discussion: "With --all, those that run.")
+    discussion: """
+      With --all, those that run. A worker that was in the foreground returns there; any other displaces \
+      no worker from it.
+      """)
   @OptionGroup var connection: ConnectionOptions
   @OptionGroup var selection: WorkerSelection
 
@@ -107,7 +110,7 @@ struct RestartCommand: ParsableCommand {
     var daemon = try connection.connect()
     let names = try selection.resolve(.restart, with: &daemon)
     let stopped = try daemon.attempt(.stop, to: names)
-    let started = try daemon.attempt(.start, to: stopped.done)
+    let started = try daemon.attempt(.restart, to: stopped.done)
     try DaemonConnection.tell(stopped.failures + started.failures)
   }
 }

@@ -1,9 +1,17 @@
 import ArgumentParser
 import Control
+import Glibc
 
 struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "logs", abstract: "Show what a worker has written.")
+    commandName: "logs", abstract: "Show what a worker has written.",
+    discussion: """
+      With --follow it ends when the worker has ended and isn't about to be started again, and when \
+      the daemon has ended and no other follows within 5 s.
+
+      At a terminal, control characters other than colours are shown escaped: what a worker writes can't \
+      move your cursor or change what you type. In a file or a pipe every byte is as it was written.
+      """)
   @OptionGroup var connection: ConnectionOptions
   @Argument(help: "A worker.", completion: .workers) var name: String
   @Flag(name: .shortAndLong, help: "Go on as it writes more.") var follow = false
@@ -14,18 +22,42 @@ struct LogsCommand: ParsableCommand {
 
   func run() throws {
     let path = try logPath()
-    // The daemon isn't needed any more: the file is read without it, and past its end.
+    // The file is read without the daemon, and past its end.
     var reader = try LogReader(path: path, lastLines: lines.limit)
+    var filter = Terminal.isOutput ? TerminalFilter() : nil
+    var last: String?
     while true {
       let bytes = try reader.read()
       if !bytes.isEmpty {
-        try Output.write(bytes)
-      } else if follow {
+        try Output.write(filter?.filter(bytes) ?? bytes)
+      } else if follow, last == nil {
         reader.waitForChange()
+        last = endOfWriting()
       } else {
+        // After the end was known it has been read once more: everything that was written is out.
+        try Output.write(filter?.finish() ?? [])
+        if let last { Output.complain(last) }
         return
       }
     }
+  }
+
+  /// Why nothing more will be written, where that is known.
+  private func endOfWriting() -> String? {
+    for attempt in 0..<50 {
+      do {
+        var daemon = try connection.connect()
+        let worker = try daemon.ask(.status, worker: name).workers?.first
+        let isOver = worker?.state == "terminated" && worker?.restartsInSeconds == nil
+        return isOver ? "\(escaped(name)) has ended" : nil
+      } catch let failure as CommandFailure where failure.exit == .unknownWorker {
+        return "\(escaped(name)) has been removed"
+      } catch {
+        // The next daemon may be on its way (an upgrade).
+        if attempt < 49 { usleep(100_000) }
+      }
+    }
+    return "the daemon has ended"
   }
 
   private func logPath() throws -> String {

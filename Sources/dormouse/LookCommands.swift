@@ -1,22 +1,46 @@
 import ArgumentParser
 import Control
+import Glibc
 import JSONLines
+import PolicyFile
 
 struct ProcessesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ps", abstract: "List the workers: state, memory, and why.")
+    commandName: "ps", abstract: "List the workers: state, memory, and why.",
+    discussion: """
+      With names or patterns (`ps 'bot*'`, as in a shell), only these. Exit code 2 when a name or \
+      pattern fits no worker.
+      """)
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
   @Flag(help: "Only the names, a line each.") var names = false
+  @Argument(help: ArgumentHelp("Names or patterns.", valueName: "name"), completion: .workers)
+  var patterns: [String] = []
 
   func validate() throws {
     if json, names { throw ValidationError("--json or --names, one of the two.") }
   }
 
+  /// Those that fit a pattern, in the daemon's order.
+  private func chosen(_ workers: [WorkerReport]) throws -> [WorkerReport] {
+    guard !patterns.isEmpty else { return workers }
+    for pattern in patterns where !workers.contains(where: { fnmatch(pattern, $0.name, 0) == 0 }) {
+      let hint = nearest(to: pattern, among: workers.map(\.name)).map {
+        "; did you mean `\(escaped($0))`?"
+      }
+      throw CommandFailure(
+        exit: .unknownWorker,
+        text: "there is no worker `\(escaped(pattern))`\(hint ?? "")")
+    }
+    return workers.filter { worker in
+      patterns.contains { fnmatch($0, worker.name, 0) == 0 }
+    }
+  }
+
   func run() throws {
     var daemon = try connection.connect()
     let response = try daemon.ask(.ps)
-    let workers = response.workers ?? []
+    let workers = try chosen(response.workers ?? [])
     if names { return try Output.write(workers.map { escaped($0.name) + "\n" }.joined()) }
     if json { return try Output.json(Listing(daemon: response.daemon, workers: workers)) }
     try Output.write(

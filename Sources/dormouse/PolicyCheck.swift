@@ -39,7 +39,7 @@ struct PolicyCheck {
 
   /// A directory of policies.
   private mutating func tellAll(in directory: String) throws {
-    let names = PolicyLibrary(directories: [directory]).names
+    let names = PolicyLibrary(directories: [directory]).fileNames
     guard !names.isEmpty else {
       errors += 1
       return Output.standardError(

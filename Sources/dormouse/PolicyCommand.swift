@@ -18,7 +18,7 @@ struct PolicyCommand: ParsableCommand {
     @Argument(
       help: ArgumentHelp(
         "Policies, configurations, or directories of either. Default: the daemon's configuration.",
-        valueName: "file"))
+        valueName: "file"), completion: .policies)
     var policies: [String] = []
 
     func run() throws {
@@ -42,13 +42,14 @@ struct PolicyCommand: ParsableCommand {
     @Flag(help: "Each value with the file and line, or the default, that it comes from.")
     var effective = false
     @Option(
-      help: ArgumentHelp("As it holds for this worker of a configuration.", valueName: "name"))
+      help: ArgumentHelp("As it holds for this worker of a configuration.", valueName: "name"),
+      completion: .workers)
     var worker: String?
     @Flag(help: "As JSON, with the origins.") var json = false
     @Argument(
       help: ArgumentHelp(
         "A policy's name, a file, or a configuration. Default: the daemon's configuration.",
-        valueName: "name"))
+        valueName: "name"), completion: .policies)
     var policy: String?
 
     func run() throws {
@@ -70,9 +71,12 @@ struct PolicyDiffCommand: ParsableCommand {
     discussion: "As diff(1), ends with 0 where there is no difference, and with 1 where there is.")
 
   @Flag(help: "As JSON.") var json = false
-  @Argument(help: ArgumentHelp("A policy's name, a file, or a configuration.", valueName: "left"))
+  @Argument(
+    help: ArgumentHelp("A policy's name, a file, or a configuration.", valueName: "left"),
+    completion: .policies)
   var left: String
-  @Argument(help: ArgumentHelp("What to compare it with.", valueName: "right"))
+  @Argument(
+    help: ArgumentHelp("What to compare it with.", valueName: "right"), completion: .policies)
   var right: String
 
   func run() throws {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import Glibc
 import PolicyFile
 
 struct PressureCommand: ParsableCommand {
@@ -14,7 +15,9 @@ struct PressureSetCommand: ParsableCommand {
     discussion: """
       The level is at least this one until the time is over, whatever is measured, and the policy's \
       ladder is climbed as ever: workers are warned, hibernated and, where the level's rungs say so, \
-      terminated one after the other for as long as it lasts. --dry-run tells who would be first; in \
+      terminated one after the other for as long as it lasts. Where a worker could be terminated, the \
+      command lists these workers and asks first; where standard input is no terminal it refuses \
+      instead. --yes goes on without asking; --dry-run only lists them; in \
       shadow mode nothing more than telling is done. Then, or with `auto`, it falls to what is \
       measured, after the policy's pressure.clear_after. `dormouse warn --all` only warns.
       """)
@@ -23,6 +26,8 @@ struct PressureSetCommand: ParsableCommand {
   @Option(name: .customLong("for"), help: ArgumentHelp("For how long.", valueName: "time"))
   var time = "30s"
   @Flag(help: "Only tell what would happen.") var dryRun = false
+  @Flag(name: .shortAndLong, help: "Don't ask, although workers may be terminated.")
+  var yes = false
 
   enum Level: String, ExpressibleByArgument, CaseIterable {
     case warning, urgent, critical, auto
@@ -32,11 +37,34 @@ struct PressureSetCommand: ParsableCommand {
     let seconds = try seconds()
     var daemon = try connection.connect()
     guard !dryRun else { return try forecast(seconds, &daemon) }
+    if level != .auto, !yes { try confirm(&daemon) }
     let id = try daemon.client.send(
       .setPressure, level: level.rawValue, seconds: level == .auto ? nil : seconds)
     let response = try daemon.wait(for: id, what: "pressure set")
     guard response.result == .done else { throw CommandFailure(response) }
     try Output.line(escaped(response.text))
+  }
+
+  /// Terminating is the one thing here that can't be undone.
+  private func confirm(_ daemon: inout DaemonConnection) throws {
+    let response = try daemon.ask(.explain)
+    guard let ranking = response.ranking else { throw CommandFailure.noReport(of: "the order") }
+    let victims = Self.names(ranking.termination, at: level)
+    guard !victims.isEmpty, ranking.isShadow != true else { return }
+    let list = victims.joined(separator: ", ")
+    guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
+      throw CommandFailure(
+        exit: .usage,
+        text:
+          "at \(level.rawValue) these workers may be terminated, in this order: \(list); nothing is "
+          + "changed: give --yes to go on, or --dry-run to see the whole order")
+    }
+    Output.standardError(
+      "At \(level.rawValue) these workers may be terminated, in this order: \(list)\nGo on? [y/N] ")
+    let answer = readLine(strippingNewline: true)?.lowercased()
+    guard answer == "y" || answer == "yes" else {
+      throw CommandFailure(exit: .notDone, text: "nothing is changed")
+    }
   }
 
   private func seconds() throws -> Double {
@@ -68,14 +96,18 @@ struct PressureSetCommand: ParsableCommand {
     try Output.line(lines.joined(separator: "\n"))
   }
 
+  private static func names(_ places: [RankingReport.Place], at level: Level) -> [String] {
+    places.filter { place in
+      let from = place.fromPressure.flatMap(Level.init(rawValue:))
+      return place.obstacles.isEmpty && from.map { $0.rank <= level.rank } ?? false
+    }.map { escaped($0.worker) }
+  }
+
   /// Nobody whom the ladder doesn't reach at that level, or whom something protects.
   private static func order(
     _ what: String, _ places: [RankingReport.Place], at level: Level
   ) -> [String] {
-    let names = places.filter { place in
-      let from = place.fromPressure.flatMap(Level.init(rawValue:))
-      return place.obstacles.isEmpty && from.map { $0.rank <= level.rank } ?? false
-    }.map { escaped($0.worker) }
+    let names = names(places, at: level)
     return names.isEmpty
       ? [] : ["would be \(what), in this order: \(names.joined(separator: ", "))"]
   }

@@ -28,7 +28,7 @@ struct RecoverCommand: ParsableCommand {
     if isAbsent(path) {
       return try Output.line("nothing to recover: there is no \(escaped(path))")
     }
-    let rescue: Rescue
+    var rescue: Rescue
     do throws(StartError) { rescue = try Rescue(stateDirectory: path) } catch {
       if case .inUse = error {
         return try Output.line("nothing to recover: a daemon looks after \(escaped(path))")

@@ -33,6 +33,7 @@ struct UnknownVerb {
     "up": "daemon", "serve": "daemon", "pause": "suspend", "freeze": "suspend", "fg": "foreground",
     "bg": "background", "resume": "wake", "unpause": "wake", "thaw": "wake", "add": "run",
     "exec": "run", "check": "policy check", "validate": "policy check", "update": "reload",
-    "reread": "reload", "daemon-reload": "reload",
+    "reread": "reload", "daemon-reload": "reload", "version": "--version", "init": "import",
+    "config": "policy show", "validate-config": "policy check",
   ]
 }

@@ -27,7 +27,7 @@ struct WorkerSelection: ParsableArguments {
       let id = try daemon.client.send(.status, worker: name)
       let response = try daemon.wait(for: id, what: "status \(name)")
       guard response.result == .done, let worker = response.workers?.first else {
-        failures.append(CommandFailure(response))
+        failures.append(daemon.failure(response, of: name))
         continue
       }
       try Output.line(intent.forecast(worker))

@@ -38,16 +38,21 @@ struct WrapCommand: ParsableCommand {
   var hibernateAfter: String?
   @Option(
     help: ArgumentHelp(
-      "A policy to live by, instead of the built-in one: a name or a file.", valueName: "policy"))
+      "A policy to live by, instead of the built-in one: a name or a file.", valueName: "policy"),
+    completion: .policies)
   var policy: String?
   @Option(
     help: ArgumentHelp(
       "Tell every step in this file. Otherwise only failures are told, on standard error.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var log: String?
-  @Option(help: ArgumentHelp("The socket of the daemon to register with.", valueName: "path"))
+  @Option(
+    help: ArgumentHelp("The socket of the daemon to register with.", valueName: "path"),
+    completion: .file())
   var socket: String?
-  @Option(help: ArgumentHelp("For hibernation images and records.", valueName: "directory"))
+  @Option(
+    help: ArgumentHelp("For hibernation images and records.", valueName: "directory"),
+    completion: .directory)
   var stateDirectory: String?
   @Flag(
     help: ArgumentHelp(

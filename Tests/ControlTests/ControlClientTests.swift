@@ -234,11 +234,14 @@ import Testing
 
   @Test(
     arguments: [
-      (1000, 1000, true), (0, 1000, true), (1001, 1000, false), (1000, 0, true), (0, 0, true),
+      (1000, 1000, true), (0, 1000, true), (1001, 1000, false), (1000, 0, false), (0, 0, true),
     ] as [(UInt32, UInt32, Bool)])
   func `only one's own daemon and root's are handed an environment`(
     listener: UInt32, user: UInt32, isTrusted: Bool
   ) {
-    #expect(ControlClient.trusts(listener: listener, as: user) == isTrusted)
+    #expect(ControlClient.trusts(listener: listener, as: user, isNamed: false) == isTrusted)
+    // Root may name another user's daemon; other users may not.
+    #expect(
+      ControlClient.trusts(listener: listener, as: user, isNamed: true) == (isTrusted || user == 0))
   }
 }

@@ -34,6 +34,46 @@ import Testing
     #expect(escaped(text) == expected)
   }
 
+  @Test(arguments: [
+    ("plain\ttext\n", "plain\ttext\n"), ("zwölf 鼠 🐁\n", "zwölf 鼠 🐁\n"),
+    ("\u{1B}[1;38:5:196mred\u{1B}[0m", "\u{1B}[1;38:5:196mred\u{1B}[0m\u{1B}[0m"),
+    ("\u{1B}[2Jx\u{1B}]0;title\u{7}", "\\u{1b}[2Jx\\u{1b}]0;title\\u{7}"),
+    ("\u{1B}[?25l\u{1B}", "\\u{1b}[?25l\\u{1b}"), ("a\u{9B}2Jb\u{202E}c", "a\\u{9b}2Jb\\u{202e}c"),
+    ("secret\rpublic\r\nnext\u{8}\u{7F}", "secret\\rpublic\nnext\\u{8}\\u{7f}"),
+  ])
+  func `a log at a terminal keeps text and colours, and shows every other control`(
+    text: String, expected: String
+  ) {
+    for size in [1, 2, 3, 1000] {
+      var filter = TerminalFilter()
+      var shown: [UInt8] = []
+      var rest = Array(text.utf8)[...]
+      while !rest.isEmpty {
+        shown += filter.filter(Array(rest.prefix(size)))
+        rest = rest.dropFirst(size)
+      }
+      shown += filter.finish()
+      #expect(String(decoding: shown, as: UTF8.self) == expected, "in pieces of \(size)")
+    }
+  }
+
+  @Test func `bytes that aren't UTF-8 are shown as numbers, and nothing is lost`() {
+    var filter = TerminalFilter()
+    let bytes: [UInt8] = [0x61, 0x9B, 0x32, 0x4A, 0xC3, 0x28, 0xE2, 0x82, 0x0A, 0xFF, 0xF0, 0x9F]
+    let shown = filter.filter(bytes) + filter.finish()
+    #expect(
+      String(decoding: shown, as: UTF8.self) == #"a\x9b2J\xc3(\xe2\x82"# + "\n" + #"\xff\xf0\x9f"#)
+  }
+
+  @Test func `JSON for terminals has no raw control, and means the same`() throws {
+    let text = "\u{1B}\u{7F}\u{9B}2J\u{202E}\u{2066}\u{61C}ü鼠é\u{2028}\"\\"
+    let json = try WireCodec.json(for: [text: [text]])
+    let shown = String(decoding: json, as: UTF8.self)
+    #expect(escaped(shown) == shown)
+    #expect(shown.contains(#"\u007f\u009b2J\u202e\u2066\u061cü鼠é\u2028"#))
+    #expect(try WireCodec.decode([String: [String]].self, from: json) == [text: [text]])
+  }
+
   @Test func `a command is shown as one could type it`() {
     #expect(
       shellText(["python3", "-m", "x", "it's", "", "a b", "$HOME", "--k=v", "ü", "\u{1B}"])

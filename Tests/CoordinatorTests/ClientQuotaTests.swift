@@ -70,14 +70,14 @@ import Testing
     let note: MeasuringState.Completion = { figures.append($0?.footprint) }
     let begins = state.ask(note)
     #expect(begins)
-    state.begin()
+    state.begin(1, at: .zero)
     let beginsAgain = state.ask(note)
     #expect(!beginsAgain)
     let first = state.finish(Self.measurement(1, took: .zero), workers: 1, at: .zero)
     for completion in first.completions { completion(first.1) }
     #expect(figures == [.megabytes(1)])
     #expect(first.more)
-    state.begin()
+    state.begin(2, at: .zero)
     let second = state.finish(Self.measurement(2, took: .zero), workers: 1, at: .zero)
     for completion in second.completions { completion(second.1) }
     #expect(figures == [.megabytes(1), .megabytes(2)])
@@ -88,7 +88,7 @@ import Testing
   func moved() {
     var state = MeasuringState()
     _ = state.ask { _ in }
-    state.begin()
+    state.begin(3, at: .zero)
     state.memoryMoves()
     let end = state.finish(Self.measurement(50, took: .zero), workers: 1, at: .zero)
     #expect(end.1 == nil)
@@ -99,7 +99,7 @@ import Testing
   func budget() {
     var state = MeasuringState()
     _ = state.ask { _ in }
-    state.begin()
+    state.begin(4, at: .zero)
     let now = Instant.zero + .seconds(100)
     _ = state.finish(Self.measurement(1, took: .milliseconds(500)), workers: 4, at: now)
     #expect(!state.isDue(at: now + .milliseconds(19_999)))

@@ -49,7 +49,7 @@ import Testing
     let (daemon, pid) = try hibernated(web, .traced)
     let record = "\(daemon.state)/workers/web.worker"
     let whole = try readText(record)
-    try rewrite(record, adding("cgroup=/proc/nowhere", to: whole))
+    try rewrite(record, recordText(whole, setting: ["cgroup": "/proc/nowhere"]))
     try daemon.start()
     #expect(daemon.words.contains("web: can't be adopted"))
     try daemon.wait("web", toBe: "terminated")
@@ -84,19 +84,6 @@ import Testing
     try daemon.done("foreground", "web")
     #expect(try daemon.worker("web").pid == pid)
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")
-  }
-
-  /// With one line more, and the checksum that goes with it (CRC-32 of IEEE 802.3).
-  private func adding(_ line: String, to record: String) -> String {
-    let lines = record.split(separator: "\n").dropLast() + [line[...]]
-    let body = lines.joined(separator: "\n") + "\n"
-    var sum = UInt32.max
-    for byte in body.utf8 {
-      sum ^= UInt32(byte)
-      for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
-    }
-    let digits = String(~sum, radix: 16)
-    return body + "crc32=" + String(repeating: "0", count: 8 - digits.count) + digits + "\n"
   }
 
   private func rewrite(_ path: String, _ text: String) throws {

@@ -44,16 +44,36 @@ import Testing
     #expect(daemon.words.split(separator: "\n").count <= 2, "\(daemon.words)")
   }
 
-  @Test("Without any configuration it is said where one is looked for, and how to name one")
+  @Test("Without any configuration the daemon starts, and reload reads the file once it is there")
   func noneNamed() throws {
     let scratch = try Scratch()
-    var command = Command(arguments: [Surroundings.executable, "daemon"])
+    var command = Command(arguments: [
+      Surroundings.executable, "daemon", "--socket", "\(scratch.path)/s", "--state-directory",
+      "\(scratch.path)/state",
+    ])
     command.environment["XDG_CONFIG_HOME"] = scratch.path
-    let outcome = try command.run(in: scratch)
-    #expect(outcome.code == 65)
-    let sentence = "dormouse: there is no configuration at \(scratch.path)/dormouse/dormouse.yaml; "
-    #expect(outcome.error.hasPrefix(sentence), "\(outcome)")
-    #expect(outcome.error.contains("--config FILE"))
+    command.environment["DORMOUSE_SOCKET_PATH"] = "\(scratch.path)/s"
+    let daemon = try command.start(output: "\(scratch.path)/out", error: "\(scratch.path)/err")
+    func verb(_ words: String...) throws -> Outcome {
+      var verb = command
+      verb.arguments = [Surroundings.executable] + words
+      return try verb.run(in: scratch)
+    }
+    #expect(try eventually { try verb("ps").code == 0 })
+    let said = try readText("\(scratch.path)/err")
+    #expect(said.contains("there is no \(scratch.path)/dormouse/dormouse.yaml"), "\(said)")
+    #expect(try verb("run", "sleeper", "--", "sleep", "600").code == 0)
+    #expect(mkdir("\(scratch.path)/dormouse", 0o700) == 0)
+    _ = try scratch.write("dormouse/dormouse.yaml", "workers: { other: { command: sleep 601 } }\n")
+    let reload = try verb("reload")
+    #expect(reload.output.contains("other added"), "\(reload)")
+    _ = try scratch.write("dormouse/dormouse.yaml", "")
+    let emptied = try verb("reload")
+    #expect(emptied.code != 0 && emptied.error.contains("--allow-empty"), "\(emptied)")
+    #expect(try verb("ps", "--names").output.contains("other"))
+    #expect(try verb("reload", "--allow-empty").output.contains("other removed"))
+    #expect(try verb("shutdown").code == 0)
+    #expect(try daemon.wait(.seconds(20)) == 0)
   }
 
   @Test("`policy check` finds the same mistakes, and the shipped policies have none")

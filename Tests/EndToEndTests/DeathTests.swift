@@ -97,7 +97,7 @@ import Testing
       #expect(try daemon.ask(.start, "web").result == .done)
       #expect(try daemon.ask(.suspend, "web").result == .done)
       let pid = try #require(try daemon.worker("web").pid)
-      var client = try ControlClient(connectingTo: daemon.socket)
+      var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
       let isResume = round % 3 == 2
       if isResume { #expect(try daemon.ask(.hibernate, "web").result == .done) }
       let id = try client.send(isResume ? .wake : .hibernate, worker: "web")

@@ -84,7 +84,7 @@ import Testing
     let locked = try eventually { FileLocks.held(by: [pid]) == 1 }
     #expect(locked)
     try daemon.done("background", "locker")
-    var client = try ControlClient(connectingTo: daemon.socket)
+    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     let asked = try client.send(.suspend, worker: "locker")
     let waits = try eventually {
       try daemon.done("explain", "locker").contains("holds a file lock")

@@ -80,7 +80,7 @@ import Testing
   func events() throws {
     let daemon = try TestDaemon(Self.configuration)
     try daemon.wait("two", toBe: "foreground")
-    var client = try ControlClient(connectingTo: daemon.socket)
+    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     let id = try client.send(.events, worker: "one", follow: true)
     let place = try client.response(to: id, timeout: .seconds(20))
     #expect(place.journal?.directory == "\(daemon.state)/journal")
@@ -112,7 +112,7 @@ import Testing
     setsockopt(follower.raw, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
     try follower.writeAll("{\"id\":1,\"verb\":\"events\",\"follow\":true}\n")
     // A refusal is an event.
-    var client = try ControlClient(connectingTo: daemon.socket)
+    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     for _ in 0..<4000 { _ = try client.perform(.wake, worker: "nobody", timeout: .seconds(30)) }
     let grown = Int64(try Footprint.measure([daemon.pid]).footprint) - Int64(before)
     #expect(grown < 4 << 20, "it grew by \(grown) bytes")
@@ -154,7 +154,7 @@ import Testing
   @Test("is rotated by size, and the oldest goes")
   func rotation() throws {
     let daemon = try TestDaemon("journal: { size: 64KB, keep: 2 }")
-    var client = try ControlClient(connectingTo: daemon.socket)
+    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     for _ in 0..<3000 { _ = try client.perform(.wake, worker: "nobody", timeout: .seconds(30)) }
     let outcome = try replay(daemon)
     #expect(outcome.code == 0, "\(outcome)")

@@ -76,7 +76,7 @@ import Testing
     // Without a cgroup of its own, nothing safe could keep a worker asleep without a daemon.
     let expected =
       setting == .frozen
-      ? ["background", "suspended", "hibernated"] : ["background", "background", "background"]
+      ? ["foreground", "suspended", "hibernated"] : ["foreground", "background", "background"]
     for (name, state) in zip(trio.names, expected) { try trio.daemon.wait(name, toBe: state) }
     for (name, pid) in zip(trio.names, trio.pids) {
       #expect(try trio.daemon.worker(name).pid == pid)
@@ -94,8 +94,12 @@ import Testing
     for round in 1...3 {
       try trio.daemon.crash()
       try trio.daemon.start()
-      let expected = ["background", "suspended", "hibernated"]
+      let expected = ["foreground", "suspended", "hibernated"]
       for (name, state) in zip(trio.names, expected) { try trio.daemon.wait(name, toBe: state) }
+      let image = "\(trio.daemon.state)/images/sleeps.image"
+      var file = stat()
+      #expect(stat(image, &file) == 0)
+      #expect(try trio.daemon.worker("sleeps").imageSize ?? 0 >= Int64(file.st_size))
       try trio.expectIntact(count: "\(round)")
       try trio.daemon.done("suspend", "rests")
       try trio.daemon.done("hibernate", "sleeps")
@@ -110,7 +114,9 @@ import Testing
     for connection in trio.connections { try connection.send("/count") }
     try trio.daemon.start()
     for connection in trio.connections { #expect(try connection.receive() == "1") }
-    for name in trio.names { try trio.daemon.wait(name, toBe: "background") }
+    for (name, state) in zip(trio.names, ["foreground", "background", "background"]) {
+      try trio.daemon.wait(name, toBe: state)
+    }
   }
 
   @Test("With no daemon to come, `recover` wakes them all", arguments: Setting.ofOwnUser)
@@ -128,7 +134,7 @@ import Testing
     // And a later daemon finds them.
     try trio.daemon.start()
     for (name, pid) in zip(trio.names, trio.pids) {
-      try trio.daemon.wait(name, toBe: "background")
+      try trio.daemon.wait(name, toBe: name == "runs" ? "foreground" : "background")
       #expect(try trio.daemon.worker(name).pid == pid)
     }
     try trio.expectIntact(count: "2")

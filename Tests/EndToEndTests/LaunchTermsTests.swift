@@ -4,6 +4,29 @@ import Linux
 import Testing
 
 @Suite("What a declared worker runs with") struct LaunchTermsTests {
+  @Test("A daemon alone in its cgroup moves aside, so that its workers' memory can be limited")
+  func ownGroup() throws {
+    guard Surroundings.hasCgroups else { return }
+    let root = try CgroupRoot.detect(name: "dormouse-e2e-delegated-\(getpid())")
+    let unit = try WorkerCgroup.create(in: root, name: "unit")
+    let daemon = try TestDaemon(
+      "workers: { own: { command: sleep 1000 } }\n", setting: .frozen,
+      wrapper: ["sh", "-c", "echo $$ > \(unit.path)/cgroup.procs; exec \"$@\"", "sh"])
+    try daemon.wait("own", toBe: "foreground")
+    #expect(try readText("\(unit.path)/cgroup.procs").isEmpty)
+    #expect(try readText("\(unit.path)/self/cgroup.procs") == "\(daemon.pid)\n")
+    let group = try #require(try daemon.worker("own").cgroup?.path)
+    #expect(group.hasPrefix("\(unit.path)/dormouse-"))
+    // A new daemon finds it there.
+    try daemon.crash()
+    try daemon.start()
+    #expect(try eventually { (try? daemon.worker("own"))?.state == "background" })
+    #expect(try daemon.worker("own").cgroup?.path == group)
+    daemon.stop(patience: .seconds(10))
+    try unit.remove(until: Deadline(in: .seconds(5)))
+    root.remove()
+  }
+
   private func log(_ daemon: TestDaemon, _ name: String) throws -> String {
     try readText("\(daemon.state)/logs/\(name).log")
   }

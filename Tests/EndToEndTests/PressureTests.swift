@@ -109,6 +109,9 @@ import Testing
       """)
     try daemon.wait("a", toBe: "foreground")
     let plan = try daemon.done("pressure", "set", "critical", "--dry-run")
+    // No terminal to ask at: it names the victims, and does nothing.
+    let asked = try daemon.enter(["pressure", "set", "critical"])
+    #expect(asked.code == 64 && asked.error.contains("--yes"), "\(asked)")
     #expect(plan.contains("would be at least critical for 30 s (it is "), "\(plan)")
     #expect(try daemon.ask(.status).daemon?.pressureSet == nil)
 

@@ -28,7 +28,8 @@ import Testing
 
     try daemon.crash()
     try daemon.start()
-    try daemon.wait("front", toBe: "background")
+    // It returns to where it was.
+    try daemon.wait("front", toBe: "foreground")
     // Frozen, it sleeps on until it is called.
     try daemon.wait("back", toBe: setting == .frozen ? "suspended" : "background")
     #expect(try ["front", "back"].map { try daemon.worker($0).pid } == pids)
@@ -80,7 +81,7 @@ import Testing
       #expect(try daemon.ask(.suspend, "web").result == .done)
       let isResume = round % 4 == 0
       if isResume { #expect(try daemon.ask(.hibernate, "web").result == .done) }
-      var client = try ControlClient(connectingTo: daemon.socket)
+      var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
       _ = try client.send(isResume ? .wake : .hibernate, worker: "web")
       usleep(useconds_t.random(in: 0..<(isResume ? 20_000 : 70_000)))
       try daemon.crash()

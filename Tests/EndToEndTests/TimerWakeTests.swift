@@ -33,8 +33,36 @@ import Testing
     try daemon.done("suspend", "clock")
     try daemon.done("hibernate", "clock")
     #expect(try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.words)")
-    #expect(daemon.words.contains("something waited for it: a time"))
+    #expect(daemon.words.contains("its own timer woke it: a time"))
     #expect(try daemon.worker("clock").pid == pid)
+  }
+
+  @Test(
+    "A time-out that had run for a while before the worker slept is over in time",
+    arguments: [
+      "select.epoll().poll(4)", "select.poll().poll(4000)", "select.select([], [], [], 4)",
+      "threading.Event().wait(4)", "ctypes.CDLL(None).usleep(4000000)",
+    ])
+  func inTime(waiting: String) throws {
+    let program =
+      "import time, select, threading, ctypes; print('set'); t = time.monotonic(); \(waiting); "
+      + "print('rang', round((time.monotonic() - t) * 1000)); time.sleep(900)"
+    let daemon = try TestDaemon(Self.configuration(program, timers: "2s"))
+    try daemon.wait("clock", toBe: "foreground")
+    let pid = try #require(try daemon.worker("clock").pid)
+    guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
+      throw TestFailure("it never waits")
+    }
+    usleep(1_500_000)
+    // Slept and woken in between, so that the kernel makes the call again once more.
+    try daemon.done("suspend", "clock")
+    try daemon.done("wake", "clock")
+    try daemon.done("hibernate", "clock")
+    #expect(try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.words)")
+    let log = try daemon.done("logs", "clock")
+    let took = try #require(log.split { $0 == " " || $0 == "\n" }.compactMap { Int($0) }.last)
+    // Its whole time once more, from when it slept, would be at least 5.5 s.
+    #expect(took >= 4000 && took < 5400, "\(took) ms of 4000: \(daemon.words)")
   }
 
   @Test("What is shorter than the policy says wakes nobody")

@@ -19,6 +19,43 @@ import Testing
   }
 
   @Test(
+    "A root daemon refuses a state directory or a socket below a directory of another user's, and touches nothing there",
+    .enabled(if: Surroundings.isRoot, "only root's daemon is refused that"),
+    arguments: [true, false])
+  func foreignAncestor(ofState: Bool) throws {
+    let daemon = try TestDaemon(
+      "workers: { b: { command: [sleep, '1000'], user: '12345', directory: / } }\n", starts: false)
+    let planted = "\(daemon.scratch.path)/planted"
+    let victim = "\(daemon.scratch.path)/victim"
+    for path in [planted, "\(planted)/ours", victim] { try #require(mkdir(path, 0o700) == 0) }
+    _ = try daemon.scratch.write("victim/b.log", "precious")
+    chmod(daemon.scratch.path, 0o755)
+    chmod(planted, 0o755)
+    #expect(chown(planted, 12345, 12345) == 0)
+    // What its owner may do at any time.
+    if ofState {
+      #expect(symlink(victim, "\(planted)/ours/logs") == 0)
+    } else {
+      #expect(symlink(victim, "\(planted)/ours/control.sock.workers") == 0)
+    }
+    let place = "\(planted)/ours"
+    let process = try daemon.launch([
+      "--config", daemon.configuration, "--socket",
+      ofState ? daemon.socket : "\(place)/control.sock", "--state-directory",
+      ofState ? place : daemon.state,
+    ])
+    #expect(try process.wait(.seconds(20)) != 0)
+    #expect(
+      daemon.words.contains(
+        "the directory \(planted) isn't safe: it belongs to user 12345 (mode 0755)"),
+      "\(daemon.words)")
+    var status = stat()
+    #expect(stat(victim, &status) == 0 && status.st_mode & 0o777 == 0o700)
+    #expect(stat("\(victim)/b.log", &status) == 0 && status.st_uid == getuid())
+    #expect(try listDirectory(victim) == ["b.log"])
+  }
+
+  @Test(
     "A socket's directory that belongs to another user is refused",
     .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
   func foreignSocketDirectory() throws {

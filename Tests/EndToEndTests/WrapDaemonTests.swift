@@ -100,7 +100,7 @@ import Testing
   func nonsense() throws {
     let daemon = try TestDaemon("")
     #expect(try daemon.ask(.register).result == .badRequest)
-    var client = try ControlClient(connectingTo: daemon.socket)
+    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     var request = ControlRequest(id: 1, verb: .register)
     request.wrapper = WrapperReport(
       pid: 1, socket: "/nowhere", worker: WorkerReport(name: "../x y", state: "foreground"))
@@ -111,7 +111,7 @@ import Testing
     try client.send(request)
     #expect(try client.response(to: 2).result == .done)
     #expect(try daemon.verb("wake", "ghost").error.contains("can't be reached"))
-    client = try ControlClient(connectingTo: daemon.socket)
+    client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     #expect(try eventually { try daemon.json(Listing.self, "ps").workers.isEmpty })
   }
 }

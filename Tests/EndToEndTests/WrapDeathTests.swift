@@ -46,6 +46,49 @@ import Testing
     #expect(next.hasLeftNothing())
   }
 
+  @Test(
+    "A stranger that has the number of a killed wrapper's program, and leads a session, is left alone"
+  )
+  func reusedNumber() throws {
+    let host = try WrapHost(options: ["--idle-after", "1h"])
+    let server = try host.serverPid()
+    let guardian = try host.guardianPid()
+    kill(guardian, SIGKILL)
+    #expect(try eventually { hasEnded(guardian) })
+    kill(host.pid, SIGKILL)
+    _ = try host.end()
+    kill(server, SIGKILL)
+    #expect(try eventually { hasEnded(server) })
+    // Numbers that have gone round are simulated in the record: it names a process that started before
+    // the one that has the number now.
+    let stranger = try Command(arguments: ["sleep", "1000"]).start(
+      output: host.scratch.uniquePath("out"), error: host.scratch.uniquePath("err"))
+    defer {
+      kill(stranger.pid, SIGKILL)
+      _ = try? stranger.wait(.seconds(10))
+    }
+    #expect(try ProcessStat.read(stranger.pid).session == stranger.pid)
+    let wrap = "\(host.state)/dormouse/wrap"
+    let directory = try #require(try listDirectory(wrap, onlyDirectories: true).first)
+    let record = try #require(try listDirectory("\(wrap)/\(directory)/workers").first)
+    let path = "\(wrap)/\(directory)/workers/\(record)"
+    let text = recordText(
+      try readText(path),
+      setting: [
+        "pid": "\(stranger.pid)", "session": "\(stranger.pid)",
+        "start": "\(stranger.startTime - 1)",
+      ])
+    try Descriptor.open(path, O_WRONLY | O_TRUNC).writeAll(text)
+
+    let next = try WrapHost(scratch: host.scratch)
+    try next.ask("pid")
+    #expect(access(path, F_OK) != 0)
+    #expect(!hasEnded(stranger.pid))
+    next.closeInput()
+    #expect(try next.end() == .exited(7))
+    #expect(next.hasLeftNothing())
+  }
+
   @Test("Its caller's death wakes it, even if somebody else holds its input open")
   func callersDeath() throws {
     // The shell is the caller, and gives an asynchronous command /dev/null unless it is told

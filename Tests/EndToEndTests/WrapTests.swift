@@ -23,6 +23,35 @@ import Testing
     #expect(host.hasLeftNothing())
   }
 
+  @Test(
+    "Its policy's way of resuming is followed, without a second process beside the wrapper",
+    .enabled(if: Surroundings.hasCgroups && Surroundings.isRoot, "userfaultfd takes root here"))
+  func hotFirst() throws {
+    let scratch = try Scratch()
+    let policy = try scratch.write(
+      "hot.yaml",
+      """
+      name: hot
+      foreground: { by: activity, max: unlimited, idle_after: 500ms }
+      background: { suspend_after: 0s }
+      hibernate: { resume: hot_first, after: 100ms, cooldown: 0s, max_footprint: unlimited }
+
+      """)
+    let host = try WrapHost(options: ["--policy", policy], setting: .frozen)
+    let sum = try host.ask("fill", #"{"megabytes": 12}"#)
+    for _ in 1...3 {
+      try host.wait(toBe: "hibernated")
+      #expect(try host.ask("sum") == sum)
+      let resume = try host.status().resume
+      #expect(resume == "hot first: hibernate.resume is hot_first", "\(host.words)")
+    }
+    let children = try readText("/proc/\(host.pid)/task/\(host.pid)/children")
+    let names = children.split(separator: " ").compactMap { Int32($0) }.compactMap {
+      try? readText("/proc/\($0)/cmdline")
+    }
+    #expect(!names.contains { $0.contains("\0pager") }, "\(names)")
+  }
+
   @Test("Its end is its wrapper's, awake and hibernated", arguments: Setting.available)
   func ends(setting: Setting) throws {
     for sleeps in [false, true] {

@@ -23,6 +23,7 @@ import signal
 import socket
 import stat
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
@@ -126,6 +127,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer("kept")
 
     def answer(self, text, code=200):
+        time.sleep(self.server.delay)
         body = f"{text}\n".encode()
         self.send_response(code)
         self.send_header("Content-Type", "text/plain")
@@ -172,12 +174,14 @@ def main():
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--megabytes", type=int, default=8)
     parser.add_argument("--cache-mb", type=int, default=0)
+    parser.add_argument("--delay-ms", type=int, default=0, help="how long each answer takes")
     options = parser.parse_args()
     state = State(options.megabytes, options.cache_mb)
     signal.signal(signal.SIGUSR1, lambda number, frame: state.shed())
     ThreadingHTTPServer.daemon_threads = True
     server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
     server.state = state
+    server.delay = options.delay_ms / 1000
     watch = os.environ.get("MEMORY_PRESSURE_WATCH", "/dev/null")
     if watch != "/dev/null":
         threading.Thread(target=watch_pressure, args=(watch, state), daemon=True).start()

@@ -13,6 +13,8 @@
 //     hibernates a server after so many requests, over and over: all of it, what a comparison shows to
 //     have changed, what was tracked. `PORT` in the command becomes each server's own. CGROUP has the
 //     groups `full`, `compared` and `tracked`.
+//   HibernateProbe durable ROUNDS DIRECTORY CGROUP|- -- COMMAND…
+//     hibernates and resumes a program that says `ready`, with and without waiting for the disk.
 //   HibernateProbe mortal ROUNDS DIRECTORY CGROUP|- -- COMMAND…
 //     hibernates and resumes workers that are killed at random moments. Prints `outlived …`.
 //
@@ -257,6 +259,7 @@ do {
   case "mortal": try mortal(arguments.dropFirst())
   case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { tell(line) }
   case "bench": try bench(arguments.dropFirst())
+  case "durable": try durable(arguments.dropFirst())
   case "second": try second(arguments.dropFirst())
   case "selfcheck": try selfcheck(arguments.dropFirst())
   default: throw Usage()

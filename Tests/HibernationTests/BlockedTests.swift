@@ -42,7 +42,7 @@ struct BlockedTests {
     switch kind {
     case .pipe, .epoll, .poll, .select: try victim.send("")
     case .accept: _ = try Talk(connectedTo: try #require(Int(handle)))
-    case .recvtimeo: try sendDatagram(to: try #require(Int(handle)))
+    case .recvtimeo: try Self.sendDatagram(to: try #require(Int(handle)))
     case .sigtimedwait: kill(victim.process.pid, SIGUSR1)
     case .nanosleep: break
     case .futex, .semop:
@@ -51,7 +51,7 @@ struct BlockedTests {
     }
   }
 
-  private func sendDatagram(to port: Int) throws {
+  static func sendDatagram(to port: Int) throws {
     let socket = Descriptor(
       owning: try systemCall("socket") { Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0) })
     var address = loopback(port: port)

@@ -142,6 +142,32 @@ struct HotFirstTests {
     #expect(try connection.get("/digest") == digest)
   }
 
+  @Test(
+    "what is still to come counts as its memory, until all of it is there",
+    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+  func accounting() throws {
+    let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], rest: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let pid = victim.process.pid
+    let before = try #require(try Footprint.measure(pid)).footprint
+    let path = Fixture.imagePath()
+    _ = try sleep(victim, at: path)
+    let woken = try wake(victim, from: path)
+    let missing = try #require(woken.missing)
+    #expect(missing.bytes > 8 << 20)
+    var looks = 0
+    repeat {
+      let still = Int64(missing.bytes)
+      let measured = try #require(try Footprint.measure(pid)).footprint
+      #expect(measured + still >= before - 512 << 10, "look \(looks): \(still) missing")
+      looks += 1
+    } while missing.bytes > 0
+    try service.settle(victim.target.name)
+    #expect(missing.bytes == 0)
+    let after = try #require(try Footprint.measure(pid)).footprint
+    #expect(abs(after - before) <= 1 << 20)
+  }
+
   @Test("the first time it is eager, unless it is to be learned from")
   func nothingKnown() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], rest: .frozen)

@@ -80,9 +80,24 @@ struct RecoveryTests {
     }
   }
 
+  @Test(
+    "a worker that rests traced and is continued after its daemon's death runs nothing of its own",
+    arguments: [FaultPoint.evicting, .evicted, .restored, .rested])
+  func continuedWhileParked(fault: FaultPoint) throws {
+    let probe = try Probe(Self.command(), rest: .traced, fault: fault)
+    let sum = try Self.sum(probe)
+    try probe.order("hibernate")
+    try probe.daemonDies()
+    kill(probe.victim.pid, SIGCONT)
+    usleep(20_000)
+    try recoverAndCheck(probe, sum)
+  }
+
   @Test("a worker that somebody has let run without its memory isn't resumed")
   func foreignContinue() throws {
-    let probe = try Probe(Self.command(), rest: .traced, fault: .restored)
+    guard Victim.Rest.available.contains(.frozen) else { return }
+    // On its way to the freezer it isn't parked.
+    let probe = try Probe(Self.command(), rest: .frozen, fault: .restored)
     _ = try Self.sum(probe)
     try probe.order("hibernate")
     try probe.daemonDies()
@@ -163,7 +178,8 @@ struct RecoveryTests {
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     try #require(try probe.talk.ask("sum") == sum, note)
     #expect(try probe.talk.ask("wake").hasPrefix("woke"), note)
-    #expect(try probe.talk.ask("errors") == "errors 0 eintr 0", note)
+    let errors = try probe.talk.ask("errors")
+    #expect(errors == "errors 0 eintr 0", note)
     #expect(access(image, F_OK) != 0, note)
     #expect(access(image + ".partial", F_OK) != 0, note)
     let leftover = try MemoryMapping.all(of: probe.victim.pid).filter {

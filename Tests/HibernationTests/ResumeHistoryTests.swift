@@ -6,11 +6,23 @@ import Testing
 struct ResumeHistoryTests {
   private static func stream(
     beforeRunning: Int64 = 3_000_000, waited: Int64 = 500_000, wanted: UInt64 = 2 << 20,
-    probing: Bool = false, halted: Bool = false
+    probing: Bool = false, halt: Halt? = nil
   ) -> ResumeHistory.Stream {
     ResumeHistory.Stream(
       beforeRunning: beforeRunning, waited: waited, wanted: wanted, total: 16 << 20,
-      wasProbing: probing, wasHalted: halted)
+      wasProbing: probing, halt: halt)
+  }
+
+  private static func halt(isForFork: Bool = false, workAfter: UInt64 = 0) -> Halt {
+    Halt(
+      began: 0, length: 20_000_000, isForFork: isForFork, workBefore: 2000, workAfter: workAfter)
+  }
+
+  @Test(
+    "a worker that gives memory back behind its answer is resumed hot first where that is faster")
+  func haltedBehindItsAnswer() {
+    let plan = Self.known(Self.stream(halt: Self.halt(workAfter: 200))).plan(.auto)
+    #expect(plan == ResumePlan(hotFirst: "that took it 3.5 against 18.0 ms"))
   }
 
   /// Resumed eagerly, and learned from.
@@ -48,7 +60,8 @@ struct ResumeHistoryTests {
       (small, "small"),
       (Self.known(Self.stream(waited: 14_000_000)), "17.0 against 18.0"),
       (Self.known(Self.stream(wanted: 9 << 20)), "most of its memory"),
-      (Self.known(Self.stream(halted: true)), "forks"),
+      (Self.known(Self.stream(halt: Self.halt(isForFork: true))), "forks"),
+      (Self.known(Self.stream(halt: Self.halt(workAfter: 1500))), "in the middle of its work"),
     ]
     for (history, reason) in cases {
       let plan = history.plan(.auto)
@@ -59,7 +72,7 @@ struct ResumeHistoryTests {
 
   @Test("after sixteen eager resumes the other way gets another chance")
   func secondChance() {
-    var history = Self.known(Self.stream(halted: true))
+    var history = Self.known(Self.stream(halt: Self.halt(isForFork: true)))
     for _ in 1..<ResumeHistory.patience {
       history.noteEager(18_000_000, bytes: 16 << 20)
       #expect(!history.plan(.auto).isHotFirst)

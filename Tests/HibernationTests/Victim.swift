@@ -62,6 +62,8 @@ final class Victim {
   func send(_ line: String) throws { try talk.send(line) }
   func line() throws -> String { try talk.line() }
   func ask(_ line: String) throws -> String { try talk.ask(line) }
+  /// There is output that hasn't been taken yet.
+  var hasSaid: Bool { get throws { try talk.hasSome } }
 
   /// Brings it to where a suspended worker is: frozen, or stopped.
   func suspend() throws {

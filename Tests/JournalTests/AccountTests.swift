@@ -52,6 +52,17 @@ import Testing
     #expect(told.sentences.contains { $0.contains("SIGSEGV ended it") })
   }
 
+  @Test("A channel that opens is no change of the configuration")
+  func channels() {
+    var told = Told()
+    told.launch()
+    let before = told.sentences
+    told.tell(2, .channelsChanged(web, canShed: true, canAnswer: true))
+    #expect(told.engine.profile(of: web)?.canShed == true)
+    #expect(told.engine.profile(of: web)?.canAnswer == true)
+    #expect(told.sentences == before)
+  }
+
   @Test("A hibernation and its resume are told with what they cost, and counted once")
   func hibernation() {
     var policy = LifecyclePolicy()

@@ -38,6 +38,7 @@ import Testing
       .hibernateFailed(worker, "io_uring", permanent: true), .resumed(worker, .nanoseconds(1)),
       .resumeFailed(worker, "checksum", intact: false), .exited(worker, .exited(-1)),
       .exited(worker, .signaled(9)), .exited(worker, .unknown),
+      .exited(worker, .outOfMemory),
       .footprint(worker, ByteCount(12345)), .taskBegan(worker, task: "save", limit: nil),
       .taskBegan(worker, task: "save", limit: .seconds(3)), .taskEnded(worker, task: "save"),
       .activity(worker), .hold(worker, true), .fileLocks(worker, held: 3),
@@ -45,6 +46,8 @@ import Testing
       .purged(worker, freed: ByteCount(6)), .purgeFailed(worker, "EPERM"),
       .wakeNeeded(worker, "a connection"),
       .memory(MemoryReading(total: ByteCount(9), available: ByteCount(8))),
+      .memory(
+        MemoryReading(total: ByteCount(9), available: ByteCount(8), swapFree: ByteCount(7))),
       .memory(
         MemoryReading(
           total: ByteCount(9), available: ByteCount(-8), someStall: 1.0 / 3, fullStall: 0)),
@@ -54,7 +57,9 @@ import Testing
           writtenToday: ByteCount(4))), .stalled(.critical),
       .pressureSet(.urgent, for: .seconds(30)), .deadline, .released(worker),
       .unhealthy(worker, "its probe failed"),
-      .moved(worker, .suspended),
+      .moved(worker, .suspended), .channelsChanged(worker, canShed: true, canAnswer: false),
+      .found(worker, .underWay), .found(worker, .unprovable("its image is gone")),
+      .worked(worker), .timerDue(worker, "a time-out"),
     ]
   }
 

@@ -110,7 +110,7 @@ struct ExplainTests {
     #expect(ranking.termination[1].band.importance == 14)
     #expect(ranking.termination.map(\.before) == ["lowest band (0)", "lowest band (14)", nil])
     #expect(ranking.termination.map(\.level) == [.urgent, .urgent, .critical])
-    #expect(ranking.termination[2].obstacles.first?.limit == .kilobytes(256))
+    #expect(ranking.termination[2].obstacles.first?.limit == .megabytes(1))
     #expect(ranking.hibernation.map(\.worker) == [web, small])
     #expect(ranking.hibernation[0].obstacles.map(\.key?.path) == ["hibernate.max_footprint"])
     #expect(ranking.hibernation[1].obstacles.isEmpty)

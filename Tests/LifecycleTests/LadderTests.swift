@@ -120,8 +120,10 @@ struct LadderTests {
   @Test("spares those that would give nothing")
   func nothingToGive() {
     var world = world()
-    world.add(web, size: .kilobytes(255))
+    world.add(web, size: .kilobytes(408))
     world.bring(web, to: .foreground)
+    world.add(mail, size: .kilobytes(408))
+    world.bring(mail, to: .suspended)
     #expect(world.read(available: 0).victims.isEmpty)
   }
 

@@ -22,6 +22,25 @@ struct PressureTests {
     #expect(world.engine.pressure == level)
   }
 
+  @Test(
+    "free swap counts at the levels that end workers, and not at the one that puts them to sleep")
+  func swap() {
+    var world = world()
+    world.read(available: 40, swapFree: 2000)
+    #expect(world.engine.pressure == .warning)
+    world.read(available: 40, swapFree: 11)
+    #expect(world.engine.pressure == .urgent)
+    world.read(available: 40, swapFree: 9)
+    #expect(world.engine.pressure == .critical)
+  }
+
+  @Test("a policy can leave free swap out")
+  func withoutSwap() {
+    var world = world { $0.pressure.swap = 0 }
+    world.read(available: 40, swapFree: 2000)
+    #expect(world.engine.pressure == .critical)
+  }
+
   @Test("rises with stalls alone, at the percentage itself")
   func stalls() {
     var world = world()

@@ -19,6 +19,26 @@ struct ShadowSummaryTests {
     #expect(world.engine.shadowSummary == summary)
   }
 
+  @Test("counts a call as a wake where people say which worker is in front")
+  func callUnderManual() throws {
+    var world = World()
+    world.add(web)
+    world.bring(web, to: .background)
+    world.ask(.shadow, web)
+    for call in 1...3 {
+      world.pass(.seconds(600))
+      #expect(world.engine.imaginesSleep(of: web))
+      world.send(.activity(web))
+      #expect(world.state(web) == .background)
+      #expect(world.engine.snapshot(of: web)?.shadow?.wakes == call)
+    }
+    world.pass(.seconds(5))
+    #expect(!world.engine.imaginesSleep(of: web), "its grace began again with the call")
+    world.pass(.seconds(5))
+    let summary = try #require(world.engine.snapshot(of: web)?.shadow)
+    #expect(summary.suspensions == 4 && summary.hibernations == 3)
+  }
+
   @Test("is switched for one worker at run time, and back")
   func switched() {
     var world = World()

@@ -106,6 +106,7 @@ struct World {
     case .purge(let worker): [.purged(worker, freed: .megabytes(1))]
     case .measure(let worker):
       state(worker) == .hibernated ? [] : [.footprint(worker, size(worker))]
+    case .inspect(let worker): [.found(worker, .underWay)]
     case .expireTask(let worker, let task): [.taskEnded(worker, task: task)]
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: []
     }
@@ -156,12 +157,14 @@ struct World {
 
   /// A reading of a host of 1,000 MB.
   @discardableResult
-  mutating func read(available: Int64, some: Double? = nil, full: Double? = nil) -> [Directive] {
+  mutating func read(
+    available: Int64, some: Double? = nil, full: Double? = nil, swapFree: Int64 = 0
+  ) -> [Directive] {
     send(
       .memory(
         MemoryReading(
           total: .megabytes(1000), available: .megabytes(available), someStall: some,
-          fullStall: full)))
+          fullStall: full, swapFree: .megabytes(swapFree))))
   }
 }
 
@@ -181,6 +184,7 @@ extension Directive {
     case .terminate(let worker): "terminate \(worker)"
     case .kill(let worker): "kill \(worker)"
     case .measure(let worker): "measure \(worker)"
+    case .inspect(let worker): "inspect \(worker)"
     case .answer(_, let answer): "\(answer.code)"
     case .transition(let step): "\(step.worker): \(step.from) → \(step.to)"
     case .pressureChanged(let from, let to, _): "pressure \(from) → \(to)"

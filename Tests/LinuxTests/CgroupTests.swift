@@ -13,6 +13,17 @@ import Testing
     #expect(CgroupRoot.sanitised(long + "1") != CgroupRoot.sanitised(long + "2"))
   }
 
+  @Test func `each state directory has a group of its own, however long its path is`() {
+    let end = "/" + String(repeating: "x", count: 100) + "/state"
+    let names = ["/a", "/b", "", "/home/me"].map { CgroupRoot.name(forStateDirectory: $0 + end) }
+    #expect(Set(names).count == names.count)
+    #expect(Set(names.map { CgroupRoot.sanitised($0) }).count == names.count)
+    // A later version must find it.
+    #expect(
+      CgroupRoot.name(forStateDirectory: "/var/lib/dormouse")
+        == "dormouse-aebae7aa590cec84-/var/lib/dormouse")
+  }
+
   @Test func `our group is found through a mount of the tree or of a part`() throws {
     #expect(CgroupRoot.ownPath(parsing: "4:memory:/x\n0::/user/me\n") == "/user/me")
     #expect(CgroupRoot.ownPath(parsing: "4:memory:/x\n") == nil)
@@ -34,6 +45,28 @@ import Testing
     if: TestCgroups.available,
     "no cgroup v2 group here that we may make children in: nothing to try the freezer on"))
 struct CgroupTests {
+  @Test func `a group is found by its name where there is one, and not made`() throws {
+    let name = "dormouse-test-\(getpid())-find"
+    #expect(CgroupRoot.find(name: name) == nil)
+    let root = try CgroupRoot.detect(name: name)
+    defer { root.remove() }
+    #expect(CgroupRoot.find(name: name) == root)
+    #expect(WorkerCgroup.find(in: root, name: "w") == nil)
+    let group = try WorkerCgroup.create(in: root, name: "w")
+    #expect(WorkerCgroup.find(in: root, name: "w")?.path == group.path)
+    try group.remove(until: Deadline(in: .seconds(5)))
+  }
+
+  @Test func `all in a group are killed without cgroup.kill, and nobody else`() throws {
+    try TestCgroups.with("each") { group in
+      let inside = try (0..<3).map { _ in try TestChild("sleep", "1000", cgroup: group) }
+      let outside = try TestChild("sleep", "1000")
+      try group.killEach()
+      for child in inside { try child.waitForExit() }
+      #expect(outside.process.identity.isAlive)
+    }
+  }
+
   @Test func `a process is born in the group, stands still frozen, and goes on`() throws {
     try TestCgroups.with("freeze") { group in
       let child = try TestChild(

@@ -30,7 +30,11 @@ import Testing
   @Test("The line of a call is its number and six arguments; anything else is no waiting")
   func line() {
     let call = WaitingCall("232 0x3 0x7ffd 0x10 0x1388 0x0 0x0 0x7ffc00 0x7f0011\n")
-    #expect(call == WaitingCall(number: 232, arguments: [3, 0x7ffd, 16, 5000, 0, 0]))
+    #expect(
+      call
+        == WaitingCall(
+          number: 232, arguments: [3, 0x7ffd, 16, 5000, 0, 0], stack: 0x7ffc00,
+          instruction: 0x7f0011))
     for text in ["running\n", "-1 0x7ffc00 0x7f0011\n", "", "232 0x3\n", "x 1 2 3 4 5 6 7 8"] {
       #expect(WaitingCall(text) == nil)
     }
@@ -41,13 +45,14 @@ import Testing
     func timeouts() {
       func due(
         _ number: Int64, _ arguments: [UInt64], _ words: (Int64, Int64)? = nil
-      ) -> DueTime? {
-        WaitingCall(number: number, arguments: arguments).dueTime(
-          monotonic: .seconds(100), realtime: .seconds(1000)
-        ) { address in address == 0xabc0 ? words : nil }
+      ) -> WaitingCall.Limit? {
+        WaitingCall(number: number, arguments: arguments).limit { address in
+          address == 0xabc0 ? words : nil
+        } socketLimit: { descriptor, isSending in
+          descriptor == 4 ? (isSending ? 6_000_000_000 : 5_000_000_000) : nil
+        }
       }
-      let five = DueTime(source: .timeout, remaining: .seconds(5), whole: .seconds(5))
-      let end = DueTime(source: .timeout, remaining: .seconds(5), whole: nil)
+      let five = WaitingCall.Limit.relative(5_000_000_000)
       #expect(due(232, [3, 1, 1, 5000, 0, 0]) == five, "epoll_wait")
       #expect(due(232, [3, 1, 1, 0xffff_ffff, 0, 0]) == nil, "for ever")
       #expect(due(7, [1, 1, 5000, 0, 0, 0]) == five, "poll")
@@ -55,12 +60,20 @@ import Testing
       #expect(due(23, [1, 0, 0, 0, 0, 0]) == nil, "select for ever")
       #expect(due(35, [0xabc0, 0, 0, 0, 0, 0], (5, 0)) == five, "nanosleep")
       #expect(due(230, [1, 0, 0xabc0, 0, 0, 0], (5, 0)) == five, "clock_nanosleep")
-      #expect(due(230, [1, 1, 0xabc0, 0, 0, 0], (105, 0)) == end, "until, CLOCK_MONOTONIC")
-      #expect(due(230, [0, 1, 0xabc0, 0, 0, 0], (1005, 0)) == end, "until, CLOCK_REALTIME")
+      #expect(due(230, [1, 1, 0xabc0, 0, 0, 0], (105, 0)) == .monotonic(105_000_000_000))
+      #expect(due(230, [0, 1, 0xabc0, 0, 0, 0], (1005, 0)) == .realtime(1_005_000_000_000))
       #expect(due(202, [1, 128, 0, 0xabc0, 0, 0], (5, 0)) == five, "FUTEX_WAIT")
-      #expect(due(202, [1, 137, 0, 0xabc0, 0, 0], (105, 0)) == end, "FUTEX_WAIT_BITSET")
+      #expect(due(202, [1, 137, 0, 0xabc0, 0, 0], (105, 0)) == .monotonic(105_000_000_000))
       #expect(due(202, [1, 137, 0, 0, 0, 0]) == nil, "futex for ever")
-      #expect(due(0, [1, 1, 1, 1, 1, 1]) == nil, "read has none")
+      #expect(due(449, [1, 1, 0, 0xabc0, 1, 0], (105, 0)) == .monotonic(105_000_000_000))
+      #expect(due(441, [3, 1, 1, 0xabc0, 0, 0], (5, 0)) == five, "epoll_pwait2")
+      #expect(due(220, [1, 1, 1, 0xabc0, 0, 0], (5, 0)) == five, "semtimedop")
+      #expect(due(128, [1, 1, 0xabc0, 8, 0, 0], (5, 0)) == five, "rt_sigtimedwait")
+      #expect(due(208, [1, 1, 1, 1, 0xabc0, 0], (5, 0)) == five, "io_getevents")
+      #expect(due(243, [1, 1, 1, 1, 0xabc0, 0], (1005, 0)) == .realtime(1_005_000_000_000))
+      #expect(due(0, [1, 1, 1, 1, 1, 1]) == nil, "read of a file has none")
+      #expect(due(0, [4, 1, 1, 1, 1, 1]) == five, "read with SO_RCVTIMEO")
+      #expect(due(1, [4, 1, 1, 1, 1, 1]) == .relative(6_000_000_000), "write with SO_SNDTIMEO")
       // Memory that can't be read, or holds no time.
       #expect(due(35, [0xdead, 0, 0, 0, 0, 0]) == nil)
       #expect(due(35, [0xabc0, 0, 0, 0, 0, 0], (-1, 0)) == nil)

@@ -131,6 +131,40 @@ import Testing
     #expect(members == [10, 11, 12, 13])
   }
 
+  @Test func `a session that another process leads by now brings nobody in`() throws {
+    let root = ProcessIdentity(pid: 10, startTime: 100)
+    let stranger = [
+      try process(10, parent: 1, session: 10, started: 300),
+      try process(11, parent: 10, session: 10, started: 301),
+    ]
+    #expect(ProcessTree.members(of: stranger, root: root, session: 10).isEmpty)
+    // The session of a root that doesn't lead it: its leader was there before.
+    let shell = ProcessIdentity(pid: 20, startTime: 100)
+    let own = [
+      try process(9, parent: 1, session: 9, started: 90),
+      try process(20, parent: 9, session: 9, started: 100),
+      try process(21, parent: 1, session: 9, started: 110),
+    ]
+    #expect(ProcessTree.members(of: own, root: shell, session: 9).map(\.pid) == [20, 21])
+    let later = [try process(9, parent: 1, session: 9, started: 200)]
+    #expect(ProcessTree.members(of: later, root: shell, session: 9).isEmpty)
+    // Without a leader its orphans belong to it.
+    let orphans = [try process(12, parent: 1, session: 10, started: 150)]
+    #expect(ProcessTree.members(of: orphans, root: root, session: 10).map(\.pid) == [12])
+  }
+
+  @Test func `a process that has got the number of another isn't killed with that one's tree`()
+    throws
+  {
+    let child = try TestChild("sleep", "1000")
+    let other = ProcessIdentity(pid: child.pid, startTime: child.process.identity.startTime - 1)
+    try ProcessTree.killAll(root: other, session: child.pid)
+    #expect(try other.signal(SIGKILL) == false)
+    #expect(!(try pollDescriptor(child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))))
+    #expect(try child.process.identity.signal(SIGKILL))
+    try child.waitForExit()
+  }
+
   @Test func `a ring of parents loses nobody`() throws {
     let ring = [try process(20, parent: 21, session: 1), try process(21, parent: 20, session: 1)]
     #expect(Set(ProcessTree.parentsFirst(ring).map(\.pid)) == [20, 21])

@@ -66,4 +66,17 @@ struct SourceRuleTests {
       }
     }
   }
+
+  @Test("that SECURITY.md names as holding a defence are there")
+  func securityTests() throws {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let text = try String(contentsOf: root.appending(path: "SECURITY.md"), encoding: .utf8)
+    let names = text.matches(of: /`([A-Za-z]+Tests\/[A-Za-z]+Tests)`/).map { String($0.output.1) }
+    #expect(Set(names).count > 10)
+    for name in names {
+      let path = root.appending(path: "Tests/\(name).swift").path()
+      #expect(FileManager.default.fileExists(atPath: path), "\(name)")
+    }
+  }
 }

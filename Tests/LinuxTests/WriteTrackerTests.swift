@@ -67,7 +67,7 @@ struct WriteTrackerTests {
     try file.writeBytes([7], at: at(5))
     _ = try file.readBytes(at: at(6), count: 100)
     var byte: UInt8 = 5
-    try file.write([clinux_range(address: at(7), length: 1)], from: &byte, direct: true)
+    try file.write([clinux_range(address: at(7), length: 1)], from: &byte)
     let zero = try Descriptor.open("/dev/zero")
     _ = read(zero.raw, memory + 8 * Self.size, 100)
     // The same as was there.

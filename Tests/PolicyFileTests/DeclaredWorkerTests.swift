@@ -10,7 +10,7 @@ import Testing
         command: [postgres, -D, data]
         user: postgres
         group: "27"
-        limits: { nofile: 65536, core: 0B, memlock: { soft: 64KB, hard: unlimited }, cpu: 60s, memory: 2GB }
+        limits: { nofile: 65536, core: 0B, memlock: { soft: 64KB, hard: unlimited }, cpu: 60s, memory: 2GB, oom_score_adj: -250 }
         readiness: { exec: { command: [pg_isready, -q] }, periodSeconds: 2, failureThreshold: 30 }
         liveness: { tcpSocket: { port: 5432 }, initialDelaySeconds: 30, timeoutSeconds: 5 }
         restart: { when: always, backoff: { initial: 2s, max: 2m, factor: 1.5 }, give_up: { after: 3, within: 1h } }
@@ -52,6 +52,7 @@ import Testing
     #expect(db.limits.resources[.memlock] == .init(soft: 65_536, hard: nil))
     #expect(db.limits.resources[.cpu] == .init(soft: 60, hard: 60))
     #expect(db.limits.memory == .gigabytes(2))
+    #expect(db.limits.oomScore == -250)
     #expect(
       db.readiness
         == .probe(

@@ -20,26 +20,28 @@ import Testing
         worker:  python3 worker.py --queue high
 
         release: ./migrate && echo "done"
-        """, file: "app/Procfile", hasEnvironmentFile: false)
+        """, file: "app/Procfile", environmentFile: nil)
     #expect(result.diagnostics.isEmpty)
     let read = try Self.check(result.value)
     #expect(read.policy.name == "server")
     #expect(read.workers.map(\.name) == ["web", "worker", "release"])
     #expect(read.workers[0].command == ["sh", "-c", "bundle exec puma -p $PORT"])
-    #expect(read.workers[0].environment == ["PORT": "5000"])
+    #expect(read.workers.map(\.environment) == ["5000", "5100", "5200"].map { ["PORT": $0] })
     #expect(read.workers[1].command == ["python3", "worker.py", "--queue", "high"])
     #expect(read.workers[2].command == ["sh", "-c", "./migrate && echo \"done\""])
     #expect(!read.workers[2].autostart)
     #expect(result.value?.notes == 1 && result.value?.workers == 3)
     let withFile = ProcfileImport.convert(
-      text: "a: b", file: "Procfile", hasEnvironmentFile: true)
+      text: "a: b\nc: d", file: "Procfile", environmentFile: "A=1\nPORT=3000\n")
     #expect(withFile.value?.text.contains("    env_file: .env\n") == true)
+    let ports = try Self.check(withFile.value).workers.map { $0.environment["PORT"] }
+    #expect(ports == ["3000", "3100"])
   }
 
   @Test func `of a wrong Procfile say where`() {
     let result = ProcfileImport.convert(
       text: "web: a\nno colon\nweb: b\n a b: c\nempty:\n", file: "Procfile",
-      hasEnvironmentFile: false)
+      environmentFile: nil)
     #expect(result.value == nil)
     #expect(result.errors.map(\.position?.line) == [2, 3, 4, 5])
     #expect(result.errors.first?.rendered.hasPrefix("Procfile:2:1: error: isn't `name: ") == true)
@@ -82,7 +84,6 @@ import Testing
         ready_log_line: "ready to accept"
         availability: { restart: exit_on_failure }
         disabled: true
-        replicas: 3
     """
 
   @Test func `of process-compose take its common part over`() throws {
@@ -118,10 +119,79 @@ import Testing
     let text = try #require(result.value).text
     for part in [
       "# The database", "namespace", "shutdown.parent_only", "`ghost`", "max_age_days", "is_tty",
-      "exit_on_failure", "replicas: 3", "max_restarts",
+      "exit_on_failure", "max_restarts",
     ] {
       #expect(text.contains(part), "\(part)")
     }
+  }
+
+  @Test func `of process-compose write templates out and make a worker of each replica`() throws {
+    let result = ProcessComposeImport.convert(
+      text: """
+        vars: { PORT: 8000, NAME: site }
+        processes:
+          web:
+            command: "./web --port {{.PORT}} --name {{ .NAME }} --copy {{.PC_REPLICA_NUM}}"
+            vars: { NAME: shop }
+            environment: [ "A=1", "- C" ]
+            replicas: 12
+          odd: { command: "./odd {{ if .X }}1{{ end }}", depends_on: { web: {} } }
+          nightly: { command: ./nightly, schedule: { cron: "0 2 * * *" } }
+        """, file: "process-compose.yaml")
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    let read = try Self.check(result.value)
+    #expect(read.workers.count == 14)
+    #expect(read.workers[0].name == "web-00" && read.workers[11].name == "web-11")
+    #expect(
+      read.workers[11].command == [
+        "./web", "--port", "8000", "--name", "shop", "--copy", "11",
+      ])
+    #expect(read.workers[11].environment == ["A": "1", "PC_REPLICA_NUM": "11"])
+    #expect(read.workers[11].autostart)
+    let (odd, nightly) = (read.workers[12], read.workers[13])
+    #expect(!odd.autostart && !nightly.autostart)
+    #expect(odd.dependsOn.map(\.worker) == (read.workers[..<12].map(\.name)))
+    let text = try #require(result.value).text
+    for part in ["`{{ end }}`", "`- C`", "`schedule`"] { #expect(text.contains(part), "\(part)") }
+  }
+
+  @Test func `of Docker's compose file keep what a plain process can do, stopped`() throws {
+    let result = ComposeImport.convert(
+      text: """
+        services:
+          web:
+            image: shop/web:3
+            command: python3 app.py --port 8000
+            environment: { A: 1, B: "two words" }
+            depends_on: { db: { condition: service_healthy } }
+            restart: on-failure:3
+            stop_signal: SIGINT
+            stop_grace_period: 20s
+            ports: [ "8000:8000" ]
+            healthcheck: { test: [CMD-SHELL, "curl -f localhost:8000"], interval: 30s, retries: 3 }
+          db: { image: "postgres:16", volumes: [ "data:/var/lib" ] }
+        volumes: { data: {} }
+        """, file: "compose.yaml")
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    let read = try Self.check(result.value)
+    let (web, db) = (read.workers[0], read.workers[1])
+    #expect(web.command == ["python3", "app.py", "--port", "8000"])
+    #expect(web.environment == ["A": "1", "B": "two words"])
+    #expect(web.dependsOn == [Dependency("db", .ready)])
+    #expect(web.restart.condition == .onFailure && web.stopSignal == 2)
+    #expect(web.policy.terminate.grace == .seconds(20))
+    #expect(
+      web.readiness
+        == .probe(
+          Probe(
+            .exec(["sh", "-c", "curl -f localhost:8000"]), period: .seconds(30),
+            failureThreshold: 3)))
+    #expect(!web.autostart && !db.autostart && db.command == ["false"])
+    let text = try #require(result.value).text
+    for part in ["shop/web:3", "`ports`", "`volumes`", "postgres:16"] {
+      #expect(text.contains(part), "\(part)")
+    }
+    #expect(ComposeImport.convert(text: "a: b", file: "compose.yaml").value == nil)
   }
 
   @Test func `of what is no process-compose file are refused`() {

@@ -53,7 +53,19 @@ import Testing
         help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server
         """)
     #expect(library.load("../Policies/nothing").value == nil)
-    #expect(PolicyLibrary(directories: ["/nonexistent"]).names.isEmpty)
+  }
+
+  @Test(arguments: shipped)
+  func `are built in as their files say, for an executable without files`(name: String) throws {
+    let alone = PolicyLibrary(directories: ["/nonexistent"])
+    #expect(alone.names == shipped)
+    #expect(alone.path(of: name) == nil)
+    let result = alone.load(name)
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    let file = try #require(library.path(of: name))
+    let text = try FileContents.read(file).get()
+    #expect(BuiltInPolicies.text(of: name).map { $0 + "\n" } == text, "run scripts/embed-policies")
+    #expect(result.value == library.load(name).value)
   }
 
   @Test func `a file that isn't there is one sentence`() {

@@ -68,6 +68,11 @@ import Testing
       "did you mean `path`?"
     ),
     (
+      "readiness: { log_pattern: '(a*)(a*)\\1b' }",
+      "`log_pattern` has a back-reference (`\\1`), which extended regular expressions don't have",
+      "write what is to match again, or use `log_line`"
+    ),
+    (
       "readiness: { log_pattern: 'a(' }",
       "`log_pattern` isn't a regular expression: Unmatched ( or \\(",
       "`log_line` looks for a text as it is"

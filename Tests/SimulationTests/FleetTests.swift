@@ -44,6 +44,25 @@ struct FleetTests {
     #expect(report.launches == 1 && report.hibernations >= 1)
   }
 
+  @Test("backs off from a worker that is used every 20 s, which then sleeps far less often")
+  func backsOff() {
+    let pings = trace((0..<180).map { $0 * 20 })
+    func impatient(_ longest: Duration?) -> LifecyclePolicy {
+      policy {
+        $0.foreground.idleAfter = .seconds(4)
+        $0.background.suspendAfter = .seconds(4)
+        $0.hibernate.after = .seconds(2)
+        $0.hibernate.cooldown = .zero
+        $0.falseIdle = FalseIdleRules(
+          within: .seconds(30), halvesEvery: .seconds(3600), longestIdle: longest)
+      }
+    }
+    let stubborn = run(pings, impatient(nil))
+    let learning = run(pings, impatient(.seconds(600)))
+    #expect(stubborn.suspensions > 150 && stubborn.hibernations > 150)
+    #expect(learning.suspensions < 10 && learning.hibernations < 10)
+  }
+
   @Test("holds less memory when it hibernates")
   func memory() {
     let uses = trace([0])

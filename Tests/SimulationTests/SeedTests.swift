@@ -26,7 +26,9 @@ struct SeedTests {
       "jetsam of hibernated", "report", "would have", "pressure critical", "answer done",
       "look for locks", "purge", "heartbeat of suspended", "heartbeat of hibernated",
       "watchdog ends background", "watchdog told", "answer refused", "answer failed",
-      "answer unknownWorker", "band checked", "released", "adopted",
+      "answer unknownWorker", "band checked", "released", "adopted", "inspect suspending",
+      "inspect hibernating", "inspect resuming", "found under way", "found running",
+      "found suspended", "found hibernated", "found unprovable", "suspending → terminating",
     ]
     for place in places { #expect(seen.contains(place), "never seen: \(place)") }
   }

@@ -36,6 +36,39 @@ import Testing
     #expect(access(path, F_OK) == 0)
   }
 
+  @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
+  func
+    `root removes no dead socket for a worker through a directory that the worker's user may exchange`()
+    throws
+  {
+    let scratch = try Scratch()
+    chmod(scratch.path, 0o755)
+    let account = try Account(user: "12345", group: "12345")
+    let (theirs, ours) = ("\(scratch.path)/theirs", "\(scratch.path)/ours")
+    try #require(mkdir(theirs, 0o755) == 0 && mkdir(ours, 0o700) == 0)
+    try #require(chown(theirs, 12345, 12345) == 0)
+    // What is left of a daemon of root's.
+    _ = try UnixSocket.bound(to: "\(ours)/s", .stream)
+    try #require(symlink(ours, "\(theirs)/link") == 0)
+    let led = ListenSocket(name: "s", address: .unix("\(theirs)/link/s"))
+    #expect(failure(led, account) != nil)
+    #expect(access("\(ours)/s", F_OK) == 0)
+
+    // In its own directory everything is done with its own rights.
+    let own = ListenSocket(name: "s", address: .unix("\(theirs)/s"))
+    for _ in 0..<2 {
+      // The second finds the first one's dead socket.
+      _ = try Listener.open(own, for: account)
+    }
+    var status = stat()
+    #expect(lstat("\(theirs)/s", &status) == 0 && status.st_uid == 12345)
+    let last = try Listener.open(own, for: account)
+    try #require(rename("\(theirs)/s", "\(theirs)/moved") == 0)
+    try #require(symlink("\(ours)/s", "\(theirs)/s") == 0)
+    last.removeFile()
+    #expect(access("\(ours)/s", F_OK) == 0)
+  }
+
   @Test func `a worker's sockets are found in it again`() throws {
     let scratch = try Scratch()
     let sockets = [
@@ -70,9 +103,12 @@ import Testing
     guard case .unix(let path) = inOurs.address else { return }
     #expect(lstat(path, &status) == 0 && status.st_uid == 65534)
     #expect(status.st_mode & 0o777 == 0o660)
-    // Below /tmp somebody else could exchange directories.
+    // Below a directory in which other users may exchange others'.
+    let open = "\(scratch.path)/open"
+    try #require(mkdir(open, 0o700) == 0 && chmod(open, 0o777) == 0)
+    try #require(mkdir("\(open)/ours", 0o700) == 0)
     #expect(
-      failure(ListenSocket(name: "s", address: .unix("\(scratch.path)/s")), nobody)?.code == EACCES)
+      failure(ListenSocket(name: "s", address: .unix("\(open)/ours/s")), nobody)?.code == EACCES)
   }
 
   @Test func `a number that the sockets take can't be the notification's too`() throws {

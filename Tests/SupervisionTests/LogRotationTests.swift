@@ -74,6 +74,56 @@ import Testing
     return LogRotation.cutBeginning(of: file, 4096)
   }
 
+  @Test func `a log that is huge without having been written costs nothing to put aside`() throws {
+    let scratch = try Scratch()
+    let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
+    let log = try WorkerLog.open(place, limit: .max)
+    try log.descriptor.writeAll("begin\n")
+    #expect(ftruncate(log.descriptor.raw, 4_000_000_000) == 0)
+    try log.descriptor.writeAll("the end\n")
+    try LogRotation(place, limit: 1 << 20).rotateIfTooLarge()
+    var status = stat()
+    // Its size may be that of the log, but not what it takes on the disk.
+    #expect(stat(place.path + ".1", &status) == 0)
+    #expect(Int64(status.st_blocks) * 512 <= 2 << 20, "\(status.st_blocks) blocks")
+    #expect((log.descriptor.fileSize ?? .max) < 1 << 20)
+    let aside = try Descriptor.open(place.path + ".1")
+    let start = max(0, Int64(status.st_size) - 100)
+    #expect(lseek(aside.raw, off_t(start), SEEK_SET) >= 0)
+    let words = String(decoding: try aside.read(upTo: 100), as: UTF8.self) + contents(place.path)
+    #expect(words.contains("the end\n"))
+  }
+
+  @Test func `of a log of more than twice its limit only the last part is copied`() throws {
+    let scratch = try Scratch()
+    let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
+    let log = try WorkerLog.open(place, limit: .max)
+    let line = "a line of thirty-two characters\n"
+    try log.descriptor.writeAll(String(repeating: line, count: 4 << 15))
+    // Four times the limit.
+    try LogRotation(place, limit: 1 << 20).rotateIfTooLarge()
+    var status = stat()
+    #expect(stat(place.path + ".1", &status) == 0)
+    #expect(Int64(status.st_blocks) * 512 <= (1 << 20) + (64 << 10))
+    // A place in the log is the same place in the copy, for readers that follow.
+    let text = contents(place.path + ".1") + contents(place.path)
+    #expect(text.utf8.count == 4 << 20)
+    #expect(text.hasSuffix(String(repeating: line, count: 1000)))
+  }
+
+  @Test func `a log under its limit, a FIFO and a log that is gone are left alone`() throws {
+    let scratch = try Scratch()
+    let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
+    try LogRotation(place, limit: 0).rotateIfTooLarge()
+    #expect(mkfifo(place.path, 0o600) == 0)
+    try LogRotation(place, limit: 0).rotateIfTooLarge()
+    unlink(place.path)
+    try WorkerLog.open(place, limit: .max).descriptor.writeAll("little\n")
+    try LogRotation(place, limit: 100).rotateIfTooLarge()
+    #expect(try listDirectory(scratch.path) == ["log"])
+    #expect(contents(place.path) == "little\n")
+  }
+
   @Test func `with nothing to keep it is emptied`() throws {
     let scratch = try Scratch()
     let place = LogPlace(path: "\(scratch.path)/log", keep: 0)

@@ -82,13 +82,47 @@ import Testing
     let path = "\(scratch.path)/log"
     let log = try WorkerLog.open(path, limit: 1 << 20)
     try log.descriptor.writeAll("ready\n")
-    var scanner = LogLineScanner(path: path, offset: 6, text: "ready")
+    var scanner = LogLineScanner(LogPlace(path: path), offset: 6, text: "ready")
     #expect(try !scanner.scan())
     // Across two scans, with much before it.
     try log.descriptor.writeAll(String(repeating: "reread", count: 100_000) + "rea")
     for _ in 0..<5 { #expect(try !scanner.scan()) }
     try log.descriptor.writeAll("dy")
     #expect(try scanner.scan())
+  }
+
+  /// Opening a FIFO for reading waits for a writer, which a hostile worker never is.
+  @Test func `a FIFO or a device in the log's place is an error, and isn't waited for`() throws {
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/log"
+    #expect(mkfifo(path, 0o600) == 0)
+    let place = LogPlace(path: path, isElsewhere: true)
+    let scans = [
+      LogScan(place, offset: 0, text: "ready"), LogScan(place, offset: 0, pattern: "^ready$"),
+      LogScan(LogPlace(path: "/dev/zero", isElsewhere: true), offset: 0, text: "ready"),
+    ]
+    let results = try within(.seconds(10)) {
+      scans.map { scan -> Int32? in
+        do throws(SystemCallError) {
+          _ = try scan.look()
+          return nil
+        } catch { return error.code }
+      }
+    }
+    #expect(results == [ESPIPE, ESPIPE, ESPIPE])
+    let words = try within(.seconds(10)) { LastWords(place: place, logStart: 0).read() }
+    #expect(words == nil)
+  }
+
+  @Test func `a pattern matches whole lines that were written since the last look`() throws {
+    let scratch = try Scratch()
+    let place = LogPlace(path: "\(scratch.path)/log")
+    let log = try WorkerLog.open(place, limit: .max)
+    let scan = LogScan(place, offset: 0, pattern: "^up [0-9]+$")
+    try log.descriptor.writeAll("up x\nup 1")
+    #expect(try !scan.look())
+    try log.descriptor.writeAll("2\n")
+    #expect(try scan.look())
   }
 
   @Test func `a notification is readiness`() throws {

@@ -82,7 +82,7 @@ import Testing
     #expect(try worker.process.catches(SIGUSR1))
     let run = try ShedRequestRun.start(.signal(SIGUSR1), worker: worker.process)
     #expect(run.askedCount == 1)
-    #expect(run.pidfd == nil)
+    #expect(run.command == nil)
     try worker.waitForOutput("shed")
 
     let error = #expect(throws: ShedRefusal.notCaught(signal: SIGUSR2)) {
@@ -124,10 +124,9 @@ import Testing
     let run = try ShedRequestRun.start(
       .command(["sh", "-c", "echo $COLOUR $DORMOUSE_WORKER $DORMOUSE_WORKER_PID; pwd; exit 3"]),
       worker: worker.process)
-    let pidfd = try #require(run.pidfd)
-    #expect(try pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
-    #expect(try run.reap() == .exited(3))
-    #expect(run.pidfd == nil)
+    let command = try #require(run.command)
+    try command.follow()
+    #expect(command.phase == .ended(.exited(3)))
     #expect(
       try readText(worker.log)
         == "red test \(worker.process.identity.pid)\n\(worker.scratch.path)\n")
@@ -137,21 +136,27 @@ import Testing
     let worker = try TestWorker("sleep", "60")
     let run = try ShedRequestRun.start(
       .command(["sh", "-c", "sleep 61 & echo $! started; wait"]), worker: worker.process)
+    let command = try #require(run.command)
+    try command.follow { $0 == .running }
     try worker.waitForOutput("started")
     let child = try #require(Int32(readText(worker.log).split(separator: " ")[0]))
     let identity = try ProcessIdentity.current(of: child)
-    run.cancel()
-    #expect(run.pidfd == nil)
+    command.cancel()
+    #expect(command.isOver)
     #expect(try eventually { !identity.isAlive })
     #expect(worker.process.isAlive)
   }
 
-  @Test func `a command that doesn't exist is a refusal`() throws {
+  @Test func `a command that doesn't exist fails with its name`() throws {
     let worker = try TestWorker("sleep", "60")
-    let error = #expect(throws: ShedRefusal.self) {
-      try ShedRequestRun.start(.command(["no-such-thing"]), worker: worker.process)
+    let run = try ShedRequestRun.start(.command(["no-such-thing"]), worker: worker.process)
+    let command = try #require(run.command)
+    try command.follow()
+    guard case .failed(let error) = command.phase else {
+      Issue.record("\(command.phase)")
+      return
     }
-    #expect(error?.description.contains("no-such-thing") == true)
+    #expect(error.description.contains("no-such-thing"))
   }
 
   @Test(arguments: [("USR1", SIGUSR1), ("SIGUSR1", SIGUSR1), ("sigterm", SIGTERM), ("42", 42)])

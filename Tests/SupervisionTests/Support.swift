@@ -94,3 +94,32 @@ func eventually(
   }
   return try condition()
 }
+
+extension SideProgram {
+  /// Does what an event loop does, until it is over or in a wanted phase.
+  func follow(until isReached: (Phase) -> Bool = { _ in false }) throws {
+    let deadline = Deadline(in: .seconds(10))
+    while let descriptor, !isReached(phase) {
+      guard try pollDescriptor(descriptor.raw, for: POLLIN, until: deadline) else {
+        throw TestFailure("it is still \(phase) after 10 s")
+      }
+      proceed()
+    }
+  }
+}
+
+/// What `body` returns; fails if it takes longer, which may be for ever.
+func within<Value: Sendable>(
+  _ limit: Duration, _ body: @escaping @Sendable () -> Value
+) throws -> Value {
+  let result = LateResult<Value>()
+  let thread = Thread.start(name: "test") { _ = result.set(body()) }
+  guard thread else { throw TestFailure("no thread") }
+  var value: Value?
+  let isDone = try eventually(within: limit) {
+    value = result.take()
+    return value != nil
+  }
+  guard isDone, let value else { throw TestFailure("it takes longer than \(limit)") }
+  return value
+}

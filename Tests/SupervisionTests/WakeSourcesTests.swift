@@ -5,11 +5,12 @@ import Testing
 @testable import Supervision
 
 @Suite struct WakeSourcesTests {
-  /// Echoes lines on every connection, one thread each.
+  /// Echoes lines on every connection, one thread each. It takes longer than a tick of the kernel's clock,
+  /// so that the kernel knows which was first, question or answer.
   static let echo = """
     listener = socket.create_server(('127.0.0.1', 0))
     def serve(connection):
-        for line in connection.makefile('rb'): connection.sendall(line)
+        for line in connection.makefile('rb'): time.sleep(0.02); connection.sendall(line)
     def accept():
         while True:
             connection, _ = listener.accept()
@@ -180,6 +181,51 @@ import Testing
     #expect(try client.read(upTo: 64) == Array("answer".utf8))
     usleep(30_000)
     #expect(try worker.sleep().waiting == nil)
+  }
+
+  @Test func `a request that follows at once upon the last answer is found`() throws {
+    let worker = try Sleeper(
+      """
+      listener = socket.create_server(('127.0.0.1', 0))
+      print('ready', listener.getsockname()[1], flush=True)
+      while True:
+          connection, _ = listener.accept()
+          connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+          while data := connection.recv(1):
+              if data == b'b': time.sleep(60)
+              connection.sendall(data)
+      """)
+    let client = try Client.connect(port: try worker.port())
+    // Most of these are answered within a tick of the kernel's clock, and the last one isn't.
+    for _ in 0..<4 {
+      try client.writeAll("a")
+      #expect(try client.read(upTo: 1) == Array("a".utf8))
+    }
+    try client.writeAll("b")
+    usleep(100_000)
+    #expect(
+      try worker.sleep().waiting == "a request on port \(worker.port()) that it was about to answer"
+    )
+  }
+
+  @Test func `an order that the kernel's clock doesn't tell counts as unanswered`() {
+    func traffic(
+      received: Int, sent: Int, acknowledged: Int
+    ) -> SocketFacts.Traffic {
+      SocketFacts.Traffic(
+        received: 1, sent: 1, sinceReceived: .milliseconds(received),
+        sinceSent: .milliseconds(sent), sinceAcknowledged: .milliseconds(acknowledged))
+    }
+    let limit = Duration.seconds(2)
+    // Received, sent and acknowledged in the same tick, however long ago.
+    for age in [0, 4, 12, 500, 1996] {
+      #expect(traffic(received: age, sent: age, acknowledged: age).isUnanswered(within: limit))
+    }
+    #expect(!traffic(received: 2000, sent: 2000, acknowledged: 2000).isUnanswered(within: limit))
+    #expect(traffic(received: 500, sent: 500, acknowledged: 496).isUnanswered(within: limit))
+    #expect(!traffic(received: 500, sent: 500, acknowledged: 460).isUnanswered(within: limit))
+    #expect(traffic(received: 500, sent: 504, acknowledged: 500).isUnanswered(within: limit))
+    #expect(!traffic(received: 504, sent: 500, acknowledged: 500).isUnanswered(within: limit))
   }
 
   @Test func `it holds on to nothing: a dead worker's connections close`() throws {

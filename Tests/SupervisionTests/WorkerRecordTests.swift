@@ -22,6 +22,8 @@ import Testing
     plain.imagePath = nil
     plain.command = []
     plain.importance = 50
+    plain.waits = TimedWaits.Kept(restsSince: 12_345_678_901, began: [42: 12_000_000_000, 43: -7])
+    plain.wasInFront = true
     try store.save(plain)
     #expect(try store.load(hostile.name) == hostile)
     #expect(try store.load("plain") == plain)

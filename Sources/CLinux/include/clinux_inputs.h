@@ -11,6 +11,7 @@ struct clinux_socket {
   int tcp_state;             // TCP_ESTABLISHED = 1 … (linux/tcp_states.h)
   uint32_t milliseconds_since_received;
   uint32_t milliseconds_since_sent;
+  uint32_t milliseconds_since_acknowledged;  // by the other end
   uint64_t bytes_received, bytes_sent;
   int64_t unread;            // bytes, or connections that wait to be accepted; -1: can't be told
   pid_t peer;                // Unix sockets: who made the other end (SO_PEERCRED), else 0

@@ -12,8 +12,6 @@ struct clinux_range {
 // process_vm_readv/writev: local contiguous, remote scattered. At most 1024 ranges a call.
 // Returns the bytes moved (short when a range can't be reached), or -errno.
 int64_t clinux_vm_read(pid_t pid, void *buffer, const struct clinux_range *ranges, int count);
-int64_t clinux_vm_write(pid_t pid, const void *buffer, const struct clinux_range *ranges,
-                        int count);
 
 // PAGEMAP_SCAN (Linux 6.7, Documentation/admin-guide/mm/pagemap.rst). Spelled out here because
 // Debian 12's headers are older than the call.

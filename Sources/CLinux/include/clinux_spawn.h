@@ -18,6 +18,11 @@ struct clinux_spawn {
   uint64_t ignored;          // signals to ignore: N in bit N-1
   int announcement;          // gets the new process's number, four bytes, before it executes; or -1
   const struct clinux_terms *terms;  // NULL: in all of this it is as we are
+  int oom_score;             // oom_score_adj: -1000…1000, or one of the next two
+};
+enum {
+  CLINUX_OOM_SCORE_USUAL = 10000,  // that of clinux_spawn_with_oom_score
+  CLINUX_OOM_SCORE_KEPT = 10001,   // ours
 };
 
 // Where a process differs from us in more than its files.
@@ -33,6 +38,7 @@ struct clinux_terms {
   const struct clinux_placed { int descriptor, number; } *placed;
   int placed_count;
   int umask;                 // or -1
+  int own_keyring;           // it joins a new session keyring
   char *own_number;          // room for ten digits and a NUL in `environment`, for its pid; or NULL
 };
 enum { CLINUX_MOST_PLACED = 128 };
@@ -46,21 +52,44 @@ enum {
   CLINUX_SPAWN_EXEC,
   CLINUX_SPAWN_IDENTITY = 8,
   CLINUX_SPAWN_LIMIT,        // and in the bits from 8 on, which of them
+  CLINUX_SPAWN_KEYRING,
+  CLINUX_SPAWN_OOM_SCORE,
 };
 
-// The oom_score_adj (-1000…1000) that spawned processes get, instead of inheriting that of a daemon
-// which has lowered its own. Set once, before other threads spawn.
+// The oom_score_adj (-1000…1000) that spawned processes usually get, instead of inheriting that of a
+// daemon whose own is lower. Set once, before other threads spawn.
 void clinux_spawn_with_oom_score(int adjustment);
 
 // Lets us have as many descriptors as the hard limit allows, 65,536 at most: a worker takes seven or
 // more. Spawned processes get the limit that we had, because of those that use select(2).
 void clinux_raise_descriptor_limit(void);
 
-// Starts a process in a session of its own, with default signal dispositions, no signal blocked
-// and no descriptor but 0, 1 and 2. Returns its pid and stores a pidfd, or returns -errno and
-// stores the step. Call it from a thread that lives as long as the daemon: PR_SET_PDEATHSIG, which
-// workers may use themselves, follows the thread that forked.
-pid_t clinux_spawn(const struct clinux_spawn *what, int *pidfd, int *failed_step);
+// A child between fork and execve.
+struct clinux_birth {
+  int pidfd;    // polls readable when the process has ended; -1: the kernel gave none
+  int report;   // polls readable when the child has executed the program (end of file), has failed (two
+                // ints: the step, and errno), or has ended. Doesn't block
+  pid_t parent;
+  int *step;    // shared with the child; see clinux_spawn_step
+};
+
+// Begins to start a process in a session of its own, with default signal dispositions, no signal
+// blocked and no descriptor but 0, 1 and 2. Returns its pid, or -errno where not even that was
+// possible. It doesn't wait for the child: steps after the fork may take without limit (a stopped child,
+// a file system that doesn't answer). Call it from a thread that lives as long as the daemon: until it
+// executes, the child ends with the thread that forked it (PR_SET_PDEATHSIG).
+pid_t clinux_spawn_begin(const struct clinux_spawn *what, struct clinux_birth *birth);
+// The last step that the child has begun.
+int clinux_spawn_step(const struct clinux_birth *birth);
+// Lets go of the shared memory. The descriptors are the caller's.
+void clinux_spawn_forget(struct clinux_birth *birth);
+// No core file of this process, by limit, and none of its memory in one that a handler in
+// /proc/sys/kernel/core_pattern gets nevertheless (core(5)). Spawned processes get the limit and the
+// filter that we had.
+void clinux_stay_out_of_core_files(void);
+// Both as before, for a program that is executed in this process.
+void clinux_restore_core_files(void);
+
 
 // Whose rights the calling thread has in the file system from now on (setfsuid(2), and setgroups(2) for
 // this thread alone). Only root may. Returns -EPERM where it didn't happen.

@@ -28,10 +28,14 @@ void clinux_keep_heap_small(void);
 int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
 // Lets a datagram socket tell who sent (SO_PASSCRED); see clinux_receive.
 int clinux_pass_credentials(int fd);
-// Starts writing a file's dirty pages to disk, without waiting (sync_file_range(2)).
-int clinux_start_writeback(int fd);
+// Starts writing a file's dirty pages to disk, without waiting (sync_file_range(2)). Length 0: to the end.
+int clinux_start_writeback(int fd, int64_t offset, int64_t length);
+// Drops a file's clean pages from the page cache (posix_fadvise(2)).
 int clinux_drop_page_cache(int fd);
 void clinux_set_thread_name(const char *name);
 // open() with a mode; Swift can't call the variadic one.
 int clinux_open(const char *path, int flags, mode_t mode);
+// For names in a directory that is held open. O_PATH is behind _GNU_SOURCE.
+enum { CLINUX_O_PATH = 010000000 };
+int clinux_open_at(int directory, const char *path, int flags, mode_t mode);
 #endif

@@ -44,6 +44,11 @@ enum { CLINUX_SYS_userfaultfd = 100, CLINUX_SYS_memfd_create, CLINUX_SYS_fcntl, 
 // /dev/userfaultfd does, or what userfaultfd(2) refuses it with.
 int clinux_try_userfaultfd(void);
 int64_t clinux_userfault_syscall_number(int which);
+// open(2) with O_PATH: holds what is there, and opens nothing.
+int clinux_open_place(const char *path);
+// Whether a descriptor (O_PATH will do) is of a regular file on the kernel's own file system, where memfds
+// are and nobody can mount or make files. Asks no file system server.
+int clinux_is_memfd(int fd);
 
 // Gives a memfd its size, for good (seals it).
 int clinux_seal_size(int fd, uint64_t size);

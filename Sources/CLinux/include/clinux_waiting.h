@@ -12,10 +12,37 @@ enum clinux_wait {
   CLINUX_WAIT_TIMEVAL,            // the same with microseconds
   CLINUX_WAIT_TIMESPEC_ABSOLUTE,  // by CLOCK_MONOTONIC
   CLINUX_WAIT_TIMESPEC_REALTIME,  // absolute, by CLOCK_REALTIME
+  CLINUX_WAIT_RECEIVING,          // for ever, or as long as the socket says (SO_RCVTIMEO)
+  CLINUX_WAIT_SENDING,            // the same (SO_SNDTIMEO)
 };
 
 // Of a call with its six arguments; `argument`: which one of them holds the time.
 enum clinux_wait clinux_wait_of(int64_t number, const uint64_t *arguments, int *argument);
+
+// What the kernel does with the time when it makes an interrupted call again.
+enum clinux_again {
+  // Nothing is to be done: the call has an absolute end, or the kernel keeps it (restart_syscall(2)).
+  CLINUX_AGAIN_AS_IT_IS = 0,
+  CLINUX_AGAIN_FROM_REGISTER,   // the whole time, which is in a register
+  CLINUX_AGAIN_AS_EPOLL_PWAIT,  // the whole time; the same with milliseconds is another call
+  CLINUX_AGAIN_FROM_MEMORY,     // the whole time, which the kernel reads from the program's memory
+  CLINUX_AGAIN_FROM_REMAINDER,  // what was left, which the kernel has written to the program's memory
+  CLINUX_AGAIN_FROM_SOCKET,     // the whole time, which is the socket's
+};
+enum clinux_again clinux_again_of(int64_t number);
+int64_t clinux_number_of_epoll_pwait(void);
+// restart_syscall(2).
+int clinux_is_restart(int64_t number);
+
+// SO_RCVTIMEO or SO_SNDTIMEO in nanoseconds, 0: none.
+int64_t clinux_socket_timeout(int fd, int sending);
+// poll(2) says that receiving or sending wouldn't wait.
+int clinux_is_ready(int fd, int sending);
+
+// Runs the calling thread on one processor only, and stores where it may run now: a bit each in `length`
+// bytes. `clinux_run_on_processors` takes that back.
+int clinux_run_on_processor(int processor, void *before, int64_t length);
+int clinux_run_on_processors(const void *set, int64_t length);
 
 // Calls that another process can end, without any descriptor of the caller's becoming readable.
 enum clinux_outside {

@@ -16,10 +16,11 @@ public func escaped(_ text: String) -> String {
   return result
 }
 
-private func mustBeEscaped(_ scalar: Unicode.Scalar) -> Bool {
+/// What moves a terminal's cursor, changes its state or reorders a line.
+func mustBeEscaped(_ scalar: Unicode.Scalar) -> Bool {
   switch scalar.value {
   case 0..<0x20, 0x7F..<0xA0: true
-  case 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
+  case 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: true
   default: false
   }
 }

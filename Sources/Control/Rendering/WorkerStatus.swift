@@ -19,6 +19,8 @@ public func renderWorkerStatus(
   if isThere {
     block.add(
       "footprint", sizeText(worker.footprint) + ", at most \(sizeText(worker.peakFootprint))")
+    block.add(
+      "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
     block.add("reclaimable", sizeText(worker.reclaimable) + " of file pages besides")
   }
   block.add("cgroup", worker.cgroup.flatMap(cgroupText))
@@ -46,6 +48,11 @@ public func renderWorkerStatus(
   block.add("restarts", restartsText(worker))
   block.add("liveness", worker.livenessFailure.map { "failing: \(escaped($0))" })
   block.add("checks", worker.answeredAsleep.map { "\($0) answered while it sleeps" })
+  block.add(
+    "changed",
+    worker.changedSinceLaunch.map {
+      "\(escaped($0.joined(separator: ", "))): `dormouse restart \(escaped(worker.name))` applies it"
+    })
   block.add("policy", escaped(worker.policy))
   block.add("log", worker.log.map(escaped))
   // To be copied, and so in one piece.

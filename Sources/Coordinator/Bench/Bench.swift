@@ -37,6 +37,7 @@ struct BenchRun {
   private let subject: BenchSubject
   private let progress: (BenchProgress) -> Void
   private var report: BenchReport
+  private var finishedRounds = 0
 
   private var options: BenchOptions { subject.options }
 
@@ -57,9 +58,17 @@ struct BenchRun {
     report.firstLaunchMilliseconds = Double(try subject.launch()) / 1e6
     report.rest = subject.usesFreezer ? "frozen" : "traced"
     try subject.warmUp()
-    for round in 0..<options.rounds {
-      let count = report.gears.count
-      for turn in 0..<count { try measure((round + turn) % count, round: round) }
+    do {
+      for round in 0..<options.rounds {
+        let count = report.gears.count
+        for turn in 0..<count { try measure((round + turn) % count, round: round) }
+        finishedRounds += 1
+      }
+    } catch BenchError.interrupted where finishedRounds > 0 {
+      // What was measured until then is worth as much as fewer rounds would have been.
+      report.isInterrupted = true
+      report.rounds = finishedRounds
+      subject.interruptions.discard()
     }
     report.machine.loadAfter = BenchMachine.currentLoad
     report.reconnections = subject.line?.reconnections ?? 0

@@ -18,6 +18,8 @@ public struct BenchReport: Codable, Hashable, Sendable {
   public var hibernations: [BenchHibernation]
   /// How often the server had closed the connection while the program slept.
   public var reconnections: Int
+  /// A signal ended it; `rounds` are those that were finished.
+  public var isInterrupted: Bool?
 
   public func result(_ gear: BenchGear) -> BenchGearResult? { gears.first { $0.gear == gear } }
 

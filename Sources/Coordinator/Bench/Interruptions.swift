@@ -22,6 +22,12 @@ final class Interruptions {
   /// Permits them again: one that came in meanwhile may end us here.
   func end() { pthread_sigmask(SIG_SETMASK, &before, nil) }
 
+  /// Takes what has come in: it doesn't end us any more.
+  func discard() {
+    // Readable, or `check` wouldn't have thrown; a failure leaves it pending, and it ends us in `end`.
+    _ = try? descriptor.read(upTo: 4096)
+  }
+
   func check() throws {
     _ = try wait(for: [], until: Deadline(in: .zero))
   }

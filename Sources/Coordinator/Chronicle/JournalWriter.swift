@@ -37,11 +37,10 @@ final class JournalWriter {
     self.log = log
     file = SegmentFile(queue: queue)
     self.directory = JournalDirectory(path: directory)
+    _ = try openTrusted(directory, making: true, as: .shared)
     do throws(SystemCallError) {
-      try makeDirectories(directory, mode: 0o700)
       nextFile = (try self.directory.numbers().last ?? 0) + 1
     } catch { throw .directory(error) }
-    try checkTrust(in: directory, mayBeShared: true)
   }
 
   /// Must come first, before the engine has been told anything.
@@ -127,7 +126,7 @@ final class JournalWriter {
     guard let retryAt, now >= retryAt, file.pending == 0 else { return }
     self.retryAt = nil
     // Somebody may have taken it away.
-    try? makeDirectories(directory.path, mode: 0o700)
+    _ = try? openTrusted(directory.path, making: true, as: .shared)
     begin(engine, at: now)
   }
 

@@ -19,7 +19,8 @@ extension Probe {
   private static let spared = Probe(
     "oom-score", "the daemon spared by the kernel",
     lost: "When the kernel itself runs out of memory, it may kill the daemon first.",
-    enable: "OOMScoreAdjust=-900 in its (system) unit, or CAP_SYS_RESOURCE."
+    enable: "OOMScoreAdjust=-900 in its (system) unit, which workers don't inherit, or "
+      + "CAP_SYS_RESOURCE."
   ) { _ in
     let path = "/proc/self/oom_score_adj"
     let text = try readText(path).prefix { $0 != "\n" }

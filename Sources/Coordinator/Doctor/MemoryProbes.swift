@@ -22,9 +22,9 @@ extension Probe {
 
   private static let memoryCalls = Probe(
     "process-vm", "a worker's memory, by calls",
-    lost: "Memory is copied through /proc/PID/mem: about one and a half times as slow.",
+    lost: "Memory is read through /proc/PID/mem: about one and a half times as slow.",
     enable: "a kernel with CONFIG_CROSS_MEMORY_ATTACH; in a container, a seccomp profile that "
-      + "permits process_vm_readv and process_vm_writev."
+      + "permits process_vm_readv."
   ) { examination in
     let child = try examination.child.get()
     let range = try someRange(of: child.pid)
@@ -32,10 +32,7 @@ extension Probe {
     try shim("process_vm_readv", on: "pid \(child.pid)") {
       clinux_vm_read(child.pid, &bytes, [range], 1)
     }
-    try shim("process_vm_writev", on: "pid \(child.pid)") {
-      clinux_vm_write(child.pid, bytes, [range], 1)
-    }
-    return .works("process_vm_readv and process_vm_writev")
+    return .works("process_vm_readv")
   }
 
   private static let pagemap = Probe(

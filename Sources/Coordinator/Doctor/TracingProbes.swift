@@ -22,7 +22,8 @@ extension Probe {
   private static let trace = Probe(
     "ptrace", "tracing a worker", .required,
     lost: "No worker can be hibernated: suspended ones keep their memory.",
-    enable: "sysctl kernel.yama.ptrace_scope=1 (or 0) where it is 2 or 3; in a container "
+    enable:
+      "sysctl kernel.yama.ptrace_scope=1 (or 0) where it is 2 (3 lasts until reboot); in a container "
       + "--cap-add SYS_PTRACE, or a seccomp profile that permits ptrace."
   ) { examination in
     let child = try examination.child.get()
@@ -39,11 +40,17 @@ extension Probe {
 
   private static let traceStrangers = Probe(
     "ptrace-after-restart", "tracing after a restart",
-    lost: "After the daemon has been restarted it may not trace workers that the one before has "
-      + "started. Until they are relaunched they are suspended instead of hibernated; those that "
-      + "were hibernated at that moment can't be brought back, and are ended.",
-    enable: "sysctl kernel.yama.ptrace_scope=0; or give the daemon CAP_SYS_PTRACE "
-      + "(AmbientCapabilities=CAP_SYS_PTRACE in its unit)."
+    lost: "A daemon may not trace workers that an earlier daemon started. Workers in a cgroup of "
+      + "their own that sleep at that moment are brought back all the same: a small process keeps "
+      + "what the next daemon needs, and they are woken at once, because their sockets can't be "
+      + "watched. Until they are restarted, such workers aren't hibernated, and aren't suspended "
+      + "where they have sockets. Without a cgroup, workers aren't hibernated at all. Resumes are "
+      + "eager. A daemon that is killed in the very moment of hibernating leaves that worker asleep "
+      + "until `dormouse recover` is run with the right to trace.",
+    enable:
+      "sysctl kernel.yama.ptrace_scope=0; or run the daemon with CAP_SYS_PTRACE: as root, or in "
+      + "a unit of the system's manager with User= and AmbientCapabilities=CAP_SYS_PTRACE. (A user's "
+      + "own manager can't give that: its unit would fail with status 218.)"
   ) { examination in
     guard examination.traces else { throw ProbeFailure("not tried: nothing can be traced") }
     let path = "/proc/sys/kernel/yama/ptrace_scope"

@@ -8,7 +8,7 @@ import Linux
 /// What is recorded, and how.
 public struct RecorderSettings {
   public enum Subject {
-    case worker(String, socket: String)
+    case worker(String, socket: String, isNamed: Bool)
     case process(Int32)
     /// Resolved, and where in our own arguments it begins.
     case command(path: String, [String], firstArgument: Int)
@@ -88,9 +88,9 @@ public final class Recorder {
     case .process(let pid): return try ProcessSource(pid, warning: settings.warning)
     case .command(let path, let words, let first):
       return try CommandSource(path, words, firstArgument: first, warning: settings.warning)
-    case .worker(let name, let socket):
+    case .worker(let name, let socket, let isNamed):
       let client = try asking { () throws(ControlError) in
-        try ControlClient(connectingTo: socket)
+        try ControlClient(connectingTo: socket, isNamed: isNamed)
       }
       return try WorkerSource(name, client: client, began: wall)
     }

@@ -29,7 +29,7 @@ extension Daemon {
       [unowned self, weak attempt] in
       guard let attempt, runtime.shed === attempt else { return }
       attempt.word = .given
-      if attempt.running == 0 { feed(.shedAnswered(runtime.id)) }
+      if attempt.command == nil { feed(.shedAnswered(runtime.id)) }
     }
     noteConnections(talk, runtime)
     guard isAsked else { return false }

@@ -109,7 +109,7 @@ extension Daemon {
     }
     guard runtime.talk === talk, talk.isKnownConnected != talk.socket.isConnected else { return }
     talk.isKnownConnected = talk.socket.isConnected
-    feed(.profileChanged(runtime.id, runtime.profile))
+    tellChannels(of: runtime)
   }
 
   // MARK: to the worker

@@ -52,8 +52,9 @@ extension Daemon {
       feed(.wakeNeeded(wrapped.id, "the signal \(signal)"))
       return
     }
-    // From a terminal all of its foreground group would get it.
-    if toGroup, Glibc.kill(-process.identity.pid, signal) == 0 { return }
+    // From a terminal all of its foreground group would get it. Until it is reaped, no other group can
+    // have its number.
+    if toGroup, !runtime.isReaped, Glibc.kill(-process.identity.pid, signal) == 0 { return }
     try? process.signal(signal)
   }
 
@@ -78,7 +79,8 @@ extension Daemon {
     if !isAsleep(runtime), let tree = try? runtime.process?.tree() {
       for stat in tree.processes {
         let catches = (try? ProcessStatus.read(stat.pid))?.catches(SIGTSTP) == true
-        Glibc.kill(stat.pid, catches ? SIGTSTP : SIGSTOP)
+        // One that has ended meanwhile, or that we may not signal, can't be stopped.
+        _ = try? stat.identity.signal(catches ? SIGTSTP : SIGSTOP)
       }
       wrapped.isHeld = true
     }

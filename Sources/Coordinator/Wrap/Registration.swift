@@ -22,6 +22,9 @@ final class Registration {
   /// work for the kernel.
   private static let looksPerReport = 6
   private var looks = 0
+  /// In its first moments a program grows: it is looked at each second.
+  private static let firstLooks = 20
+  private var reported = ByteCount.zero
 
   init(path: String, daemon: Daemon) {
     self.path = path
@@ -31,8 +34,18 @@ final class Registration {
   func begin() {
     looks += 1
     let isRunning = daemon.wrapped.flatMap { daemon.engine.state(of: $0.id) }?.runs == true
-    if connection == nil || isRunning && looks % Self.looksPerReport == 0 { report() }
-    daemon.loop.after(Self.interval) { [weak self] in self?.begin() }
+    let isDue = isRunning && (looks % Self.looksPerReport == 0 || hasMoved)
+    if connection == nil || isDue { report() }
+    let next = looks < Self.firstLooks ? Duration.seconds(1) : Self.interval
+    daemon.loop.after(next) { [weak self] in self?.begin() }
+  }
+
+  /// Its footprint differs from what was reported, by an eighth at least.
+  private var hasMoved: Bool {
+    guard let id = daemon.wrapped?.id else { return false }
+    let footprint = daemon.engine.footprint(of: id)
+    let moved = (footprint - reported).bytes.magnitude
+    return moved >= 256 * 1024 && moved >= reported.bytes.magnitude / 8
   }
 
   /// As of now.
@@ -41,6 +54,7 @@ final class Registration {
       let report = daemon.wrappedReport(),
       let line = line(wrapped, report)
     else { return }
+    reported = ByteCount(report.footprint)
     let sent = send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     // Half a line can't be taken back.
     if sent != line.count { disconnect() }

@@ -15,10 +15,9 @@ struct WrapStore {
   /// Waits for its turn.
   init(stateDirectory: String) throws(StartError) {
     path = "\(stateDirectory)/wrap"
+    let directory = try openTrusted(path, making: true, as: .shared)
     do throws(SystemCallError) {
-      try makeDirectories(path, mode: 0o700)
-      try checkTrustAsCall(path)
-      lock = try Descriptor.open("\(path)/.lock", O_RDWR | O_CREAT, mode: 0o600)
+      lock = try directory.open(".lock", O_RDWR | O_CREAT, mode: 0o600)
       let raw = lock.raw
       _ = try systemCall("flock", on: "\(path)/.lock") { flock(raw, LOCK_EX) }
     } catch { throw .directory(error) }
@@ -64,12 +63,13 @@ struct WrapStore {
       if let path = record.cgroupPath { groups.insert(path) }
     }
     // Born, but not recorded.
-    if let root = try? CgroupRoot.detect(name: cgroupName(of: directory)) {
+    let root = CgroupRoot.find(name: CgroupRoot.name(forStateDirectory: directory))
+    if let root {
       let names = (try? listDirectory(root.path, onlyDirectories: true)) ?? []
       groups.formUnion(names.map { "\(root.path)/\($0)" })
-      for path in groups { remove(group: path) }
-      root.remove()
     }
+    for path in groups { remove(group: path) }
+    root?.remove()
     for root in roots { try? ProcessTree.killAll(root: root, session: root.pid) }
     unlink(socket)
     removeAll(directory)
@@ -79,11 +79,6 @@ struct WrapStore {
     guard let group = try? WorkerCgroup(path: path) else { return }
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(5)))
-  }
-
-  /// The daemon's way to name it; see `Daemon.init`.
-  private static func cgroupName(of directory: String) -> String {
-    "dormouse-" + String(directory.suffix(80))
   }
 
   /// Only what a wrapper makes: never a whole tree that somebody has put in its place.
@@ -96,12 +91,5 @@ struct WrapStore {
     }
     for file in StateDirectory.files { unlink("\(directory)/\(file)") }
     rmdir(directory)
-  }
-}
-
-/// `checkTrust`, for a chain of system calls.
-private func checkTrustAsCall(_ path: String) throws(SystemCallError) {
-  do throws(StartError) { try checkTrust(in: path, mayBeShared: true) } catch {
-    throw SystemCallError("use", on: path, code: EPERM)
   }
 }

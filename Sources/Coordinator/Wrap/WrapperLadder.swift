@@ -37,9 +37,10 @@ extension Daemon {
 
   /// The client has gone; if it was a wrapper, so has its worker.
   func unfollow(_ client: ControlServer.Client) {
-    guard let id = wrappers.forget(client) else { return }
-    feed(engine.state(of: id) == .terminating ? .exited(id, .unknown) : .released(id))
-    feed(.removed(id))
+    for id in wrappers.forget(client) {
+      feed(engine.state(of: id) == .terminating ? .exited(id, .unknown) : .released(id))
+      feed(.removed(id))
+    }
   }
 
   private func profile(of report: WrapperReport) -> WorkerProfile {
@@ -64,6 +65,7 @@ extension Daemon {
     case .hibernate(let id) where wrappers.leads(id): askToHibernate(id)
     case .terminate(let id) where wrappers.leads(id): askToEnd(id)
     case .kill(let id) where wrappers.leads(id): killWrapper(of: id)
+    case .inspect(let id) where wrappers.leads(id): inspectWrapped(id)
     default: return false
     }
     return true
@@ -94,6 +96,20 @@ extension Daemon {
     }
   }
 
+  private func inspectWrapped(_ id: WorkerID) {
+    ask(.status, id) { [unowned self] response in
+      guard let state = (response.workers?.first?.state).flatMap(WorkerState.init(rawValue:)) else {
+        return
+      }
+      switch state {
+      case .hibernated: feed(.found(id, .hibernated))
+      case .suspended: feed(.found(id, .suspended))
+      case .foreground, .background: feed(.found(id, .running))
+      default: feed(.found(id, .underWay))
+      }
+    }
+  }
+
   private func askToEnd(_ id: WorkerID) {
     log(.warning, "\(id): its wrapper is asked to end it")
     ask(.terminate, id) { [unowned self] response in
@@ -105,22 +121,8 @@ extension Daemon {
   private func ask(
     _ verb: ControlRequest.Verb, _ id: WorkerID, then answer: @escaping (ControlResponse) -> Void
   ) {
-    var isAnswered = false
-    func once(_ response: ControlResponse) {
-      guard !isAnswered else { return }
-      isAnswered = true
-      answer(response)
-    }
-    let tooLate = loop.after(Self.patience) {
-      once(
-        ControlResponse(
-          id: 1, result: .failed,
-          text: "\(id)'s wrapper didn't answer within \(Self.patience.spoken)"))
-    }
-    relay(ControlRequest(id: 1, verb: verb, worker: id.name)) { [loop] response in
-      loop.cancel(tooLate)
-      once(response)
-    }
+    relay(
+      ControlRequest(id: 1, verb: verb, worker: id.name), patience: Self.patience, then: answer)
   }
 
   /// By the kernel's word who it is, not by its own.
@@ -132,7 +134,14 @@ extension Daemon {
     guard clinux_peer_credentials(client.descriptor.raw, &pid, &user, &group) == 0, pid > 1,
       pid == entry.report.pid, entry.report.mayBeTerminated == true
     else { return log(.error, "\(id): its wrapper isn't who it says, and isn't killed") }
+    // The connection may have outlived the process, and its number may be another's: that one started
+    // after the wrapper last reported.
+    guard let process = try? ProcessStat.read(pid), process.started <= entry.at.nanoseconds else {
+      return log(.error, "\(id): its wrapper, pid \(pid), has ended")
+    }
     log(.warning, "\(id): its wrapper, pid \(pid), is killed, and it with that")
-    Glibc.kill(pid, SIGKILL)
+    do throws(SystemCallError) { try process.identity.signal(SIGKILL) } catch {
+      log(.error, "\(id): its wrapper can't be killed: \(error)")
+    }
   }
 }

@@ -23,16 +23,21 @@ struct WrapperRegistry {
   ) -> String? {
     guard let report else { return "`register` needs a wrapper" }
     if let problem = WorkerName.problem(with: report.worker.name) { return problem }
+    if let earlier = entries[ObjectIdentifier(client)]?.report.worker.name,
+      earlier != report.worker.name
+    {
+      return "this connection has registered \(earlier); each wrapper needs one of its own"
+    }
     entries[ObjectIdentifier(client)] = Entry(report: report, at: now)
     return nil
   }
 
-  /// The worker that it has led; nil: none.
-  mutating func forget(_ client: ControlServer.Client) -> WorkerID? {
+  /// All workers that it has led.
+  mutating func forget(_ client: ControlServer.Client) -> [WorkerID] {
     entries[ObjectIdentifier(client)] = nil
-    guard let id = leaders.first(where: { $0.value === client })?.key else { return nil }
-    leaders[id] = nil
-    return id
+    let led = leaders.filter { $0.value === client }.keys.sorted()
+    for id in led { leaders[id] = nil }
+    return led
   }
 
   /// False: somebody else does.
@@ -66,7 +71,8 @@ extension WrapperRegistry.Entry {
     var worker = report.worker
     let elapsed = (now - at).seconds
     worker.secondsInState += elapsed
-    worker.secondsSinceUse += elapsed
+    // In the foreground it is in use.
+    if worker.state != WorkerState.foreground.rawValue { worker.secondsSinceUse += elapsed }
     worker.wrapper = report.pid
     return worker
   }
@@ -79,31 +85,29 @@ extension Daemon {
   }
 
   /// Passes a request for a wrapped worker on to its wrapper, and the answer back.
-  func relay(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+  func relay(
+    _ request: ControlRequest, patience: Duration = Daemon.patienceOfClients,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {
     let name = request.worker ?? ""
-    func refuse(_ why: String) {
-      respond(
-        ControlResponse(
-          id: request.id, result: .failed, text: "\(name) can't be reached: its wrapper \(why)"))
+    guard let entry = wrappers.entry(of: request.worker) else {
+      return respond(Relay.failure(request.id, name, "has ended"))
     }
-    guard let entry = wrappers.entry(of: request.worker) else { return refuse("has ended") }
     do {
-      let socket = try UnixSocket.connected(to: entry.report.socket, .stream)
-      let line = try WireCodec.line(for: request)
-      guard send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT)) == line.count
-      else { return refuse("doesn't listen") }
-      var framer = LineFramer()
-      var token: EventLoop.Token?
-      token = try loop.watch(socket, .readable) { [unowned self] _ in
-        let bytes = (try? socket.read(upTo: 65536)) ?? []
-        framer.append(bytes)
-        let answer = try? framer.next()
-        if !bytes.isEmpty, answer == nil { return }
-        if let token { loop.unwatch(socket, token) }
-        let response = answer.flatMap { try? WireCodec.decode(ControlResponse.self, from: $0) }
-        guard let response else { return refuse("has ended") }
-        respond(response)
-      }
-    } catch { refuse("isn't there: \(error)") }
+      try Relay(request, to: entry.report.socket, loop: loop, patience: patience, then: respond)
+    } catch { respond(Relay.failure(request.id, name, "isn't there: \(error)")) }
+  }
+
+  /// A client waits for what may take a wrapper a while: to end gracefully, or to write its memory.
+  static let patienceOfClients = Duration.seconds(600)
+
+  /// As its wrapper knows it now; where that can't be asked, as it was last reported.
+  func statusOfWrapped(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)
+  {
+    relay(request, patience: .seconds(2)) { [unowned self] answer in
+      var kept = report(request)
+      if answer.result == .done, let workers = answer.workers { kept.workers = workers }
+      respond(kept)
+    }
   }
 }

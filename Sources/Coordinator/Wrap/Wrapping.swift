@@ -50,6 +50,8 @@ extension Daemon {
     // /proc.
     clinux_become_subreaper()
     clinux_raise_descriptor_limit()
+    useWorkersOOMScore()
+    clinux_stay_out_of_core_files()
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     do throws(SystemCallError) {
@@ -62,6 +64,7 @@ extension Daemon {
       server = try ControlServer(path: settings.socket, daemon: self)
     } catch { log(.notice, "nobody can ask about it: \(error)") }
     watchPressure()
+    followStreams()
     introduceWorkers()
     request(.start, wrapped.id) { _ in }
     sampleRegularly()
@@ -153,6 +156,7 @@ extension WrapEnd {
       switch status {
       case .exited(let code): .exited(code)
       case .signaled(let signal): .signaled(signal)
+      case .outOfMemory: .signaled(SIGKILL)
       case .unknown: .notStarted("nobody knows how it ended")
       }
   }

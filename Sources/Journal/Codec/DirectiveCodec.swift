@@ -31,6 +31,7 @@ extension FieldWriter {
     case .terminate(let worker): set("terminate", of: worker)
     case .kill(let worker): set("kill", of: worker)
     case .measure(let worker): set("measure", of: worker)
+    case .inspect(let worker): set("inspect", of: worker)
     case .answer(let id, let answer):
       set("d", "answer")
       set("id", Int64(bitPattern: id))

@@ -7,7 +7,7 @@ enum EventKind: String, CaseIterable {
   case suspended, suspendFailed, hibernated, hibernateFailed, resumed, resumeFailed, exited
   case footprint, taskBegan, taskEnded, activity, wakeNeeded, memory, stalled, deadline
   case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
-  case unhealthy, moved, pressureSet
+  case unhealthy, moved, pressureSet, channelsChanged, found, worked, timerDue
 
   /// Exhaustive on purpose: a new event doesn't compile until it has a name here.
   init(of event: Event) {
@@ -49,6 +49,10 @@ enum EventKind: String, CaseIterable {
       case .disk: .disk
       case .unhealthy: .unhealthy
       case .moved: .moved
+      case .channelsChanged: .channelsChanged
+      case .found: .found
+      case .worked: .worked
+      case .timerDue: .timerDue
       }
   }
 }

@@ -13,6 +13,12 @@ extension FieldReader {
     case .adopted:
       return .adopted(
         try worker(), try profile(profiles), try coded("state", as: WorkerState.self))
+    case .channelsChanged:
+      return .channelsChanged(
+        try worker(), canShed: try truth("canShed"), canAnswer: try truth("canAnswer"))
+    case .found: return .found(try worker(), try coded("found", as: WorkerCondition.self))
+    case .worked: return .worked(try worker())
+    case .timerDue: return .timerDue(try worker(), try text("why"))
     case .moved: return .moved(try worker(), try coded("state", as: WorkerState.self))
     case .removed: return .removed(try worker())
     case .released: return .released(try worker())
@@ -48,7 +54,8 @@ extension FieldReader {
         MemoryReading(
           total: try bytes("total"), available: try bytes("available"),
           someStall: try optional("some", as: Double.self),
-          fullStall: try optional("full", as: Double.self)))
+          fullStall: try optional("full", as: Double.self),
+          swapFree: ByteCount(try optional("swap", as: Int64.self) ?? 0)))
     case .stalled: return .stalled(try level("level"))
     case .pressureSet:
       return .pressureSet(try level("level"), for: try coded("for", as: Duration.self))
@@ -72,6 +79,7 @@ extension FieldReader {
 
   private func exitStatus() throws -> ExitStatus {
     if let code = try optional("code", as: Int32.self) { return .exited(code) }
+    if try optional("oom", as: Bool.self) == true { return .outOfMemory }
     return try optional("signal", as: Int32.self).map { .signaled($0) } ?? .unknown
   }
 

@@ -21,11 +21,11 @@ extension FieldWriter {
       set("verb", request.verb.rawValue)
       set("id", Int64(bitPattern: request.id))
     case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
-      .shedAnswered(let worker), .suspended(let worker), .activity(let worker):
+      .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker):
       set(worker)
     case .launchFailed(let worker, let why), .suspendFailed(let worker, let why),
       .purgeFailed(let worker, let why), .wakeNeeded(let worker, let why),
-      .unhealthy(let worker, let why):
+      .unhealthy(let worker, let why), .timerDue(let worker, let why):
       set(worker)
       set("why", why)
     case .shedFinished(let worker, let before, let after):
@@ -54,6 +54,7 @@ extension FieldWriter {
       switch status {
       case .exited(let code): set("code", Int64(code))
       case .signaled(let signal): set("signal", Int64(signal))
+      case .outOfMemory: set("oom", true)
       case .unknown: break
       }
     case .footprint(let worker, let footprint), .purgeableOffered(let worker, let footprint),
@@ -72,6 +73,7 @@ extension FieldWriter {
       set("available", reading.available)
       try set("some", coded: reading.someStall)
       try set("full", coded: reading.fullStall)
+      if reading.swapFree > .zero { set("swap", reading.swapFree) }
     case .hold(let worker, let holds):
       set(worker)
       set("holds", holds)
@@ -86,6 +88,13 @@ extension FieldWriter {
     case .pressureSet(let level, let time):
       set("level", level.name)
       try set("for", coded: time)
+    case .channelsChanged(let worker, let canShed, let canAnswer):
+      set(worker)
+      set("canShed", canShed)
+      set("canAnswer", canAnswer)
+    case .found(let worker, let condition):
+      set(worker)
+      try set("found", coded: condition)
     case .deadline: break
     }
   }

@@ -87,6 +87,7 @@ struct SampleDeltas: Sendable {
   var total: ByteCount?
   private var available: Int64 = 0
   private var stalls: (some: Double?, full: Double?) = (nil, nil)
+  private var swapFree: Int64 = 0
   private var footprints: [WorkerID: Int64] = [:]
 
   mutating func step(to now: Instant) -> Int64 {
@@ -100,9 +101,14 @@ struct SampleDeltas: Sendable {
       JSON.int(step(to: now)), .int(reading.available.bytes &- available),
     ]
     available = reading.available.bytes
-    if stalls != (reading.someStall, reading.fullStall) {
+    let swapMoved = reading.swapFree.bytes != swapFree
+    if stalls != (reading.someStall, reading.fullStall) || swapMoved {
       stalls = (reading.someStall, reading.fullStall)
       values += [stalls.some, stalls.full].map { $0.map(JSON.double) ?? .null }
+    }
+    if swapMoved {
+      swapFree = reading.swapFree.bytes
+      values.append(.int(swapFree))
     }
     return values
   }
@@ -134,10 +140,11 @@ struct SampleDeltas: Sendable {
     last = Instant(nanoseconds: last.nanoseconds &+ step)
     available = available &+ change
     if values.count > 3 { stalls = (try? stall(values[2]), try? stall(values[3])) }
+    if values.count > 4, let free = values[4].integer { swapFree = free }
     return .memory(
       MemoryReading(
         total: total, available: ByteCount(available), someStall: stalls.some,
-        fullStall: stalls.full))
+        fullStall: stalls.full, swapFree: ByteCount(swapFree)))
   }
 
   private func stall(_ value: JSON) throws -> Double { try value.decode(Double.self) }

@@ -36,6 +36,8 @@ extension WhatIf {
       schedule(.purged(worker, freed: offered), worker, at: now)
     case .measure(let worker):
       schedule(.footprint(worker, footprint(worker)), worker, at: now)
+    // Outcomes are never lost here; what is under way has one.
+    case .inspect(let worker): schedule(.found(worker, .underWay), worker, at: now)
     // A task that is told ends as it did then; the rest is nothing to be performed.
     case .expireTask, .answer, .transition, .pressureChanged, .report, .watchdogMissed, .wouldHave:
       break

@@ -127,13 +127,20 @@ public struct WhatIf: Sendable {
     case .adopted(let worker, let profile, let state):
       return [.adopted(worker, mapped(profile, under: then.policy), state)]
     case .request(let request): return translated(request, then)
-    case .removed, .released, .moved, .stalled, .pressureSet, .disk, .purgeableOffered:
+    case .removed, .released, .moved, .stalled, .pressureSet, .disk, .purgeableOffered,
+      .channelsChanged:
       return [event]
     case .memory(let reading): return [.memory(corrected(reading, then))]
     case .footprint(let worker, _), .taskBegan(let worker, _, _), .taskEnded(let worker, _),
       .hold(let worker, _), .extendTimeout(let worker, _), .unhealthy(let worker, _):
       return engine.state(of: worker)?.runs == true ? [event] : []
     case .activity(let worker): return needed(worker, "it was active then")
+    case .worked(let worker):
+      return engine.state(of: worker)?.runs == true ? [event] : needed(worker, "it was active then")
+    case .timerDue(let worker, let why):
+      // Asleep only there: it does its work awake here.
+      return needed(worker, why).filter { if case .wakeNeeded = $0 { true } else { false } }
+        .map { _ in event }
     case .wakeNeeded(let worker, let why): return needed(worker, why)
     case .exited(let worker, _):
       let wasOurs = !step.directives.contains { directive in
@@ -145,7 +152,8 @@ public struct WhatIf: Sendable {
       }
       return !wasOurs && engine.state(of: worker)?.runs == true ? [event] : []
     case .launched, .launchFailed, .ready, .shedAnswered, .shedFinished, .suspended,
-      .fileLocks, .purged, .purgeFailed, .suspendFailed, .hibernated, .hibernateFailed, .resumed,
+      .fileLocks, .found, .purged, .purgeFailed, .suspendFailed, .hibernated, .hibernateFailed,
+      .resumed,
       .resumeFailed, .deadline:
       // Outcomes of what was decided then.
       return []

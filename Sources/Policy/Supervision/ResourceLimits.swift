@@ -4,8 +4,15 @@ public struct ResourceLimits: Hashable, Sendable {
   public var resources: [Resource: Limit]
   /// Of the whole process tree, by its cgroup (`memory.max`). `nil`: no limit.
   public var memory: ByteCount?
+  /// `oom_score_adj` (proc(5)), one of `oomScores`. `nil`: the usual.
+  public var oomScore: Int?
 
-  public init(resources: [Resource: Limit] = [:], memory: ByteCount? = nil) {
+  public static let oomScores = -1000...1000
+
+  public init(
+    resources: [Resource: Limit] = [:], memory: ByteCount? = nil, oomScore: Int? = nil
+  ) {
+    self.oomScore = oomScore
     self.resources = resources
     self.memory = memory
   }

@@ -62,6 +62,9 @@ enum DifferenceMeaning {
     "pressure.clear_after": (
       "a level ends sooner after memory is back", "a level is held longer after memory is back"
     ),
+    "pressure.swap": (
+      "workers are ended while more swap is free", "more swap is used before workers are ended"
+    ),
     "foreground.max": (
       "fewer workers are in front at once", "more workers are in front at once"
     ),
@@ -142,6 +145,10 @@ enum DifferenceMeaning {
     "hibernate.only_if_faster_than_relaunch": [
       "false": "workers are hibernated even if a relaunch would be quicker",
       "true": "workers that launch quicker than they resume aren't hibernated",
+    ],
+    "hibernate.durability": [
+      "synced": "a worker's memory is freed only when the disk has confirmed its image",
+      "cached": "a worker's memory is freed before the disk has confirmed its image",
     ],
     "hibernate.encrypt": [
       "false": "images are written in the clear", "true": "images are encrypted",

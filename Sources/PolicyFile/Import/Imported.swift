@@ -34,12 +34,24 @@ struct ImportedWorker {
   var description: String?
   var notes: [String] = []
   var keys: [(String, YAMLText)] = []
+  /// It isn't started by itself.
+  var isStopped = false
+
+  /// Templates that stay in it are no command that anything can run.
+  mutating func cannotRun(because templates: [String]) {
+    guard !templates.isEmpty else { return }
+    let list = Set(templates).sorted().map { "`\(shortened($0))`" }.joined(separator: ", ")
+    notes.append(
+      "It can't run as it is: write out the value of \(list), then remove `autostart: false`.")
+    isStopped = true
+  }
 
   fileprivate func lines() -> [String] {
     var lines: [String] = []
     if let description { lines += Self.comment(description, indent: "  ") }
     lines.append("  \(YAMLText.scalar(name)):")
     lines += notes.flatMap { Self.comment($0, indent: "    ") }
+    let keys = isStopped ? keys + [("autostart", .plain("false"))] : keys
     return lines + keys.flatMap { YAMLText.lines($0, $1, indent: "    ") }
   }
 

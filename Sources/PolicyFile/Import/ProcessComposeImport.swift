@@ -10,13 +10,17 @@ public enum ProcessComposeImport {
     var top = ForeignMapping(mapping)
     var result = ImportedFile(source: FilePaths.name(of: file))
     top.skip("version", "is_strict", "log_level", "log_length", "processes")
+    let variables = Dictionary(top.variables("vars")) { _, last in last }
     let shared = ProcessImport.Shared(
       shell: shell(&top), environment: top.variables("environment"))
     guard let processes = mapping["processes"], case .mapping(let entries) = processes else {
       sink.error(at: nil, "there are no `processes`: this is no process-compose file")
       return sink.result(nil)
     }
-    let names = Set(entries.compactMap { $0.key.scalar?.string })
+    var copies: [String: [String]] = [:]
+    for (key, node) in entries {
+      if let name = key.scalar?.string { copies[name] = replicas(name, node) }
+    }
     for (key, node) in entries {
       guard let name = key.scalar?.string, isName(name) else {
         sink.error(
@@ -28,20 +32,41 @@ public enum ProcessComposeImport {
         sink.error(at: node.position, "`\(name)` must be a mapping of keys to values")
         continue
       }
-      var one = ProcessImport(name: name, process, shared, names)
-      guard let worker = one.worker() else {
-        sink.error(
-          at: key.position, "`\(name)` has no `command`", suggestion: "leave it out, or give it one"
-        )
-        continue
+      for (index, replica) in (copies[name] ?? [name]).enumerated() {
+        var own = ForeignMapping(process)
+        let template = Template(
+          variables: variables.merging(own.variables("vars")) { $1 }
+            .merging(["PC_REPLICA_NUM": "\(index)"]) { $1 })
+        guard case (.mapping(let rendered), let unknown) = template.render(.mapping(process)) else {
+          continue
+        }
+        var one = ProcessImport(name: replica, rendered, shared, copies)
+        if replica != name { one.add(replica: index) }
+        guard var worker = one.worker() else {
+          sink.error(
+            at: key.position, "`\(name)` has no `command`",
+            suggestion: "leave it out, or give it one")
+          break
+        }
+        worker.cannotRun(because: unknown)
+        result.workers.append(worker)
       }
-      result.workers.append(worker)
     }
     result.notes += top.leftovers.map { "Not taken over: `\($0)`." }
-    if text.contains("{{") {
-      result.notes.append("Templates (`{{…}}`) aren't known here: write their values out.")
-    }
     return sink.result(result.rendered())
+  }
+
+  /// The names of the workers that one entry becomes: itself, or `NAME-0` to `NAME-9`, as many digits as
+  /// the highest has.
+  private static func replicas(_ name: String, _ node: Node) -> [String] {
+    guard case .mapping(let mapping) = node else { return [name] }
+    var process = ForeignMapping(mapping)
+    guard let count = process.number("replicas", 2...1_000) else { return [name] }
+    let width = "\(count - 1)".count
+    return (0..<count).map { index in
+      let digits = "\(index)"
+      return "\(name)-" + String(repeating: "0", count: width - digits.count) + digits
+    }
   }
 
   private static func shell(_ top: inout ForeignMapping) -> [String] {
@@ -54,6 +79,8 @@ public enum ProcessComposeImport {
 struct ForeignMapping {
   private let mapping: Node.Mapping
   private var taken: Set<String> = []
+  /// Variables that a list names without a value.
+  private(set) var inherited: [String] = []
 
   init(_ mapping: Node.Mapping) { self.mapping = mapping }
 
@@ -93,6 +120,7 @@ struct ForeignMapping {
     case .sequence(let items):
       return items.compactMap { item in
         guard let text = item.scalar?.string, let equals = text.firstIndex(of: "=") else {
+          if let name = item.scalar?.string { inherited.append(name) }
           return nil
         }
         return (String(text[..<equals]), String(text[equals...].dropFirst()))

@@ -12,12 +12,21 @@ struct ProcessImport {
   private var process: ForeignMapping
   private var imported: ImportedWorker
   private let shared: Shared
-  private let names: Set<String>
+  /// What each entry of the file becomes.
+  private let names: [String: [String]]
+  private var ownVariables: [(String, String)] = []
 
-  init(name: String, _ mapping: Node.Mapping, _ shared: Shared, _ names: Set<String>) {
+  init(
+    name: String, _ mapping: Node.Mapping, _ shared: Shared, _ names: [String: [String]]
+  ) {
     process = ForeignMapping(mapping)
     imported = ImportedWorker(name: name)
     (self.shared, self.names) = (shared, names)
+  }
+
+  /// One of several copies, which learns its number.
+  mutating func add(replica number: Int) {
+    ownVariables.append(("PC_REPLICA_NUM", "\(number)"))
   }
 
   /// `nil` without a command.
@@ -30,12 +39,14 @@ struct ProcessImport {
     availability()
     shutdown()
     output()
-    if process.truth("disabled") { add("autostart", .plain("false")) }
+    if process.truth("disabled") { imported.isStopped = true }
     if process.text("namespace") != nil {
       note("Its `namespace` is left out: there are none here.")
     }
-    if let replicas = process.number("replicas", 2...10_000) {
-      note("`replicas: \(replicas)` isn't taken over: declare so many workers.")
+    process.skip("replicas", "vars")
+    if process.mapping("schedule") != nil {
+      note("`schedule` isn't taken over: start it from cron, with `dormouse start`.")
+      imported.isStopped = true
     }
     if process.truth("is_daemon") {
       note("`is_daemon`: a program that goes to the background by itself should be told not to.")
@@ -107,6 +118,11 @@ struct ProcessImport {
       variables.removeAll { $0.0 == name }
       variables.append((name, value))
     }
+    if !process.inherited.isEmpty {
+      let names = process.inherited.map { "`\(shortened($0))`" }.joined(separator: ", ")
+      note("\(names): without a value; workers inherit the daemon's environment.")
+    }
+    variables += ownVariables
     variables = variables.filter { EnvironmentReader.problem(withName: $0.0) == nil }
     if !variables.isEmpty {
       add("environment", .mapping(variables.map { ($0, Self.value($1)) }))
@@ -117,7 +133,7 @@ struct ProcessImport {
     guard let needs = process.mapping("depends_on") else { return }
     var pairs: [(String, YAMLText)] = []
     for (name, node) in needs.pairs {
-      guard names.contains(name) else {
+      guard let targets = names[name] else {
         note("It depends on `\(shortened(name))`, which isn't in the file: left out.")
         continue
       }
@@ -137,7 +153,9 @@ struct ProcessImport {
         note("The condition `\(shortened(other))` on `\(name)` isn't known; `started` instead.")
         known = .started
       }
-      pairs.append((name, .mapping([("condition", .plain(known.rawValue))])))
+      for target in targets {
+        pairs.append((target, .mapping([("condition", .plain(known.rawValue))])))
+      }
     }
     if !pairs.isEmpty { add("depends_on", .mapping(pairs)) }
   }

@@ -2,13 +2,15 @@
 public enum ProcfileImport {
   /// - Parameters:
   ///   - file: the Procfile's name.
-  ///   - hasEnvironmentFile: there is a `.env` beside it, which foreman loads, too.
+  ///   - environmentFile: the text of the `.env` beside it, which foreman loads, too; `nil`: there is
+  ///     none.
   public static func convert(
-    text: String, file: String, hasEnvironmentFile: Bool
+    text: String, file: String, environmentFile: String?
   ) -> ParseResult<Imported> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     var result = ImportedFile(source: FilePaths.name(of: file))
     var first: [String: Int] = [:]
+    let ports = Ports(environmentFile: environmentFile)
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     for (index, line) in lines.enumerated() {
       let rest = line.drop { $0.isWhitespace }
@@ -33,31 +35,46 @@ public enum ProcfileImport {
         first[name] = index + 1
         result.workers.append(
           worker(
-            name, command, index: result.workers.count, hasEnvironmentFile: hasEnvironmentFile))
+            name, command, port: ports[result.workers.count],
+            hasEnvironmentFile: environmentFile != nil))
       }
     }
     return sink.result(result.rendered())
   }
 
   private static func worker(
-    _ name: String, _ command: String, index: Int, hasEnvironmentFile: Bool
+    _ name: String, _ command: String, port: YAMLText, hasEnvironmentFile: Bool
   ) -> ImportedWorker {
     var worker = ImportedWorker(name: name)
     worker.keys.append(("command", ShellLine.command(command, shell: ["sh", "-c"])))
     if hasEnvironmentFile { worker.keys.append(("env_file", .text(".env"))) }
-    if command.contains("PORT") {
-      // foreman's: 5000, and 100 more for each further line.
-      let port = 5_000 + 100 * index
-      worker.keys.append(
-        (
-          "environment",
-          .mapping([("PORT", index == 0 ? .text("${PORT:-5000}") : .plain("\(port)"))])
-        ))
-    }
+    // Whether the command names it or not: programs such as Puma look for it themselves.
+    worker.keys.append(("environment", .mapping([("PORT", port)])))
     if name == "release" {
       worker.notes.append("Heroku runs this once a deployment: it isn't started by itself here.")
       worker.keys.append(("autostart", .plain("false")))
     }
     return worker
+  }
+}
+
+/// foreman's ports: the PORT of `.env`, or 5000, and 100 more for each further line.
+private struct Ports {
+  private var base: Int?
+
+  init(environmentFile: String?) {
+    let lines = environmentFile?.split(whereSeparator: \.isNewline) ?? []
+    for line in lines {
+      let parts = line.split(separator: "=", maxSplits: 1)
+      guard parts.count == 2, parts[0].filter({ $0 != " " }) == "PORT" else { continue }
+      let value = parts[1].filter { !$0.isWhitespace && $0 != "\"" && $0 != "'" }
+      base = Int(value).flatMap { (1...65_535).contains($0) ? $0 : nil }
+    }
+  }
+
+  subscript(index: Int) -> YAMLText {
+    // The caller's own PORT would move the first one only: the others are written out.
+    if base == nil, index == 0 { return .text("${PORT:-5000}") }
+    return .plain("\((base ?? 5_000) + 100 * index)")
   }
 }

@@ -11,6 +11,8 @@ enum KeyDescriptions {
     "pressure": "When memory counts as short.",
     "pressure.sustained_for": "A condition must hold so long before the level rises.",
     "pressure.warn_once_per": "How often a worker is warned.",
+    "pressure.swap":
+      "Share of the free swap that counts as available memory at the levels urgent and critical.",
     "pressure.clear_after": "Conditions must have been gone so long before the level falls.",
     "foreground": "Which workers are in front.",
     "foreground.by": "Who says so: a person or program, or the worker's own activity.",
@@ -52,6 +54,8 @@ enum KeyDescriptions {
     "hibernate.disk.daily_writes": "The most that is written to images in a day.",
     "hibernate.compression": "How images are compressed.",
     "hibernate.compression.level": "Of zstd.",
+    "hibernate.durability":
+      "Whether memory is freed when the disk has confirmed the image, or as soon as the image is in the page cache.",
     "hibernate.encrypt":
       "Images are encrypted, with a key that only the kernel's keyring holds. Without one, nothing is hibernated.",
     "hibernate.drop_file_pages":
@@ -61,10 +65,12 @@ enum KeyDescriptions {
     "watchdog.answer": "From a request to its answer.",
     "watchdog.longest_extension": "The most that EXTEND_TIMEOUT_USEC= is given.",
     "watchdog.on_miss": "What a missed deadline means.",
-    "false_idle": "Workers that are launched again soon after they were ended.",
-    "false_idle.within": "Launched again within so long.",
+    "false_idle": "Workers that are wanted again soon after they were put to sleep or ended.",
+    "false_idle.within": "Wanted again within this time.",
     "false_idle.bonus": "Added to its band each time.",
-    "false_idle.halves_every": "In so long, half of the bonus is gone.",
+    "false_idle.halves_every": "After each such time, the bonus and a raised idle time are halved.",
+    "false_idle.longest_idle":
+      "A worker that keeps being wanted too soon gets a longer idle time, up to this. `never`: it doesn't.",
     "terminate": "How workers are ended, and in which order.",
     "terminate.grace": "From SIGTERM to SIGKILL.",
     "terminate.settle": "Wait for freed memory to show before the next victim or rung.",
@@ -126,6 +132,9 @@ enum KeyDescriptions {
     "limits.msgqueue": "POSIX message queues.",
     "limits.as": "Address space.",
     "limits.memory": "Memory of its whole process tree (memory.max of its cgroup).",
+    "limits.oom_score_adj":
+      "How readily the kernel's own OOM killer chooses it: -1000 (never) to 1000. Without it 0, or the "
+      + "daemon's own where that is higher.",
     "importance": "Raises it among workers in the same state.",
     "autostart": "Launched with the daemon.",
     "depends_on": "Workers that must have come so far first.",

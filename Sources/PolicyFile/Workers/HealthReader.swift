@@ -176,6 +176,12 @@ extension Converter where Value == String {
   fileprivate static var pattern: Converter {
     .text("an extended regular expression").checked { text in
       guard !text.isEmpty else { return .wrongKind }
+      // The C library knows them all the same, and can take hours for one line of a worker's output.
+      if hasBackReference(text) {
+        return Problem(
+          message: "has a back-reference (`\\1`), which extended regular expressions don't have",
+          suggestion: "write what is to match again, or use `log_line`")
+      }
       var compiled = regex_t()
       let code = regcomp(&compiled, text, REG_EXTENDED | REG_NOSUB)
       guard code != 0 else {
@@ -190,5 +196,15 @@ extension Converter where Value == String {
         message: "isn't a regular expression: \(why)",
         suggestion: "`log_line` looks for a text as it is")
     }
+  }
+
+  /// A backslash, not quoted by another, before a digit from 1 to 9.
+  private static func hasBackReference(_ text: String) -> Bool {
+    var isQuoted = false
+    for byte in text.utf8 {
+      if isQuoted, UInt8(ascii: "1")...UInt8(ascii: "9") ~= byte { return true }
+      isQuoted = !isQuoted && byte == UInt8(ascii: "\\")
+    }
+    return false
   }
 }

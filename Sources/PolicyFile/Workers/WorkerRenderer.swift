@@ -58,6 +58,7 @@ struct WorkerRenderer {
         ))
     }
     if let memory = worker.limits.memory { pairs.append(("memory", .plain(memory.policyText))) }
+    if let score = worker.limits.oomScore { pairs.append(("oom_score_adj", .plain("\(score)"))) }
     return .mapping(pairs)
   }
 

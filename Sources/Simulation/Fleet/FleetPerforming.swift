@@ -28,6 +28,8 @@ extension FleetSimulation {
     case .measure:
       tell(.footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
     case .checkSafePoint: tell(.fileLocks(id, held: 0), of: worker, in: .milliseconds(1))
+    // No outcome is lost here: it is still to come.
+    case .inspect: tell(.found(id, .underWay), of: worker, in: .milliseconds(1))
     // Nobody offers any here.
     case .purge: tell(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,

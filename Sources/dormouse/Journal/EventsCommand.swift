@@ -42,6 +42,12 @@ struct EventsCommand: ParsableCommand {
     if let journal {
       return try tellPast(of: try JournalFiles.segments(at: journal), until: nil, clock)
     }
+    if !follow, connection.socket == nil, !connection.hasDaemon {
+      // Its journal outlives it.
+      Output.complain("no daemon is running; this is what the last one has kept")
+      let directory = "\(DefaultPaths.ofThisProcess().stateDirectory)/journal"
+      return try tellPast(of: try JournalFiles.segments(at: directory), until: nil, clock)
+    }
     var daemon = try connection.connect()
     if let worker { _ = try daemon.ask(.status, worker: worker) }
     let place = try daemon.journal(follow: follow, worker: worker)

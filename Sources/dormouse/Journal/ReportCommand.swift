@@ -3,6 +3,7 @@ import Control
 import Coordinator
 import Journal
 import Lifecycle
+import PolicyFile
 
 struct ReportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -43,6 +44,15 @@ struct ReportCommand: ParsableCommand {
       tallies.sorted { $0.key < $1.key }
         .filter { worker == nil || $0.key.name == worker }
         .map { WeekReport(week: CivilDate(day: week).text, worker: $0.key.name, $0.value) }
+    }
+    if let worker, reports.isEmpty {
+      let known = Set(weeks.values.flatMap { $0.keys.map(\.name) })
+      let hint = nearest(to: worker, among: known.sorted()).map {
+        "; did you mean `\(escaped($0))`?"
+      }
+      throw CommandFailure(
+        exit: .unknownWorker,
+        text: "nothing is known of a worker `\(escaped(worker))` in that time\(hint ?? "")")
     }
     if json { return try Output.json(reports) }
     if reports.isEmpty { return try Output.line("nothing is known of that time") }

@@ -111,7 +111,7 @@ struct TraceRecordCommand: ParsableCommand {
   }
 
   private func subject() throws -> RecorderSettings.Subject {
-    if let name { return .worker(name, socket: connection.path) }
+    if let name { return .worker(name, socket: connection.path, isNamed: connection.socket != nil) }
     if let pid { return .process(pid) }
     let first = Int(CommandLine.argc) - command.count
     do throws(CommandLookupError) {

@@ -238,7 +238,7 @@ final class TestDaemon {
 
   /// Without a process in between, for what is asked often.
   func ask(_ verb: ControlRequest.Verb, _ worker: String? = nil) throws -> ControlResponse {
-    var client = try ControlClient(connectingTo: socket)
+    var client = try ControlClient(connectingTo: socket, isNamed: true)
     return try client.perform(verb, worker: worker, timeout: .seconds(30))
   }
 

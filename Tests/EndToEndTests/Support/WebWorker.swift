@@ -15,13 +15,14 @@ struct WebWorker {
     self.more = more
   }
 
-  /// Its entry below `workers:`.
+  /// Its entry below `workers:`. An answer takes longer than a tick of TCP's clock, so that the daemon knows
+  /// that it has answered: a worker that may not have is woken for that.
   func entry(_ setting: Setting = .traced) -> String {
     let script = setting == .ordinaryUser ? "http_state.py" : Surroundings.fixture("http_state.py")
     return """
         \(name):
           command: [\(Surroundings.python), "\(script)", "--port", "\(port)", "--megabytes",
-            "\(megabytes)", "--cache-mb", "\(cacheMegabytes)"]
+            "\(megabytes)", "--cache-mb", "\(cacheMegabytes)", "--delay-ms", "20"]
           readiness: { tcp: \(port) }
           \(more)
 

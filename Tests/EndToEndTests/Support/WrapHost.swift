@@ -181,7 +181,7 @@ final class WrapHost {
     let sockets = "\(runtime)/dormouse/wrap"
     guard let file = try listDirectory(sockets).first(where: { $0.hasSuffix("-\(pid).sock") })
     else { throw TestFailure("no socket of it") }
-    var client = try ControlClient(connectingTo: "\(sockets)/\(file)")
+    var client = try ControlClient(connectingTo: "\(sockets)/\(file)", isNamed: true)
     let worker = String(file.dropLast(5))
     let response = try client.perform(.status, worker: worker, timeout: .seconds(30))
     guard let report = response.workers?.first else { throw TestFailure(response.text) }

@@ -1,0 +1,105 @@
+/// Makes the bytes that a program has written safe for a terminal, piece by piece: text, line ends, tabs
+/// and colours (SGR sequences) stay; every other control character is shown in the way of `escaped`, and
+/// so is what reorders a line (bidirectional controls). Bytes that aren't UTF-8 are shown as `\x9b`.
+public struct TerminalFilter: Sendable {
+  /// The beginning of a character or of a sequence, whose end hasn't come yet.
+  private var rest: [UInt8] = []
+  private var hasColoured = false
+
+  public init() {}
+
+  public mutating func filter(_ bytes: [UInt8]) -> [UInt8] {
+    let input = rest + bytes
+    rest = []
+    var output: [UInt8] = []
+    output.reserveCapacity(input.count)
+    var place = 0
+    while place < input.count {
+      guard let length = next(in: input[place...], to: &output) else {
+        rest = Array(input[place...])
+        break
+      }
+      place += length
+    }
+    return output
+  }
+
+  /// What is left at the end: an incomplete character, and the colours set back.
+  public mutating func finish() -> [UInt8] {
+    var output: [UInt8] = []
+    for byte in rest { Self.show(byte, in: &output) }
+    rest = []
+    if hasColoured { output += Self.reset }
+    hasColoured = false
+    return output
+  }
+
+  private static let escape: UInt8 = 0x1B
+  private static let reset = Array("\u{1B}[0m".utf8)
+  /// Of a colour's sequence, in bytes.
+  private static let longestSequence = 64
+
+  /// Bytes taken; nil: more have to come first.
+  private mutating func next(in input: ArraySlice<UInt8>, to output: inout [UInt8]) -> Int? {
+    let first = input[input.startIndex]
+    switch first {
+    case UInt8(ascii: "\n"), UInt8(ascii: "\t"), 0x20..<0x7F:
+      output.append(first)
+      return 1
+    case UInt8(ascii: "\r"):
+      // Before a line end it does nothing; elsewhere it would hide what the line began with.
+      guard input.count > 1 else { return nil }
+      if input[input.startIndex + 1] == UInt8(ascii: "\n") { return 1 }
+      output += escaped("\r").utf8
+      return 1
+    case Self.escape:
+      return colour(in: input, to: &output)
+    default:
+      return character(in: input, to: &output)
+    }
+  }
+
+  /// ESC [ digits and separators m.
+  private mutating func colour(in input: ArraySlice<UInt8>, to output: inout [UInt8]) -> Int? {
+    let parameters = input.dropFirst(2).prefix { (0x30...0x3B).contains($0) }
+    let length = 2 + parameters.count
+    if length <= Self.longestSequence, input.count < 2 || input[input.startIndex + 1] == 0x5B {
+      if input.count <= length { return nil }
+      if input[input.startIndex + length] == UInt8(ascii: "m") {
+        hasColoured = true
+        output += input.prefix(length + 1)
+        return length + 1
+      }
+    }
+    output += escaped("\u{1B}").utf8
+    return 1
+  }
+
+  private func character(in input: ArraySlice<UInt8>, to output: inout [UInt8]) -> Int? {
+    let first = input[input.startIndex]
+    let length =
+      switch first {
+      case 0xC2...0xDF: 2
+      case 0xE0...0xEF: 3
+      case 0xF0...0xF4: 4
+      default: 1
+      }
+    let bytes = input.prefix(length)
+    if let text = String(validating: bytes, as: UTF8.self) {
+      output += escaped(text).utf8
+      return length
+    }
+    let isBegun = bytes.count < length && bytes.dropFirst().allSatisfy { $0 & 0xC0 == 0x80 }
+    if isBegun { return nil }
+    Self.show(first, in: &output)
+    return 1
+  }
+
+  private static func show(_ byte: UInt8, in output: inout [UInt8]) {
+    if byte < 0x80 {
+      output += escaped(String(Unicode.Scalar(byte))).utf8
+    } else {
+      output += "\\x\(String(byte, radix: 16))".utf8
+    }
+  }
+}

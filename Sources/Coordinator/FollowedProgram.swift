@@ -1,0 +1,61 @@
+import Linux
+import Supervision
+
+/// A `SideProgram` on the event loop, which is called back when it is over.
+final class FollowedProgram {
+  let program: SideProgram
+  private let loop: EventLoop
+  private var watch: (descriptor: Descriptor, token: EventLoop.Token)?
+  private var ended: (() -> Void)?
+
+  /// `ended` is called once, and never before this returns or after `cancel`.
+  init(_ program: SideProgram, _ loop: EventLoop, ended: @escaping () -> Void) {
+    self.program = program
+    self.loop = loop
+    self.ended = ended
+    if program.isOver {
+      loop.after(.zero) { [weak self] in self?.end() }
+    } else {
+      follow()
+    }
+  }
+
+  deinit { unwatch() }
+
+  func cancel() {
+    ended = nil
+    unwatch()
+    program.cancel()
+  }
+
+  private func follow() {
+    guard let descriptor = program.descriptor else { return end() }
+    if watch?.descriptor === descriptor { return }
+    unwatch()
+    do throws(SystemCallError) {
+      let token = try loop.watch(descriptor, .readable) { [unowned self] _ in
+        // The program lets go of it, and epoll would forget it unasked.
+        let held = descriptor
+        program.proceed()
+        follow()
+        withExtendedLifetime(held) {}
+      }
+      watch = (descriptor, token)
+    } catch {
+      program.cancel()
+      loop.after(.zero) { [weak self] in self?.end() }
+    }
+  }
+
+  private func end() {
+    unwatch()
+    let ended = ended
+    self.ended = nil
+    ended?()
+  }
+
+  private func unwatch() {
+    if let watch { loop.unwatch(watch.descriptor, watch.token) }
+    watch = nil
+  }
+}

@@ -1,0 +1,65 @@
+import Linux
+import Policy
+import Supervision
+
+/// How a job beside the loop ended.
+enum JobOutcome<Value> {
+  case done(Value)
+  /// Its deadline has passed. It may hang for ever; what it still brings is thrown away.
+  case overdue
+  /// Not begun: an earlier job about the same subject hasn't ended.
+  case busy
+}
+
+/// Lets the event loop ask for what may wait without limit, such as files in any directory: the job is
+/// done on a thread of `BlockingJobs`, and its outcome comes back on the loop, at the deadline at the
+/// latest. Belongs to the loop's thread.
+final class LoopJobs {
+  private let loop: EventLoop
+  private let jobs: BlockingJobs
+  private let mailbox: Mailbox<LoopJobs>
+  private var waiting: [UInt64: Waiting] = [:]
+  private var count: UInt64 = 0
+
+  private struct Waiting {
+    var timer: EventLoop.Token
+    /// The job is done.
+    var done: () -> Void
+  }
+
+  init(_ loop: EventLoop, _ jobs: BlockingJobs = .files) throws(SystemCallError) {
+    self.loop = loop
+    self.jobs = jobs
+    mailbox = try Mailbox()
+    try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
+      mailbox.drain(self, on: loop)
+    }
+  }
+
+  /// `then` is called once, on the loop, and never before this returns.
+  func run<Value: Sendable>(
+    about subject: String, within limit: Duration, _ job: @escaping @Sendable () -> Value,
+    then: @escaping (JobOutcome<Value>) -> Void
+  ) {
+    count += 1
+    let (id, result) = (count, LateResult<Value>())
+    let isAccepted = jobs.submit(about: subject) { [mailbox] in
+      let isWanted = result.set(job())
+      return { if isWanted { mailbox.post { $0.waiting[id]?.done() } } }
+    }
+    guard isAccepted else {
+      loop.after(.zero) { then(.busy) }
+      return
+    }
+    let timer = loop.after(limit) { [unowned self] in
+      waiting[id] = nil
+      result.abandon()
+      then(.overdue)
+    }
+    waiting[id] = Waiting(timer: timer) { [unowned self] in
+      loop.cancel(timer)
+      waiting[id] = nil
+      if let value = result.take() { then(.done(value)) }
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// What the daemon holds of one run of a worker's program: replaced as a whole when the run ends, so that
+/// nothing of it reaches the next one, whose program may be another.
+///
+/// Whatever must be closed when a run ends (sockets, watches, processes) is `WorkerRuntime`'s own.
+struct WorkerRun {
+  /// With what it was launched; `nil`: it wasn't launched yet.
+  var launched: WorkerConfiguration?
+  /// It was in the foreground under an earlier daemon, and returns there when it is adopted.
+  var returnsToFront = false
+  var announcedChannel = false
+  /// It has answered a request itself (`X_DORMOUSE_DONE=1`), so it is expected to.
+  var answersItself = false
+  /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
+  var hasExited = false
+  /// SIGKILL has been sent to all of it.
+  var isKilled = false
+  /// The root's number may be another process's by now.
+  var isReaped = false
+  /// A hibernation was tried since it was suspended, which stops it by signal for a while.
+  var mayBeStopped = false
+  /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
+  var needsRecovery = false
+  /// Nobody knows what its memory is: it is being killed.
+  var mustNotRun = false
+  /// The image, while the worker is hibernated.
+  var imagePath: String?
+  /// Which image that is, and its length on the disk; `nil` where nobody has noted it.
+  var imageMark: ImageMark?
+  var imageLength: Int64?
+  /// What its last hibernation took.
+  var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
+  /// It was resumed with pages missing, and may miss some still.
+  var mayMissPages = false
+  /// How much of its memory is still to come.
+  var missing: MissingBytes?
+  /// How it is resumed, and why, once it has been hibernated.
+  var resumeGear: String?
+  /// Memory that may be taken without asking.
+  var offers: [PurgeableOffer] = []
+  /// Bytes that their files took when they were last counted, and when the footprint was last measured.
+  var allocatedAtRecount: Int64 = 0
+  var allocatedAtMeasurement: Int64 = 0
+  /// They will be counted anew in a moment.
+  var recountIsDue = false
+  /// By this daemon's clock.
+  var asleepSince: Instant?
+  /// What the worker last said of itself (`STATUS=`).
+  var statusText: String?
+  var kernelKills = OOMWatch()
+  /// It has been said that its footprint can't be measured exactly.
+  var isMeasuredRoughly = false
+  var sample = ActivitySample()
+  /// When it last fell asleep.
+  var leftUnread = LeftUnread()
+  /// The time-outs that its threads wait for, over its sleeps.
+  var waits = TimedWaits()
+  /// What it waited for when it last fell asleep, and can't be woken by.
+  var unwatched: [String] = []
+  /// When one of its timers woke it the last time.
+  var lastAlarm: Instant?
+  /// What it was to be woken for, until it runs.
+  var unheardCall: String?
+  var operations = OperationCount()
+  var measuring = MeasuringState()
+  /// What ends it, on another thread: nothing is reaped before that is done.
+  var endings = 0
+  /// The root process has ended, and what is left of it is being ended.
+  var isBeingCleared = false
+  /// Names the attempt to do so.
+  var clearingSince: Instant?
+}
+
+/// Numbers the operations on a worker, so that what belongs to an earlier one is dropped.
+struct OperationCount {
+  typealias Number = UInt64
+  private var latest: Number = 0
+
+  /// Nothing that belongs to an earlier one is heard from now on.
+  mutating func begin() -> Number {
+    latest += 1
+    return latest
+  }
+
+  func isLatest(_ number: Number) -> Bool { number == latest }
+}

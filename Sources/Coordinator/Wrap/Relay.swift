@@ -1,0 +1,82 @@
+import Control
+import Glibc
+import JSONLines
+import Lifecycle
+import Linux
+import Policy
+
+/// One request that is passed on to a wrapper's own socket. It ends exactly once: with the wrapper's
+/// answer, at its deadline, or when it is cancelled; its socket is closed then. The request carries the
+/// deadline, so that a wrapper which was stopped meanwhile does not carry it out later.
+final class Relay {
+  private let loop: EventLoop
+  private let name: String
+  private let socket: Descriptor
+  private var watch: EventLoop.Token?
+  private var timer: EventLoop.Token?
+  private var framer = LineFramer()
+  private var respond: ((ControlResponse) -> Void)?
+  private let id: UInt64
+
+  /// From here on it keeps itself until it ends.
+  ///
+  /// - Parameters:
+  ///   - path: the wrapper's socket.
+  ///   - patience: longest that the answer is awaited; the wrapper must have begun by then, too.
+  @discardableResult
+  init(
+    _ request: ControlRequest, to path: String, loop: EventLoop, patience: Duration,
+    then respond: @escaping (ControlResponse) -> Void
+  ) throws {
+    self.loop = loop
+    name = request.worker ?? ""
+    id = request.id
+    socket = try UnixSocket.connected(to: path, .stream)
+    self.respond = respond
+    var request = request
+    request.expires = (EventLoop.now + patience).nanoseconds
+    let line = try WireCodec.line(for: request)
+    let sent = send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    guard sent == line.count else {
+      fail("doesn't listen")
+      return
+    }
+    watch = try loop.watch(socket, .readable) { [self] _ in hear() }
+    timer = loop.after(patience) { [self] in
+      timer = nil
+      fail("didn't answer within \(patience.spoken)")
+    }
+  }
+
+  /// Its answer isn't wanted any more.
+  func cancel() { fail("was not waited for") }
+
+  private func hear() {
+    let bytes = (try? socket.read(upTo: 65536)) ?? []
+    framer.append(bytes)
+    // A line that is too long is no answer either.
+    let answer = try? framer.next()
+    if !bytes.isEmpty, answer == nil { return }
+    let response = answer.flatMap { try? WireCodec.decode(ControlResponse.self, from: $0) }
+    guard let response else { return fail("has ended") }
+    finish(response)
+  }
+
+  private func fail(_ why: String) {
+    finish(Self.failure(id, name, why))
+  }
+
+  static func failure(_ id: UInt64, _ name: String, _ why: String) -> ControlResponse {
+    ControlResponse(
+      id: id, result: .failed, text: "\(name) can't be reached: its wrapper \(why)")
+  }
+
+  private func finish(_ response: ControlResponse) {
+    guard let respond else { return }
+    self.respond = nil
+    if let watch { loop.unwatch(socket, watch) }
+    if let timer { loop.cancel(timer) }
+    (watch, timer) = (nil, nil)
+    respond(response)
+  }
+}

@@ -1,0 +1,242 @@
+import CLinux
+import Glibc
+import Linux
+
+/// The daemon's end of a small process that keeps descriptors of hibernated processes' memory.
+///
+/// It is needed where Yama lets a daemon open the memory of its own children only. A daemon that
+/// replaces a dead one couldn't write a sleeper's memory back; so it gets the descriptors that the dead
+/// one had opened. The keeper hands them out only while there is no daemon, only at a socket in the
+/// state directory, and only to the same user: one who can read and replace the images anyway.
+public final class DescriptorKeeper: Sendable {
+  private let socket: Descriptor
+  public let process: SpawnedProcess
+
+  /// Starts it. Only from a thread that lives as long as the daemon.
+  ///
+  /// - Parameter command: a program and arguments that run `DescriptorKeeping` on descriptor 0.
+  public init(command: [String]) throws {
+    var ends: [Int32] = [-1, -1]
+    let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue)
+    _ = try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
+    socket = Descriptor(owning: ends[0])
+    let theirs = Descriptor(owning: ends[1])
+    // A keeper that has been stopped must not stop us.
+    _ = fcntl(socket.raw, F_SETFL, O_NONBLOCK)
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    process = try spawn(
+      SpawnRequest(
+        path: command.first ?? "", arguments: command, environment: [:], directory: "/",
+        input: theirs.raw, output: null.raw, error: 2))
+  }
+
+  /// It may have been killed. Buries it then; once.
+  public func hasEnded() -> Bool { waitpid(process.pid, nil, WNOHANG) != 0 }
+
+  /// When this returns, the keeper gets the descriptor whatever becomes of us.
+  func keep(_ process: ProcessIdentity, _ memory: Descriptor) throws(SystemCallError) {
+    try KeeperMessage.keep(process).send(to: socket, passing: memory)
+  }
+
+  /// It runs again. A failure leaves a descriptor that nobody asks for.
+  func drop(_ process: ProcessIdentity) {
+    do throws(SystemCallError) { try KeeperMessage.drop(process).send(to: socket) } catch {}
+  }
+}
+
+/// One packet, between daemon and keeper or keeper and next daemon.
+enum KeeperMessage: Equatable {
+  /// With a descriptor of its memory.
+  case keep(ProcessIdentity)
+  case drop(ProcessIdentity)
+  /// All have been handed over.
+  case end
+  /// They are held by another keeper now, or not needed any more.
+  case taken
+
+  var text: String {
+    switch self {
+    case .keep(let process): "keep \(process.pid) \(process.startTime)"
+    case .drop(let process): "drop \(process.pid) \(process.startTime)"
+    case .end: "end"
+    case .taken: "taken"
+    }
+  }
+
+  init?(_ text: String) {
+    let words = text.split(separator: " ")
+    switch (words.first, words.count) {
+    case ("end", 1): self = .end
+    case ("taken", 1): self = .taken
+    case (let verb?, 3):
+      guard let pid = Int32(words[1]), let time = UInt64(words[2]) else { return nil }
+      let process = ProcessIdentity(pid: pid, startTime: time)
+      switch verb {
+      case "keep": self = .keep(process)
+      case "drop": self = .drop(process)
+      default: return nil
+      }
+    default: return nil
+    }
+  }
+
+  func send(to socket: Descriptor, passing passed: Descriptor? = nil) throws(SystemCallError) {
+    let bytes = Array(text.utf8)
+    if let passed {
+      try shim("sendmsg", on: "the keeper of descriptors") {
+        clinux_send_with_descriptor(socket.raw, bytes, Int64(bytes.count), passed.raw)
+      }
+    } else {
+      _ = try systemCall("send", on: "the keeper of descriptors") {
+        Glibc.send(socket.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+      }
+    }
+  }
+
+  enum Received {
+    case message(KeeperMessage, Descriptor?)
+    case nothing, closed
+  }
+
+  /// Doesn't wait. What isn't a message is dropped.
+  static func receive(from socket: Descriptor) -> Received {
+    var bytes: [UInt8] = []
+    let reception: Reception?
+    do throws(SystemCallError) {
+      reception = try Reception.take(from: socket, 128, &bytes)
+    } catch { return .closed }
+    guard let reception else { return .nothing }
+    if reception.count == 0 { return .closed }
+    guard let message = KeeperMessage(String(decoding: bytes, as: UTF8.self)) else {
+      return .nothing
+    }
+    return .message(message, reception.passed.last)
+  }
+}
+
+/// What the keeper's process does.
+public struct DescriptorKeeping {
+  private var kept: [ProcessIdentity: Descriptor] = [:]
+  private let input: Descriptor
+  private let path: String
+  private var listener: Descriptor
+  /// Of the socket's file.
+  private var inode: UInt64 = 0
+
+  /// - Parameters:
+  ///   - input: the daemon's packets; its end is the daemon's end.
+  ///   - path: where the next daemon asks. It connects, and is served when there is no daemon.
+  public static func run(input: Descriptor, path: String) throws(SystemCallError) {
+    clinux_raise_descriptor_limit()
+    signal(SIGPIPE, SIG_IGN)
+    var keeping = DescriptorKeeping(
+      input: input, path: path, listener: try UnixSocket.bound(to: path, .packets))
+    try keeping.listen()
+    try keeping.followDaemon()
+    while try !keeping.serveNext() {}
+    // By now it may be the next keeper's.
+    if clinux_inode_at(path) == keeping.inode { unlink(path) }
+  }
+
+  private init(input: Descriptor, path: String, listener: Descriptor) {
+    (self.input, self.path, self.listener) = (input, path, listener)
+  }
+
+  private mutating func listen() throws(SystemCallError) {
+    _ = try systemCall("listen", on: path) { Glibc.listen(listener.raw, 4) }
+    inode = clinux_inode_at(path)
+  }
+
+  private mutating func followDaemon() throws(SystemCallError) {
+    while true {
+      try pollDescriptor(input.raw, for: POLLIN, until: Deadline(in: .seconds(3600)))
+      switch KeeperMessage.receive(from: input) {
+      case .message(.keep(let process), let descriptor?): kept[process] = descriptor
+      case .message(.drop(let process), _): kept[process] = nil
+      case .message, .nothing: break
+      case .closed: return
+      }
+    }
+  }
+
+  /// True when it is all over.
+  private mutating func serveNext() throws(SystemCallError) -> Bool {
+    kept = kept.filter { $0.key.isAlive }
+    if kept.isEmpty { return true }
+    guard try pollDescriptor(listener.raw, for: POLLIN, until: Deadline(in: .seconds(10))) else {
+      return false
+    }
+    let raw = clinux_accept(listener.raw)
+    guard raw >= 0 else { return false }
+    let peer = Descriptor(owning: raw)
+    // There may be more than fits into the socket at once.
+    _ = fcntl(peer.raw, F_SETFL, 0)
+    guard peerUser(of: peer) == geteuid() else { return false }
+    do throws(SystemCallError) {
+      for (process, memory) in kept {
+        try KeeperMessage.keep(process).send(to: peer, passing: memory)
+      }
+      try KeeperMessage.end.send(to: peer)
+    } catch { return false }
+    // It says so, or has gone again without the descriptors.
+    while true {
+      try pollDescriptor(peer.raw, for: POLLIN, until: Deadline(in: .seconds(3600)))
+      switch KeeperMessage.receive(from: peer) {
+      case .message(.taken, _): return true
+      case .message, .nothing: break
+      case .closed:
+        listener = try UnixSocket.bound(to: path, .packets)
+        try listen()
+        return false
+      }
+    }
+  }
+}
+
+/// What an earlier daemon's keeper has handed over.
+public final class HandedOver: Sendable {
+  public let memories: [ProcessIdentity: Descriptor]
+  private let connection: Descriptor
+
+  private init(memories: [ProcessIdentity: Descriptor], connection: Descriptor) {
+    (self.memories, self.connection) = (memories, connection)
+  }
+
+  /// `nil`: there is no keeper, or it doesn't answer in time.
+  public static func collect(from path: String, within time: Duration) -> HandedOver? {
+    guard access(path, F_OK) == 0 else { return nil }
+    let deadline = Deadline(in: time)
+    var memories: [ProcessIdentity: Descriptor] = [:]
+    do throws(SystemCallError) {
+      let connection = try UnixSocket.connected(to: path, .packets)
+      guard peerUser(of: connection) == geteuid() else { return nil }
+      while true {
+        switch KeeperMessage.receive(from: connection) {
+        case .message(.keep(let process), let memory?):
+          if isMemory(memory, of: process) { memories[process] = memory }
+        case .message(.end, _): return HandedOver(memories: memories, connection: connection)
+        case .message: break
+        case .nothing:
+          guard try pollDescriptor(connection.raw, for: POLLIN, until: deadline) else { return nil }
+        case .closed: return nil
+        }
+      }
+    } catch { return nil }
+  }
+
+  /// Of the process that has the number now, and not of an earlier one.
+  private static func isMemory(_ memory: Descriptor, of process: ProcessIdentity) -> Bool {
+    readLink("/proc/self/fd/\(memory.raw)") == "/proc/\(process.pid)/mem" && process.isAlive
+  }
+
+  /// The earlier keeper isn't needed any more.
+  public func areTaken() {
+    // Otherwise it stays until its processes have ended.
+    do throws(SystemCallError) { try KeeperMessage.taken.send(to: connection) } catch {}
+  }
+}
+
+private func peerUser(of socket: Descriptor) -> uid_t? {
+  var (pid, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
+  return clinux_peer_credentials(socket.raw, &pid, &user, &group) == 0 ? user : nil
+}

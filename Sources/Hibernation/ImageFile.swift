@@ -1,0 +1,65 @@
+import CLinux
+import Glibc
+import Linux
+
+/// How safe an image is on the disk before the first page of its worker is freed.
+public enum ImageDurability: String, Sendable, CaseIterable {
+  /// The disk has confirmed all of it (`fdatasync(2)`), and its name.
+  case synced
+  /// It is in the page cache. A disk that fails to write it later loses the worker's memory.
+  case cached
+}
+
+/// How images are opened and dropped from the page cache.
+enum ImageFile {
+  /// Opens what must be a regular file: never waits for the other end of a FIFO, opens no device, and
+  /// follows no link.
+  static func open(_ path: String) throws(ImageError) -> Descriptor {
+    let file: Descriptor
+    do throws(SystemCallError) {
+      file = try Descriptor.open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
+    } catch {
+      throw error.code == ELOOP || error.code == ENXIO
+        ? .notAFile(path: path) : .unreadable(path: path, error)
+    }
+    var status = stat()
+    guard fstat(file.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      throw .notAFile(path: path)
+    }
+    return file
+  }
+
+  /// A new file, whatever lies there.
+  static func create(_ path: String) throws(SystemCallError) -> Descriptor {
+    unlink(path)
+    return try Descriptor.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+  }
+
+  /// Waits until the disk has a directory's entries.
+  static func syncDirectory(of path: String) throws(SystemCallError) {
+    let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    let directory = try Descriptor.open(parent.isEmpty ? "/" : parent, O_RDONLY | O_DIRECTORY)
+    _ = try systemCall("fsync", on: parent) { fsync(directory.raw) }
+  }
+
+  /// Drops those pages of a file that are on the disk from the page cache, and starts writing the others.
+  static func dropFromCache(_ path: String) {
+    guard let file = try? open(path) else { return }  // Nothing to drop.
+    dropFromCache(file)
+  }
+
+  static func dropFromCache(_ file: Descriptor) {
+    _ = clinux_start_writeback(file.raw, 0, 0)
+    _ = clinux_drop_page_cache(file.raw)
+  }
+}
+
+extension Hibernator {
+  /// Drops images, and their bases, from the page cache: memory is short, and their workers sleep.
+  public static func dropFromCache(images: [String]) {
+    for path in images {
+      ImageFile.dropFromCache(path)
+      ImageFile.dropFromCache(ImageLayout.basePath(of: path))
+    }
+  }
+}

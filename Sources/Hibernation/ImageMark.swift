@@ -1,0 +1,67 @@
+/// Tells one image from every other one, older ones of the same worker included: its random identity,
+/// the checksum of its index, and its length. Kept from commit A on, and compared before anything is
+/// written back, because a file of the same name proves nothing: it may have been exchanged or restored.
+public struct ImageMark: Hashable, Sendable {
+  let id: ImageID
+  let indexChecksum: UInt32
+  let fileLength: UInt64
+
+  init(id: ImageID, indexChecksum: UInt32, fileLength: UInt64) {
+    self.id = id
+    self.indexChecksum = indexChecksum
+    self.fileLength = fileLength
+  }
+
+  /// For a worker's record: four hexadecimal numbers.
+  public var text: String {
+    [id.words.0, id.words.1, UInt64(indexChecksum), fileLength].map { String($0, radix: 16) }
+      .joined(separator: "-")
+  }
+
+  /// `nil` where the text isn't one of `text`.
+  public init?(text: String) {
+    let words = text.split(separator: "-", omittingEmptySubsequences: false).compactMap {
+      UInt64($0, radix: 16)
+    }
+    guard words.count == 4, let checksum = UInt32(exactly: words[2]) else { return nil }
+    self.init(
+      id: ImageID(words: (words[0], words[1])), indexChecksum: checksum, fileLength: words[3])
+  }
+}
+
+/// What is known of a worker's image before it is opened.
+public enum ImageExpectation: Hashable, Sendable {
+  /// The worker may have been hibernated or not; if there is an image, it may be an old one.
+  case unknown
+  /// The worker's memory is in an image, and its mark wasn't recorded.
+  case hibernated
+  /// The worker's memory is in this image, and in no other one.
+  case image(ImageMark)
+}
+
+extension ImageReader {
+  /// `nil` for an image without an identity (section 8 may be left out).
+  var mark: ImageMark? {
+    id.map { ImageMark(id: $0, indexChecksum: indexChecksum, fileLength: fileLength) }
+  }
+
+  /// Checks that this is the image that a worker's memory is in.
+  ///
+  /// - Throws: `unprovable`. The worker's memory is then nowhere, as with a damaged image.
+  func check(
+    isOf target: HibernationTarget, _ expectation: ImageExpectation
+  ) throws(HibernationError) {
+    if case .image(let mark) = expectation, self.mark != mark {
+      throw HibernationError(
+        .reading,
+        "the image \(path) isn't the one that was made when the worker was hibernated: "
+          + "somebody has replaced it", .unprovable)
+    }
+    if target.root.isAlive, !processes.contains(where: { $0.identity == target.root }) {
+      throw HibernationError(
+        .reading,
+        "the image \(path) is another worker's: process \(target.root.pid) isn't in it",
+        .unprovable)
+    }
+  }
+}

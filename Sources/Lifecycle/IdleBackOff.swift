@@ -1,0 +1,142 @@
+import Policy
+
+// A policy that keeps putting a worker away just before it is wanted costs wakes, and, where it
+// hibernates, disk writes. So the idle time of such a worker doubles each time, up to
+// `false_idle.longest_idle`, and halves again with each `false_idle.halves_every` without such a mistake
+// and with each sleep that lasted. Two records are kept of each worker: one for suspension, which counts
+// what wanted it, and one for hibernation, which counts its own timers too, because each costs an image.
+
+/// The last sleeps of a worker, and how often its idle time was doubled for them.
+struct SleepRecord: Codable, Sendable, Hashable {
+  /// A bit for each sleep, the latest lowest: it was wanted again too soon.
+  private var bits: UInt8 = 0
+  private(set) var count = 0
+  private var steps = 0
+  private var changedAt = Instant.zero
+
+  /// Sleeps that are remembered.
+  static let most = 6
+  /// Of those, wanted too soon: from how many on the idle time grows. Once is chance.
+  static let leastEarly = 2
+  private static let mostSteps = 20
+
+  var early: Int { bits.nonzeroBitCount }
+
+  mutating func note(isEarly: Bool, at now: Instant, _ rules: FalseIdleRules) {
+    bits = (bits << 1 | (isEarly ? 1 : 0)) & (1 << Self.most - 1)
+    count = min(count + 1, Self.most)
+    let before = steps(at: now, rules)
+    steps = isEarly ? early < Self.leastEarly ? before : before + 1 : max(0, before - 1)
+    steps = min(steps, Self.mostSteps)
+    changedAt = now
+  }
+
+  /// How often the idle time is doubled.
+  private func steps(at now: Instant, _ rules: FalseIdleRules) -> Int {
+    let span = rules.halvesEvery.wholeNanoseconds
+    guard steps > 0, span > 0, now > changedAt else { return steps }
+    return max(0, steps - Int(clamping: (now - changedAt).wholeNanoseconds / span))
+  }
+
+  /// The idle time in force from `start` on, in the place of `base`; `nil`: `base` itself.
+  func raised(_ base: Duration, from start: Instant, _ rules: FalseIdleRules) -> Duration? {
+    guard steps > 0, let longest = rules.longestIdle else { return nil }
+    let steps = steps(at: start, rules)
+    guard steps > 0 else { return nil }
+    // What sleeps at once has nothing that could be doubled.
+    let least = max(base, .seconds(1))
+    let factor = Int64(1) << Int64(steps)
+    let (doubled, isTooLong) = least.wholeNanoseconds.multipliedReportingOverflow(by: factor)
+    let time = isTooLong ? longest : min(.nanoseconds(doubled), longest)
+    return time > base ? time : nil
+  }
+
+  mutating func move(by shift: Duration) {
+    if count > 0 { changedAt = changedAt + shift }
+  }
+}
+
+/// The idle time of a worker, where it was raised, and why.
+public struct IdleBackOff: Hashable, Sendable {
+  /// By the policy, and as it is now.
+  public var base: Duration
+  public var idle: Duration
+  /// Sleeps that ended within this time counted as too short.
+  public var within: Duration
+  public var early: Int
+  public var sleeps: Int
+}
+
+extension IdleBackOff {
+  /// `wanted within 20 s of falling asleep 5 times of the last 6: idle time 30 s → 2 min`.
+  public var sentence: String {
+    "wanted within \(within.spoken) of falling asleep \(early) times of the last \(sleeps): "
+      + "idle time \(base.spoken) → \(idle.spoken)"
+  }
+}
+
+extension WorkerRecord {
+  /// `background.suspend_after`, as far as it is raised.
+  func idleBackOff(from start: Instant) -> IdleBackOff? {
+    guard let sleeps, let base = policy.background.suspendAfter else { return nil }
+    return backOff(sleeps, base, from: start)
+  }
+
+  /// `hibernate.after`, likewise.
+  var hibernationBackOff: IdleBackOff? {
+    guard let images, let base = policy.hibernate.after else { return nil }
+    return backOff(images, base, from: imageWantedAt)
+  }
+
+  /// Its rest goes on over its own timers; but where its images are needed too soon, it counts from the
+  /// last time that one was.
+  private var imageWantedAt: Instant {
+    max(run.restingSince, run.hibernation.lastResume ?? run.restingSince)
+  }
+
+  /// What `hibernate.after` counts from, and how long it is; `nil`: never.
+  var hibernationRest: (from: Instant, after: Duration)? {
+    guard let base = policy.hibernate.after else { return nil }
+    guard let raised = images?.raised(base, from: imageWantedAt, policy.falseIdle) else {
+      return (run.restingSince, base)
+    }
+    return (imageWantedAt, raised)
+  }
+
+  private func backOff(
+    _ record: SleepRecord, _ base: Duration, from start: Instant
+  ) -> IdleBackOff? {
+    let rules = policy.falseIdle
+    guard let idle = record.raised(base, from: start, rules) else { return nil }
+    return IdleBackOff(
+      base: base, idle: idle, within: rules.within, early: record.early, sleeps: record.count)
+  }
+
+  var suspendAfter: Duration? {
+    guard let sleeps, let base = policy.background.suspendAfter else {
+      return policy.background.suspendAfter
+    }
+    return sleeps.raised(base, from: since, policy.falseIdle) ?? base
+  }
+}
+
+extension Engine {
+  /// The policy put it to sleep by itself, and now it is wanted.
+  mutating func noteSleep(_ index: Int, since: Instant) {
+    let rules = workers[index].policy.falseIdle
+    guard rules.longestIdle != nil else { return }
+    var record = workers[index].sleeps ?? SleepRecord()
+    record.note(isEarly: now - since < rules.within, at: now, rules)
+    workers[index].sleeps = record
+  }
+
+  /// Its image is read again, for whatever reason.
+  mutating func noteImageWanted(_ index: Int) {
+    let rules = workers[index].policy.falseIdle
+    guard rules.longestIdle != nil, let at = workers[index].run.hibernation.at else { return }
+    workers[index].run.hibernation.at = nil
+    var record = workers[index].images ?? SleepRecord()
+    record.note(isEarly: now - at < rules.within, at: now, rules)
+    workers[index].images = record
+  }
+}

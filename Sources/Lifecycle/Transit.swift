@@ -1,0 +1,137 @@
+import Policy
+
+// Suspending, hibernating and resuming wait for an outcome, and an outcome can be lost. So each has a
+// deadline: when it passes, the engine asks the shell what the worker's state really is (`inspect`), and
+// goes on from what is found. While the operation is still under way it waits longer. A worker whose
+// state stays unknown is killed: it never runs on memory that nobody has verified.
+
+/// The operation that `suspending`, `hibernating` or `resuming` waits for.
+struct Transit: Codable, Sendable, Equatable {
+  /// When the worker's state is inspected next.
+  var inspectAt: Instant
+  /// Inspections in a row that had no answer.
+  var unanswered = 0
+  /// The delay has been reported.
+  var isReported = false
+}
+
+/// All limits of these operations.
+public enum TransitLimits {
+  /// Without any memory to move. A freeze takes 5 s at most; the thread may be busy with others.
+  public static let least = Duration.seconds(30)
+  /// A slow disk. The limit grows by a second for each of these.
+  public static let bytesPerSecond = ByteCount.megabytes(10)
+  /// From an inspection to its answer.
+  public static let answer = Duration.seconds(10)
+  /// Between two inspections of an operation that is still under way.
+  public static let interval = Duration.seconds(30)
+  /// After so many inspections without an answer the state counts as unknown.
+  public static let mostUnanswered = 3
+
+  /// From the directive to the first inspection.
+  public static func limit(moving memory: ByteCount) -> Duration {
+    least + .seconds(Int(memory.bytes / bytesPerSecond.bytes))
+  }
+}
+
+/// What an inspection found (`Directive.inspect`).
+public enum WorkerCondition: Codable, Hashable, Sendable {
+  /// The operation hasn't ended yet.
+  case underWay
+  /// Its processes run, with all of their memory.
+  case running
+  /// It is stopped, with all of its memory.
+  case suspended
+  /// It is stopped, and its memory is in its image.
+  case hibernated
+  /// Its memory can't be verified; the text says why.
+  case unprovable(String)
+}
+
+extension WorkerState {
+  /// It waits for the outcome of an operation that moves it between two states of rest.
+  var isTransit: Bool { self == .suspending || self == .hibernating || self == .resuming }
+}
+
+extension Engine {
+  mutating func advanceTransit(_ index: Int) {
+    guard let transit = workers[index].run.transit, now >= transit.inspectAt else { return }
+    let worker = workers[index]
+    let time = (now - worker.since).spoken
+    if worker.profile.leader != nil {
+      return recordHibernateFailed(
+        index, "no answer from what leads it within \(time)", permanent: false)
+    }
+    guard transit.unanswered < TransitLimits.mostUnanswered else {
+      return endUnproven(
+        index,
+        "\(worker.state.rawValue) had no outcome for \(time), and \(transit.unanswered) inspections "
+          + "of its state had no answer")
+    }
+    if !transit.isReported {
+      emit(
+        .watchdogMissed(
+          worker.id,
+          "\(worker.state.rawValue) has had no outcome for \(time): its state is inspected"))
+    }
+    workers[index].run.transit = Transit(
+      inspectAt: now + TransitLimits.answer, unanswered: transit.unanswered + 1, isReported: true)
+    emit(.inspect(worker.id))
+  }
+
+  /// The outcome is taken from what was found. Once the engine has gone on, an answer changes nothing.
+  mutating func recordFound(_ index: Int, _ condition: WorkerCondition) {
+    let lost = "its outcome was lost"
+    switch (workers[index].state, condition) {
+    case (let state, .underWay) where state.isTransit:
+      workers[index].run.transit?.unanswered = 0
+      workers[index].run.transit?.inspectAt = now + TransitLimits.interval
+    case (let state, .unprovable(let why)) where state.isTransit: endUnproven(index, why)
+    case (.suspending, .running): recordSuspendFailed(index, lost)
+    case (.suspending, .suspended): recordSuspended(index)
+    case (.suspending, .hibernated):
+      endUnproven(index, "it was being suspended, and was found hibernated")
+    case (.hibernating, .running): recordFoundRunning(index)
+    case (.hibernating, .suspended): recordHibernateFailed(index, lost, permanent: false)
+    case (.hibernating, .hibernated): recordFoundHibernated(index)
+    case (.resuming, .running): recordResumed(index, nil)
+    case (.resuming, .suspended): recordResumeFailed(index, lost, intact: true, to: .suspended)
+    case (.resuming, .hibernated): recordResumeFailed(index, lost, intact: true, to: .hibernated)
+    default: break
+    }
+  }
+
+  /// Killed: it can't be proven to be what it was.
+  mutating func endUnproven(_ index: Int, _ why: String) {
+    let sentence = "its memory could not be verified: \(why)"
+    failGoal(index, "\(workers[index].id) is ended: \(sentence)")
+    beginEnding(index, .failed(sentence), gracefully: false)
+  }
+
+  /// Its image was made; how large it is, nobody has reported.
+  private mutating func recordFoundHibernated(_ index: Int) {
+    workers[index].run.hibernation.footprintBefore = workers[index].run.footprint
+    workers[index].run.hibernation.imageSize = nil
+    workers[index].run.hibernation.lastFailure = nil
+    workers[index].run.hibernation.at = now
+    move(index, to: .hibernated, workers[index].cause)
+    emit(.measure(workers[index].id))
+    guard workers[index].goal?.destination == .hibernated else { return }
+    concludeGoal(index, .done, "\(workers[index].id) is hibernated")
+  }
+
+  /// Something has made it run, with all of its memory.
+  private mutating func recordFoundRunning(_ index: Int) {
+    let why = "it was being hibernated, and was found running"
+    noteHibernationFailure(index, why)
+    workers[index].run.runningSince = now
+    workers[index].run.wakeNeeded = nil
+    move(index, to: .background, .failed(why))
+    emit(.measure(workers[index].id))
+    switch workers[index].goal?.destination {
+    case .hibernated?, .suspended?:
+      failGoal(index, "\(workers[index].id) could not be hibernated: \(why)")
+    default: break
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import Dispatch
+import Synchronization
+
+/// Threads for work that may wait without limit because a file system, a device or a name service doesn't
+/// answer. A job that hangs keeps one thread and delays no other job. There is never more than one job
+/// about a subject, so that a subject whose file system is dead costs one thread, however often it is
+/// tried. Whoever submits a job has a deadline of its own (`LoopJobs`).
+public final class BlockingJobs: Sendable {
+  /// What may hang; it returns what is to be done with the result, after which the subject is free for
+  /// another job.
+  public typealias Job = @Sendable () -> @Sendable () -> Void
+
+  /// The daemon's.
+  public static let files = BlockingJobs(name: "dormouse-files")
+
+  private let pool: Pool
+
+  /// `name` shows in `ps -L` (at most 15 bytes). At most `threads` jobs run at once; others wait.
+  public init(name: String, threads: Int = 256) { pool = Pool(name: name, mostThreads: threads) }
+
+  /// False, and nothing is done: an earlier job about the subject hasn't ended.
+  public func submit(about subject: String, _ job: @escaping Job) -> Bool {
+    pool.submit(about: subject, job)
+  }
+
+  /// The threads hold the pool, and not its owner.
+  private final class Pool: Sendable {
+    private struct State {
+      var waiting: [(subject: String, job: Job)] = []
+      var subjects: Set<String> = []
+      var threads = 0
+      var idle = 0
+    }
+
+    private let name: String
+    private let mostThreads: Int
+    private let state = Mutex(State())
+    private let work = DispatchSemaphore(value: 0)
+    private static let patience = DispatchTimeInterval.seconds(5)
+
+    init(name: String, mostThreads: Int) {
+      self.name = name
+      self.mostThreads = mostThreads
+    }
+
+    func submit(about subject: String, _ job: @escaping Job) -> Bool {
+      let needsThread = state.withLock { state -> Bool? in
+        guard state.subjects.insert(subject).inserted else { return nil }
+        state.waiting.append((subject, job))
+        guard state.waiting.count > state.idle, state.threads < mostThreads else { return false }
+        state.threads += 1
+        return true
+      }
+      guard let needsThread else { return false }
+      work.signal()
+      if needsThread, !Thread.start(name: name, { self.serve() }) {
+        // A thread that exists takes the job; if there is none, a later submission tries again.
+        state.withLock { $0.threads -= 1 }
+      }
+      return true
+    }
+
+    private func serve() {
+      while true {
+        state.withLock { $0.idle += 1 }
+        let isWanted = work.wait(timeout: .now() + Self.patience) == .success
+        let next = state.withLock { state -> (subject: String, job: Job)? in
+          state.idle -= 1
+          if isWanted, !state.waiting.isEmpty { return state.waiting.removeFirst() }
+          state.threads -= 1
+          return nil
+        }
+        guard let next else { return }
+        let report = next.job()
+        state.withLock { _ = $0.subjects.remove(next.subject) }
+        report()
+      }
+    }
+  }
+}
+
+/// Carries a result from a thread that may be late to a receiver that may have given up. A result that
+/// nobody waits for is destroyed on the thread that made it: closing its files may hang, too.
+public final class LateResult<Value: Sendable>: Sendable {
+  private struct State {
+    var value: Value?
+    var isAbandoned = false
+  }
+  private let state = Mutex(State())
+
+  public init() {}
+
+  /// Whether somebody waits for it.
+  public func set(_ value: Value) -> Bool {
+    state.withLock { state in
+      if !state.isAbandoned { state.value = value }
+      return !state.isAbandoned
+    }
+  }
+
+  /// nil: there is none yet.
+  public func take() -> Value? {
+    state.withLock { state in
+      defer { state.value = nil }
+      return state.value
+    }
+  }
+
+  public func abandon() { state.withLock { $0.isAbandoned = true } }
+}

@@ -1,0 +1,112 @@
+import Glibc
+
+/// The cgroup that a service manager has delegated to the daemon, and the daemon's place in it.
+///
+/// The kernel distributes controllers to a group's children only while no process is in the group
+/// itself, so the daemon lives in a child group beside its workers: `daemon` where systemd puts it
+/// there (`DelegateSubgroup=daemon`, from systemd 254 on), else `self`, into which it moves itself.
+///
+/// An older systemd starts the unit again in the delegated group itself, which fails while controllers
+/// are on there, that is, as long as workers of a daemon that was killed live. `prepareForStart`, which
+/// the unit runs before the daemon (`ExecStartPre=`), turns them off; the daemon turns them on again.
+public enum DelegatedGroup {
+  static let bySystemd = "daemon"
+  static let byItself = "self"
+
+  /// Why memory limits can't be had.
+  public struct Obstacle: Error, Hashable, Sendable, CustomStringConvertible {
+    public let description: String
+  }
+
+  /// Below which group the children of a process that lives in `group` belong.
+  static func place(of group: String) -> String {
+    guard let slash = group.lastIndex(of: "/"), slash > group.startIndex,
+      [bySystemd, byItself].contains(String(group[group.index(after: slash)...]))
+    else { return group }
+    let parent = String(group[..<slash])
+    // Processes beside us there: not a group that has been left for children.
+    let isLeft = (try? readNamedFile("\(parent)/cgroup.procs").isEmpty) == true
+    return isLeft && access("\(parent)/cgroup.procs", W_OK) == 0 ? parent : group
+  }
+
+  /// Moves the calling process out of its group where that is a delegated one, so that limits can be
+  /// set on its children. Before it has children.
+  ///
+  /// Returns why it stays where it is; nil where nothing is in the way of limits.
+  public static func leave() -> Obstacle? {
+    do {
+      guard let own = try CgroupRoot.ownGroups().first else { return nil }
+      try leave(own, isServed: isStartedBySystemd)
+      return nil
+    } catch { return error as? Obstacle ?? Obstacle(description: "\(error)") }
+  }
+
+  /// - Parameter isServed: the group's manager starts the process again in `own` when it dies.
+  static func leave(_ own: String, isServed: Bool) throws(Obstacle) {
+    // The root of the tree has no type, and no such rule.
+    guard place(of: own) == own, access("\(own)/cgroup.type", F_OK) == 0 else { return }
+    do {
+      let members = try readNamedFile("\(own)/cgroup.procs").lines().compactMap {
+        line -> Int32? in line.number()
+      }
+      guard members == [getpid()] else {
+        throw Obstacle(description: "other processes are in its cgroup \(own)")
+      }
+      let inner = "\(own)/\(byItself)"
+      if isServed, access(inner, F_OK) != 0 {
+        throw Obstacle(
+          description: "its unit lacks `DelegateSubgroup=daemon` (systemd 254 or later) or "
+            + "`ExecStartPre=-/usr/local/bin/dormouse daemon --before-start`, without which systemd "
+            + "couldn't start it again beside living workers")
+      }
+      try makeDirectory(inner)
+      try writeControl("\(inner)/cgroup.procs", "\(getpid())")
+    } catch let obstacle as Obstacle { throw obstacle } catch {
+      throw Obstacle(description: "\(error)")
+    }
+  }
+
+  private static func makeDirectory(_ path: String) throws(SystemCallError) {
+    do throws(SystemCallError) {
+      _ = try systemCall("mkdir", on: path) { mkdir(path, 0o755) }
+    } catch {
+      if error.code != EEXIST { throw error }
+    }
+  }
+
+  /// It is the main process of a unit (systemd.exec(5)).
+  private static var isStartedBySystemd: Bool {
+    getenv("SYSTEMD_EXEC_PID").map { String(cString: $0) } == "\(getpid())"
+  }
+
+  // MARK: before the daemon starts
+
+  /// For `ExecStartPre=`, which systemd runs in the group `.control` of a delegated unit.
+  public static func prepareForStart() throws(CgroupError) {
+    guard let own = try CgroupRoot.ownGroups().first else { throw .noTree }
+    try prepareForStart(own)
+  }
+
+  static func prepareForStart(_ own: String) throws(CgroupError) {
+    let suffix = "/.control"
+    guard own.hasSuffix(suffix) else { return }
+    let unit = String(own.dropLast(suffix.count))
+    let inner = "\(unit)/\(byItself)"
+    do throws(SystemCallError) { try makeDirectory(inner) } catch { throw .failed(error) }
+    // There it is started again in `daemon`, and limits can stay.
+    if access("\(unit)/\(bySystemd)", F_OK) == 0 { return }
+    do throws(SystemCallError) {
+      for name in try listDirectory(unit, onlyDirectories: true) {
+        try turnOffControllers(below: "\(unit)/\(name)")
+      }
+      try turnOffControllers(below: unit)
+    } catch { throw .failed(error) }
+  }
+
+  private static func turnOffControllers(below group: String) throws(SystemCallError) {
+    let path = "\(group)/cgroup.subtree_control"
+    let names = try readText(path).split(whereSeparator: \.isWhitespace)
+    if names.isEmpty { return }
+    try writeControl(path, names.map { "-\($0)" }.joined(separator: " "))
+  }
+}

@@ -1,0 +1,109 @@
+import CLinux
+import Glibc
+
+/// A directory that is held open. What is done through it happens in this directory, whatever its path
+/// names by then, and no symbolic link is followed: names are single components.
+public final class DirectoryHandle: Sendable {
+  /// The path by which it was opened, for messages.
+  public let path: String
+  public let descriptor: Descriptor
+
+  init(path: String, descriptor: Descriptor) {
+    self.path = path
+    self.descriptor = descriptor
+  }
+
+  /// Opens a file of this directory; `O_CLOEXEC` and `O_NOFOLLOW` are added.
+  public func open(
+    _ name: String, _ flags: Int32, mode: mode_t = 0
+  ) throws(SystemCallError) -> Descriptor {
+    try check(name)
+    let all = flags | O_CLOEXEC | O_NOFOLLOW
+    return Descriptor(
+      owning: try shim("open", on: "\(path)/\(name)") {
+        clinux_open_at(descriptor.raw, name, all, mode)
+      })
+  }
+
+  /// Opens a directory in this one.
+  public func openDirectory(_ name: String) throws(SystemCallError) -> DirectoryHandle {
+    DirectoryHandle(
+      path: path.hasSuffix("/") ? path + name : "\(path)/\(name)",
+      descriptor: try open(name, O_RDONLY | O_DIRECTORY))
+  }
+
+  /// - Returns: false where there is a file of that name already.
+  @discardableResult
+  public func makeDirectory(_ name: String, mode: mode_t) throws(SystemCallError) -> Bool {
+    try check(name)
+    let result = kernelResult(name) { mkdirat(descriptor.raw, $0, mode) }
+    if result == -EEXIST { return false }
+    try shim("mkdir", on: "\(path)/\(name)") { result }
+    return true
+  }
+
+  public func rename(_ name: String, to target: String) throws(SystemCallError) {
+    try check(name)
+    try check(target)
+    let result = name.withCString { from in
+      kernelResult(target) { renameat(descriptor.raw, from, descriptor.raw, $0) }
+    }
+    try shim("rename", on: "\(path)/\(name)") { result }
+  }
+
+  /// Removes a file, or a link to one.
+  public func remove(_ name: String) throws(SystemCallError) {
+    try unlink(name, 0)
+  }
+
+  public func removeDirectory(_ name: String) throws(SystemCallError) {
+    try unlink(name, AT_REMOVEDIR)
+  }
+
+  private func unlink(_ name: String, _ flags: Int32) throws(SystemCallError) {
+    try check(name)
+    let result = kernelResult(name) { unlinkat(descriptor.raw, $0, flags) }
+    try shim("unlink", on: "\(path)/\(name)") { result }
+  }
+
+  /// Of a file in this directory; of a link itself.
+  public func status(of name: String) throws(SystemCallError) -> stat {
+    try check(name)
+    var status = stat()
+    let result = kernelResult(name) { fstatat(descriptor.raw, $0, &status, AT_SYMLINK_NOFOLLOW) }
+    try shim("stat", on: "\(path)/\(name)") { result }
+    return status
+  }
+
+  /// Gives a file of this directory to a user; of a link the link itself.
+  public func setOwner(
+    of name: String, user: uid_t, group: gid_t
+  ) throws(SystemCallError) {
+    try check(name)
+    let result = kernelResult(name) {
+      fchownat(descriptor.raw, $0, user, group, AT_SYMLINK_NOFOLLOW)
+    }
+    try shim("chown", on: "\(path)/\(name)") { result }
+  }
+
+  /// Of the directory itself.
+  public func status() throws(SystemCallError) -> stat {
+    var status = stat()
+    _ = try systemCall("fstat", on: path) { fstat(descriptor.raw, &status) }
+    return status
+  }
+
+  /// Of the directory itself; nothing happens where it has this mode.
+  public func setMode(_ mode: mode_t) throws(SystemCallError) {
+    if try status().st_mode & 0o7777 == mode { return }
+    _ = try systemCall("fchmod", on: path) { fchmod(descriptor.raw, mode) }
+  }
+
+  private func check(_ name: String) throws(SystemCallError) {
+    if name.isEmpty || name == "." || name == ".." || name.utf8.contains(UInt8(ascii: "/"))
+      || name.utf8.contains(0)
+    {
+      throw SystemCallError("use", on: "\(path)/\(name)", code: EINVAL)
+    }
+  }
+}

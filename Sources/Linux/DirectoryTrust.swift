@@ -1,0 +1,236 @@
+import CLinux
+import Glibc
+
+/// Which directories this process may use for files that decide what it does: images, records, sockets.
+///
+/// A user who may write to a directory can exchange everything below it. So a process that runs as root
+/// looks at each directory of a path, one after the other from the root directory on, through a
+/// descriptor of the one before: each must belong to root, and no other user may write to it. In a
+/// directory such as /tmp, which is sticky and root's, other users can't exchange what is root's. The
+/// same holds for symbolic links on the way. What passed the look can't be exchanged afterwards, because
+/// only root may change those directories.
+///
+/// A process of an ordinary user looks at the last directory only: it does nothing that its user may not
+/// do, and where home directories are, and whose, differs between machines.
+public struct DirectoryTrust: Sendable {
+  /// Whose directories are trusted, besides root's.
+  public let user: uid_t
+  /// Looks at all directories of a path.
+  public let isStrict: Bool
+  /// The number that stands for users who don't exist in our user namespace (user_namespaces(7)). No
+  /// process that we could meet acts as one of them, and in most such namespaces root's own directories
+  /// outside belong to one.
+  private let outsider: uid_t?
+
+  public enum Last: Sendable {
+    /// No other user may put files in it.
+    case own
+    /// Others may, if they can't exchange ours.
+    case shared
+  }
+
+  public init(user: uid_t, isStrict: Bool, outsider: uid_t? = nil) {
+    self.user = user
+    self.isStrict = isStrict
+    self.outsider = outsider
+  }
+
+  public static let ofThisProcess = DirectoryTrust(
+    user: geteuid(), isStrict: geteuid() == 0, outsider: unmappedUser())
+
+  /// Opens the directory at an absolute path.
+  ///
+  /// - Parameter mode: of directories that are made where there are none; nil: none are made.
+  public func open(
+    _ path: String, making mode: mode_t? = nil, as last: Last = .own
+  ) throws(DirectoryTrustError) -> DirectoryHandle {
+    guard path.hasPrefix("/") else {
+      throw .failed(SystemCallError("open", on: path, code: EINVAL))
+    }
+    let root = try calling { () throws(SystemCallError) in
+      try Descriptor.open("/", Int32(CLINUX_O_PATH) | O_DIRECTORY)
+    }
+    var walk = Walk(root: root, current: root, rest: Self.components(path))
+    if isStrict { try check(root, at: "/", .shared) }
+    while let name = walk.rest.popLast() {
+      try step(&walk, name, making: mode)
+      if isStrict { try check(walk.current, at: walk.place, .shared) }
+    }
+    try check(walk.current, at: walk.place, last)
+    return DirectoryHandle(
+      path: path, descriptor: try calling { () throws(SystemCallError) in try walk.usable() })
+  }
+
+  /// Whether a file at that path is safe from other users, and its directory belongs to root or us.
+  public func holds(directoryOf path: String, as last: Last = .own) -> Bool {
+    guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/") else { return false }
+    do throws(DirectoryTrustError) {
+      _ = try DirectoryTrust(user: user, isStrict: true, outsider: outsider).open(
+        slash == path.startIndex ? "/" : String(path[..<slash]), as: last)
+      return true
+    } catch { return false }
+  }
+
+  private struct Walk {
+    let root: Descriptor
+    var current: Descriptor
+    /// The path of `current`, without links.
+    var place = "/"
+    /// What is left of the path, the next component last.
+    var rest: [String]
+    var links = 0
+
+    /// O_PATH descriptors serve for looking up names only. A directory that may not be read is still
+    /// good for that.
+    func usable() throws(SystemCallError) -> Descriptor {
+      let result = clinux_open_at(current.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+      if result == -EACCES { return current }
+      return Descriptor(owning: try shim("open", on: place) { result })
+    }
+  }
+
+  private static let mostLinks = 40
+
+  /// The components in reverse.
+  private static func components(_ path: String) -> [String] {
+    path.split(separator: "/").filter { $0 != "." }.reversed().map(String.init)
+  }
+
+  private func step(
+    _ walk: inout Walk, _ name: String, making mode: mode_t?
+  ) throws(DirectoryTrustError) {
+    let place = Self.place(of: name, in: walk.place)
+    let parent = walk.current.raw
+    let found = try calling { () throws(SystemCallError) in
+      let flags = Int32(CLINUX_O_PATH) | O_NOFOLLOW | O_CLOEXEC
+      var result = clinux_open_at(parent, name, flags, 0)
+      if result == -ENOENT, let mode {
+        let made = kernelResult(name) { mkdirat(parent, $0, mode) }
+        if made != -EEXIST { try shim("mkdir", on: place) { made } }
+        result = clinux_open_at(parent, name, flags, 0)
+      }
+      return Descriptor(owning: try shim("open", on: place) { result })
+    }
+    let status = try status(of: found, at: place)
+    switch status.st_mode & S_IFMT {
+    case S_IFDIR:
+      walk.current = found
+      walk.place = place
+    case S_IFLNK:
+      walk.links += 1
+      if walk.links > Self.mostLinks {
+        throw .failed(SystemCallError("open", on: place, code: ELOOP))
+      }
+      // In a directory such as /tmp its owner can exchange it.
+      if isStrict || walk.rest.isEmpty, !trusts(status.st_uid) {
+        throw .untrusted(path: place, .owner(status.st_uid, mode: status.st_mode))
+      }
+      let target = try calling { () throws(SystemCallError) in
+        try readLink(found, at: place)
+      }
+      if target.hasPrefix("/") {
+        walk.current = walk.root
+        walk.place = "/"
+      }
+      walk.rest += Self.components(target)
+    default:
+      throw .failed(SystemCallError("open", on: place, code: ENOTDIR))
+    }
+  }
+
+  private static func place(of name: String, in place: String) -> String {
+    if name == ".." {
+      guard let slash = place.lastIndex(of: "/"), slash != place.startIndex else { return "/" }
+      return String(place[..<slash])
+    }
+    return place == "/" ? "/\(name)" : "\(place)/\(name)"
+  }
+
+  private func readLink(_ link: Descriptor, at place: String) throws(SystemCallError) -> String {
+    var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = try shim("readlink", on: place) {
+      kernelResult("") { readlinkat(link.raw, $0, &buffer, buffer.count) }
+    }
+    return String(decoding: buffer.prefix(count), as: UTF8.self)
+  }
+
+  private func check(
+    _ directory: Descriptor, at place: String, _ last: Last
+  ) throws(DirectoryTrustError) {
+    let status = try status(of: directory, at: place)
+    guard trusts(status.st_uid) else {
+      throw .untrusted(path: place, .owner(status.st_uid, mode: status.st_mode))
+    }
+    // In an ordinary user's own directories its group is trusted with what is shared.
+    let others = isStrict || last == .own ? S_IWOTH | S_IWGRP : S_IWOTH
+    let isSafe = last == .shared && status.st_mode & S_ISVTX != 0
+    if status.st_mode & others != 0, !isSafe {
+      throw .untrusted(path: place, .writable(owner: status.st_uid, mode: status.st_mode))
+    }
+  }
+
+  private func status(
+    of descriptor: Descriptor, at place: String
+  ) throws(DirectoryTrustError) -> stat {
+    try calling { () throws(SystemCallError) in
+      var status = stat()
+      _ = try systemCall("fstat", on: place) { fstat(descriptor.raw, &status) }
+      return status
+    }
+  }
+
+  private func trusts(_ owner: uid_t) -> Bool { owner == 0 || owner == user || owner == outsider }
+
+  private func calling<Result>(
+    _ body: () throws(SystemCallError) -> Result
+  ) throws(DirectoryTrustError) -> Result {
+    do throws(SystemCallError) { return try body() } catch { throw .failed(error) }
+  }
+
+  /// The kernel's overflow number, where no user of our namespace has it.
+  private static func unmappedUser() -> uid_t? {
+    let overflow: uid_t = 65534
+    // Each line: the first number inside, the first outside, how many.
+    for line in (try? readFile("/proc/self/uid_map"))?.lines() ?? [] {
+      let numbers: [UInt64] = line.words().compactMap { $0.number() }
+      guard numbers.count == 3 else { return nil }
+      if (numbers[0]..<(numbers[0] + numbers[2])).contains(UInt64(overflow)) { return nil }
+    }
+    return overflow
+  }
+}
+
+/// Why a directory isn't used.
+public enum DirectoryTrustError: Error, Hashable, Sendable, CustomStringConvertible {
+  case failed(SystemCallError)
+  /// Another user could exchange what is in it, or below it.
+  case untrusted(path: String, Flaw)
+
+  public enum Flaw: Hashable, Sendable, CustomStringConvertible {
+    case owner(UInt32, mode: UInt32)
+    case writable(owner: UInt32, mode: UInt32)
+
+    public var description: String {
+      switch self {
+      case .owner(let owner, let mode):
+        "it belongs to user \(owner) (mode \(Self.octal(mode))), which could exchange what is in it; "
+          + "choose another, or `chown` it"
+      case .writable(let owner, let mode):
+        "others may write to it (mode \(Self.octal(mode)), owner \(owner)); `chmod go-w` it, or choose "
+          + "another"
+      }
+    }
+
+    private static func octal(_ mode: UInt32) -> String {
+      let digits = String(mode & 0o7777, radix: 8)
+      return String(repeating: "0", count: 4 - digits.count) + digits
+    }
+  }
+
+  public var description: String {
+    switch self {
+    case .failed(let error): "\(error)"
+    case .untrusted(let path, let flaw): "the directory \(path) isn't safe: \(flaw)"
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import CLinux
+import Glibc
+
+/// When a thread last ran, as the scheduler knows it (`/proc/PID/task/TID/sched`).
+struct ThreadRun: Hashable {
+  /// `se.exec_start`: nanoseconds of the scheduler's clock of `processor`. For a thread that waits: when
+  /// it began to wait.
+  var lastRan: Int64
+  var processor: Int32
+  /// How many times it has begun to wait.
+  var waits: UInt64
+  /// It waits for something, and doesn't run, at a moment after that.
+  var isWaiting = false
+
+  init(lastRan: Int64, processor: Int32, waits: UInt64) {
+    self.lastRan = lastRan
+    self.processor = processor
+    self.waits = waits
+  }
+
+  /// nil where the kernel doesn't have it (no CONFIG_SCHED_DEBUG before Linux 6.15), or hides it.
+  static func read(thread: Int32, of pid: Int32) -> ThreadRun? {
+    guard let bytes = try? readFile("/proc/\(pid)/task/\(thread)/sched"),
+      let stat = try? readFile("/proc/\(pid)/task/\(thread)/stat"),
+      let (state, processor) = facts(inStat: stat),
+      var run = ThreadRun(sched: bytes, processor: processor)
+    else { return nil }
+    run.isWaiting = state == UInt8(ascii: "S")
+    return run
+  }
+
+  init?(sched bytes: [UInt8], processor: Int32) {
+    var lastRan: Int64?
+    var waits: UInt64?
+    for line in bytes.lines() {
+      let words = line.words()
+      guard words.count == 3, words[1].elementsEqual(":".utf8) else { continue }
+      if words[0].elementsEqual("se.exec_start".utf8) { lastRan = Self.nanoseconds(words[2]) }
+      if words[0].elementsEqual("nr_voluntary_switches".utf8) { waits = words[2].number() }
+    }
+    // 0 while it is moved to another processor.
+    guard let lastRan, let waits, lastRan > 0 else { return nil }
+    self.init(lastRan: lastRan, processor: processor, waits: waits)
+  }
+
+  /// `1878670.759121` is in milliseconds.
+  private static func nanoseconds(_ text: ArraySlice<UInt8>) -> Int64? {
+    let parts = text.split(separator: UInt8(ascii: "."))
+    guard parts.count == 2, parts[1].count == 6, let whole: Int64 = parts[0].number(),
+      let fraction: Int64 = parts[1].number()
+    else { return nil }
+    return whole * 1_000_000 + fraction
+  }
+
+  /// The 3rd and 39th field (proc_pid_stat(5)); the name, which is the second, can contain anything.
+  private static func facts(inStat bytes: [UInt8]) -> (state: UInt8, processor: Int32)? {
+    guard let close = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
+    let fields = bytes[(close + 1)...].words()
+    guard fields.count > 36, let state = fields[0].first, let processor: Int32 = fields[36].number()
+    else { return nil }
+    return (state, processor)
+  }
+}
+
+/// The scheduler's clocks, one a processor, beside CLOCK_MONOTONIC.
+///
+/// They start together, and then each loses the time that its processor spends on interrupts and that
+/// the host gives to other guests. So times of two processors can't be compared, and a processor's clock
+/// is read on that processor: this thread moves there for some ten microseconds.
+///
+/// All errors make a time later than it was: nothing that is computed with it ends too early.
+struct ProcessorClocks {
+  private var offsets: [Int32: Int64?] = [:]
+
+  /// CLOCK_MONOTONIC at a time of the clock of `processor`; nil where this thread may not run there.
+  mutating func monotonic(_ time: Int64, of processor: Int32) -> Int64? {
+    let offset: Int64?
+    if let known = offsets[processor] {
+      offset = known
+    } else {
+      offset = Self.measure(processor)
+      offsets[processor] = offset
+    }
+    return offset.map { time + $0 }
+  }
+
+  private static func measure(_ processor: Int32) -> Int64? {
+    // One bit each for 8,192 processors, the most that Linux can be built for.
+    var before = [UInt8](repeating: 0, count: 1024)
+    guard clinux_run_on_processor(processor, &before, Int64(before.count)) == 0 else { return nil }
+    defer { _ = clinux_run_on_processors(before, Int64(before.count)) }
+    // Its own time is noted when it begins to run.
+    var pause = timespec(tv_sec: 0, tv_nsec: 1)
+    nanosleep(&pause, nil)
+    guard let bytes = try? readFile("/proc/thread-self/sched"),
+      let run = ThreadRun(sched: bytes, processor: processor)
+    else { return nil }
+    return Clocks.monotonic - run.lastRan
+  }
+}

@@ -1,0 +1,134 @@
+import CLinux
+import Glibc
+
+/// A process between fork and execve. It is our child, but not yet the program: it may hang in any step,
+/// because its user can stop it, or because a file system doesn't answer. Nothing here waits. The
+/// owner watches `report` together with a timer, and calls `look` or `expire`.
+public final class StartingProcess {
+  public let process: SpawnedProcess
+  /// Polls readable when `look` can say more.
+  public let report: Descriptor
+  private let request: SpawnRequest
+  private var birth: clinux_birth
+  private var progress = StartReport()
+
+  /// Forks. Only from a thread that lives as long as the daemon (see `clinux_spawn_begin`).
+  public init(_ request: SpawnRequest) throws(SpawnError) {
+    var birth = clinux_birth()
+    let pid = try withPrepared(request) { (prepared: inout clinux_spawn) in
+      clinux_spawn_begin(&prepared, &birth)
+    }
+    guard pid > 0 else { throw SpawnError(step: .fork, code: -pid, request: request) }
+    self.request = request
+    report = Descriptor(owning: birth.report)
+    self.birth = birth
+    do throws(SystemCallError) {
+      let held = birth.pidfd >= 0 ? Descriptor(owning: birth.pidfd) : try Descriptor.pidfd(of: pid)
+      // It is our child and not yet reaped, so its entry in /proc is there even if it has ended.
+      process = SpawnedProcess(
+        pid: pid, pidfd: held, startTime: try ProcessStat.read(pid).startTime)
+    } catch {
+      // A process that we couldn't hold on to must not run on unseen. SIGCHLD reports its end.
+      kill(pid, SIGKILL)
+      clinux_spawn_forget(&birth)
+      throw SpawnError(step: .hold, code: error.code, request: request)
+    }
+  }
+
+  deinit { clinux_spawn_forget(&birth) }
+
+  /// The process, if it is the program by now; nil while it isn't known. A process whose start failed
+  /// has ended, or is about to: it is given up.
+  public func look() throws(SpawnError) -> SpawnedProcess? {
+    if progress.outcome == nil {
+      do throws(SystemCallError) {
+        progress.received(try report.read(upTo: StartReport.size))
+      } catch {
+        if error.code == EAGAIN { return nil }
+        progress.received([])
+      }
+    }
+    return try conclude()
+  }
+
+  /// The deadline has passed: a process that isn't the program by now is killed and given up.
+  public func expire(after time: Duration) throws(SpawnError) -> SpawnedProcess? {
+    if let process = try look() { return process }
+    progress.expired(in: step, state)
+    return try conclude(after: time)
+  }
+
+  /// Where it is, for a message about a process that isn't wanted any more; nil once it is decided.
+  public func whereItHangs(after time: Duration) -> SpawnError? {
+    guard progress.outcome == nil else { return nil }
+    return SpawnError(hungIn: step, state, after: time, request: request)
+  }
+
+  /// Kills it without waiting for its end. It is reaped here if it has ended, and otherwise with the
+  /// orphans when SIGCHLD reports its end.
+  public func abandon() {
+    clinux_pidfd_send_signal(process.pidfd.raw, SIGKILL)
+    process.reapIfEnded()
+  }
+
+  private func conclude(after time: Duration = .zero) throws(SpawnError) -> SpawnedProcess? {
+    switch progress.outcome {
+    case nil: return nil
+    case .executed: return process
+    case .failed(let step, let code, let limit):
+      abandon()
+      throw SpawnError(step: step, code: code, request: request, limit: limit)
+    case .hung(let step, let state):
+      abandon()
+      throw SpawnError(hungIn: step, state, after: time, request: request)
+    }
+  }
+
+  private var step: SpawnError.Step {
+    SpawnError.Step(rawValue: clinux_spawn_step(&birth) & 0xFF) ?? .session
+  }
+
+  private var state: ProcessStat.State? {
+    do throws(SystemCallError) { return try ProcessStat.read(process.pid).state } catch {
+      return nil
+    }
+  }
+}
+
+extension SpawnedProcess {
+  /// Takes the status of a child that has ended; it never waits.
+  public func reapIfEnded() {
+    var kind: Int32 = 0
+    var status: Int32 = 0
+    // Still running, or reaped already: there is nothing to do.
+    _ = clinux_reap(pidfd.raw, &kind, &status)
+  }
+}
+
+/// Starts a process in a session of its own, and waits until it is the program, for `limit` at most. Not
+/// on the event loop's thread, which uses `StartingProcess`; and only from a thread that lives until this
+/// returns.
+public func spawn(
+  _ request: SpawnRequest, within limit: Duration = .seconds(10)
+) throws(SpawnError) -> SpawnedProcess {
+  let starting = try StartingProcess(request)
+  let deadline = Deadline(in: limit)
+  do throws(SpawnError) {
+    while true {
+      if let process = try starting.look() { return process }
+      let isDue: Bool
+      do throws(SystemCallError) {
+        isDue = try pollDescriptor(starting.report.raw, for: POLLIN, until: deadline)
+      } catch { throw SpawnError(step: .hold, code: error.code, request: request) }
+      if !isDue, let process = try starting.expire(after: limit) { return process }
+    }
+  } catch {
+    // Nobody else may be there to reap it. One that can't be killed now is left.
+    let end = Deadline(in: .seconds(1))
+    let process = starting.process
+    if (try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: end)) == true {
+      process.reapIfEnded()
+    }
+    throw error
+  }
+}

@@ -1,0 +1,225 @@
+import CLinux
+import Glibc
+
+/// What must change in an interrupted call, so that it ends when it would have ended without the sleep.
+enum TimeoutCorrection: Hashable {
+  case nothing
+  /// A register; the call can become another one.
+  case argument(index: Int32, value: UInt64, number: Int64)
+  /// The time in memory, where the kernel has written it itself.
+  case remainder(address: UInt64, seconds: Int64, fraction: Int64)
+  /// A time in memory of its own, to which this argument must point.
+  case pointer(index: Int32, seconds: Int64, nanoseconds: Int64)
+  /// The call is over, if its socket isn't ready.
+  case endUnlessReady(descriptor: Int32, isSending: Bool)
+
+  /// - Parameters:
+  ///   - waited: how long the time-out has run, in nanoseconds.
+  ///   - rested: for how long of that the thread has been at rest.
+  ///   - limit: what is asked for now.
+  ///   - wroteRemainder: `limit` is what was left when the thread came to rest.
+  static func of(
+    _ call: WaitingCall, limit: Int64, waited: Int64, rested: Int64, wroteRemainder: Bool
+  ) -> TimeoutCorrection {
+    var place: Int32 = 0
+    let kind = clinux_wait_of(call.number, call.arguments, &place)
+    let left = max(0, limit - waited)
+    // Rounded up: a wait may not end early.
+    let milliseconds = (left + 999_999) / 1_000_000
+    switch call.again {
+    case CLINUX_AGAIN_FROM_REGISTER:
+      if limit == 0 { return .nothing }
+      return .argument(index: place, value: UInt64(milliseconds), number: call.number)
+    case CLINUX_AGAIN_AS_EPOLL_PWAIT:
+      // The arguments of both are the same but for the time. More than 24 days don't fit, and stay.
+      guard milliseconds <= Int64(Int32.max) else { return .nothing }
+      return .argument(
+        index: place, value: UInt64(milliseconds), number: clinux_number_of_epoll_pwait())
+    case CLINUX_AGAIN_FROM_MEMORY: return pointer(place, left)
+    case CLINUX_AGAIN_FROM_REMAINDER:
+      guard wroteRemainder else { return pointer(place, left, in: kind) }
+      let left = max(0, limit - rested)
+      let (seconds, fraction) = split(left, in: kind)
+      return .remainder(
+        address: call.arguments[Int(place)], seconds: seconds, fraction: fraction)
+    case CLINUX_AGAIN_FROM_SOCKET:
+      guard left == 0 else { return .nothing }
+      return .endUnlessReady(
+        descriptor: Int32(truncatingIfNeeded: call.arguments[0]),
+        isSending: kind == CLINUX_WAIT_SENDING)
+    default: return .nothing
+    }
+  }
+
+  private static func pointer(
+    _ place: Int32, _ left: Int64, in kind: clinux_wait = CLINUX_WAIT_TIMESPEC
+  ) -> TimeoutCorrection {
+    let (seconds, fraction) = split(left, in: kind)
+    return .pointer(index: place, seconds: seconds, nanoseconds: fraction)
+  }
+
+  /// As a timespec or a timeval, rounded up.
+  private static func split(_ time: Int64, in kind: clinux_wait) -> (Int64, Int64) {
+    let unit: Int64 = kind == CLINUX_WAIT_TIMEVAL ? 1000 : 1
+    let time = (time + unit - 1) / unit
+    return (time / (1_000_000_000 / unit), time % (1_000_000_000 / unit))
+  }
+}
+
+extension TraceSession {
+  /// Reduces the time-outs of calls that will be made again by what is over of them, to 0 where all of
+  /// it is. To be called once a sleep, right before the threads go on, at an event stop.
+  ///
+  /// A time in a register becomes smaller; a program that finds its argument registers as they were
+  /// finds that one changed, as it would after any function call. A remainder that the kernel has written
+  /// to the program's memory is replaced there by what the kernel would write now.
+  ///
+  /// Three calls read a whole time from memory that the program may use again (semtimedop,
+  /// rt_sigtimedwait, io_getevents), and so do select and its relatives where that memory is read-only.
+  /// They get a time of their own on their thread's stack, below the red zone: the memory of functions
+  /// that haven't been called yet. Nothing can overwrite it while the thread waits. The
+  /// kernel reads it when the call begins. Should a signal handler run on top of it, these calls return
+  /// EINTR and don't read it again.
+  ///
+  /// A call that waits as long as its socket says (SO_RCVTIMEO, SO_SNDTIMEO) can't be shortened: the
+  /// time is the socket's, for all who use it. When it is overdue, it returns EAGAIN, unless there is
+  /// something to receive or room to send. Else it begins again with its whole time.
+  public func correctTimeouts(_ waits: TimedWaits, memory: ProcessMemory) throws(TraceError) {
+    let reader = WaitReader(pid: pid)
+    for thread in threads {
+      guard let call = thread.registers.interruptedCall else { continue }
+      let waiting = WaitingCall(call)
+      guard waiting.again != CLINUX_AGAIN_AS_IT_IS, call.keeps_its_end == 0 else { continue }
+      // Only for a time-out does receiving end by EINTR, which has been mended.
+      if waiting.again == CLINUX_AGAIN_FROM_SOCKET, call.was_mended == 0 { continue }
+      let now = Clocks.monotonic
+      guard case .relative(let limit) = reader.limit(of: waiting),
+        let waited = waits.waited(thread.tid, since: now),
+        let rested = waits.rested(thread.tid, since: now)
+      else { continue }
+      let correction = TimeoutCorrection.of(
+        waiting, limit: limit, waited: waited, rested: rested,
+        wroteRemainder: waiting.again == CLINUX_AGAIN_FROM_REMAINDER
+          && isWritable(waiting.timeAddress))
+      let changed = try apply(correction, to: thread, memory, reader)
+      waits.isCorrected(thread.tid, now: now, call: changed)
+    }
+  }
+
+  /// The call, where it has changed.
+  private func apply(
+    _ correction: TimeoutCorrection, to thread: TracedThread, _ memory: ProcessMemory,
+    _ reader: WaitReader
+  ) throws(TraceError) -> clinux_call? {
+    var registers = thread.registers
+    switch correction {
+    case .nothing: return nil
+    case .argument(let index, let value, let number):
+      clinux_registers_change_call(&registers, number, index, value)
+    case .remainder(let address, let seconds, let fraction):
+      try write(seconds, fraction, at: address, memory)
+      return nil
+    case .pointer(let index, let seconds, let nanoseconds):
+      guard let place = registers.timePlace, isWritable(place) else { return nil }
+      try write(seconds, nanoseconds, at: place, memory)
+      clinux_registers_change_call(
+        &registers, registers.interruptedCall?.number ?? -1, index, place)
+    case .endUnlessReady(let descriptor, let isSending):
+      guard let socket = reader.duplicate(descriptor),
+        clinux_is_ready(socket.raw, isSending ? 1 : 0) == 0
+      else { return nil }
+      clinux_registers_end_call(&registers, Int64(-EAGAIN))
+    }
+    try writeRegisters(thread.tid, registers)
+    return registers.interruptedCall
+  }
+
+  /// Before a worker is hibernated whose pages may be missing when it is woken: what a correction needs
+  /// on the threads' stacks is in use from now on, and so is in its image.
+  public func prepareTimePlaces(memory: ProcessMemory) throws(TraceError) {
+    for thread in threads {
+      guard let call = thread.registers.interruptedCall, thread.registers.mayNeedCorrection,
+        let place = thread.registers.timePlace
+      else { continue }
+      let waiting = WaitingCall(call)
+      guard
+        waiting.again == CLINUX_AGAIN_FROM_MEMORY
+          || waiting.again == CLINUX_AGAIN_FROM_REMAINDER && !isWritable(waiting.timeAddress),
+        isWritable(place)
+      else { continue }
+      // A page of zeros would be left out.
+      try write(1, 1, at: place, memory)
+    }
+  }
+
+  private func write(
+    _ seconds: Int64, _ fraction: Int64, at address: UInt64, _ memory: ProcessMemory
+  ) throws(TraceError) {
+    let bytes = [seconds, fraction].withUnsafeBytes { Array($0) }
+    try wrap { () throws(SystemCallError) in try memory.writeBytes(bytes, at: address) }
+  }
+
+  /// The process itself could write there.
+  private func isWritable(_ address: UInt64?) -> Bool {
+    guard let address, let text = try? readText("/proc/\(pid)/maps") else { return false }
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ", maxSplits: 2)
+      let ends = words.first?.split(separator: "-").compactMap { UInt64($0, radix: 16) } ?? []
+      guard words.count > 1, ends.count == 2, ends[0] <= address, address < ends[1] else {
+        continue
+      }
+      return words[1].dropFirst().first == "w" && address + 16 <= ends[1]
+    }
+    return false
+  }
+}
+
+extension clinux_registers {
+  /// The call that is made again when the thread goes on.
+  var interruptedCall: clinux_call? {
+    var call = clinux_call()
+    let isInCall = withUnsafePointer(to: self) { clinux_registers_call($0, &call) == 1 }
+    return isInCall && call.is_made_again == 1 ? call : nil
+  }
+
+  /// Where a time for the thread's call can be: below the 128 bytes that its functions may use below the
+  /// stack pointer.
+  var timePlace: UInt64? {
+    guard let call = interruptedCall, call.stack > 4096 else { return nil }
+    return (call.stack - 128 - 16) & ~15
+  }
+
+  /// It waits with a time-out that may have to be corrected.
+  public var mayNeedCorrection: Bool {
+    guard let call = interruptedCall, call.keeps_its_end == 0 else { return false }
+    let waiting = WaitingCall(call)
+    switch waiting.again {
+    case CLINUX_AGAIN_AS_IT_IS: return false
+    case CLINUX_AGAIN_FROM_SOCKET: return call.was_mended == 1
+    case CLINUX_AGAIN_FROM_REGISTER: return waiting.limit(read: { _ in nil }) != nil
+    default: return waiting.timeAddress != nil
+    }
+  }
+
+  /// Pages that a correction reads or writes.
+  public var timePages: Set<UInt64> {
+    guard let call = interruptedCall, let address = WaitingCall(call).timeAddress,
+      let place = timePlace
+    else { return [] }
+    return Set([address, address + 15, place].map { $0 / pageSize * pageSize })
+  }
+}
+
+extension WaitingCall {
+  /// Where its time is, if the kernel reads it from memory again.
+  fileprivate var timeAddress: UInt64? {
+    switch again {
+    case CLINUX_AGAIN_AS_IT_IS, CLINUX_AGAIN_FROM_REGISTER, CLINUX_AGAIN_FROM_SOCKET: return nil
+    default: break
+    }
+    var place: Int32 = 0
+    _ = clinux_wait_of(number, arguments, &place)
+    let address = arguments[Int(place)]
+    return address == 0 ? nil : address
+  }
+}

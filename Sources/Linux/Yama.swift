@@ -1,0 +1,67 @@
+import Glibc
+
+/// Yama, a part of many kernels (Ubuntu's, for example), limits what an ordinary user's process may
+/// trace. At scope 1 these are its own descendants. A worker's daemon is its parent; a daemon that
+/// replaces that one isn't, and may neither trace the worker nor open its memory.
+public struct Yama: Hashable, Sendable {
+  /// `kernel.yama.ptrace_scope`; 0 where the kernel doesn't have it.
+  public var scope: Int
+  /// CAP_SYS_PTRACE: scopes 1 and 2 don't apply.
+  public var isPrivileged: Bool
+
+  public init(scope: Int, isPrivileged: Bool) {
+    self.scope = scope
+    self.isPrivileged = isPrivileged
+  }
+
+  /// As it was when it was first asked for.
+  public static let current =
+    isSimulated
+    ? Yama(scope: 1, isPrivileged: false) : Yama(scope: readScope(), isPrivileged: readRight())
+
+  /// A daemon that replaces this one may not trace its workers.
+  public var forbidsStrangers: Bool { scope >= 3 || scope >= 1 && !isPrivileged }
+
+  /// Whether a process may be traced as far as Yama is concerned.
+  public func permits(_ pid: Int32) -> Bool {
+    if !forbidsStrangers { return true }
+    return scope == 1 && Self.isDescendant(pid)
+  }
+
+  /// For tests, on kernels without it: scope 1 is enforced by ourselves, on ourselves.
+  private static let isSimulated = getenv("DORMOUSE_TEST_YAMA") != nil
+
+  /// To be called before whatever Yama would refuse.
+  public static func check(_ call: String, _ pid: Int32, code: Int32 = EPERM)
+    throws(SystemCallError)
+  {
+    if isSimulated, pid != getpid(), !isDescendant(pid) {
+      throw SystemCallError(call, on: "pid \(pid) (simulated Yama)", code: code)
+    }
+  }
+
+  private static func isDescendant(_ pid: Int32) -> Bool {
+    var current = pid
+    for _ in 0..<256 where current > 1 {
+      do throws(SystemCallError) { current = try ProcessStat.read(current).parent } catch {
+        return false
+      }
+      if current == getpid() { return true }
+    }
+    return false
+  }
+
+  private static func readScope() -> Int {
+    do throws(SystemCallError) {
+      let text = try readText("/proc/sys/kernel/yama/ptrace_scope")
+      return Int(text.prefix { $0 != "\n" }) ?? 0
+    } catch { return 0 }
+  }
+
+  private static func readRight() -> Bool {
+    do throws(SystemCallError) {
+      // Bit 19: CAP_SYS_PTRACE.
+      return try ProcessStatus.read(getpid()).effectiveCapabilities & (1 << 19) != 0
+    } catch { return false }
+  }
+}

@@ -1,0 +1,56 @@
+import Yams
+
+/// process-compose's templates: `{{.NAME}}`, Go's text/template with nothing but a variable in it.
+struct Template {
+  /// Of the file, and of the process.
+  var variables: [String: String]
+
+  /// The text with the variables' values, and the templates that stay because they aren't known here.
+  func render(_ text: String) -> (text: String, unknown: [String]) {
+    var result = ""
+    var unknown: [String] = []
+    var rest = Substring(text)
+    while let start = rest.firstRange(of: "{{"),
+      let end = rest[start.upperBound...].firstRange(of: "}}")
+    {
+      result += rest[..<start.lowerBound]
+      let inner = rest[start.upperBound..<end.lowerBound].filter { !$0.isWhitespace }
+      let whole = rest[start.lowerBound..<end.upperBound]
+      if inner.hasPrefix("."), let value = variables[String(inner.dropFirst())] {
+        result += value
+      } else {
+        result += whole
+        unknown.append(String(whole))
+      }
+      rest = rest[end.upperBound...]
+    }
+    return (result + rest, unknown)
+  }
+
+  /// The same for all that is in a node; names of keys stay.
+  func render(_ node: Node) -> (node: Node, unknown: [String]) {
+    switch node {
+    case .scalar(var scalar):
+      let (text, unknown) = render(scalar.string)
+      scalar.string = text
+      return (.scalar(scalar), unknown)
+    case .sequence(var sequence):
+      var unknown: [String] = []
+      for index in sequence.indices {
+        let (inner, more) = render(sequence[index])
+        sequence[index] = inner
+        unknown += more
+      }
+      return (.sequence(sequence), unknown)
+    case .mapping(var mapping):
+      var unknown: [String] = []
+      for (key, value) in mapping {
+        let (inner, more) = render(value)
+        mapping[key] = inner
+        unknown += more
+      }
+      return (.mapping(mapping), unknown)
+    default: return (node, [])
+    }
+  }
+}

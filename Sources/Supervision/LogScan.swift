@@ -1,0 +1,61 @@
+import Glibc
+import Linux
+import Synchronization
+
+/// A search for readiness in what a worker adds to its log. On any thread: the log's file system may not
+/// answer, and the worker may have put something else in the log's place.
+public final class LogScan: Sendable {
+  private enum Scanner {
+    case line(LogLineScanner)
+    case pattern(LogPatternScanner)
+  }
+  private let scanner: Mutex<Scanner>
+
+  /// Looks for a text, from `offset` on.
+  init(_ place: LogPlace, offset: Int64, text: String) {
+    scanner = Mutex(.line(LogLineScanner(place, offset: offset, text: text)))
+  }
+
+  /// Looks for a line that matches.
+  init(_ place: LogPlace, offset: Int64, pattern: String) {
+    scanner = Mutex(.pattern(LogPatternScanner(place, offset: offset, pattern: pattern)))
+  }
+
+  /// Looks at what has been added since the last look. True once it has been found.
+  public func look() throws(SystemCallError) -> Bool {
+    let result = scanner.withLock { scanner in
+      Result { () throws(SystemCallError) in
+        switch scanner {
+        case .pattern(let pattern): return try pattern.scan()
+        case .line(var line):
+          defer { scanner = .line(line) }
+          return try line.scan()
+        }
+      }
+    }
+    return try result.get()
+  }
+}
+
+extension LogPlace {
+  /// What was added to the log behind `offset`, which moves on; nil: nothing.
+  func added(
+    from offset: inout Int64, atMost most: Int64
+  ) throws(SystemCallError) -> [UInt8]? {
+    var position = offset
+    defer { offset = position }
+    return try reading { (file, size) throws(SystemCallError) in
+      // Somebody has emptied it.
+      if size < position { position = 0 }
+      if size <= position { return nil }
+      var bytes = [UInt8](repeating: 0, count: Int(min(size - position, most)))
+      let start = off_t(position)
+      let count = try systemCall("pread", on: path) {
+        pread(file.raw, &bytes, bytes.count, start)
+      }
+      position += Int64(count)
+      bytes.removeLast(bytes.count - count)
+      return bytes
+    }
+  }
+}

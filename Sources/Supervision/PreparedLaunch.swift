@@ -1,0 +1,146 @@
+import Glibc
+import Linux
+
+/// What a launch needs of file systems, found and opened. To make one can take without limit, where a
+/// file system doesn't answer; what follows, the fork, doesn't.
+public struct PreparedLaunch: Sendable {
+  public let plan: LaunchPlan
+  let request: SpawnRequest
+  let logStart: Int64
+  /// Whose numbers are in the request.
+  private let files: [Descriptor]
+
+  fileprivate init(
+    _ plan: LaunchPlan, _ request: SpawnRequest, logStart: Int64 = 0, files: [Descriptor] = []
+  ) {
+    self.plan = plan
+    self.request = request
+    self.logStart = logStart
+    self.files = files
+  }
+
+  /// The child has its own. The last close of a file may wait for its file system, so it is made on a
+  /// thread that may wait, where the file may be in any.
+  func dispose(_ jobs: BlockingJobs = .files) {
+    guard plan.logIsElsewhere, !files.isEmpty else { return }
+    // Where an earlier close hangs, these are closed by whoever drops this.
+    _ = jobs.submit(about: "close \(plan.name)") { [files] in
+      withExtendedLifetime(files) {}
+      return {}
+    }
+  }
+}
+
+extension LaunchPlan {
+  /// Looks for the worker's program, and opens its log.
+  public func prepare() throws(LaunchError) -> PreparedLaunch {
+    let path = try executable(of: command)
+    if let inheritance {
+      var request = SpawnRequest(
+        path: path, arguments: [], environment: [:], directory: directory,
+        input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO,
+        cgroup: cgroup?.directory.raw)
+      request.inheritance = inheritance
+      return PreparedLaunch(self, request)
+    }
+    try checkDescriptors()
+    let log: WorkerLog
+    let null: Descriptor
+    do throws(SystemCallError) {
+      log = try WorkerLog.open(logPlace, limit: logLimit)
+      null = try Descriptor.open("/dev/null")
+    } catch {
+      throw .log(error)
+    }
+    var request = SpawnRequest(
+      path: path, arguments: command, environment: fullEnvironment, directory: directory,
+      input: null.raw, output: log.descriptor.raw, error: log.descriptor.raw,
+      cgroup: cgroup?.directory.raw)
+    request.terms = terms
+    request.oomScore = oomScore
+    return PreparedLaunch(self, request, logStart: log.start, files: [log.descriptor, null])
+  }
+
+  /// The same for a command that acts on the behalf of the worker with this pid.
+  func prepareBeside(
+    _ arguments: [String], pid: Int32, keepsOutput: Bool
+  ) throws(LaunchError) -> PreparedLaunch {
+    var environment = bareEnvironment
+    environment["DORMOUSE_WORKER_PID"] = "\(pid)"
+    let path = try executable(of: arguments)
+    let output: Descriptor
+    let null: Descriptor
+    do throws(SystemCallError) {
+      null = try Descriptor.open("/dev/null", O_RDWR)
+      // Not rotated: the worker is writing to it.
+      output = keepsOutput ? try WorkerLog.open(logPlace, limit: .max).descriptor : null
+    } catch {
+      throw .log(error)
+    }
+    var request = SpawnRequest(
+      path: path, arguments: arguments, environment: environment, directory: directory,
+      input: null.raw, output: output.raw, error: output.raw)
+    request.terms = commandTerms
+    return PreparedLaunch(self, request, files: [null, output])
+  }
+}
+
+/// A worker's launch between fork and execve. Belongs to the event loop's thread, which watches `report`
+/// and calls `look`, or `expire` at the deadline.
+public final class WorkerStart {
+  private let prepared: PreparedLaunch
+  private let start: StartingProcess
+  private let cgroupRefusal: SpawnError?
+
+  /// How long the way from fork to execve may take. A file system that is mounted at its first use
+  /// needs some seconds.
+  public static let patience = Duration.seconds(10)
+
+  /// Polls readable when `look` can say more.
+  public var report: Descriptor { start.report }
+  /// A child of this process that nobody else may reap.
+  public var pid: Int32 { start.process.pid }
+
+  /// Forks; where the worker's cgroup can't be born into, outside of it.
+  public init(_ prepared: PreparedLaunch) throws(LaunchError) {
+    self.prepared = prepared
+    do throws(SpawnError) {
+      (start, cgroupRefusal) = try Self.fork(prepared.request)
+    } catch { throw .spawn(error) }
+    prepared.dispose()
+  }
+
+  private static func fork(
+    _ request: SpawnRequest
+  ) throws(SpawnError) -> (StartingProcess, SpawnError?) {
+    do throws(SpawnError) { return (try StartingProcess(request), nil) } catch {
+      guard error.mayBeTheCgroup else { throw error }
+      var request = request
+      request.cgroup = nil
+      return (try StartingProcess(request), error)
+    }
+  }
+
+  /// The worker, if its program runs by now; nil while that isn't known.
+  public func look() throws(LaunchError) -> WorkerProcess? {
+    try worker { () throws(SpawnError) in try start.look() }
+  }
+
+  /// Its time is over: what isn't a worker by now never becomes one.
+  public func expire() throws(LaunchError) -> WorkerProcess? {
+    try worker { () throws(SpawnError) in try start.expire(after: Self.patience) }
+  }
+
+  /// It isn't wanted any more.
+  public func abandon() { start.abandon() }
+
+  private func worker(
+    _ look: () throws(SpawnError) -> SpawnedProcess?
+  ) throws(LaunchError) -> WorkerProcess? {
+    do throws(SpawnError) {
+      return try look().map {
+        WorkerProcess(prepared, $0, cgroupRefusal: cgroupRefusal)
+      }
+    } catch { throw .spawn(error) }
+  }
+}

@@ -1,0 +1,157 @@
+import Glibc
+import Linux
+
+/// A program that runs beside a worker, on its behalf: the command of a probe, or of `shed:`. From the
+/// wish to run it to its end. Nothing here waits; the event loop's thread watches `descriptor` and calls
+/// `proceed` when that polls readable.
+///
+///     preparing ──▶ starting ──▶ running ──▶ ended
+///         └────────────┴────▶ failed           any of them ──cancel──▶ cancelled
+///
+/// *Preparing* is looking for the program and opening its files, on a thread that may hang
+/// (`BlockingJobs`). *Starting* is the way from fork to execve. The owner sets the deadline.
+public final class SideProgram {
+  public enum Phase: Hashable, Sendable {
+    case preparing, starting, running
+    case ended(WorkerExit)
+    case failed(LaunchError)
+    case cancelled
+  }
+
+  public private(set) var phase = Phase.preparing
+  private var preparation: (result: LateResult<Preparation>, ready: EventCounter)?
+  private var start: StartingProcess?
+  private var process: SpawnedProcess?
+  private let began = Clocks.monotonic
+  private let remover: ProcessRemover
+
+  private typealias Preparation = Result<PreparedLaunch, LaunchError>
+
+  /// What to watch; nil when it is over.
+  public var descriptor: Descriptor? {
+    switch phase {
+    case .preparing: preparation?.ready.descriptor
+    case .starting: start?.report
+    case .running: process?.pidfd
+    case .ended, .failed, .cancelled: nil
+    }
+  }
+
+  /// A child of this process that nobody else may reap.
+  public var pid: Int32? { process?.pid ?? start?.process.pid }
+
+  public var isOver: Bool { descriptor == nil }
+
+  /// `prepare` is called on a thread of `jobs`. `subject` names what may hang, for example the worker.
+  init(
+    about subject: String, jobs: BlockingJobs = .files, remover: ProcessRemover = .shared,
+    _ prepare: @escaping @Sendable () throws(LaunchError) -> PreparedLaunch
+  ) {
+    self.remover = remover
+    let result = LateResult<Preparation>()
+    do throws(SystemCallError) {
+      let ready = try EventCounter()
+      preparation = (result, ready)
+      let isAccepted = jobs.submit(about: subject) {
+        let prepared: Preparation
+        do throws(LaunchError) { prepared = .success(try prepare()) } catch {
+          prepared = .failure(error)
+        }
+        let isWanted = result.set(prepared)
+        return { if isWanted { ready.signal() } }
+      }
+      if !isAccepted { fail(.stuck("an earlier command of its still waits for a file system")) }
+    } catch { fail(.log(error)) }
+  }
+
+  deinit { cancel() }
+
+  /// Goes on after `descriptor` was due.
+  public func proceed() {
+    switch phase {
+    case .preparing: begin()
+    case .starting: lookAtStart()
+    case .running: lookAtEnd()
+    case .ended, .failed, .cancelled: break
+    }
+  }
+
+  private func begin() {
+    guard let prepared = preparation?.result.take() else { return }
+    preparation = nil
+    do {
+      let launch = try prepared.get()
+      start = try StartingProcess(launch.request)
+      launch.dispose()
+      phase = .starting
+      lookAtStart()
+    } catch let error as SpawnError {
+      fail(.spawn(error))
+    } catch let error as LaunchError {
+      fail(error)
+    } catch { fail(.stuck("\(error)")) }
+  }
+
+  private func lookAtStart() {
+    do throws(SpawnError) {
+      guard let started = try start?.look() else { return }
+      process = started
+      start = nil
+      phase = .running
+    } catch { fail(.spawn(error)) }
+  }
+
+  private func lookAtEnd() {
+    guard let process else { return }
+    // An error would mean that somebody else has reaped it.
+    guard let exit = (try? reapChild(process.pidfd, pid: process.pid)) ?? nil else { return }
+    self.process = nil
+    phase = .ended(exit)
+  }
+
+  private func fail(_ error: LaunchError) {
+    start = nil
+    preparation = nil
+    phase = .failed(error)
+  }
+
+  /// Why it isn't running although its time is over; nil where it runs, or is over.
+  public var hang: String? {
+    let time = Duration.nanoseconds(Clocks.monotonic - began)
+    switch phase {
+    case .preparing:
+      return "its program and files couldn't be opened within \(time.components.seconds) s: "
+        + "does their file system answer?"
+    case .starting: return start?.whereItHangs(after: time)?.description
+    case .running, .ended, .failed, .cancelled: return nil
+    }
+  }
+
+  /// Ends what still runs of it, without waiting for that.
+  public func cancel() {
+    guard !isOver else { return }
+    preparation?.result.abandon()
+    preparation = nil
+    start?.abandon()
+    start = nil
+    if let process { remover.remove(process) }
+    process = nil
+    phase = .cancelled
+  }
+}
+
+extension WorkerProcess {
+  /// Runs a command on the worker's behalf: its directory, its log, its environment but for the
+  /// sockets that it talks to us through. Outside its cgroup: the command's memory isn't the
+  /// worker's, and freezing the worker must not stop it.
+  ///
+  /// `keepsOutput`: in the worker's log; else nobody sees it.
+  func runBeside(
+    _ arguments: [String], as purpose: String, keepsOutput: Bool = true
+  ) -> SideProgram {
+    let (plan, pid) = (plan, identity.pid)
+    return SideProgram(about: "\(purpose) of \(plan.name)") { () throws(LaunchError) in
+      try plan.prepareBeside(arguments, pid: pid, keepsOutput: keepsOutput)
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import Glibc
+import Linux
+
+/// Notices what a manager wants of a worker that sleeps in the manager's cgroup: the manager's
+/// programs (`ExecReload=`, `docker exec`) appear in the group, its signals stay pending, its SIGCONT
+/// lets a stopped process run, its SIGKILL removes one. Nothing announces these to a third party, so
+/// `look` is called a few times a second while the worker sleeps.
+public struct SleepWatch: Sendable {
+  private let cgroup: WorkerCgroup?
+  private let members: Set<ProcessIdentity>
+  /// Signals that were pending and blocked before it slept: the program has left them so itself.
+  private let leftPending: [Int32: UInt64]
+
+  /// Of a tree that has just come to rest.
+  public init(of tree: ProcessTree, in cgroup: WorkerCgroup?) {
+    self.cgroup = cgroup
+    members = Set(tree.processes.map(\.identity))
+    var left: [Int32: UInt64] = [:]
+    for process in tree.processes {
+      guard let status = try? ProcessStatus.read(process.pid) else { continue }
+      left[process.pid] = Self.pending(status) & status.blocked
+    }
+    leftPending = left
+  }
+
+  /// Why it should run; nil: it can sleep on.
+  public func look() -> String? {
+    for member in members {
+      guard let status = try? ProcessStatus.read(member.pid) else {
+        return "its process \(member.pid) has ended"
+      }
+      if let signal = Self.asking(status, except: leftPending[member.pid] ?? 0) {
+        return "signal \(signal) was sent to its process \(member.pid)"
+      }
+      // An ended process stays a zombie while its parent sleeps.
+      if status.state.isEnded { return "its process \(member.pid) has ended" }
+      if !status.state.isAtRest { return "its process \(member.pid) was continued (SIGCONT)" }
+    }
+    return newcomer()
+  }
+
+  private func newcomer() -> String? {
+    guard let cgroup, let pids = try? cgroup.processes() else { return nil }
+    let known = Set(members.map(\.pid))
+    for pid in pids where !known.contains(pid) {
+      guard let stat = try? ProcessStat.read(pid), !stat.isEnded else { continue }
+      return "process \(pid) (\(stat.name)) was started in its cgroup"
+    }
+    return nil
+  }
+
+  private static func pending(_ status: ProcessStatus) -> UInt64 {
+    status.pendingForProcess | status.pendingForThread
+  }
+
+  /// The first pending signal that asks the program to do something.
+  static func asking(_ status: ProcessStatus, except left: UInt64) -> Int32? {
+    let pending = pending(status) & ~status.ignored & ~left
+    return (1...64).first { signal in
+      guard ProcessStatus.contains(pending, signal) else { return false }
+      // Stopping the others has caused SIGCHLD; programs send SIGURG to their own threads.
+      if [SIGCHLD, SIGURG, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU].contains(signal) { return false }
+      // Without a handler the kernel drops it. (A program that waits for it has blocked it.)
+      if signal == SIGWINCH { return status.catches(signal) }
+      return true
+    }
+  }
+}
+
+/// Programs that a worker's manager runs beside it in the same cgroup.
+public struct ManagerJobs: Sendable {
+  private let root: ProcessIdentity
+  private let manager: Int32
+  private let members: Set<ProcessIdentity>
+
+  /// - Parameter tree: the processes that belong to the worker itself.
+  public init?(root: ProcessIdentity, tree: ProcessTree) {
+    guard let manager = tree.processes.first(where: { $0.identity == root })?.parent, manager > 0
+    else { return nil }
+    self.root = root
+    self.manager = manager
+    members = Set(tree.processes.map(\.identity))
+  }
+
+  /// A process that the manager itself has started since, in a session of its own, as service
+  /// managers start `ExecReload=`, `ExecStop=` and the like. It must not be stopped: the manager waits
+  /// for it.
+  public func running(in tree: ProcessTree) -> ProcessStat? {
+    tree.processes.first {
+      $0.parent == manager && $0.session == $0.pid && !members.contains($0.identity)
+    }
+  }
+}

@@ -1,0 +1,18 @@
+import ArgumentParser
+import Hibernation
+import Linux
+
+/// Started by the daemon, not by people: keeps what the next daemon needs to bring sleepers back.
+struct KeeperCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "keeper", abstract: "Keep descriptors for the next daemon.", shouldDisplay: false)
+
+  @Argument(help: "The socket at which the next daemon asks.")
+  var path: String
+
+  func run() throws {
+    do throws(SystemCallError) {
+      try DescriptorKeeping.run(input: Descriptor(owning: 0), path: path)
+    } catch { Output.complain("keeper: \(error)") }
+  }
+}

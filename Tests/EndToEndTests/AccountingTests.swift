@@ -1,0 +1,31 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("What workers hold after a resume") struct AccountingTests {
+  @Test(
+    "`ps` says what the kernel says, without any activity of the worker",
+    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"),
+    arguments: ["eager", "hot_first", "auto"])
+  func resumed(gear: String) throws {
+    let web = try WebWorker(megabytes: 12)
+    let policy = MainJobTests.patient.replacing(
+      "hibernate: {", with: "hibernate: { resume: \(gear),")
+    let daemon = try TestDaemon(policy + web.entry(.frozen), setting: .frozen)
+    try daemon.wait("web", toBe: "foreground")
+    let pid = try #require(try daemon.worker("web").pid)
+    // The third resume is hot first under `auto` too: the first is eager, and the second learns.
+    for round in 1...3 {
+      try daemon.done("hibernate", "web")
+      try daemon.done("wake", "web")
+      let agrees = try eventually {
+        let truth = try #require(try Footprint.measure(pid)).footprint
+        let told = try daemon.worker("web").footprint
+        return truth > 12 << 20 && abs(told - truth) <= 1 << 20
+      }
+      let told = try daemon.worker("web").footprint
+      let truth = try #require(try Footprint.measure(pid)).footprint
+      #expect(agrees, "\(gear), round \(round): \(told) is told, \(truth) is true")
+    }
+  }
+}

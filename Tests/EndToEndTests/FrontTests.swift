@@ -1,0 +1,67 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("The worker in the foreground") struct FrontTests {
+  private static let configuration = """
+    policy_overrides: { background: { suspend_after: 1h } }
+    workers:
+      back: { command: sleep 670, restart: { when: always, backoff: { initial: 100ms } } }
+      front: { command: sleep 671, restart: { when: always, backoff: { initial: 100ms } } }
+
+    """
+
+  @Test("stays there when another worker is restarted, by itself or by a person")
+  func stays() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.wait("front", toBe: "foreground")
+    let pid = try #require(try daemon.worker("back").pid)
+    kill(pid, SIGKILL)
+    #expect(
+      try eventually {
+        let back = try daemon.worker("back")
+        return back.state == "background" && back.pid != nil && back.pid != pid
+      }, "\(daemon.words)")
+    #expect(try daemon.worker("front").state == "foreground")
+    try daemon.done("restart", "back")
+    #expect(try daemon.worker("back").state == "background")
+    #expect(try daemon.worker("front").state == "foreground")
+    // And returns there when it is restarted itself.
+    try daemon.done("restart", "front")
+    #expect(try daemon.worker("front").state == "foreground")
+  }
+
+  @Test("stays there when the daemon is killed, and when workers are started by the next one")
+  func overDaemons() throws {
+    let daemon = try TestDaemon(Self.configuration)
+    try daemon.wait("front", toBe: "foreground")
+    let pid = try #require(try daemon.worker("back").pid)
+    try daemon.crash()
+    kill(pid, SIGKILL)
+    try daemon.start()
+    try daemon.wait("back", toBe: "background")
+    try daemon.wait("front", toBe: "foreground")
+  }
+}
+
+@Suite("A configuration that a running worker doesn't have yet") struct PendingConfigurationTests {
+  @Test("is shown by status, and applied by reload --restart")
+  func restarted() throws {
+    let before = "workers: { web: { command: sleep 672 }, other: { command: sleep 673 } }\n"
+    let daemon = try TestDaemon(before)
+    try daemon.wait("other", toBe: "foreground")
+    let other = try daemon.worker("other").pid
+    _ = try daemon.scratch.write("dormouse.yaml", before.replacing("672", with: "674"))
+    try daemon.done("reload")
+    let web = try daemon.worker("web")
+    #expect(web.command == ["sleep", "672"] && web.changedSinceLaunch == ["command"])
+    let status = try daemon.done("status", "web")
+    #expect(status.contains("`dormouse restart web` applies it"), "\(status)")
+    #expect(try daemon.done("reload", "--restart").hasSuffix("web: restarted\n"))
+    let after = try daemon.worker("web")
+    #expect(after.command == ["sleep", "674"] && after.changedSinceLaunch == nil)
+    #expect(after.pid != web.pid)
+    #expect(try daemon.worker("other").pid == other)
+  }
+}

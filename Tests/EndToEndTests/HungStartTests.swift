@@ -1,0 +1,199 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+/// Whatever a worker, its user or a file system does to a launch or a log, the daemon answers.
+@Suite("A daemon isn't held up") struct HungStartTests {
+  /// It answers several times, each within some seconds: a loop that hangs wouldn't answer at all.
+  private func expectAnswers(_ daemon: TestDaemon) throws {
+    for _ in 0..<5 {
+      var client = try ControlClient(connectingTo: daemon.socket)
+      _ = try client.perform(.ps, worker: nil, timeout: .seconds(5))
+    }
+  }
+
+  @Test(
+    "by a worker that puts a FIFO in the place of its log", arguments: ["log_line", "log_pattern"])
+  func fifoLog(rule: String) throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        hostile:
+          command: [sh, -c, "rm out.log; mkfifo out.log; touch replaced; exec sleep 600"]
+          directory: .
+          output: { file: ./out.log }
+          readiness: { \(rule): ready }
+      """)
+    #expect(try eventually { access("\(daemon.scratch.path)/replaced", F_OK) == 0 })
+    // It was looked at since, and the daemon lives.
+    try daemon.waitForWords("hostile: its log can't be searched for readiness")
+    try expectAnswers(daemon)
+    #expect(try daemon.worker("hostile").state == "launching")
+    kill(daemon.pid, SIGTERM)
+    #expect(try daemon.waitForEnd() == 0)
+  }
+
+  /// Links that take the kernel milliseconds to follow: time to stop a child in.
+  private func slowDirectory(_ scratch: Scratch) throws -> String {
+    for name in ["a", "t"] { #expect(mkdir("\(scratch.path)/\(name)", 0o755) == 0) }
+    var last = "t"
+    for number in 0..<38 {
+      let target = String(repeating: "a/../", count: 780) + last
+      last = "l\(number)"
+      #expect(symlink(target, "\(scratch.path)/\(last)") == 0)
+    }
+    return "\(scratch.path)/\(last)"
+  }
+
+  /// Stops a child of the daemon that isn't its program yet; its pid.
+  private func stopChild(of daemon: TestDaemon, _ start: () throws -> Void) throws -> Int32 {
+    let children = "/proc/\(daemon.pid)/task/\(daemon.pid)/children"
+    for _ in 0..<50 {
+      try start()
+      let deadline = Deadline(in: .milliseconds(500))
+      while !deadline.hasPassed {
+        for word in try readText(children).split(separator: " ") {
+          guard let pid = Int32(word), let stat = try? ProcessStat.read(pid),
+            stat.name == "dormouse", !stat.isEnded, kill(pid, SIGSTOP) == 0
+          else { continue }
+          if try eventually({ try ProcessStat.read(pid).state == .stopped }),
+            try ProcessStat.read(pid).name == "dormouse"
+          {
+            return pid
+          }
+          kill(pid, SIGCONT)
+        }
+      }
+    }
+    throw TestFailure("no child was stopped before its execve: \(daemon.words)")
+  }
+
+  @Test("by a child that is stopped between fork and execve")
+  func stoppedChild() throws {
+    let scratch = try Scratch()
+    let daemon = try TestDaemon(
+      """
+      workers:
+        slow: { command: sleep 600, directory: \(try slowDirectory(scratch)), autostart: false }
+        other: { command: sleep 600, autostart: false }
+      """)
+    let pid = try stopChild(of: daemon) {
+      _ = try? daemon.ask(.stop, "slow")
+      var client = try ControlClient(connectingTo: daemon.socket)
+      // Its answer comes when the launch has succeeded, or not at all.
+      _ = try? client.perform(.start, worker: "slow", timeout: .milliseconds(1))
+    }
+    defer { kill(pid, SIGCONT) }
+    try expectAnswers(daemon)
+    #expect(try daemon.worker("slow").state == "launching")
+    // Another worker starts meanwhile.
+    try daemon.done("start", "other")
+    kill(pid, SIGCONT)
+    #expect(try eventually { try daemon.worker("slow").pid == pid })
+    #expect(try daemon.zombies() == [])
+  }
+
+  @Test("by the command of a probe whose child is stopped; the probe fails and names the cause")
+  func stoppedProbe() throws {
+    let scratch = try Scratch()
+    let directory = try slowDirectory(scratch)
+    let daemon = try TestDaemon(
+      """
+      workers:
+        asked:
+          command: sleep 600
+          directory: \(directory)
+          liveness: { exec: { command: ["true"] }, periodSeconds: 1, timeoutSeconds: 1, failureThreshold: 1 }
+          restart: { when: "no" }
+      """)
+    #expect(try eventually { try daemon.worker("asked").pid != nil })
+    let pid = try stopChild(of: daemon) {}
+    try expectAnswers(daemon)
+    try daemon.waitForWords("its command isn't running yet")
+    #expect(daemon.words.contains("was stopped there"), "\(daemon.words)")
+    // SIGKILL ends what is stopped, and nothing is left of it.
+    #expect(try eventually { hasEnded(pid) })
+    #expect(try eventually { try daemon.zombies() == [] })
+  }
+
+  @Test(
+    "by keeping workers from its keys: another user's worker doesn't reach its session keyring",
+    .enabled(if: Surroundings.isRoot, "only root can start a worker as another user"))
+  func sessionKeyring() throws {
+    let name = "dormouse-test-\(getpid())"
+    let holder = [Surroundings.python, Surroundings.fixture("session_key.py"), name]
+    let trial = try Command(arguments: holder + ["true"]).run(in: try Scratch())
+    // Without keyrings (a kernel without them, a container that filters them) there is nothing to inherit.
+    guard trial.code == 0 else { return }
+    let script = """
+      import ctypes, os, platform, time
+      keyctl = 250 if platform.machine() == 'x86_64' else 219
+      libc = ctypes.CDLL(None, use_errno=True)
+      key = libc.syscall(keyctl, 10, ctypes.c_long(-3), b'user', b'\(name)', 0)
+      print('found' if key >= 0 else 'nothing: ' + os.strerror(ctypes.get_errno()), flush=True)
+      time.sleep(600)
+      """
+    let indented = script.split(separator: "\n").map { "          " + $0 }.joined(separator: "\n")
+    let daemon = try TestDaemon(
+      """
+      workers:
+        reader:
+          command:
+            - \(Surroundings.python)
+            - -c
+            - |
+      \(indented)
+          user: "65534"
+          group: "65534"
+          directory: /
+          readiness: { log_pattern: "^(found|nothing)" }
+      """, wrapper: holder)
+    #expect(try eventually { try daemon.worker("reader").state != "launching" })
+    let said = try readText("\(daemon.state)/logs/reader.log")
+    #expect(said.hasPrefix("nothing: "), "\(said)")
+  }
+
+  @Test(
+    "Workers and the commands of their probes have the oom_score_adj of workers, or their own")
+  func oomScores() throws {
+    let show = "cat /proc/self/oom_score_adj"
+    let daemon = try TestDaemon(
+      """
+      workers:
+        usual:
+          command: [sh, -c, "\(show); exec sleep 600"]
+          liveness: { exec: { command: [sh, -c, "\(show) >probe"] }, periodSeconds: 1 }
+        offered:
+          command: [sh, -c, "\(show); exec sleep 600"]
+          limits: { oom_score_adj: 777 }
+      """, wrapper: ["choom", "-n", "300", "--"])
+    func says(_ path: String, _ text: String) throws -> Bool {
+      try eventually { (try? readText(path)) == text }
+    }
+    #expect(try says("\(daemon.state)/logs/usual.log", "300\n"))
+    #expect(try says("\(daemon.state)/logs/offered.log", "777\n"))
+    #expect(try says("\(daemon.scratch.path)/probe", "300\n"))
+  }
+
+  @Test(
+    "A daemon that its unit protects from the kernel's OOM killer doesn't pass that on to workers",
+    .enabled(if: canProtect, "lowering oom_score_adj takes CAP_SYS_RESOURCE"))
+  func protectedDaemon() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        plain: { command: [sh, -c, "cat /proc/self/oom_score_adj; exec sleep 600"] }
+      """, wrapper: ["choom", "-n", "-900", "--"])
+    let log = "\(daemon.state)/logs/plain.log"
+    #expect(try eventually { (try? readText(log))?.contains("\n") == true })
+    #expect(try readText(log) == "0\n")
+    #expect(try readText("/proc/\(daemon.pid)/oom_score_adj") == "-900\n")
+  }
+
+  private static let canProtect: Bool = {
+    guard let scratch = try? Scratch() else { return false }
+    let trial = try? Command(arguments: ["choom", "-n", "-900", "--", "true"]).run(in: scratch)
+    return trial?.code == 0
+  }()
+}

@@ -1,0 +1,49 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("Images that aren't the workers' own") struct ImageSwapTests {
+  private static let policy = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 64MB, resume: eager, overlay: false }
+      foreground: { max: 3 }
+    workers:
+
+    """
+
+  /// Two hibernated workers, of which each has the other's image.
+  private func swapped(_ setting: Setting, restarts: Bool) throws -> (TestDaemon, [Int32]) {
+    let workers = try ["one", "two"].map { try WebWorker(megabytes: 2, name: $0) }
+    let daemon = try TestDaemon(
+      Self.policy + workers.map { $0.entry(setting) }.joined(), setting: setting)
+    for worker in workers { try daemon.wait(worker.name, toBe: "foreground") }
+    for worker in workers { try daemon.done("hibernate", worker.name) }
+    let pids = try workers.map { try #require(try daemon.worker($0.name).pid) }
+    if restarts { try daemon.crash() }
+    let images = "\(daemon.state)/images"
+    for (from, to) in [("one.image", "kept"), ("two.image", "one.image"), ("kept", "two.image")] {
+      #expect(rename("\(images)/\(from)", "\(images)/\(to)") == 0)
+    }
+    if restarts { try daemon.start() }
+    return (daemon, pids)
+  }
+
+  @Test("A worker isn't resumed from another one's image, and ends", arguments: Setting.ofOwnUser)
+  func live(setting: Setting) throws {
+    let (daemon, pids) = try swapped(setting, restarts: false)
+    #expect(try daemon.verb("wake", "one").code != 0)
+    try daemon.waitForWords("somebody has replaced it")
+    #expect(try eventually { hasEnded(pids[0]) })
+  }
+
+  @Test(
+    "Nor under the next daemon, which knows it from the worker's record",
+    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
+  func nextDaemon() throws {
+    let (daemon, pids) = try swapped(.frozen, restarts: true)
+    try daemon.waitForWords("one: can't be brought back and is ended")
+    try daemon.waitForWords("somebody has replaced it")
+    for pid in pids { #expect(try eventually { hasEnded(pid) }) }
+  }
+}

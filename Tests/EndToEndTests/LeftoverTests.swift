@@ -1,0 +1,136 @@
+import Glibc
+import Linux
+import Testing
+
+@Suite("Processes that no valid record describes") struct LeftoverTests {
+  @Test(
+    "With one flipped bit in a worker's record no second instance is started, and the message says what to do",
+    arguments: Setting.ofOwnUser)
+  func flippedBit(setting: Setting) throws {
+    let daemon = try TestDaemon(
+      "workers: { sleeper: { command: [sleep, '1000'], directory: / } }\n", setting: setting)
+    try daemon.wait("sleeper", toBe: "foreground")
+    let pid = try #require(try daemon.worker("sleeper").pid)
+    defer { kill(pid, SIGKILL) }
+    try daemon.crash()
+    let path = "\(daemon.state)/workers/sleeper.worker"
+    var bytes = try readFile(path)
+    let group = daemon.record("sleeper")["cgroup"]
+    bytes[bytes.count / 2] ^= 1
+    try Descriptor.open(path, O_WRONLY | O_TRUNC).writeAll(String(decoding: bytes, as: UTF8.self))
+
+    try daemon.start()
+    #expect(daemon.words.contains("sleeper.worker is damaged"), "\(daemon.words)")
+    try daemon.waitForWords("1 process of an earlier instance still run")
+    try daemon.wait("sleeper", toBe: "terminated")
+    let refused = try daemon.verb("start", "sleeper")
+    #expect(refused.code != 0)
+    #expect(refused.error.contains("kill -9 \(pid)"), "\(refused)")
+    #expect(!hasEnded(pid))
+    // Done as it says, it starts.
+    kill(pid, SIGKILL)
+    #expect(try eventually { hasEnded(pid) })
+    try daemon.done("start", "sleeper")
+    #expect(try daemon.worker("sleeper").pid != pid)
+    if let group { #expect(daemon.record("sleeper")["cgroup"] == group) }
+  }
+
+  @Test("A record that is a FIFO or a directory doesn't keep the daemon from starting")
+  func strangeFiles() throws {
+    let daemon = try TestDaemon("workers: { a: { command: [sleep, '1000'] } }\n", starts: false)
+    try daemon.start()
+    try daemon.wait("a", toBe: "foreground")
+    try daemon.done("stop", "a")
+    try daemon.crash()
+    #expect(mkfifo("\(daemon.state)/workers/b.worker", 0o600) == 0)
+    #expect(mkdir("\(daemon.state)/workers/c.worker", 0o700) == 0)
+    try daemon.start()
+    #expect(daemon.words.contains("b.worker"), "\(daemon.words)")
+    #expect(daemon.words.contains("c.worker"), "\(daemon.words)")
+  }
+}
+
+@Suite("What must not leave the daemon") struct CoreFileTests {
+  private func limit(_ text: String) -> [Substring]? {
+    text.split(separator: "\n").first { $0.hasPrefix("Max core file size") }?
+      .split(separator: " ").suffix(3)
+  }
+
+  @Test(
+    "The daemon's memory is in no core file, and its workers have the limits that it was started with"
+  )
+  func coreFiles() throws {
+    var before = rlimit()
+    getrlimit(Int32(RLIMIT_CORE.rawValue), &before)
+    let own = before.rlim_max == 0 ? "0" : "4096"
+    let daemon = try TestDaemon(
+      """
+      workers:
+        looker:
+          command: [sh, -c, "grep core /proc/self/limits; cat /proc/self/coredump_filter; exec sleep 1000"]
+          directory: /
+
+      """,
+      wrapper: [
+        "/usr/bin/env", "python3", "-c",
+        """
+        import os, resource, sys
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        resource.setrlimit(resource.RLIMIT_CORE, (\(own), hard))
+        open("/proc/self/coredump_filter", "w").write("0x23")
+        os.execv(sys.argv[1], sys.argv[1:])
+        """,
+      ])
+    try daemon.wait("looker", toBe: "foreground")
+    let limits = try readText("/proc/\(daemon.pid)/limits")
+    #expect(limit(limits)?.first == "0")
+    #expect(try readText("/proc/\(daemon.pid)/coredump_filter") == "00000000\n")
+    let log = "\(daemon.state)/logs/looker.log"
+    #expect(try eventually { try readText(log).contains("00000023") })
+    let seen = try readText(log)
+    #expect(limit(seen)?.first.map(String.init) == own, "\(seen)")
+  }
+}
+
+@Suite("Text from workers, at a terminal") struct HostileOutputTests {
+  @Test("dormouse logs shows controls at a terminal, and writes every byte into a pipe")
+  func logs() throws {
+    let daemon = try TestDaemon(
+      #"""
+      workers:
+        loud:
+          command: [sh, -c, "printf 'a\\033]0;owned\\007b\\302\\233c\\342\\200\\256d\\033[31mred\\n'; exec sleep 1000"]
+          directory: /
+
+      """#)
+    try daemon.wait("loud", toBe: "foreground")
+    let log = "\(daemon.state)/logs/loud.log"
+    #expect(try eventually { try readText(log).contains("red\n") })
+    #expect(
+      try daemon.done("logs", "loud") == "a\u{1B}]0;owned\u{7}b\u{9B}c\u{202E}d\u{1B}[31mred\n")
+    var command = Command(arguments: [
+      Surroundings.python, "-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))",
+      Surroundings.executable, "logs", "--socket", daemon.socket, "loud",
+    ])
+    command.directory = daemon.scratch.path
+    let shown = try command.run(in: daemon.scratch).output.replacing("\r\n", with: "\n")
+    #expect(
+      shown == "a\\u{1b}]0;owned\\u{7}b\\u{9b}c\\u{202e}d\u{1B}[31mred\n\u{1B}[0m", "\(shown)")
+  }
+
+  @Test(
+    "Root sends nothing to another user's daemon that only the environment names",
+    .enabled(if: Surroundings.canBecomeNobody, "only root can be two users"))
+  func foreignSocket() throws {
+    let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser)
+    var command = Command(arguments: [
+      Surroundings.executable, "run", "stolen", "--", "/bin/sleep", "1000",
+    ])
+    command.environment["DORMOUSE_SOCKET_PATH"] = daemon.socket
+    command.directory = "/"
+    let outcome = try command.run(in: daemon.scratch)
+    #expect(outcome.code != 0)
+    #expect(outcome.error.contains("belongs to user \(Surroundings.nobody)"), "\(outcome)")
+    #expect(try daemon.ask(.ps).workers?.isEmpty == true)
+  }
+}

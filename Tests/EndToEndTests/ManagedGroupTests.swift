@@ -1,0 +1,221 @@
+import Glibc
+import Linux
+import Testing
+
+/// A test that plays the service manager of an adopted group: it does with the group what systemd 252
+/// and 257 do with a unit's. Tests/Machines/manager.sh does the same with the real ones.
+@Suite("A worker in a cgroup that another program manages", .enabled(if: Surroundings.hasCgroups))
+struct ManagedGroupTests {
+  /// A unit: one server in a group that isn't the daemon's.
+  private final class Unit {
+    let server: SpawnedProcess
+    let port: UInt16
+    let group: WorkerCgroup
+    private let root: CgroupRoot
+    private let file: String
+    private let scratch: Scratch
+
+    init(_ scratch: Scratch) throws {
+      self.scratch = scratch
+      port = try Surroundings.freePort()
+      file = scratch.uniquePath("saved")
+      server = try Command(
+        arguments: [Surroundings.python, Surroundings.fixture("unit_server.py"), "\(port)", file]
+      ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
+      root = try CgroupRoot.detect(name: "dormouse-e2e-unit-\(getpid())-\(port)")
+      group = try WorkerCgroup.create(in: root, name: "unit")
+      try group.add(server.pid)
+      let port = port
+      guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
+        throw TestFailure("the server doesn't listen")
+      }
+    }
+
+    deinit {
+      kill(server.pid, SIGKILL)
+      _ = try? server.wait(.seconds(10))
+      try? group.remove(until: Deadline(in: .seconds(5)))
+      root.remove()
+    }
+
+    func ask() throws -> String { try HTTPConnection(port: port).get("/") }
+
+    /// What it has written on signals.
+    var words: [String] {
+      let text = (try? readText(file)) ?? ""
+      return text.split(separator: "\n").map(String.init)
+    }
+
+    /// As systemd ends a unit.
+    func terminate() {
+      kill(server.pid, SIGTERM)
+      kill(server.pid, SIGCONT)
+    }
+
+    func freezer(_ value: String) throws { try writeControl("\(group.path)/cgroup.freeze", value) }
+    var freezer: String { get throws { try readText("\(group.path)/cgroup.freeze") } }
+  }
+
+  enum Sleep: String, CaseIterable, CustomTestStringConvertible {
+    case suspend, hibernate
+    var testDescription: String { rawValue }
+    var state: String { self == .suspend ? "suspended" : "hibernated" }
+  }
+
+  private static let policy = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
+
+    """
+
+  private func asleep(_ sleep: Sleep) throws -> (TestDaemon, Unit) {
+    let daemon = try TestDaemon(Self.policy, setting: .frozen)
+    let unit = try Unit(daemon.scratch)
+    _ = try unit.ask()
+    try daemon.done("adopt", "web", "--cgroup", unit.group.path)
+    try daemon.done(sleep.rawValue, "web")
+    try #require(try daemon.worker("web").state == sleep.state)
+    return (daemon, unit)
+  }
+
+  @Test("It sleeps stopped; its group is never frozen", arguments: Sleep.allCases)
+  func neverFrozen(sleep: Sleep) throws {
+    let (daemon, unit) = try asleep(sleep)
+    #expect(try unit.freezer == "0\n")
+    #expect(try !unit.group.isFrozen)
+    let state = try ProcessStat.read(unit.server.pid).state
+    #expect(state == (sleep == .suspend ? .stopped : .traced))
+    #expect(try unit.ask().hasSuffix("True"))
+    try daemon.wait("web", toBe: "background")
+  }
+
+  @Test(
+    "Its manager thaws the group and ends it (systemd 252): it wakes and saves its state",
+    arguments: Sleep.allCases)
+  func thawAndTerminate(sleep: Sleep) throws {
+    let (_, unit) = try asleep(sleep)
+    try unit.freezer("0")
+    unit.terminate()
+    #expect(try unit.server.wait(.seconds(20)) == 0)
+    #expect(unit.words.last == "saved 1 True")
+  }
+
+  @Test(
+    "Its manager starts a program in the group (systemd 257): the program runs, and it is woken",
+    arguments: Sleep.allCases)
+  func programInGroup(sleep: Sleep) throws {
+    let (daemon, unit) = try asleep(sleep)
+    let begun = Clocks.monotonic
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    // clone3(CLONE_INTO_CGROUP) into a frozen group doesn't return.
+    let reload = try spawn(
+      SpawnRequest(
+        path: "/bin/sh", arguments: ["sh", "-c", "sleep 2; kill -HUP \(unit.server.pid)"],
+        environment: [:], directory: "/", input: null.raw, output: null.raw, error: null.raw,
+        cgroup: unit.group.directory.raw))
+    #expect(Clocks.monotonic - begun < 2_000_000_000)
+    try daemon.wait("web", toBe: "background")
+    // The manager waits for it, so it mustn't be put to sleep beside the worker.
+    let refusal = try daemon.verb("suspend", "web")
+    #expect(refusal.code != 0 && refusal.error.contains("its manager runs process"), "\(refusal)")
+    #expect(try reload.wait(.seconds(20)) == 0)
+    #expect(try eventually { unit.words == ["reloaded"] })
+    #expect(try unit.ask().hasSuffix("True"))
+  }
+
+  @Test("A signal that asks it to do something wakes it", arguments: Sleep.allCases)
+  func signal(sleep: Sleep) throws {
+    let (daemon, unit) = try asleep(sleep)
+    kill(unit.server.pid, SIGHUP)
+    #expect(try eventually(within: .seconds(5)) { unit.words == ["reloaded"] })
+    try daemon.wait("web", toBe: "background")
+    #expect(try unit.ask().hasSuffix("True"))
+  }
+
+  @Test("SIGCONT alone wakes it with all of its memory", arguments: Sleep.allCases)
+  func continued(sleep: Sleep) throws {
+    let (daemon, unit) = try asleep(sleep)
+    kill(unit.server.pid, SIGCONT)
+    try daemon.wait("web", toBe: "background")
+    #expect(try unit.ask().hasSuffix("True"))
+  }
+
+  @Test("SIGKILL ends it at once", arguments: Sleep.allCases)
+  func killed(sleep: Sleep) throws {
+    let (daemon, unit) = try asleep(sleep)
+    kill(unit.server.pid, SIGKILL)
+    #expect(
+      try eventually(within: .seconds(5)) { try daemon.verb("status", "web").code == 3 })
+    #expect(access(unit.group.path, F_OK) == 0)
+  }
+
+  @Test("A manager may freeze and thaw it while it sleeps", arguments: Sleep.allCases)
+  func frozenByManager(sleep: Sleep) throws {
+    let (daemon, unit) = try asleep(sleep)
+    try unit.freezer("1")
+    #expect(try eventually { try unit.group.isFrozen })
+    #expect(try daemon.worker("web").state == sleep.state)
+    try unit.freezer("0")
+    #expect(try unit.ask().hasSuffix("True"))
+    // A frozen one isn't put to sleep: it is its manager's.
+    try unit.freezer("1")
+    #expect(try eventually { try unit.group.isFrozen })
+    let refusal = try daemon.verb("suspend", "web")
+    #expect(refusal.code != 0 && refusal.error.contains("has frozen its cgroup"), "\(refusal)")
+    try unit.freezer("0")
+    #expect(try unit.ask().hasSuffix("True"))
+  }
+
+  @Test(
+    "Without a daemon, its manager's SIGCONT doesn't let it run without its memory, and the next daemon brings it back"
+  )
+  func continuedWithoutDaemon() throws {
+    let (daemon, unit) = try asleep(.hibernate)
+    try daemon.crash()
+    unit.terminate()
+    // It waits in a place of ours now, and its signal with it.
+    #expect(try eventually { try ProcessStat.read(unit.server.pid).state == .sleeping })
+    #expect(unit.words.isEmpty)
+    try daemon.start()
+    #expect(try unit.server.wait(.seconds(20)) == 0)
+    #expect(unit.words.last == "saved 1 True")
+  }
+
+  @Test("A daemon that is killed leaves it asleep, and the next one wakes it")
+  func nextDaemon() throws {
+    let (daemon, unit) = try asleep(.hibernate)
+    try daemon.crash()
+    try daemon.start()
+    #expect(
+      try eventually { (try? daemon.worker("web"))?.state == "background" })
+    #expect(try daemon.worker("web").isAdopted == true)
+    #expect(try unit.ask() == "2 True")
+  }
+
+  @Test("A daemon that ends wakes it and gives it back")
+  func orderlyEnd() throws {
+    let (daemon, unit) = try asleep(.hibernate)
+    // Both at once, as at a reboot.
+    kill(daemon.pid, SIGTERM)
+    unit.terminate()
+    #expect(try unit.server.wait(.seconds(20)) == 0)
+    #expect(unit.words.last == "saved 1 True")
+    #expect(try daemon.waitForEnd() == 0)
+  }
+
+  @Test("What a watchdog would end when it sleeps isn't adopted")
+  func watchdog() throws {
+    let daemon = try TestDaemon(Self.policy)
+    var command = Command(arguments: ["sleep", "1000"])
+    command.environment["WATCHDOG_USEC"] = "30000000"
+    let process = try command.start(
+      output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
+    defer {
+      kill(process.pid, SIGKILL)
+      _ = try? process.wait(.seconds(5))
+    }
+    let outcome = try daemon.verb("adopt", "web", "--pid", "\(process.pid)")
+    #expect(outcome.code == 1 && outcome.error.contains("WatchdogSec="), "\(outcome)")
+  }
+}

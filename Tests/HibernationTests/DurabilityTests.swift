@@ -1,0 +1,156 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Disks that accept what they are given, and fail to write it later.
+@Suite(
+  .serialized, .enabled(if: FailingDevice.isPossible, "takes root, loop devices and mkfs.ext4"))
+struct DurabilityTests {
+  let service = HibernationService()
+
+  @Test(
+    "a disk that fails while the image is written to it leaves the worker with all of its memory",
+    arguments: Victim.Rest.available)
+  func failingWriteback(rest: Victim.Rest) throws {
+    guard let device = try FailingDevice() else { return }
+    // Random numbers, which compression doesn't make small.
+    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "5"], rest: rest)
+    try #require(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    let before = try victim.anonymousMemory()
+    let path = device.directory + "/image"
+
+    try device.fill()
+    let error = try victim.refusal(service, at: path)
+    #expect(error.aftermath == .intact)
+    #expect(error.phase == .committing)
+    // EIO or ENOSPC, as the kernel has it.
+    #expect(error.description.hasPrefix("fdatasync \(path).partial: "), "\(error)")
+    #expect(try victim.isSuspended)
+    #expect(try victim.anonymousMemory() >= before)
+    #expect(access(path, F_OK) != 0)
+    #expect(access(path + ".partial", F_OK) != 0)
+
+    let elsewhere = Fixture.imagePath()
+    try victim.sleep(service, at: elsewhere)
+    try victim.wake(service, from: elsewhere)
+    #expect(try victim.ask("sum") == sum)
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+}
+
+/// An ext4 on a loop device, on a file of a small tmpfs: it takes writes into the page cache, and has
+/// no room for them behind it.
+final class FailingDevice {
+  let directory: String
+  private let memory: String
+  private let loop: String
+
+  static let isPossible =
+    geteuid() == 0 && access("/dev/loop-control", R_OK | W_OK) == 0
+    && ["losetup", "mkfs.ext4", "mount", "umount"].allSatisfy { find($0) != nil }
+
+  private static func find(_ name: String) -> String? {
+    resolveExecutable(name, path: "/usr/sbin:/sbin:" + Program.path)
+  }
+
+  private static func run(_ words: String...) throws -> (status: Int32, output: String) {
+    let output = Fixture.imagePath()
+    let file = try Descriptor.open(output, O_RDWR | O_CREAT, mode: 0o600)
+    let process = try spawn(
+      SpawnRequest(
+        path: try #require(find(words[0])), arguments: words,
+        environment: ["PATH": "/usr/sbin:/sbin:" + Program.path], directory: "/tmp",
+        input: 0, output: file.raw, error: file.raw))
+    var status: Int32 = 0
+    waitpid(process.pid, &status, 0)
+    let text = try readText(output)
+    return (status, text.split(separator: "\n").first.map(String.init) ?? "")
+  }
+
+  /// `nil` where this machine lends no loop device.
+  init?() throws {
+    memory = Fixture.imagePath()
+    directory = Fixture.imagePath()
+    for path in [memory, directory] { _ = try systemCall("mkdir", on: path) { mkdir(path, 0o700) } }
+    try #require(
+      try Self.run("mount", "-t", "tmpfs", "-o", "size=4m", "dormouse-test", memory).status == 0)
+    let file = memory + "/disk"
+    do {
+      let disk = try Descriptor.open(file, O_RDWR | O_CREAT, mode: 0o600)
+      _ = try systemCall("ftruncate", on: file) { ftruncate(disk.raw, 64 << 20) }
+    }
+    let attached = try Self.run("losetup", "-f", "--show", file)
+    loop = attached.output
+    guard attached.status == 0, loop.hasPrefix("/dev/") else { return nil }
+    let options = "^has_journal"
+    guard try Self.run("mkfs.ext4", "-q", "-O", options, "-m", "0", loop).status == 0,
+      try Self.run("mount", "-t", "ext4", loop, directory).status == 0
+    else { return nil }
+  }
+
+  deinit {
+    umount2(directory, 0)
+    if loop.hasPrefix("/dev/") { _ = try? Self.run("losetup", "-d", loop) }
+    umount2(memory, Int32(MNT_DETACH))
+    rmdir(directory)
+    rmdir(memory)
+  }
+
+  /// From here on what isn't on the disk can't get there.
+  func fill() throws {
+    sync()
+    let rest = try Descriptor.open(memory + "/rest", O_RDWR | O_CREAT, mode: 0o600)
+    let block = [UInt8](repeating: 1, count: 4096)
+    while write(rest.raw, block, block.count) > 0 {}
+  }
+}
+
+/// What of an image is in the page cache.
+@Suite(.serialized)
+struct ImageCacheTests {
+  let service = HibernationService()
+
+  @Test("while memory is short, an image on the disk doesn't stay in the page cache")
+  func dropped() throws {
+    let path = Fixture.imagePath()
+    let victim = try Victim([try Fixture.compile("torture"), "4", "14", "5"])
+    try #require(try victim.line().hasPrefix("ready"))
+    let sum = try victim.ask("sum")
+    let target = victim.target
+    try victim.suspend()
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(target, to: path, storage: ImageStorage(dropsCache: true))
+    }
+    guard try !Self.isInMemory(path) else { return }
+    // The header, which has changed since, may stay.
+    #expect(try Self.cachedBytes(of: path) <= 64 << 10)
+    // Read again, it is there again; until pressure rises.
+    _ = try readFile(path)
+    #expect(try Self.cachedBytes(of: path) > 1 << 20)
+    service.dropFromCache(images: [path])
+    _ = try service.wait { (_) throws(HibernationError) in }
+    #expect(try Self.cachedBytes(of: path) <= 64 << 10)
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+  }
+
+  private static func cachedBytes(of path: String) throws -> Int {
+    let file = try Descriptor.open(path)
+    let length = Int(lseek(file.raw, 0, SEEK_END))
+    let area = try #require(mmap(nil, length, PROT_READ, MAP_SHARED, file.raw, 0))
+    try #require(area != MAP_FAILED)
+    defer { munmap(area, length) }
+    var pages = [UInt8](repeating: 0, count: (length + 4095) / 4096)
+    _ = try systemCall("mincore", on: path) { mincore(area, length, &pages) }
+    return pages.count { $0 & 1 == 1 } * 4096
+  }
+
+  /// On tmpfs, pages are all that there is.
+  private static func isInMemory(_ path: String) throws -> Bool {
+    try Fixture.run(["sh", "-c", "[ \"$(stat -f -c %T \(path))\" = tmpfs ]"]) == 0
+  }
+}

@@ -1,0 +1,78 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// A signal that comes while its process sleeps: its call ends, or doesn't, as it would have awake.
+struct SignalTests {
+  struct Case: CustomTestStringConvertible, Sendable {
+    var kind: String
+    var restarts: Bool
+    var isHibernated: Bool
+    var rest: Victim.Rest
+
+    var testDescription: String {
+      "\(kind)\(restarts ? " with SA_RESTART" : ""), "
+        + "\(isHibernated ? "hibernated" : "suspended"), \(rest)"
+    }
+
+    /// signal(7): these return EINTR, whatever the handler was set up with; the others only without
+    /// SA_RESTART.
+    var isInterrupted: Bool { kind != "stdin" || !restarts }
+  }
+
+  static let cases: [Case] = [
+    "epoll_wait", "poll", "select", "ppoll-constant", "nanosleep", "semtimedop", "sigtimedwait",
+    "recv", "stdin",
+  ].flatMap { kind in
+    [false, true].flatMap { restarts in
+      [false, true].flatMap { isHibernated in
+        Victim.Rest.available.map {
+          Case(kind: kind, restarts: restarts, isHibernated: isHibernated, rest: $0)
+        }
+      }
+    }
+  }
+
+  @Test("a signal that came meanwhile interrupts the call when its process wakes", arguments: cases)
+  func interrupts(one: Case) throws {
+    let victim = try Victim(
+      [try Fixture.compile("timeouts"), "signal", "60000", one.kind]
+        + (one.restarts ? ["restart"] : []), rest: one.rest)
+    #expect(try victim.line().hasPrefix("ready"))
+    try victim.waitUntilBlocked()
+    let service = HibernationService()
+    let path = Fixture.imagePath()
+    if one.isHibernated { try victim.sleep(service, at: path) } else { try victim.suspend() }
+    kill(victim.process.pid, SIGUSR1)
+    if one.isHibernated {
+      try victim.wake(service, from: path)
+    } else {
+      victim.target.mendInterruptedCalls()
+      try victim.target.wake()
+    }
+    if !one.isInterrupted { try victim.send("") }
+    let words = try victim.line().split(separator: " ").map(String.init)
+    let expected = one.isInterrupted ? ["-1", "\(EINTR)"] : ["1", "0"]
+    #expect(words[0] == one.kind)
+    #expect(Array(words[1...2]) == expected)
+    #expect(words[3] == "1", "the handler ran \(words[3]) times")
+  }
+
+  @Test("a signal without a handler doesn't", arguments: Victim.Rest.available)
+  func ignored(rest: Victim.Rest) throws {
+    let victim = try Victim(
+      [try Fixture.compile("timeouts"), "signal", "800", "epoll_wait"], rest: rest)
+    #expect(try victim.line().hasPrefix("ready"))
+    try victim.waitUntilBlocked()
+    let service = HibernationService()
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    // Ignored unless a handler is set.
+    kill(victim.process.pid, SIGCHLD)
+    kill(victim.process.pid, SIGWINCH)
+    try victim.wake(service, from: path)
+    #expect(try victim.line().hasPrefix("epoll_wait 0 0 0 "))
+  }
+}

@@ -1,0 +1,60 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// What the standby pager holds.
+@Suite(.serialized)
+struct StandbyTests {
+  @Test("announcements of a thousand workers cost no descriptors, and those that end are forgotten")
+  func announcements() throws {
+    let own = try listDirectory("/proc/self/fd").count
+    var book = StandbyBook()
+    for number in 0..<1000 {
+      let image = "/images/\(number)"
+      book.note(Array("w\(number)\t\(getpid())\t1\t/sys/fs/cgroup\t\(image)\n".utf8))
+    }
+    #expect(book.announced.count == 1000)
+    // Of this process, which runs tests beside this one: some hundred, and not two thousand.
+    #expect(try listDirectory("/proc/self/fd").count < own + 500)
+    for number in 0..<1000 {
+      let line = try #require(StandbyPager.endLine(image: "/images/\(number)"))
+      // However the lines are cut.
+      let bytes = Array(line.utf8)
+      book.note(Array(bytes[..<5]))
+      book.note(Array(bytes[5...]))
+    }
+    #expect(book.announced.isEmpty)
+  }
+
+  @Test(
+    "a resume is announced before the worker runs, and taken back when all pages are there",
+    .enabled(if: Victim.cgroupRoot != nil && HotFirstTests.isPermitted(), "userfaultfd takes root"))
+  func announced() throws {
+    let file = Fixture.imagePath()
+    let service = HibernationService()
+    service.set(try Standby(command: ["/bin/sh", "-c", "cat > \(file)"]))
+    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    try victim.suspend()
+    let target = victim.target
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(target, to: path, lazyReady: true)
+    }
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: path, gear: .hotFirst(probing: true))
+    }
+    try service.settle(target.name)
+    let deadline = Deadline(in: .seconds(10))
+    var lines: [Substring] = []
+    while lines.count < 2, !deadline.hasPassed {
+      lines = ((try? readText(file)) ?? "").split(separator: "\n")
+      usleep(2000)
+    }
+    try #require(lines.count == 2)
+    #expect(lines[0].hasPrefix("\(target.name)\t") && lines[0].hasSuffix("\t\(path)"))
+    #expect(lines[1] == path)
+  }
+}

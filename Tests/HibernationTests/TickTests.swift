@@ -1,0 +1,128 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Programs with a timer, each in its language's way, that are put to sleep again and again.
+struct TickTests {
+  struct Clock: CustomTestStringConvertible, Sendable {
+    var name: String
+    var command: [String]
+    var testDescription: String { name }
+    var isInstalled: Bool { Program.find(command[0]) != nil }
+  }
+
+  /// Print a line each half second.
+  static let programs: [Clock] = [
+    Clock(
+      name: "python asyncio",
+      command: [
+        "python3", "-u", "-c",
+        """
+        import asyncio
+        async def main():
+            print('ready')
+            while True:
+                await asyncio.sleep(0.5)
+                print('tick')
+        asyncio.run(main())
+        """,
+      ]),
+    Clock(
+      name: "python threading",
+      command: [
+        "python3", "-u", "-c",
+        """
+        import threading
+        print('ready')
+        while not threading.Event().wait(0.5): print('tick')
+        """,
+      ]),
+    Clock(
+      name: "node",
+      command: [
+        "node", "-e", "console.log('ready'); setInterval(() => console.log('tick'), 500)",
+      ]),
+    Clock(
+      name: "ruby",
+      command: [
+        "ruby", "-e", "$stdout.sync = true; puts 'ready'; loop { sleep 0.5; puts 'tick' }",
+      ]),
+    Clock(
+      name: "bash", command: ["bash", "-c", "echo ready; while sleep 0.5; do echo tick; done"]),
+    Clock(name: "C", command: ["{ticks}"]),
+    Clock(name: "go", command: ["{go}"]),
+    Clock(name: "java", command: ["java", "-Xmx64m", "-XX:+UseSerialGC", "{java}"]),
+  ]
+
+  /// A program's command with what it needs made; nil where its language isn't installed.
+  private static func command(of program: Clock) throws -> [String]? {
+    switch program.name {
+    case "C": return [try Fixture.compile("ticks")]
+    case "go":
+      guard let go = Program.find("go") else { return nil }
+      let target = "\(Fixture.scratch)/ticks-go"
+      let cache = target + ".cache"
+      let status = try Fixture.run([
+        "env", "HOME=/tmp", "GOCACHE=\(cache)", "GO111MODULE=off", "CGO_ENABLED=0", go, "build",
+        "-o", target,
+        Fixture.path("ticks.go"),
+      ])
+      _ = try Fixture.run(["rm", "-rf", cache])
+      return status == 0 ? [target] : nil
+    case "java":
+      // A runtime alone can't run a source file.
+      guard program.isInstalled, Program.find("javac") != nil else { return nil }
+      return program.command.dropLast() + [Fixture.path("Ticks.java")]
+    default: return program.isInstalled ? program.command : nil
+    }
+  }
+
+  @Test("N periods give N ticks, however often it sleeps", arguments: programs)
+  func ticks(program: Clock) throws {
+    guard let command = try Self.command(of: program) else { return }
+    let victim = try Victim(command, rest: Victim.Rest.available[0])
+    while try victim.line() != "ready" {}
+    var target = victim.target
+    let waits = TimedWaits()
+    target.waits = waits
+    let service = HibernationService()
+    let began = Clocks.monotonic
+    var asleep: [Int64] = []
+    // Awake for less than a period at a time: a timer that begins anew would never end.
+    for round in 0..<10 {
+      let (slept, sleeper) = (Clocks.monotonic, target)
+      waits.willRest(try target.discover())
+      try victim.suspend()
+      waits.rests(try target.discover())
+      let path = Fixture.imagePath()
+      // What doesn't wait for anything at that moment is only suspended.
+      let isHibernated =
+        round % 2 == 1
+        && (try? service.wait { (h) throws(HibernationError) in
+          try h.hibernate(sleeper, to: path)
+        }) != nil
+      usleep(100_000)
+      if isHibernated {
+        _ = try service.wait { (h) throws(HibernationError) in try h.resume(sleeper, from: path) }
+      } else {
+        target.mendInterruptedCalls()
+        try target.wake()
+      }
+      asleep.append(Clocks.monotonic - slept)
+      usleep(250_000)
+    }
+    let took = Clocks.monotonic - began
+    // Let what is due be printed.
+    usleep(100_000)
+    var count: Int64 = 0
+    while try victim.hasSaid { if try victim.line() == "tick" { count += 1 } }
+    let period: Int64 = 500_000_000
+    // A tick that is due while it sleeps comes when it wakes, and the next period begins then.
+    let longest = period + (asleep.max() ?? 0) + 50_000_000
+    #expect(
+      count >= took / longest - 1 && count <= took / period + 1,
+      "\(count) ticks in \(took / 1_000_000) ms, asleep for \(asleep.map { $0 / 1_000_000 })")
+  }
+}

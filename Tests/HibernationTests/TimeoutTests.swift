@@ -1,0 +1,215 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Time-outs of a worker that sleeps: as a daemon does it, without one.
+struct TimeoutTests {
+  /// How it sleeps: only suspended, or hibernated; its memory back at once, or with pages that follow.
+  enum Sleep: String, CaseIterable, CustomTestStringConvertible {
+    case suspended, hibernated, hotFirst
+    var testDescription: String { rawValue }
+  }
+
+  static let ways: [(Sleep, Victim.Rest)] = Sleep.allCases.flatMap { sleep in
+    Victim.Rest.available.map { (sleep, $0) }
+  }.filter { $0 != .hotFirst || $1 == .frozen }
+
+  static let kinds = [
+    "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "ppoll-constant", "select",
+    "pselect6", "nanosleep", "clock_nanosleep", "clock_nanosleep-until", "futex", "futex-until",
+    "futex_waitv", "sem_timedwait", "mq_timedreceive", "semtimedop", "sigtimedwait",
+  ]
+  /// Their time-out is the socket's.
+  static let socketKinds = ["recv", "read", "recvmsg", "accept"]
+
+  /// A program with a thread in each call, and the service that puts it to sleep.
+  private final class Subject {
+    let victim: Victim
+    let service = HibernationService()
+    let sleep: Sleep
+    let path = Fixture.imagePath()
+    let began: Int64
+    let waits = TimedWaits()
+    private(set) var target: HibernationTarget
+
+    init(_ kinds: [String], _ milliseconds: Int, _ sleep: Sleep, _ rest: Victim.Rest) throws {
+      self.sleep = sleep
+      victim = try Victim(
+        [try Fixture.compile("timeouts"), "\(milliseconds)"] + kinds, rest: rest)
+      #expect(try victim.line() == "ready")
+      began = Clocks.monotonic
+      target = victim.target
+      target.waits = waits
+    }
+
+    var age: Int64 { (Clocks.monotonic - began) / 1_000_000 }
+
+    func wait(until milliseconds: Int64) { usleep(useconds_t(max(0, milliseconds - age) * 1000)) }
+
+    func fallAsleep() throws {
+      waits.willRest(try target.discover())
+      try victim.suspend()
+      waits.rests(try target.discover())
+      let (target, path, sleep) = (target, path, sleep)
+      if sleep == .suspended { return }
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.hibernate(target, to: path, lazyReady: sleep == .hotFirst)
+      }
+    }
+
+    func wake() throws {
+      if sleep == .suspended {
+        target.mendInterruptedCalls()
+        return try target.wake()
+      }
+      let (target, path, sleep) = (target, path, sleep)
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.resume(
+          target, from: path, gear: sleep == .hotFirst ? .hotFirst(probing: true) : .eager)
+      }
+    }
+
+    /// As a daemon that knows only what its predecessor has kept, or not even that.
+    func wakeByAnother(keeping: Bool) throws {
+      target.waits = keeping ? try #require(waits.kept).restored : TimedWaits()
+      let (target, path) = (target, path)
+      _ = try HibernationService().wait { (h) throws(HibernationError) in
+        try h.recover(target, from: path)
+      }
+    }
+
+    /// Milliseconds that each call took, by kind.
+    func results() throws -> [String: Int64] {
+      var found: [String: Int64] = [:]
+      while case let line = try victim.line(), line != "done" {
+        let words = line.split(separator: " ").map(String.init)
+        #expect(words.count == 3 && words[1] == "ok", "\(line)")
+        if words.count == 3 { found[words[0]] = Int64(words[2]) }
+      }
+      return found
+    }
+  }
+
+  /// What a busy machine may add.
+  private static let slack: Int64 = 700
+
+  @Test("a call that is interrupted by a sleep ends when it would have", arguments: ways)
+  func endsInTime(sleep: Sleep, rest: Victim.Rest) throws {
+    let subject = try Subject(Self.kinds, 3000, sleep, rest)
+    subject.wait(until: 1000)
+    try subject.fallAsleep()
+    subject.wait(until: 2000)
+    try subject.wake()
+    let latest = max(3000, subject.age) + Self.slack
+    for (kind, took) in try subject.results() {
+      #expect(took >= 3000 && took < latest, "\(kind) took \(took) ms of 3000, at most \(latest)")
+    }
+  }
+
+  @Test("a call that is overdue when its worker wakes ends at once", arguments: ways)
+  func overdue(sleep: Sleep, rest: Victim.Rest) throws {
+    let subject = try Subject(Self.kinds + Self.socketKinds, 1000, sleep, rest)
+    subject.wait(until: 300)
+    try subject.fallAsleep()
+    subject.wait(until: 1200)
+    try subject.wake()
+    let latest = subject.age + Self.slack
+    for (kind, took) in try subject.results() {
+      #expect(took >= 1000 && took < latest, "\(kind) took \(took) ms of 1000, at most \(latest)")
+    }
+  }
+
+  @Test("many short sleeps don't keep a call from ending", arguments: ways)
+  func starves(sleep: Sleep, rest: Victim.Rest) throws {
+    let subject = try Subject(Self.kinds, 2500, sleep, rest)
+    while subject.age < 2500 {
+      try subject.fallAsleep()
+      usleep(100_000)
+      try subject.wake()
+      usleep(300_000)
+    }
+    let latest = subject.age + Self.slack
+    for (kind, took) in try subject.results() {
+      #expect(took >= 2500 && took < latest, "\(kind) took \(took) ms of 2500, at most \(latest)")
+    }
+  }
+
+  @Test("a later daemon knows what was over, or counts the time asleep", arguments: [true, false])
+  func anotherDaemon(keeping: Bool) throws {
+    guard Victim.Rest.available.contains(.frozen) else { return }
+    let subject = try Subject(["epoll_wait", "semtimedop", "select"], 3000, .hibernated, .frozen)
+    subject.wait(until: 800)
+    try subject.fallAsleep()
+    let asleep = subject.age
+    subject.wait(until: asleep + 1200)
+    try subject.wakeByAnother(keeping: keeping)
+    let latest = max(3000 + (keeping ? 0 : asleep), subject.age) + Self.slack
+    for (kind, took) in try subject.results() {
+      #expect(took >= 3000 && took < latest, "\(kind) took \(took) ms of 3000, at most \(latest)")
+    }
+  }
+
+  @Test(
+    "an overdue call on a socket gets what has come meanwhile", arguments: Victim.Rest.available)
+  func accepts(rest: Victim.Rest) throws {
+    let victim = try Victim(
+      [try Fixture.compile("timeouts"), "signal", "300", "accept"], rest: rest)
+    let port = try #require(Int(try victim.line().split(separator: " ")[1]))
+    try victim.waitUntilBlocked()
+    let service = HibernationService()
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    let connection = try Talk(connectedTo: port)
+    usleep(400_000)
+    try victim.wake(service, from: path)
+    let words = try victim.line().split(separator: " ")
+    #expect(words[0] == "accept" && Int(words[1]) ?? -1 >= 0, "\(words)")
+    withExtendedLifetime(connection) {}
+  }
+
+  @Test("waiting for asynchronous I/O ends in time, too", arguments: Victim.Rest.available)
+  func asynchronous(rest: Victim.Rest) throws {
+    let subject = try Subject(["io_getevents"], 1500, .suspended, rest)
+    subject.wait(until: 300)
+    try subject.fallAsleep()
+    subject.wait(until: 900)
+    try subject.wake()
+    let latest = max(1500, subject.age) + Self.slack
+    let took = try #require(try subject.results()["io_getevents"])
+    #expect(took >= 1500 && took < latest)
+  }
+
+  @Test("when a sleeper's calls end is known, however often they were interrupted")
+  func dueTimes() throws {
+    let kinds = ["epoll_wait", "nanosleep", "ppoll", "recv", "sem_timedwait"]
+    let subject = try Subject(kinds, 60_000, .suspended, Victim.Rest.available[0])
+    subject.wait(until: 500)
+    for round in 1...3 {
+      try subject.fallAsleep()
+      let left = 60_000 - subject.age
+      let times = subject.waits.dueTimes
+      #expect(Set(times.map(\.remaining)).count >= kinds.count - 1)
+      for time in times {
+        // What a socket's time-out had run before this wake isn't known.
+        let most = left + (round > 1 ? subject.age : 0)
+        let remaining = Int64(time.remaining / .milliseconds(1))
+        #expect(remaining >= left - 50 && remaining < most + Self.slack, "round \(round): \(time)")
+        // Of one that the program has given the end of: since the thread waits, at most.
+        let whole = Int64((time.whole ?? .seconds(60)) / .milliseconds(1))
+        #expect(whole <= 60_000 && whole >= left - 50, "round \(round): \(time)")
+      }
+      // All but the socket's.
+      #expect(
+        times.filter { $0.remaining < .milliseconds(left + Self.slack) }.count >= kinds.count - 1)
+      usleep(200_000)
+      try subject.wake()
+      usleep(200_000)
+    }
+  }
+}
+
+extension TimedWaits.Kept {
+  fileprivate var restored: TimedWaits { TimedWaits(self) }
+}

@@ -1,0 +1,183 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Whose memory is written, and from which image.
+@Suite(.serialized)
+struct WhoseMemoryTests {
+  let service = HibernationService()
+
+  private static let place = clinux_range(address: 0x1000_0000_0000, length: 4096)
+
+  @Test(
+    "a process that gets the number of a worker's process keeps its memory",
+    .enabled(if: geteuid() == 0, "choosing a process's number takes root"))
+  func numberUsedAgain() throws {
+    let program = try Fixture.compile("stranger")
+    let worker = try Victim([program, "0"])
+    try #require(try worker.line() == "ready \(worker.process.pid)")
+    let identity = worker.process.identity
+    let memory = try worker.target.memory(of: identity)
+    let target = worker.target
+    // A start time has a grain of 10 ms.
+    usleep(30_000)
+    kill(identity.pid, SIGKILL)
+    reap(identity.pid)
+
+    let stranger = try Victim([program, "\(identity.pid)"])
+    try #require(try stranger.line() == "ready \(identity.pid)")
+    defer { kill(identity.pid, SIGKILL) }
+    let bytes = [UInt8](repeating: 0x57, count: 4096)
+    let refusal = #expect(throws: SystemCallError.self) {
+      try memory.write([Self.place], from: bytes)
+    }
+    #expect(refusal?.meansVanished == true)
+    let opening = #expect(throws: SystemCallError.self) { try target.memory(of: identity) }
+    #expect(opening?.meansVanished == true)
+    #expect(try stranger.ask("show") == "........")
+  }
+
+  private func torture(_ rest: Victim.Rest, seed: Int) throws -> (Victim, String) {
+    let victim = try Victim([try Fixture.compile("torture"), "2", "14", "\(seed)"], rest: rest)
+    try #require(try victim.line().hasPrefix("ready"))
+    return (victim, try victim.ask("sum"))
+  }
+
+  private func refusal(_ victim: Victim, from path: String) throws -> HibernationError {
+    let target = victim.target
+    let error = #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
+    }
+    return try #require(error)
+  }
+
+  @Test("workers whose images were exchanged aren't resumed", arguments: Victim.Rest.available)
+  func exchanged(rest: Victim.Rest) throws {
+    let (one, sum) = try torture(rest, seed: 3)
+    let (other, otherSum) = try torture(rest, seed: 4)
+    let (path, otherPath) = (Fixture.imagePath(), Fixture.imagePath())
+    try one.sleep(service, at: path)
+    try other.sleep(service, at: otherPath)
+    try exchange(path, otherPath)
+    for (victim, path) in [(one, path), (other, otherPath)] {
+      let error = try refusal(victim, from: path)
+      #expect(error.aftermath == .unprovable)
+      #expect(error.reason.contains("somebody has replaced it"), "\(error)")
+    }
+    // Nothing was written: with the right images they are as they were.
+    try exchange(path, otherPath)
+    try one.wake(service, from: path)
+    try other.wake(service, from: otherPath)
+    #expect(try one.ask("sum") == sum)
+    #expect(try other.ask("sum") == otherSum)
+  }
+
+  private func exchange(_ one: String, _ other: String) throws {
+    let between = one + ".between"
+    for (from, to) in [(one, between), (other, one), (between, other)] {
+      _ = try systemCall("rename", on: from) { rename(from, to) }
+    }
+  }
+
+  @Test(
+    "an older image of the same worker isn't put back, here or by the next daemon",
+    arguments: Victim.Rest.available)
+  func older(rest: Victim.Rest) throws {
+    let (victim, sum) = try torture(rest, seed: 5)
+    let path = Fixture.imagePath()
+    try victim.sleep(service, at: path)
+    let old = try readFile(path)
+    try victim.wake(service, from: path)
+    let mark = try #require(try victim.sleep(service, at: path).mark)
+    let new = try readFile(path)
+    try FormatTests.write(old, to: path)
+    #expect(try refusal(victim, from: path).aftermath == .unprovable)
+
+    // The next daemon has the mark from the worker's record.
+    let expected = ImageExpectation.image(try #require(ImageMark(text: mark.text)))
+    let target = victim.target
+    #expect(!Hibernator.isAtRest(target, on: path, expecting: expected))
+    if rest == .frozen {
+      let error = #expect(throws: HibernationError.self) {
+        try HibernationService().wait { (h) throws(HibernationError) in
+          try h.recover(target, from: path, expecting: expected)
+        }
+      }
+      #expect(error?.aftermath == .unprovable)
+    }
+    try FormatTests.write(new, to: path)
+    #expect(Hibernator.isAtRest(target, on: path, expecting: expected) == (rest == .frozen))
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+  }
+
+  @Test(
+    "a worker that is recorded as hibernated isn't woken where another worker's image has its name",
+    .enabled(if: Victim.cgroupRoot != nil, "there is no cgroup to be had"))
+  func recordedAsHibernated() throws {
+    let (victim, sum) = try torture(.frozen, seed: 6)
+    let (other, _) = try torture(.frozen, seed: 7)
+    let (path, otherPath) = (Fixture.imagePath(), Fixture.imagePath())
+    try victim.sleep(service, at: path)
+    try other.sleep(service, at: otherPath)
+    let target = victim.target
+    let error = #expect(throws: HibernationError.self) {
+      try HibernationService().wait { (h) throws(HibernationError) in
+        try h.recover(target, from: otherPath, expecting: .hibernated)
+      }
+    }
+    #expect(error?.aftermath == .unprovable)
+    #expect(access(otherPath, F_OK) == 0, "it is another worker's memory")
+    #expect(try victim.isSuspended)
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+  }
+
+  @Test("a mark survives a worker's record, and nothing else is read as one")
+  func marks() {
+    let mark = ImageMark(
+      id: ImageID(words: (.max, 7)), indexChecksum: 0xffff_ffff, fileLength: 1 << 40)
+    #expect(ImageMark(text: mark.text) == mark)
+    for text in ["", "1-2-3", "1-2-3-4-5", "1-2-x-4", "1-2-100000000-4", "1--3-4"] {
+      #expect(ImageMark(text: text) == nil, "\(text)")
+    }
+  }
+
+  @Test(
+    "what isn't a regular file is refused as an image at once",
+    arguments: ["fifo", "link", "device", "directory"])
+  func noFile(kind: String) throws {
+    let path = Fixture.imagePath()
+    let real = Fixture.imagePath()
+    _ = try ImageWriter(path: real).commit(processes: [])
+    switch kind {
+    case "fifo": _ = try systemCall("mkfifo", on: path) { mkfifo(path, 0o600) }
+    case "link": _ = try systemCall("symlink", on: path) { symlink(real, path) }
+    case "device": _ = try systemCall("symlink", on: path) { symlink("/dev/zero", path) }
+    default: _ = try systemCall("mkdir", on: path) { mkdir(path, 0o700) }
+    }
+    let error = #expect(throws: ImageError.self) { try ImageReader(path: path) }
+    #expect(error?.description == "\(path) is not a hibernation image: it isn't a regular file")
+  }
+
+  @Test("a FIFO with a fault journal's name doesn't block whoever looks for journals")
+  func falseJournal() throws {
+    let path = "/memfd:dormouse-faults (deleted)"
+    guard geteuid() == 0, Program.find("python3") != nil else { return }
+    unlink(path)
+    _ = try systemCall("mkfifo", on: path) { mkfifo(path, 0o600) }
+    defer { unlink(path) }
+    let script = """
+      import os, sys
+      fd = os.open("\(path)", os.O_RDONLY | os.O_NONBLOCK)
+      print("ready", flush=True)
+      sys.stdin.readline()
+      """
+    let victim = try Victim(["python3", "-c", script])
+    try #require(try victim.line() == "ready")
+    #expect(FaultJournal.all(in: victim.process.pid).isEmpty)
+  }
+}

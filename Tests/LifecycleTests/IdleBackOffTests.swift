@@ -1,0 +1,118 @@
+import Policy
+import Testing
+
+@testable import Lifecycle
+
+@Suite("The idle time of a worker that is wanted too soon")
+struct IdleBackOffTests {
+  private static let rules = FalseIdleRules(
+    within: .seconds(20), halvesEvery: .seconds(3600), longestIdle: .seconds(300))
+
+  private func world(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
+    var policy = LifecyclePolicy()
+    policy.hibernate.after = nil
+    policy.falseIdle = Self.rules
+    change(&policy)
+    var world = World(policy)
+    world.add(web)
+    world.bring(web, to: .background)
+    return world
+  }
+
+  /// Lives until it sleeps, and wakes it after `time`; how long it was awake.
+  private func sleepAndWake(_ world: inout World, after time: Duration) -> Duration {
+    let start = world.now
+    while world.state(web) != .suspended, world.now < start + .seconds(3600) {
+      world.live(.seconds(1))
+    }
+    let awake = world.now - start
+    world.live(time)
+    world.obey(world.send(.wakeNeeded(web, "data")))
+    return awake
+  }
+
+  @Test("doubles with each sleep that is too short, up to the limit")
+  func doubles() {
+    var world = world()
+    let times = (0..<9).map { _ in sleepAndWake(&world, after: .seconds(5)) }
+    #expect(times == [10, 10, 20, 40, 80, 160, 300, 300, 300].map { .seconds($0) })
+  }
+
+  @Test("is shown with its numbers")
+  func explained() throws {
+    var world = world()
+    for _ in 0..<5 { _ = sleepAndWake(&world, after: .seconds(5)) }
+    let explanation = try #require(world.engine.explanation(of: web, at: world.now))
+    let text = "wanted within 20 s of falling asleep 5 times of the last 5: idle time 10 s → 160 s"
+      .replacing("160 s", with: Duration.seconds(160).spoken)
+    #expect(explanation.obstacles.contains { $0.sentence.contains(text) })
+    #expect(explanation.falseIdle?.sentence(at: world.now).contains(text) == true)
+  }
+
+  @Test("shrinks again with sleeps that last, and with time")
+  func decays() {
+    var world = world()
+    for _ in 0..<5 { _ = sleepAndWake(&world, after: .seconds(5)) }
+    #expect(sleepAndWake(&world, after: .seconds(600)) == .seconds(160))
+    #expect(sleepAndWake(&world, after: .seconds(600)) == .seconds(80))
+    #expect(sleepAndWake(&world, after: .seconds(2 * 3600)) == .seconds(40))
+    #expect(sleepAndWake(&world, after: .seconds(600)) == .seconds(10))
+  }
+
+  @Test("stays where the policy says never, and after one mistake")
+  func stays() {
+    var never = world { $0.falseIdle.longestIdle = nil }
+    for _ in 0..<6 { #expect(sleepAndWake(&never, after: .seconds(5)) == .seconds(10)) }
+    var once = world()
+    for time in [5, 600, 600, 600, 600, 600, 5, 600] {
+      #expect(sleepAndWake(&once, after: .seconds(time)) == .seconds(10))
+    }
+  }
+
+  @Test("outlasts the engine, by another clock too")
+  func learned() throws {
+    var world = world()
+    for _ in 0..<4 { _ = sleepAndWake(&world, after: .seconds(5)) }
+    let kept = world.engine.learned.moved(by: .seconds(-5000)).moved(by: .seconds(5000))
+    #expect(kept == world.engine.learned)
+    var next = World(world.engine.policy)
+    next.engine = Engine(policy: world.engine.policy, remembering: kept)
+    next.now = world.now
+    next.add(web)
+    next.bring(web, to: .background)
+    #expect(sleepAndWake(&next, after: .seconds(5)) == .seconds(80))
+  }
+
+  @Test("is never under the policy's and never over the limit, whatever happens", arguments: 1...50)
+  func bounds(_ seed: UInt64) {
+    var random = Noise(state: seed)
+    var record = SleepRecord()
+    var now = Instant.zero
+    let base = Duration.seconds(Int(random.next() % 40))
+    for _ in 0..<200 {
+      now = now + .seconds(Int(random.next() % 5000))
+      let before = record.raised(base, from: now, Self.rules) ?? base
+      let isEarly = random.next() % 3 > 0
+      record.note(isEarly: isEarly, at: now, Self.rules)
+      let after = record.raised(base, from: now, Self.rules) ?? base
+      #expect(after >= base && after <= max(base, .seconds(300)))
+      #expect(isEarly ? after >= before : after <= before)
+      #expect(record.early <= record.count && record.count <= SleepRecord.most)
+      let later = record.raised(base, from: now + .seconds(3600), Self.rules) ?? base
+      #expect(later <= after)
+      #expect(record.raised(base, from: now + .seconds(100 * 3600), Self.rules) == nil)
+    }
+  }
+}
+
+/// splitmix64.
+private struct Noise {
+  var state: UInt64
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ (mixed >> 31)
+  }
+}

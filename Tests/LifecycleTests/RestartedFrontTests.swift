@@ -1,0 +1,79 @@
+import Lifecycle
+import Policy
+import Testing
+
+@Suite("A worker that is started again")
+struct RestartedFrontTests {
+  private let other = WorkerID("other")
+
+  private func world() -> World {
+    var world = World()
+    for worker in [other, web] {
+      world.add(worker)
+      world.bring(worker, to: .foreground)
+    }
+    #expect(world.state(web) == .foreground && world.state(other) == .background)
+    return world
+  }
+
+  @Test("stays in the background while another worker is in the foreground")
+  func background() {
+    var world = world()
+    world.send(.exited(other, .signaled(11)))
+    world.obey(world.ask(.restart, other))
+    #expect(world.state(other) == .background && world.state(web) == .foreground)
+    #expect(world.answers[world.requests]?.first?.code == .done)
+  }
+
+  @Test("returns to the foreground if it was there, before a worker that wasn't")
+  func foreground() {
+    var world = world()
+    world.send(.exited(web, .signaled(11)))
+    world.send(.exited(other, .signaled(11)))
+    world.obey(world.ask(.restart, other))
+    #expect(world.state(other) == .background)
+    world.obey(world.ask(.restart, web))
+    #expect(world.state(web) == .foreground)
+  }
+
+  @Test("leaves the foreground to a worker that has come there meanwhile")
+  func taken() {
+    var world = world()
+    world.send(.exited(web, .signaled(11)))
+    world.obey(world.ask(.foreground, other))
+    world.obey(world.ask(.restart, web))
+    #expect(world.state(web) == .background && world.state(other) == .foreground)
+  }
+
+  @Test("returns to the foreground after it was stopped for that, or has crashed on the way there")
+  func stopped() {
+    var world = world()
+    world.obey(world.ask(.stop, web))
+    world.ask(.restart, web)
+    world.send(.exited(web, .exited(1)))
+    world.obey(world.ask(.restart, web))
+    #expect(world.state(web) == .foreground)
+  }
+
+  @Test("takes the foreground when a person starts it, also while it is ending")
+  func personsStart() {
+    var world = world()
+    world.ask(.stop, other)
+    world.ask(.start, other)
+    world.obey(world.send(.exited(other, .exited(0))))
+    #expect(world.state(other) == .foreground && world.state(web) == .background)
+  }
+
+  @Test(
+    "is adopted in the foreground where there is room, and in the background where there is none")
+  func adopted() {
+    var world = World()
+    let profile = WorkerProfile(policy: LifecyclePolicy())
+    world.obey(world.send(.adopted(web, profile, .foreground)))
+    #expect(world.state(web) == .foreground)
+    world.live(.seconds(600))
+    #expect(world.state(web) == .foreground)
+    world.obey(world.send(.adopted(other, profile, .foreground)))
+    #expect(world.state(web) == .foreground && world.state(other) == .background)
+  }
+}

@@ -1,0 +1,127 @@
+import Lifecycle
+import Policy
+import Testing
+
+@Suite("A worker that its own timer woke")
+struct TimerTickTests {
+  private func world(
+    _ change: (inout LifecyclePolicy) -> Void = { _ in }, asleep: WorkerState = .suspended
+  ) -> World {
+    var policy = LifecyclePolicy()
+    policy.foreground = ForegroundRules(by: .activity, max: nil, idleAfter: .seconds(60))
+    policy.background.suspendAfter = .seconds(30)
+    policy.background.wakeForTimers = .seconds(5)
+    policy.hibernate.after = .seconds(120)
+    policy.hibernate.cooldown = .seconds(20)
+    change(&policy)
+    var world = World(policy)
+    world.add(web)
+    world.bring(web, to: .foreground)
+    world.live(.seconds(90))
+    #expect(world.state(web) == .suspended)
+    if asleep == .hibernated { world.live(.seconds(120)) }
+    #expect(world.state(web) == asleep)
+    return world
+  }
+
+  @Test("sleeps again 2 s after its last work, and stays out of the foreground")
+  func tick() throws {
+    var world = world()
+    world.obey(world.send(.timerDue(web, "a time-out")))
+    #expect(world.state(web) == .background)
+    #expect(world.engine.snapshot(of: web)?.cause == .timer("a time-out"))
+    world.live(.seconds(1))
+    world.obey(world.send(.worked(web)))
+    let told = try #require(world.engine.explanation(of: web, at: world.now))
+    #expect(told.obstacles.contains { $0.key?.path == "background.wake_for_timers" })
+    world.live(.milliseconds(1900))
+    #expect(world.state(web) == .background)
+    world.live(.milliseconds(100))
+    #expect(world.state(web) == .suspended)
+    #expect(world.engine.snapshot(of: web)?.cause == .quietAgain)
+  }
+
+  @Test("is in use as soon as something talks to it")
+  func traffic() {
+    var world = world()
+    world.obey(world.send(.timerDue(web, "a time-out")))
+    world.obey(world.send(.activity(web)))
+    #expect(world.state(web) == .foreground)
+    world.live(.seconds(59))
+    #expect(world.state(web) == .foreground)
+  }
+
+  @Test("is in use when it works for more than ten seconds")
+  func longWork() {
+    var world = world()
+    world.obey(world.send(.timerDue(web, "a time-out")))
+    for _ in 0..<9 {
+      world.live(.seconds(1))
+      world.obey(world.send(.worked(web)))
+      #expect(world.state(web) == .background)
+    }
+    world.live(.seconds(1))
+    world.obey(world.send(.worked(web)))
+    #expect(world.state(web) == .foreground)
+  }
+
+  @Test("is hibernated although it ticks, and no sooner after a wake than the cool-down says")
+  func hibernates() {
+    var world = world()
+    var hibernations: [Instant] = []
+    var resumes: [Instant] = []
+    for _ in 0..<60 {
+      for case .transition(let step) in world.live(.seconds(7)) where step.to == .hibernated {
+        hibernations.append(step.at)
+      }
+      if world.state(web) == .hibernated { resumes.append(world.now) }
+      world.obey(world.send(.timerDue(web, "a time-out")))
+    }
+    #expect(hibernations.count > 5)
+    for at in hibernations {
+      #expect(resumes.allSatisfy { $0 >= at || at >= $0 + .seconds(20) })
+    }
+  }
+
+  @Test("makes its images rarer where they are needed at once, and shows why")
+  func imagesBackOff() throws {
+    var world = world({
+      $0.falseIdle = FalseIdleRules(
+        within: .seconds(30), halvesEvery: .seconds(3600), longestIdle: .seconds(600))
+      $0.hibernate.after = .seconds(10)
+    })
+    var hibernations = 0
+    for _ in 0..<200 {
+      for case .transition(let step) in world.live(.seconds(7)) where step.to == .hibernated {
+        hibernations += 1
+      }
+      world.obey(world.send(.timerDue(web, "a time-out")))
+    }
+    // Without a back-off there would be one for each cool-down of 20 s.
+    #expect(hibernations >= 2 && hibernations < 12)
+  }
+
+  @Test("is called meanwhile: what talks to it counts more than its timer")
+  func both() {
+    var world = world()
+    world.send(.timerDue(web, "a time-out"))
+    #expect(world.state(web) == .resuming)
+    world.obey(world.ask(.foreground, web) + [.resume(web)])
+    #expect(world.state(web) == .foreground)
+  }
+
+  @Test("waits for its grace where no activity is observed")
+  func manual() {
+    var policy = LifecyclePolicy()
+    policy.background.wakeForTimers = .seconds(5)
+    var world = World(policy)
+    world.add(web)
+    world.bring(web, to: .suspended)
+    world.obey(world.send(.timerDue(web, "a time-out")))
+    #expect(world.state(web) == .background)
+    world.live(.seconds(9))
+    #expect(world.state(web) == .background)
+    world.live(.seconds(1))
+    #expect(world.state(web) == .suspended)
+  }
+}

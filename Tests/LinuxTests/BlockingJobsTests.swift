@@ -1,0 +1,71 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Linux
+
+@Suite("Jobs that may hang") struct BlockingJobsTests {
+  /// A job that hangs until it is let go.
+  private final class Gate: Sendable {
+    private let isOpen = Mutex(false)
+    func open() { isOpen.withLock { $0 = true } }
+    func pass() { while !isOpen.withLock({ $0 }) { usleep(1000) } }
+  }
+
+  private final class Counter: Sendable {
+    private let value = Mutex(0)
+    var count: Int { value.withLock { $0 } }
+    func add() { value.withLock { $0 += 1 } }
+  }
+
+  @Test("One that hangs delays no job about another subject")
+  func othersGoOn() throws {
+    let (jobs, gate, done) = (BlockingJobs(name: "test"), Gate(), Counter())
+    defer { gate.open() }
+    for number in 0..<5 {
+      #expect(
+        jobs.submit(about: "hung \(number)") {
+          gate.pass()
+          return {}
+        })
+    }
+    for number in 0..<50 {
+      #expect(jobs.submit(about: "well \(number)") { { done.add() } })
+    }
+    #expect(try eventually { done.count == 50 })
+  }
+
+  @Test("A subject whose job hangs is refused another, and accepted again when it has ended")
+  func oneForEachSubject() throws {
+    let (jobs, gate, done) = (BlockingJobs(name: "test"), Gate(), Counter())
+    #expect(
+      jobs.submit(about: "disk") {
+        gate.pass()
+        return { done.add() }
+      })
+    for _ in 0..<100 { #expect(!jobs.submit(about: "disk") { {} }) }
+    gate.open()
+    #expect(try eventually { done.count == 1 })
+    // Whoever has the result may ask again at once.
+    #expect(jobs.submit(about: "disk") { { done.add() } })
+    #expect(try eventually { done.count == 2 })
+  }
+
+  @Test("More jobs than threads are all done, in the end")
+  func bounded() throws {
+    let (jobs, done) = (BlockingJobs(name: "test", threads: 2), Counter())
+    for number in 0..<200 { #expect(jobs.submit(about: "\(number)") { { done.add() } }) }
+    #expect(try eventually { done.count == 200 })
+  }
+
+  @Test("A result that nobody waits for any more is dropped where it was made")
+  func lateResults() {
+    let result = LateResult<Int>()
+    #expect(result.take() == nil)
+    #expect(result.set(7))
+    #expect(result.take() == 7)
+    result.abandon()
+    #expect(!result.set(8))
+    #expect(result.take() == nil)
+  }
+}

@@ -1,0 +1,79 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite("The daemon's place in a delegated cgroup") struct DelegatedGroupTests {
+  /// Directories stand in for groups where only names and files count.
+  private func directory() throws -> String {
+    var template = Array("/tmp/dormouse-group-XXXXXX\0".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    return String(
+      decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  private func write(_ path: String, _ text: String) throws {
+    try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644).writeAll(text)
+  }
+
+  @Test("workers belong beside the daemon's own group, where the group around both is empty")
+  func place() throws {
+    let unit = try directory()
+    defer { rmdir(unit) }
+    let procs = "\(unit)/cgroup.procs"
+    try write(procs, "")
+    defer { unlink(procs) }
+    #expect(DelegatedGroup.place(of: "\(unit)/daemon") == unit)
+    #expect(DelegatedGroup.place(of: "\(unit)/self") == unit)
+    #expect(DelegatedGroup.place(of: "\(unit)/other") == "\(unit)/other")
+    try write(procs, "1\n")
+    #expect(DelegatedGroup.place(of: "\(unit)/daemon") == "\(unit)/daemon")
+  }
+
+  @Test("before a start, controllers are turned off, unless systemd starts it in a child group")
+  func prepare() throws {
+    let unit = try directory()
+    let workers = "\(unit)/dormouse-x"
+    let controls = ["\(unit)/cgroup.subtree_control", "\(workers)/cgroup.subtree_control"]
+    mkdir(workers, 0o755)
+    for path in controls { try write(path, "memory pids\n") }
+    defer {
+      for path in controls { unlink(path) }
+      for name in ["self", "daemon", "dormouse-x"] { rmdir("\(unit)/\(name)") }
+      rmdir(unit)
+    }
+    mkdir("\(unit)/daemon", 0o755)
+    try DelegatedGroup.prepareForStart("\(unit)/.control")
+    #expect(access("\(unit)/self", F_OK) == 0)
+    for path in controls { #expect(try readText(path).hasPrefix("memory pids")) }
+    rmdir("\(unit)/daemon")
+    // `self` has no such file here; a group always has.
+    try write("\(unit)/self/cgroup.subtree_control", "")
+    defer { unlink("\(unit)/self/cgroup.subtree_control") }
+    try DelegatedGroup.prepareForStart("\(unit)/.control")
+    for path in controls { #expect(try readText(path).hasPrefix("-memory -pids")) }
+  }
+
+  @Test("a group's count of processes that the kernel ended for memory is read")
+  func kernelKills() {
+    let text = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 3\noom_group_kill 0\n"
+    #expect(WorkerCgroup.killedForMemory(in: Array(text.utf8)) == 3)
+    #expect(WorkerCgroup.killedForMemory(in: Array("oom 2\n".utf8)) == nil)
+  }
+
+  @Test(
+    "a group that another program manages is never written to", .enabled(if: TestCgroups.available))
+  func foreign() throws {
+    try TestCgroups.with("foreign") { group in
+      let foreign = try WorkerCgroup(path: group.path, isForeign: true)
+      #expect(throws: CgroupError.foreign(path: group.path)) {
+        try foreign.freeze(until: Deadline(in: .seconds(1)))
+      }
+      #expect(throws: CgroupError.foreign(path: group.path)) {
+        try foreign.remove(until: Deadline(in: .seconds(1)))
+      }
+      #expect(try !group.isFrozen)
+      #expect(foreign.freezer == nil)
+    }
+  }
+}

@@ -1,0 +1,189 @@
+import Glibc
+import Linux
+import Testing
+
+/// A directory of a test, removed with all that is in it.
+private final class Scratch {
+  let path: String
+
+  init() throws {
+    var template = Array("/tmp/dormouse-trust-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
+    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
+  deinit { Self.remove(path) }
+
+  private static func remove(_ path: String) {
+    chmod(path, 0o700)
+    for name in (try? listDirectory(path)) ?? [] {
+      let inner = "\(path)/\(name)"
+      var status = stat()
+      if lstat(inner, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
+        remove(inner)
+      } else {
+        unlink(inner)
+      }
+    }
+    rmdir(path)
+  }
+
+  func directory(_ name: String, mode: mode_t = 0o755, owner: uid_t? = nil) throws -> String {
+    let path = "\(path)/\(name)"
+    guard mkdir(path, 0o700) == 0, chmod(path, mode) == 0 else {
+      throw TestFailure("mkdir \(path)")
+    }
+    if let owner {
+      guard chown(path, owner, owner) == 0 else { throw TestFailure("chown \(path)") }
+    }
+    return path
+  }
+
+  func file(_ path: String, _ text: String) throws {
+    try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600).writeAll(text)
+  }
+}
+
+private let stranger: uid_t = 12345
+private let isRoot = geteuid() == 0
+
+@Suite("Directories that another user could exchange")
+struct DirectoryTrustTests {
+  private let strict = DirectoryTrust(user: geteuid(), isStrict: true)
+  private let lenient = DirectoryTrust(user: geteuid(), isStrict: false)
+
+  private func flaw(
+    _ path: String, _ trust: DirectoryTrust, as last: DirectoryTrust.Last = .own
+  ) -> (path: String, flaw: DirectoryTrustError.Flaw)? {
+    do throws(DirectoryTrustError) {
+      _ = try trust.open(path, as: last)
+      return nil
+    } catch {
+      guard case .untrusted(let path, let flaw) = error else {
+        Issue.record("\(error)")
+        return nil
+      }
+      return (path, flaw)
+    }
+  }
+
+  @Test("A path through trusted directories is opened, and missing directories are made private")
+  func makes() throws {
+    let scratch = try Scratch()
+    let handle = try strict.open("\(scratch.path)/a//./b/", making: 0o700)
+    #expect(try handle.status().st_mode & 0o7777 == 0o700)
+    #expect(throws: DirectoryTrustError.self) { try strict.open("\(scratch.path)/none") }
+    #expect(throws: DirectoryTrustError.self) { try strict.open("relative") }
+  }
+
+  @Test("A directory above the last one to which others may write is refused for root")
+  func writableAncestor() throws {
+    let scratch = try Scratch()
+    let open = try scratch.directory("open", mode: 0o777)
+    try #require(mkdir("\(open)/state", 0o700) == 0)
+    let found = try #require(flaw("\(open)/state", strict))
+    #expect(found.path == open)
+    #expect("\(found.flaw)".contains("others may write to it (mode 0777"))
+    // An ordinary user's daemon looks at the last directory only.
+    #expect(flaw("\(open)/state", lenient) == nil)
+    // With the sticky bit others can't exchange what is in it.
+    chmod(open, 0o1777)
+    #expect(flaw("\(open)/state", strict) == nil)
+    #expect(flaw(open, strict, as: .shared) == nil)
+    #expect(flaw(open, strict, as: .own) != nil)
+    // A group is several users.
+    chmod(open, 0o775)
+    #expect(flaw("\(open)/state", strict) != nil)
+  }
+
+  @Test(
+    "A directory above the last one that belongs to another user is refused for root",
+    .enabled(if: isRoot, "only root can give directories away"))
+  func foreignAncestor() throws {
+    let scratch = try Scratch()
+    let theirs = try scratch.directory("theirs", owner: stranger)
+    try #require(mkdir("\(theirs)/state", 0o700) == 0)
+    let found = try #require(flaw("\(theirs)/state", strict))
+    #expect(found.path == theirs)
+    #expect("\(found.flaw)".contains("it belongs to user \(stranger) (mode 0755)"))
+    #expect(flaw("\(theirs)/state", lenient) == nil)
+    #expect(flaw(theirs, lenient) != nil)
+    // Nothing is made in it either.
+    #expect(throws: DirectoryTrustError.self) { try strict.open("\(theirs)/new", making: 0o700) }
+    #expect(access("\(theirs)/new", F_OK) != 0)
+    // Who doesn't exist in our user namespace can't do anything in it.
+    let namespaced = DirectoryTrust(user: geteuid(), isStrict: true, outsider: stranger)
+    #expect(flaw("\(theirs)/state", namespaced) == nil)
+  }
+
+  @Test("Links lead on where nobody else could have made them, and their target is looked at, too")
+  func links() throws {
+    let scratch = try Scratch()
+    let open = try scratch.directory("open", mode: 0o777)
+    let safe = try scratch.directory("safe")
+    try #require(mkdir("\(open)/state", 0o700) == 0 && mkdir("\(safe)/state", 0o700) == 0)
+    try #require(symlink("safe", "\(scratch.path)/relative") == 0)
+    try #require(symlink("\(safe)/../safe/state", "\(scratch.path)/absolute") == 0)
+    try #require(symlink(open, "\(scratch.path)/astray") == 0)
+    try #require(symlink("loop", "\(scratch.path)/loop") == 0)
+    #expect(flaw("\(scratch.path)/relative/state", strict) == nil)
+    #expect(flaw("\(scratch.path)/absolute", strict) == nil)
+    #expect(flaw("\(scratch.path)/astray/state", strict)?.path == open)
+    #expect(throws: DirectoryTrustError.self) { try strict.open("\(scratch.path)/loop/state") }
+    if isRoot {
+      // In a sticky directory its owner could exchange it.
+      try #require(lchown("\(scratch.path)/relative", stranger, stranger) == 0)
+      #expect(flaw("\(scratch.path)/relative/state", strict)?.path == "\(scratch.path)/relative")
+    }
+    // A file is no directory.
+    try scratch.file("\(safe)/file", "")
+    #expect(throws: DirectoryTrustError.self) { try strict.open("\(safe)/file/state") }
+  }
+
+  @Test(
+    "What is done through a handle happens in the directory that was opened, whatever is at its path"
+  )
+  func exchange() throws {
+    let scratch = try Scratch()
+    let victim = try scratch.directory("victim", mode: 0o755)
+    try scratch.file("\(victim)/socket", "precious")
+    let place = try scratch.directory("place", mode: 0o700)
+    try scratch.file("\(place)/socket", "ours")
+    let handle = try strict.open(place)
+    try #require(rename(place, "\(scratch.path)/away") == 0)
+    try #require(symlink(victim, place) == 0)
+
+    try handle.setMode(0o711)
+    try handle.makeDirectory("inner", mode: 0o700)
+    #expect(try handle.makeDirectory("inner", mode: 0o700) == false)
+    try handle.rename("socket", to: "other")
+    try handle.setOwner(of: "other", user: geteuid(), group: getegid())
+    #expect(try handle.status(of: "other").st_size == 4)
+    try handle.remove("other")
+    try handle.removeDirectory("inner")
+    var status = stat()
+    #expect(stat(victim, &status) == 0 && status.st_mode & 0o777 == 0o755)
+    #expect(try listDirectory(victim) == ["socket"])
+    #expect(try readText("\(victim)/socket") == "precious")
+    #expect(try listDirectory("\(scratch.path)/away").isEmpty)
+  }
+
+  @Test("A handle follows no link and takes no path")
+  func singleNames() throws {
+    let scratch = try Scratch()
+    let place = try scratch.directory("place", mode: 0o700)
+    try scratch.file("\(scratch.path)/victim", "precious")
+    try #require(symlink("../victim", "\(place)/link") == 0)
+    let handle = try strict.open(place)
+    #expect(throws: SystemCallError.self) { try handle.open("link", O_WRONLY | O_TRUNC) }
+    #expect(throws: SystemCallError.self) { try handle.openDirectory("link") }
+    for name in ["", ".", "..", "../victim", "a/b", "/etc", "a\0b"] {
+      #expect(throws: SystemCallError.self) {
+        try handle.open(name, O_RDONLY | O_CREAT, mode: 0o600)
+      }
+    }
+    #expect(try handle.status(of: "link").st_mode & S_IFMT == S_IFLNK)
+    try handle.remove("link")
+    #expect(try readText("\(scratch.path)/victim") == "precious")
+  }
+}

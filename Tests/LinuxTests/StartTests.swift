@@ -1,0 +1,158 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite("The way from fork to execve") struct StartTests {
+  private static func report(_ step: Int32, _ code: Int32) -> [UInt8] {
+    [step, code].flatMap { word in withUnsafeBytes(of: word) { Array($0) } }
+  }
+
+  @Test("An end of file means that the program runs, a step and a number that the step failed")
+  func reports() {
+    var executed = StartReport()
+    #expect(executed.outcome == nil)
+    executed.received([])
+    #expect(executed.outcome == .executed)
+
+    var failed = StartReport()
+    failed.received(Self.report(SpawnError.Step.directory.rawValue, ENOENT))
+    #expect(failed.outcome == .failed(.directory, code: ENOENT, limit: 0))
+
+    var limit = StartReport()
+    limit.received(Self.report(SpawnError.Step.limit.rawValue | 3 << 8, EPERM))
+    #expect(limit.outcome == .failed(.limit, code: EPERM, limit: 3))
+  }
+
+  @Test("Whichever comes first decides, the report or the deadline")
+  func firstDecides() {
+    var late = StartReport()
+    late.expired(in: .directory, .uninterruptible)
+    late.received([])
+    #expect(late.outcome == .hung(.directory, .uninterruptible))
+
+    var early = StartReport()
+    early.received([])
+    early.expired(in: .exec, .stopped)
+    #expect(early.outcome == .executed)
+  }
+
+  /// A directory behind links that take the kernel milliseconds to follow.
+  private final class SlowDirectory {
+    let path: String
+    private let root: String
+
+    init() throws {
+      var template = Array("/tmp/dormouse-slow-XXXXXX\0".utf8CString)
+      guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
+      root = String(
+        decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      guard mkdir(root + "/a", 0o755) == 0, mkdir(root + "/t", 0o755) == 0 else {
+        throw TestFailure("mkdir")
+      }
+      var last = "t"
+      for number in 0..<38 {
+        let link = "l\(number)"
+        guard symlink(String(repeating: "a/../", count: 780) + last, "\(root)/\(link)") == 0 else {
+          throw TestFailure("symlink")
+        }
+        last = link
+      }
+      path = "\(root)/\(last)"
+    }
+
+    deinit {
+      for number in 0..<38 { unlink("\(root)/l\(number)") }
+      for name in ["a", "t", ""] { rmdir("\(root)/\(name)") }
+    }
+  }
+
+  /// A child that was stopped before its execve.
+  private func stoppedChild(_ directory: String) throws -> StartingProcess {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let request = SpawnRequest(
+      path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: directory,
+      input: null.raw, output: null.raw, error: null.raw)
+    for _ in 0..<200 {
+      let child = try StartingProcess(request)
+      kill(child.process.pid, SIGSTOP)
+      let isStopped = try eventually { try ProcessStat.read(child.process.pid).state == .stopped }
+      if isStopped, try child.look() == nil { return child }
+      child.abandon()
+      waitForChild(child.process.pid)
+    }
+    throw TestFailure("no child was stopped before its execve")
+  }
+
+  @Test("A child that is stopped on its way holds nobody up, is killed at its deadline, and named")
+  func stopped() throws {
+    let directory = try SlowDirectory()
+    let child = try stoppedChild(directory.path)
+    // However often it is asked for.
+    for _ in 0..<100 { #expect(try child.look() == nil) }
+    let error = #expect(throws: SpawnError.self) { try child.expire(after: .seconds(10)) }
+    #expect(error?.isHang == true)
+    let words = error?.description ?? ""
+    #expect(words.contains("didn't execute the program within 10 s, and was killed"), "\(words)")
+    #expect(words.contains("it was stopped there"), "\(words)")
+    #expect(
+      try pollDescriptor(
+        child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    child.process.reapIfEnded()
+  }
+
+  @Test("A child that is stopped and goes on becomes its program")
+  func continued() throws {
+    let directory = try SlowDirectory()
+    let child = try stoppedChild(directory.path)
+    kill(child.process.pid, SIGCONT)
+    #expect(
+      try pollDescriptor(child.report.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    #expect(try child.look()?.pid == child.process.pid)
+    child.abandon()
+    waitForChild(child.process.pid)
+  }
+
+  @Test(
+    "A protected daemon's workers are not protected, and a session's higher value holds for all")
+  func oomScores() {
+    #expect(OOMScore.ofWorkers(own: -900) == 0)
+    #expect(OOMScore.ofWorkers(own: 0) == 0)
+    #expect(OOMScore.ofWorkers(own: 200) == 200)
+  }
+
+  /// What a program says that is started like this.
+  private func output(
+    _ command: [String], oomScore: OOMScore = .usual, _ terms: SpawnTerms? = nil
+  ) throws -> String {
+    var ends: [Int32] = [0, 0]
+    _ = try systemCall("pipe") { pipe(&ends) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    let reader = Descriptor(owning: ends[0])
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    var request: SpawnRequest
+    let process: SpawnedProcess
+    do {
+      let writer = Descriptor(owning: ends[1])
+      request = SpawnRequest(
+        path: command[0], arguments: command, environment: [:], directory: "/",
+        input: null.raw, output: writer.raw, error: null.raw)
+      request.terms = terms
+      request.oomScore = oomScore
+      process = try spawn(request)
+    }
+    var bytes: [UInt8] = []
+    while case let part = try reader.read(upTo: 4096), !part.isEmpty { bytes += part }
+    waitForChild(process.pid)
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  @Test("A process has the oom_score_adj that it is started with")
+  func oomScoreIsSet() throws {
+    let own = try readText("/proc/self/oom_score_adj")
+    let show = ["/bin/cat", "/proc/self/oom_score_adj"]
+    #expect(try output(show, oomScore: .kept) == own)
+    #expect(try output(show, oomScore: .value(777)) == "777\n")
+  }
+}

@@ -1,0 +1,153 @@
+import CLinux
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite("What is left of a call's time-out") struct TimeoutCorrectionTests {
+  #if arch(x86_64)
+    private static func correction(
+      _ number: Int64, _ arguments: [UInt64], limit: Int64, waited: Int64, rested: Int64 = 0,
+      wroteRemainder: Bool = true
+    ) -> TimeoutCorrection {
+      TimeoutCorrection.of(
+        WaitingCall(number: number, arguments: arguments), limit: limit, waited: waited,
+        rested: rested, wroteRemainder: wroteRemainder)
+    }
+
+    private static let second: Int64 = 1_000_000_000
+
+    @Test("A time in a register becomes what is left, rounded up, and 0 when it is overdue")
+    func register() {
+      let arguments: [UInt64] = [3, 1, 1, 5000, 0, 0]
+      for number in [Int64(232), 281] {  // epoll_wait, epoll_pwait
+        func left(after waited: Int64) -> TimeoutCorrection {
+          Self.correction(number, arguments, limit: 5 * Self.second, waited: waited)
+        }
+        #expect(left(after: 0) == .argument(index: 3, value: 5000, number: number))
+        #expect(left(after: 1) == .argument(index: 3, value: 5000, number: number))
+        #expect(left(after: 1_000_001) == .argument(index: 3, value: 4999, number: number))
+        #expect(left(after: 9 * Self.second) == .argument(index: 3, value: 0, number: number))
+      }
+    }
+
+    @Test("epoll_pwait2 goes on as epoll_pwait, unless its time doesn't fit there")
+    func epoll() {
+      let arguments: [UInt64] = [3, 1, 1, 0xabc0, 0, 8]
+      #expect(
+        Self.correction(441, arguments, limit: 5 * Self.second, waited: 2 * Self.second)
+          == .argument(index: 3, value: 3000, number: 281))
+      #expect(
+        Self.correction(441, arguments, limit: 3_000_000 * Self.second, waited: 0) == .nothing)
+    }
+
+    @Test("What the kernel has written is reduced by the time asleep, where it lies")
+    func remainder() {
+      let arguments: [UInt64] = [1, 1, 0xabc0, 0, 0xdef0, 0]
+      // ppoll: nanoseconds; select: microseconds.
+      #expect(
+        Self.correction(
+          271, arguments, limit: 5 * Self.second, waited: 9 * Self.second, rested: 2_000_000_001)
+          == .remainder(address: 0xabc0, seconds: 2, fraction: 999_999_999))
+      #expect(
+        Self.correction(
+          23, arguments, limit: 5 * Self.second, waited: 9 * Self.second, rested: 2_000_000_001)
+          == .remainder(address: 0xdef0, seconds: 3, fraction: 0))
+      #expect(
+        Self.correction(
+          271, arguments, limit: 5 * Self.second, waited: 2 * Self.second, wroteRemainder: false)
+          == .pointer(index: 2, seconds: 3, nanoseconds: 0))
+    }
+
+    @Test("A time that the program may use again stays as it is")
+    func memory() {
+      for (number, place) in [(Int64(220), Int32(3)), (128, 2), (208, 4)] {
+        #expect(
+          Self.correction(
+            number, [0xabc0, 0xabc0, 0xabc0, 0xabc0, 0xabc0, 0], limit: 5 * Self.second,
+            waited: 4_999_999_999) == .pointer(index: place, seconds: 0, nanoseconds: 1))
+      }
+    }
+
+    @Test("A call that waits as long as its socket says ends when it is overdue, and not before")
+    func socket() {
+      let arguments: [UInt64] = [7, 0, 0, 0, 0, 0]
+      #expect(Self.correction(45, arguments, limit: 5, waited: 4) == .nothing)
+      #expect(
+        Self.correction(45, arguments, limit: 5, waited: 5)
+          == .endUnlessReady(descriptor: 7, isSending: false))
+      #expect(
+        Self.correction(44, arguments, limit: 5, waited: 5)
+          == .endUnlessReady(descriptor: 7, isSending: true))
+    }
+
+    @Test("Calls that have or keep their end are left alone")
+    func others() {
+      // poll, nanosleep, clock_nanosleep, futex, futex_waitv, mq_timedreceive, restart_syscall.
+      for number in [Int64(7), 35, 230, 202, 449, 243, 219] {
+        #expect(
+          Self.correction(number, [0, 0, 0, 0, 0, 0], limit: 5, waited: 9) == .nothing)
+      }
+    }
+  #endif
+
+  @Test("The scheduler's file says when a thread last ran, and how often it has waited")
+  func scheduler() {
+    let text = """
+      cat (7138, #threads: 1)
+      -------------------------------------------------------------------
+      se.exec_start                                :       1878670.759121
+      se.vruntime                                  :           361.346851
+      nr_switches                                  :                   12
+      nr_voluntary_switches                        :                    9
+      nr_involuntary_switches                      :                    3
+
+      """
+    #expect(
+      ThreadRun(sched: Array(text.utf8), processor: 3)
+        == ThreadRun(lastRan: 1_878_670_759_121, processor: 3, waits: 9))
+    let moved = text.replacing("1878670.759121", with: "0.000000")
+    #expect(ThreadRun(sched: Array(moved.utf8), processor: 3) == nil)
+    #expect(ThreadRun(sched: [], processor: 3) == nil)
+  }
+
+  @Test("How long a thread has waited is measured to some milliseconds, and never too long")
+  func measured() throws {
+    let child = try TestChild(
+      "python3", "-c",
+      "import select; e = select.epoll(); print('ready', flush=True); e.poll(600)")
+    _ = try child.line()
+    #expect(
+      try eventually {
+        WaitingCall.read(thread: child.pid, of: child.pid)?.again == CLINUX_AGAIN_FROM_REGISTER
+      })
+    let latest = Clocks.monotonic
+    usleep(200_000)
+    let waits = TimedWaits()
+    waits.willRest(try child.tree())
+    _ = try ProcessTree.stopAll(
+      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(5)))
+    waits.rests(try child.tree())
+    // Without the scheduler's word (an old kernel), only the time asleep counts.
+    guard ThreadRun.read(thread: child.pid, of: child.pid) != nil else { return }
+    let began = try #require(waits.kept?.began[child.pid])
+    #expect(began <= latest + 5_000_000)
+    #expect(began > latest - 10_000_000_000)
+    let again = TimedWaits(try #require(waits.kept))
+    #expect(again.kept?.restsSince == waits.kept?.restsSince)
+    #expect(
+      again.waited(child.pid, since: began + 7) == 7, "a later daemon counts from the same moment")
+    waits.hasWoken()
+    #expect(waits.kept == nil)
+  }
+
+  @Test("What was corrected once isn't corrected again when waking had failed")
+  func once() {
+    let waits = TimedWaits(TimedWaits.Kept(restsSince: 1000, began: [5: 400]))
+    #expect(waits.waited(5, since: 2000) == 1600)
+    #expect(waits.rested(5, since: 2000) == 1000)
+    waits.isCorrected(5, now: 2000, call: nil)
+    #expect(waits.waited(5, since: 2500) == 500)
+    #expect(waits.rested(5, since: 2500) == 500)
+  }
+}

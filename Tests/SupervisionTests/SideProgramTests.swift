@@ -1,0 +1,75 @@
+import Glibc
+import Linux
+import Synchronization
+import Testing
+
+@testable import Supervision
+
+@Suite("Programs beside a worker") struct SideProgramTests {
+  private final class Gate: Sendable {
+    private let isOpen = Mutex(false)
+    func open() { isOpen.withLock { $0 = true } }
+    func pass() { while !isOpen.withLock({ $0 }) { usleep(1000) } }
+  }
+
+  private func plan(_ scratch: Scratch) -> LaunchPlan {
+    LaunchPlan(
+      name: "test", command: ["true"], directory: scratch.path,
+      environment: ["PATH": "/usr/bin:/bin"], logPath: "\(scratch.path)/log")
+  }
+
+  @Test("One whose file system doesn't answer is waited for by nobody, and says where it hangs")
+  func hungPreparation() throws {
+    let scratch = try Scratch()
+    let (gate, jobs, plan) = (Gate(), BlockingJobs(name: "test"), plan(scratch))
+    defer { gate.open() }
+    let program = SideProgram(about: "test", jobs: jobs) { () throws(LaunchError) in
+      gate.pass()
+      return try plan.prepareBeside(["true"], pid: 1, keepsOutput: true)
+    }
+    program.proceed()
+    #expect(program.phase == .preparing)
+    #expect(program.hang?.contains("does their file system answer?") == true)
+
+    // The next one is refused, and costs no thread.
+    let second = SideProgram(about: "test", jobs: jobs) { () throws(LaunchError) in
+      throw .noCommand
+    }
+    guard case .failed(let error) = second.phase else {
+      Issue.record("\(second.phase)")
+      return
+    }
+    #expect(error.description.contains("still waits for a file system"))
+    program.cancel()
+    #expect(program.phase == .cancelled)
+    #expect(program.isOver)
+  }
+
+  @Test(
+    "It is prepared, started and followed to its end; and nothing of it stays when it is dropped")
+  func phases() throws {
+    let scratch = try Scratch()
+    let plan = plan(scratch)
+    var program: SideProgram? = SideProgram(about: "phases") { () throws(LaunchError) in
+      try plan.prepareBeside(
+        ["sh", "-c", "sleep 77 & echo $! >child; wait"], pid: 1, keepsOutput: true)
+    }
+    try program?.follow { $0 == .running }
+    var child: Int32?
+    #expect(
+      try eventually {
+        child = (try? readText("\(scratch.path)/child")).flatMap { Int32($0.prefix { $0 != "\n" }) }
+        return child != nil
+      })
+    let identity = try ProcessIdentity.current(of: try #require(child))
+    program = nil
+    #expect(try eventually { !identity.isAlive })
+
+    let short = SideProgram(about: "phases") { () throws(LaunchError) in
+      try plan.prepareBeside(["sh", "-c", "exit 3"], pid: 1, keepsOutput: false)
+    }
+    try short.follow()
+    #expect(short.phase == .ended(.exited(3)))
+    #expect(short.hang == nil)
+  }
+}
