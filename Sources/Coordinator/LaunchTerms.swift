@@ -171,7 +171,9 @@ extension Daemon {
       let handle = try openTrusted(directory, making: true, as: .own)
       try handle.setMode(0o711)
       let socket = try NotifySocket.create(in: directory, name: id.name)
-      if socket.path.hasPrefix("@") || give(socket.path, to: account, in: handle) { return socket }
+      if socket.path.hasPrefix("@") || give(socket.path, to: account, in: handle) {
+        return socket
+      }
       socket.remove()
     } catch { log(.info, "\(id): NOTIFY_SOCKET gets an abstract name: \(error)") }
     let name = "@dormouse-\(String(UInt64.random(in: .min ... .max), radix: 16)).notify"

@@ -116,7 +116,8 @@ extension Daemon {
 
   private var leftovers: Leftovers {
     Leftovers(
-      groups: [cgroups, earlierCgroups].compactMap(\.self), records: records.store, logs: state.logs)
+      groups: [cgroups, earlierCgroups].compactMap(\.self), records: records.store,
+      logs: state.logs)
   }
 
   private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {

@@ -119,7 +119,10 @@ extension Daemon {
   func measure(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
     measure(runtime) { [unowned self] measurement in
-      if let measurement { feed(.footprint(id, measurement.footprint)) }
+      guard let measurement else { return }
+      // A page that comes meanwhile is counted twice rather than not at all.
+      let missing = ByteCount(Int64(clamping: runtime.missing?.bytes ?? 0))
+      feed(.footprint(id, measurement.footprint + missing))
     }
   }
 

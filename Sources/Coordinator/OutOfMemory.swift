@@ -80,9 +80,6 @@ extension Daemon {
           secondsSinceUse: (EventLoop.now - snapshot.lastUsed).seconds,
           victimBecause: "the kernel chose it")
       ])
-    jetsamReports.keep(record)
-    disk.write("the low memory report \(record.id) can't be kept", log) { [jetsamReports] in
-      try jetsamReports.store.save(record)
-    }
+    save(record)
   }
 }

@@ -186,6 +186,10 @@ extension Daemon {
           victimBecause: entry.victimBecause, gaveBack: entry.gaveBack?.bytes)
       }, host: memoryAtBurst)
     memoryAtBurst = nil
+    save(record)
+  }
+
+  func save(_ record: JetsamRecord) {
     jetsamReports.keep(record)
     disk.submit { [log, jetsamReports] in
       do {

@@ -100,7 +100,8 @@ extension Daemon {
       dropsFilePages: policy.dropFilePages,
       storage: ImageStorage(
         durability: policy.durability == .synced ? .synced : .cached,
-        dropsCache: engine.pressure != .normal), first: { before.take(pids, missing) }
+        dropsCache: engine.pressure != .normal),
+      first: { before.take(pids, missing) }
     ) { [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       mailbox.post { daemon in
@@ -195,7 +196,8 @@ extension Daemon {
     runtime.measuring.memoryMoves()
     if runtime.needsRecovery {
       let path = state.image(of: id.name)
-      let expected: ImageExpectation = runtime.imagePath == nil ? .unknown : .of(runtime.imageMark)
+      let expected: ImageExpectation =
+        runtime.imagePath == nil ? .unknown : .of(runtime.imageMark)
       afterWhatIsUnderWay(id) { [hibernation] in
         hibernation.recover(target, from: path, expecting: expected, then: ended)
       }

@@ -57,6 +57,13 @@ struct WorkerRun {
   /// It has been said that its footprint can't be measured exactly.
   var isMeasuredRoughly = false
   var sample = ActivitySample()
+  var measuring = MeasuringState()
+  /// What ends it, on another thread: nothing is reaped before that is done.
+  var endings = 0
+  /// The root process has ended, and what is left of it is being ended.
+  var isBeingCleared = false
+  /// Names the attempt to do so.
+  var clearingSince: Instant?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()
   /// The time-outs that its threads wait for, over its sleeps.
@@ -68,13 +75,6 @@ struct WorkerRun {
   /// What it was to be woken for, until it runs.
   var unheardCall: String?
   var operations = OperationCount()
-  var measuring = MeasuringState()
-  /// What ends it, on another thread: nothing is reaped before that is done.
-  var endings = 0
-  /// The root process has ended, and what is left of it is being ended.
-  var isBeingCleared = false
-  /// Names the attempt to do so.
-  var clearingSince: Instant?
 }
 
 /// Numbers the operations on a worker, so that what belongs to an earlier one is dropped.

@@ -101,16 +101,14 @@ enum KeeperMessage: Equatable {
   /// Doesn't wait. What isn't a message is dropped.
   static func receive(from socket: Descriptor) -> Received {
     var bytes: [UInt8] = []
-    let reception: Reception?
     do throws(SystemCallError) {
-      reception = try Reception.take(from: socket, 128, &bytes)
+      guard let reception = try Reception.take(from: socket, 128, &bytes) else { return .nothing }
+      if reception.count == 0 { return .closed }
+      guard let message = KeeperMessage(String(decoding: bytes, as: UTF8.self)) else {
+        return .nothing
+      }
+      return .message(message, reception.passed.first)
     } catch { return .closed }
-    guard let reception else { return .nothing }
-    if reception.count == 0 { return .closed }
-    guard let message = KeeperMessage(String(decoding: bytes, as: UTF8.self)) else {
-      return .nothing
-    }
-    return .message(message, reception.passed.last)
   }
 }
 

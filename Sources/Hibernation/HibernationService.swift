@@ -14,14 +14,15 @@ public final class HibernationService: Sendable {
   private let lanes: Int?
   private let separatesWorkers: Bool
   private let slots = HibernationSlots()
+  let kept = KeptMemories()
+  /// What is about no single worker's memory: images that leave the page cache, the keeper.
+  let aside = WorkQueue(name: "dormouse-aside")
   private let crew = Mutex(Crew())
 
   private struct Crew {
     /// By worker; by the empty name where they aren't separated.
     var benches: [String: Bench] = [:]
     var standby: Standby?
-    /// What each hibernator begins with.
-    var setUps: [@Sendable (Hibernator) -> Void] = []
     var streamFailed: (@Sendable (String, HibernationError) -> Void)?
     var streamEnded: (@Sendable (String) -> Void)?
   }
@@ -58,9 +59,8 @@ public final class HibernationService: Sendable {
     crew.withLock { crew in
       let key = separatesWorkers ? name : ""
       if crew.benches[key] == nil, makes {
-        let hibernator = Hibernator(features: features, lanes: lanes)
+        let hibernator = Hibernator(features: features, lanes: lanes, kept: kept)
         hibernator.standby = crew.standby
-        for setUp in crew.setUps { setUp(hibernator) }
         hibernator.streamFailed = crew.streamFailed
         hibernator.streamEnded = crew.streamEnded
         crew.benches[key] = Bench(hibernator)
@@ -141,18 +141,6 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// For one worker's hibernator.
-  func submit(about name: String, _ body: @escaping @Sendable (Hibernator) -> Void) {
-    guard let bench = bench(of: name) else { preconditionFailure("it is made where there is none") }
-    submit(to: bench, about: name) { $0.hibernator.withLock { body($0) } }
-  }
-
-  /// For each worker's hibernator, also for those to come.
-  func submit(_ body: @escaping @Sendable (Hibernator) -> Void) {
-    crew.withLock { $0.setUps.append(body) }
-    for bench in all() { submit(to: bench) { $0.hibernator.withLock { body($0) } } }
-  }
-
   /// See `Standby`.
   public func set(_ standby: Standby) {
     crew.withLock { $0.standby = standby }
@@ -180,8 +168,7 @@ public final class HibernationService: Sendable {
   /// See `Hibernator.dropFromCache`.
   public func dropFromCache(images: [String]) {
     if images.isEmpty { return }
-    // Where no thread can be had they stay until the kernel drops them.
-    _ = Thread.start(name: "dormouse-cache") { Hibernator.dropFromCache(images: images) }
+    aside.submit { Hibernator.dropFromCache(images: images) }
   }
 
   /// See `Hibernator.settle`. Waits for what is under way about that worker; not for the event loop.

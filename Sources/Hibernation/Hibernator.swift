@@ -30,7 +30,7 @@ public final class Hibernator {
   var histories: [String: ResumeHistory] = [:]
   var plans: [String: ResumePlan] = [:]
   /// What a later daemon needs where it may not open it itself.
-  var kept = KeptMemories()
+  let kept: KeptMemories
   /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
   /// killed then.
   public var streamFailed: (@Sendable (String, HibernationError) -> Void)?
@@ -39,7 +39,13 @@ public final class Hibernator {
   /// Goes on with them if we die.
   public var standby: Standby?
 
-  public init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
+  public convenience init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
+    self.init(features: features, lanes: lanes, kept: KeptMemories())
+  }
+
+  /// - Parameter kept: shared by the hibernators of one service.
+  init(features: KernelFeatures, lanes: Int?, kept: KeptMemories) {
+    self.kept = kept
     self.features = features
     self.lanes = lanes ?? max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
   }
@@ -131,7 +137,7 @@ public final class Hibernator {
     let plan =
       sealed
       ? ResumePlan(eager: "its images are encrypted")
-      : kept.isRequired
+      : kept.isNeeded
         ? ResumePlan(eager: "a later daemon couldn't go on with it (kernel.yama.ptrace_scope)")
         : histories[target.name, default: ResumeHistory()].plan(resume)
     var summary = try hibernate(

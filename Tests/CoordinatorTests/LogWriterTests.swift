@@ -8,6 +8,7 @@ import Testing
   private func pipe() throws -> (out: Descriptor, into: Descriptor) {
     var ends: [Int32] = [-1, -1]
     _ = try systemCall("pipe") { Glibc.pipe(&ends) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
   }
 

@@ -38,7 +38,6 @@ import Testing
       .hibernateFailed(worker, "io_uring", permanent: true), .resumed(worker, .nanoseconds(1)),
       .resumeFailed(worker, "checksum", intact: false), .exited(worker, .exited(-1)),
       .exited(worker, .signaled(9)), .exited(worker, .unknown),
-      .exited(worker, .outOfMemory),
       .footprint(worker, ByteCount(12345)), .taskBegan(worker, task: "save", limit: nil),
       .taskBegan(worker, task: "save", limit: .seconds(3)), .taskEnded(worker, task: "save"),
       .activity(worker), .hold(worker, true), .fileLocks(worker, held: 3),
@@ -47,10 +46,10 @@ import Testing
       .wakeNeeded(worker, "a connection"),
       .memory(MemoryReading(total: ByteCount(9), available: ByteCount(8))),
       .memory(
-        MemoryReading(total: ByteCount(9), available: ByteCount(8), swapFree: ByteCount(7))),
-      .memory(
         MemoryReading(
           total: ByteCount(9), available: ByteCount(-8), someStall: 1.0 / 3, fullStall: 0)),
+      .memory(
+        MemoryReading(total: ByteCount(9), available: ByteCount(8), swapFree: ByteCount(7))),
       .disk(
         DiskReading(
           total: ByteCount(1), free: ByteCount(2), images: ByteCount(3),
@@ -59,7 +58,7 @@ import Testing
       .unhealthy(worker, "its probe failed"),
       .moved(worker, .suspended), .channelsChanged(worker, canShed: true, canAnswer: false),
       .found(worker, .underWay), .found(worker, .unprovable("its image is gone")),
-      .worked(worker), .timerDue(worker, "a time-out"),
+      .worked(worker), .timerDue(worker, "a time-out"), .exited(worker, .outOfMemory),
     ]
   }
 
@@ -102,7 +101,7 @@ import Testing
     let events: [(Int64, Event)] = [
       (5, Self.events[31]), (5, .footprint(Self.worker, ByteCount(.max))),
       (1_000_000_007, Self.events[32]), (3, .footprint(Self.worker, ByteCount(.min))),
-      (4, .activity(WorkerID(""))), (6, .deadline), (.max, Self.events[31]),
+      (4, .activity(WorkerID(""))), (6, .deadline), (7, Self.events[33]), (.max, Self.events[31]),
     ].map { (Int64($0.0), $0.1) }
     for (at, event) in events {
       #expect(SampleBatch.takes(event) && batch.hasRoom(for: event))

@@ -90,7 +90,10 @@ try() { # UNIT EXPECTED-ACTIVE COMMAND...
   timeout $((LIMIT * 3)) bash -c "$*" > /tmp/try.out 2>&1; code=$?
   took=$(( ($(date +%s%N) - start) / 1000000 )); touch /tmp/try.done; wait $guard
   sleep 1; active=$(systemctl is-active "$u")
-  if [ "$active" = active ]; then answer=$(ask "$name"); [ "$answer" = "$(right "$name")" ] || verdict=FAIL
+  if [ "$active" = active ]; then
+    # A unit that was just restarted may not listen yet.
+    for _ in $(seq 20); do answer=$(ask "$name"); [ "$answer" = "$(right "$name")" ] && break; sleep 0.5; done
+    [ "$answer" = "$(right "$name")" ] || verdict=FAIL
   else answer=-; fi
   [ "$active" = "$expected" ] && [ $took -lt $((LIMIT * 1000)) ] || verdict=FAIL
   local faults; faults=$(dmesg | grep -cE 'segfault|general protection|traps:'); [ "$faults" = 0 ] || verdict=FAIL

@@ -8,7 +8,7 @@ import Policy
 ///     {"t":T,"total":N,"s":[[0,8123400192],[1000100000,-4096],["web",210000,17825792],["web",99]]}
 ///
 /// Each entry begins with the nanoseconds since the one before it. `[dt, available]`, with
-/// `some` and `full` behind where they have changed; `[worker, dt, footprint]`; `[worker, dt]` for
+/// `some` and `full` behind where they have changed, and free swap behind those where it has; `[worker, dt, footprint]`; `[worker, dt]` for
 /// activity; `[dt]` for a deadline. Numbers of bytes are differences to the last ones in the batch, at first to zero.
 struct SampleBatch: Sendable {
   private var start = Instant.zero
