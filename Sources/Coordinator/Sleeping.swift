@@ -92,7 +92,7 @@ extension Daemon {
     runtime.isBusy = true
     runtime.mayBeStopped = true
     runtime.measuring.memoryMoves()
-    let before = Before()
+    let (before, missing) = (Before(), runtime.missing)
     hibernation.hibernate(
       target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
@@ -101,7 +101,7 @@ extension Daemon {
       storage: ImageStorage(
         durability: policy.durability == .synced ? .synced : .cached,
         dropsCache: engine.pressure != .normal),
-      first: { before.take(pids) }
+      first: { before.take(pids, missing) }
     ) { [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       mailbox.post { daemon in
@@ -317,8 +317,8 @@ private final class Before: Sendable {
 
   var footprint: ByteCount { value.withLock { $0 } }
 
-  func take(_ pids: [Int32]) {
-    let measurement = Measurement.take(pids)
+  func take(_ pids: [Int32], _ missing: MissingBytes?) {
+    let measurement = Measurement.take(pids, missing)
     value.withLock { $0 = measurement.footprint }
   }
 }
