@@ -23,10 +23,16 @@ import Testing
     return try command.run(in: daemon.scratch)
   }
 
+  /// Both are launched at once, and the first that is up takes the foreground.
+  private static func bringToFront(_ worker: String, of daemon: TestDaemon) throws {
+    #expect(try eventually { try ["one", "two"].allSatisfy { try daemon.worker($0).pid != nil } })
+    try daemon.done("foreground", worker)
+  }
+
   @Test("plays again exactly, over a crash of the daemon and a reload")
   func determinism() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try daemon.wait("one", toBe: "foreground")
+    try Self.bringToFront("two", of: daemon)
     try daemon.done("suspend", "one")
     try daemon.done("foreground", "one")
     _ = try daemon.scratch.write(
@@ -52,7 +58,7 @@ import Testing
   @Test("says where it is damaged, and goes on with the next segment")
   func damage() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try daemon.wait("one", toBe: "foreground")
+    try Self.bringToFront("two", of: daemon)
     try daemon.crash()
     try daemon.start()
     try daemon.done("ps")
@@ -79,9 +85,7 @@ import Testing
   @Test("is told in sentences: past, present, and of one worker")
   func events() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try daemon.wait("one", toBe: "foreground")
-    // Which sends `one` to the background.
-    try daemon.done("foreground", "two")
+    try Self.bringToFront("two", of: daemon)
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     let id = try client.send(.events, worker: "one", follow: true)
     let place = try client.response(to: id, timeout: .seconds(20))
