@@ -19,15 +19,19 @@ final class KeptMemories: Sendable {
 
   var isNeeded: Bool { state.withLock { $0.isRequired } }
 
-  /// A new keeper gets whatever an earlier one had, and what an earlier daemon's keeper has given us.
+  /// From now on workers can be hibernated. The new keeper is to be given whatever an earlier one had, and
+  /// what an earlier daemon's keeper has given us: see `giveAll`.
   func set(
     _ keeper: DescriptorKeeper, taking more: [String: [ProcessIdentity: Descriptor]]
-  ) throws(SystemCallError) {
-    let all = state.withLock { state in
+  ) {
+    state.withLock { state in
       state.keeper = keeper
       state.workers.merge(more) { ours, theirs in ours.merging(theirs) { _, new in new } }
-      return state.workers
     }
+  }
+
+  func giveAll(to keeper: DescriptorKeeper) throws(SystemCallError) {
+    let all = state.withLock { $0.workers }
     for memories in all.values {
       for (process, memory) in memories { try keeper.keep(process, memory) }
     }
@@ -82,9 +86,11 @@ extension HibernationService {
     _ keeper: DescriptorKeeper, taking: [String: [ProcessIdentity: Descriptor]] = [:],
     from handedOver: HandedOver? = nil, failed: @escaping @Sendable (SystemCallError) -> Void
   ) {
+    // At once: a hibernation that is asked for next must find it.
+    kept.set(keeper, taking: taking)
     aside.submit { [kept] in
       do throws(SystemCallError) {
-        try kept.set(keeper, taking: taking)
+        try kept.giveAll(to: keeper)
         handedOver?.areTaken()
       } catch { failed(error) }
     }
