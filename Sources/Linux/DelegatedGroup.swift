@@ -58,8 +58,8 @@ public enum DelegatedGroup {
       if isServed, access(inner, F_OK) != 0 {
         throw Obstacle(
           description: "its unit lacks `DelegateSubgroup=daemon` (systemd 254 or later) or "
-            + "`ExecStartPre=` and `ExecStopPost=-/usr/local/bin/dormouse daemon --before-start`, without which systemd "
-            + "couldn't start it again beside living workers")
+            + "`ExecStartPre=` and `ExecStopPost=-/usr/local/bin/dormouse daemon --before-start`, "
+            + "without which systemd couldn't start it again beside living workers")
       }
       try makeDirectory(inner)
       try writeControl("\(inner)/cgroup.procs", "\(getpid())")
