@@ -52,6 +52,8 @@ public final class Daemon {
   let measurers = JobPool(name: "dormouse-meas", most: 2)
   /// Small files.
   let disk = DiskQueue()
+  /// Numbers looks at workers' memory.
+  var lookCount: UInt64 = 0
   /// What may wait for a file system: programs, logs.
   let jobs: LoopJobs
   let cgroups: CgroupRoot?

@@ -83,6 +83,7 @@ final class EventLoop {
       // A handler that ran before may have called this one off.
       guard let (handler, label) = handlers[event.token] else { continue }
       step("\(label)") { handler(event.what) }
+      checkpoint()
     }
     // One that is due again at once waits for the next turn, and doesn't keep descriptors waiting.
     let now = Self.now
@@ -90,6 +91,7 @@ final class EventLoop {
     while let place = timers.firstIndex(where: { $0.id <= latest }), timers[place].at <= now {
       let first = timers.remove(at: place)
       step("timer \(first.label)") { first.action() }
+      checkpoint()
     }
   }
 
@@ -100,6 +102,12 @@ final class EventLoop {
     let value = body()
     check?.step(from: start, what)
     return value
+  }
+
+  /// Between two handlers or messages: each is checked by itself.
+  func checkpoint() {
+    check?.end()
+    check?.begin()
   }
 }
 
@@ -140,6 +148,7 @@ final class Mailbox<Receiver>: Sendable {
       loop.step("\(TurnCheck.Label(file: entry.file, line: entry.line))") {
         entry.message(receiver)
       }
+      loop.checkpoint()
     }
   }
 }

@@ -85,13 +85,14 @@ extension Daemon {
   private func launchFailed(_ runtime: WorkerRuntime, _ cgroup: WorkerCgroup?, _ why: String) {
     let id = runtime.id
     // It may run already, and nobody would see its end.
-    try? runtime.process?.killAll()
+    let killing = runtime.process?.killing
     clearAway(runtime)
-    guard let cgroup else { return concludeFailedLaunch(id, why) }
+    if cgroup == nil, killing == nil { return concludeFailedLaunch(id, why) }
     // Not before the group can be used again. A child that hangs in a file system can't be removed.
     mechanics.submit(about: id.name) { [mailbox] in
-      try? cgroup.kill()
-      try? cgroup.remove(until: Deadline(in: .seconds(1)))
+      try? killing?.perform(until: Deadline(in: .seconds(5)))
+      try? cgroup?.kill()
+      try? cgroup?.remove(until: Deadline(in: .seconds(1)))
       mailbox.post { $0.concludeFailedLaunch(id, why) }
     }
   }

@@ -1,3 +1,4 @@
+import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -20,14 +21,18 @@ struct Measurement: Sendable {
 
   /// On a measuring thread. Where looking closely isn't permitted (setuid, PR_SET_DUMPABLE), what everybody
   /// may see: anonymous memory.
-  static func take(_ pids: [Int32]) -> Measurement {
+  ///
+  /// - Parameter missing: what is still to come of a worker that was resumed a moment ago. Read first: a page
+  ///   that comes meanwhile is counted twice rather than not at all.
+  static func take(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
     let start = EventLoop.now
+    let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
     var footprint: ByteCount
     var reclaimable: Int64 = 0
     var refusal: String?
     do throws(FootprintError) {
       let found = try Footprint.measure(pids)
-      (footprint, reclaimable) = (ByteCount(found.footprint), found.reclaimable)
+      (footprint, reclaimable) = (ByteCount(found.footprint) + toCome, found.reclaimable)
     } catch {
       refusal = "\(error)"
       footprint = ByteCount(
@@ -45,7 +50,10 @@ struct MeasuringState {
   typealias Completion = (Measurement?) -> Void
 
   private(set) var last: Measurement?
-  private(set) var isUnderWay = false
+  var isUnderWay: Bool { look != nil }
+  /// Names the look that is under way. A new run begins with a new value of this type.
+  private(set) var look: UInt64?
+  private(set) var since = Instant.zero
   private var served: [Completion] = []
   private var waiting: [Completion] = []
   /// Regular looks come after this.
@@ -66,8 +74,10 @@ struct MeasuringState {
     return !isUnderWay
   }
 
-  mutating func begin() {
-    isUnderWay = true
+  /// - Parameter number: never given twice.
+  mutating func begin(_ number: UInt64, at now: Instant) {
+    look = number
+    since = now
     lookEpoch = epoch
     served = waiting
     waiting = []
@@ -79,7 +89,7 @@ struct MeasuringState {
     _ measurement: Measurement?, workers: Int, at now: Instant
   ) -> (completions: [Completion], Measurement?, more: Bool) {
     defer { served = [] }
-    isUnderWay = false
+    look = nil
     let counts = lookEpoch == epoch
     if let measurement, counts {
       last = measurement
@@ -100,13 +110,6 @@ struct MeasuringState {
 
   /// Its memory is moved to disk, or back.
   mutating func memoryMoves() { epoch += 1 }
-
-  /// Another process, of which nothing is known.
-  mutating func reset() {
-    epoch += 1
-    last = nil
-    nextLook = .zero
-  }
 }
 
 extension Daemon {
@@ -142,27 +145,30 @@ extension Daemon {
 
   private func beginMeasuring(_ runtime: WorkerRuntime) {
     let id = runtime.id
+    lookCount += 1
+    let number = lookCount
+    runtime.measuring.begin(number, at: EventLoop.now)
     guard let process = runtime.process, let pids = try? process.tree().pids else {
-      runtime.measuring.begin()
-      return finishMeasuring(runtime, nil)
+      return finishMeasuring(runtime, number, nil)
     }
     // What `sample` compares with: it measures again where this has changed since. Read before the
     // measurement, so that a page that comes meanwhile shows as a change.
     runtime.sample.anonymous = pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
-    runtime.measuring.begin()
-    runtime.measuringSince = EventLoop.now
-    let identity = process.identity
-    measurers.submit(about: id.name) { [mailbox] in
-      let measurement = Measurement.take(pids)
+    measurers.submit(about: id.name) { [mailbox, missing = runtime.missing] in
+      let measurement = Measurement.take(pids, missing)
       mailbox.post { daemon in
-        guard let runtime = daemon.workers[id] else { return }
-        let isSame = runtime.process?.identity == identity
-        daemon.finishMeasuring(runtime, isSame ? measurement : nil)
+        if let runtime = daemon.workers[id] {
+          daemon.finishMeasuring(runtime, number, measurement)
+        }
       }
     }
   }
 
-  private func finishMeasuring(_ runtime: WorkerRuntime, _ measurement: Measurement?) {
+  private func finishMeasuring(
+    _ runtime: WorkerRuntime, _ number: UInt64, _ measurement: Measurement?
+  ) {
+    // Of an earlier run, or of a worker that was forgotten since.
+    guard runtime.measuring.look == number else { return }
     if let refusal = measurement?.refusal, !runtime.isMeasuredRoughly {
       runtime.isMeasuredRoughly = true
       log(.warning, "\(runtime.id): measured roughly: \(refusal)")
@@ -176,7 +182,7 @@ extension Daemon {
 
   private func giveUpMeasuring(_ runtime: WorkerRuntime, _ process: WorkerProcess?) {
     guard runtime.process === process, runtime.measuring.isUnderWay,
-      EventLoop.now - runtime.measuringSince >= Self.measuringPatience
+      EventLoop.now - runtime.measuring.since >= Self.measuringPatience
     else { return }
     let completions = runtime.measuring.giveUp()
     for completion in completions { completion(nil) }

@@ -92,7 +92,7 @@ extension Daemon {
     runtime.isBusy = true
     runtime.mayBeStopped = true
     runtime.measuring.memoryMoves()
-    let before = Before()
+    let (before, missing) = (Before(), runtime.missing)
     hibernation.hibernate(
       target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
@@ -101,7 +101,7 @@ extension Daemon {
       storage: ImageStorage(
         durability: policy.durability == .synced ? .synced : .cached,
         dropsCache: engine.pressure != .normal),
-      first: { before.take(pids) }
+      first: { before.take(pids, missing) }
     ) { [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       mailbox.post { daemon in
@@ -153,7 +153,9 @@ extension Daemon {
     workers[id]?.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
     // The same for each worker and each time.
     if let why = summary.trackingRefusal, toldTrackingRefusals.insert(why).inserted {
-      log(.info, "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
+      log(
+        .info,
+        "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
     }
     ledger.add(
       bytes: written, milliseconds: duration.wholeNanoseconds / 1_000_000, at: Int64(time(nil)))
@@ -315,8 +317,8 @@ private final class Before: Sendable {
 
   var footprint: ByteCount { value.withLock { $0 } }
 
-  func take(_ pids: [Int32]) {
-    let measurement = Measurement.take(pids)
+  func take(_ pids: [Int32], _ missing: MissingBytes?) {
+    let measurement = Measurement.take(pids, missing)
     value.withLock { $0 = measurement.footprint }
   }
 }

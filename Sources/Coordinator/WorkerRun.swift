@@ -58,11 +58,11 @@ struct WorkerRun {
   var isMeasuredRoughly = false
   var sample = ActivitySample()
   var measuring = MeasuringState()
-  var measuringSince = Instant.zero
   /// What ends it, on another thread: nothing is reaped before that is done.
   var endings = 0
   /// The root process has ended, and what is left of it is being ended.
   var isBeingCleared = false
+  /// Names the attempt to do so.
   var clearingSince: Instant?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()

@@ -16,10 +16,11 @@ import Testing
   @Test("A connection that has sent no whole request gives way to a new one, the oldest first")
   func givesWay() {
     var quota = Self.small()
-    for id in 1...3 { #expect(quota.admit(Int32(id), user: 7, at: Self.at(0)) == .admitted) }
+    let first = (1...3).map { quota.admit(Int32($0), user: 7, at: Self.at(0)) }
+    #expect(first == [.admitted, .admitted, .admitted])
     quota.heard(1, isPartial: false, completed: true, at: Self.at(0))
-    #expect(quota.admit(4, user: 7, at: Self.at(1)) == .insteadOf(2))
-    #expect(quota.admit(5, user: 7, at: Self.at(1)) == .insteadOf(3))
+    let later = (4...5).map { quota.admit(Int32($0), user: 7, at: Self.at(1)) }
+    #expect(later == [.insteadOf(2), .insteadOf(3)])
   }
 
   @Test("No user shuts out another one")
@@ -29,8 +30,10 @@ import Testing
       _ = quota.admit(Int32(id), user: 7, at: Self.at(0))
       quota.heard(Int32(id), isPartial: false, completed: true, at: Self.at(0))
     }
-    #expect(quota.admit(4, user: 7, at: Self.at(0)) == .refused)
-    #expect(quota.admit(5, user: 0, at: Self.at(0)) == .admitted)
+    let own = quota.admit(4, user: 7, at: Self.at(0))
+    #expect(own == .refused)
+    let other = quota.admit(5, user: 0, at: Self.at(0))
+    #expect(other == .admitted)
     #expect(!quota.isFull)
     quota.heard(5, isPartial: false, completed: true, at: Self.at(0))
     #expect(quota.isFull)
@@ -65,16 +68,16 @@ import Testing
     var state = MeasuringState()
     var figures: [ByteCount?] = []
     let note: MeasuringState.Completion = { figures.append($0?.footprint) }
-    let mustBegin = state.ask(note)
-    #expect(mustBegin)
-    state.begin()
-    let mustBeginAgain = state.ask(note)
-    #expect(!mustBeginAgain)
+    let begins = state.ask(note)
+    #expect(begins)
+    state.begin(1, at: .zero)
+    let beginsAgain = state.ask(note)
+    #expect(!beginsAgain)
     let first = state.finish(Self.measurement(1, took: .zero), workers: 1, at: .zero)
     for completion in first.completions { completion(first.1) }
     #expect(figures == [.megabytes(1)])
     #expect(first.more)
-    state.begin()
+    state.begin(2, at: .zero)
     let second = state.finish(Self.measurement(2, took: .zero), workers: 1, at: .zero)
     for completion in second.completions { completion(second.1) }
     #expect(figures == [.megabytes(1), .megabytes(2)])
@@ -84,8 +87,8 @@ import Testing
   @Test("A look that began before the memory was moved says nothing")
   func moved() {
     var state = MeasuringState()
-    #expect(state.ask { _ in })
-    state.begin()
+    _ = state.ask { _ in }
+    state.begin(3, at: .zero)
     state.memoryMoves()
     let end = state.finish(Self.measurement(50, took: .zero), workers: 1, at: .zero)
     #expect(end.1 == nil)
@@ -96,7 +99,7 @@ import Testing
   func budget() {
     var state = MeasuringState()
     _ = state.ask { _ in }
-    state.begin()
+    state.begin(4, at: .zero)
     let now = Instant.zero + .seconds(100)
     _ = state.finish(Self.measurement(1, took: .milliseconds(500)), workers: 4, at: now)
     #expect(!state.isDue(at: now + .milliseconds(19_999)))

@@ -20,10 +20,7 @@ import Testing
     // A new daemon finds it there.
     try daemon.crash()
     try daemon.start()
-    #expect(
-      try eventually {
-        ["background", "foreground"].contains((try? daemon.worker("own"))?.state)
-      })
+    #expect(try eventually { (try? daemon.worker("own"))?.state == "foreground" })
     #expect(try daemon.worker("own").cgroup?.path == group)
     daemon.stop(patience: .seconds(10))
     try unit.remove(until: Deadline(in: .seconds(5)))
