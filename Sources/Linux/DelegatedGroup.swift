@@ -8,7 +8,9 @@ import Glibc
 ///
 /// An older systemd starts the unit again in the delegated group itself, which fails while controllers
 /// are on there, that is, as long as workers of a daemon that was killed live. `prepareForStart`, which
-/// the unit runs before the daemon (`ExecStartPre=`), turns them off; the daemon turns them on again.
+/// the unit runs when a daemon has ended (`ExecStopPost=`), turns them off; the next daemon turns them
+/// on again. The unit also runs it before the first daemon (`ExecStartPre=`), which learns by that
+/// that it may turn them on.
 public enum DelegatedGroup {
   static let bySystemd = "daemon"
   static let byItself = "self"
@@ -56,8 +58,8 @@ public enum DelegatedGroup {
       if isServed, access(inner, F_OK) != 0 {
         throw Obstacle(
           description: "its unit lacks `DelegateSubgroup=daemon` (systemd 254 or later) or "
-            + "`ExecStartPre=-/usr/local/bin/dormouse daemon --before-start`, without which systemd "
-            + "couldn't start it again beside living workers")
+            + "`ExecStartPre=` and `ExecStopPost=-/usr/local/bin/dormouse daemon --before-start`, "
+            + "without which systemd couldn't start it again beside living workers")
       }
       try makeDirectory(inner)
       try writeControl("\(inner)/cgroup.procs", "\(getpid())")
@@ -81,16 +83,16 @@ public enum DelegatedGroup {
 
   // MARK: before the daemon starts
 
-  /// For `ExecStartPre=`, which systemd runs in the group `.control` of a delegated unit.
+  /// systemd runs `ExecStartPre=` where the daemon will be, and `ExecStopPost=` in the group `.control`
+  /// of a delegated unit.
   public static func prepareForStart() throws(CgroupError) {
     guard let own = try CgroupRoot.ownGroups().first else { throw .noTree }
     try prepareForStart(own)
   }
 
   static func prepareForStart(_ own: String) throws(CgroupError) {
-    let suffix = "/.control"
-    guard own.hasSuffix(suffix) else { return }
-    let unit = String(own.dropLast(suffix.count))
+    let control = "/.control"
+    let unit = own.hasSuffix(control) ? String(own.dropLast(control.count)) : place(of: own)
     let inner = "\(unit)/\(byItself)"
     do throws(SystemCallError) { try makeDirectory(inner) } catch { throw .failed(error) }
     // There it is started again in `daemon`, and limits can stay.

@@ -41,7 +41,7 @@ struct DaemonCommand: ParsableCommand {
     help: ArgumentHelp(
       "Only prepare the unit's cgroup for a daemon, and exit.",
       discussion: """
-        For ExecStartPre= of a unit with Delegate=yes. systemd before version 254 needs it to start \
+        For ExecStartPre= and ExecStopPost= of a unit with Delegate=yes. systemd before version 254 needs it to start \
         a daemon again beside living workers whose memory is limited (docs/systemd.md).
         """))
   var beforeStart = false

@@ -52,6 +52,10 @@ import Testing
     defer { unlink("\(unit)/self/cgroup.subtree_control") }
     try DelegatedGroup.prepareForStart("\(unit)/.control")
     for path in controls { #expect(try readText(path).hasPrefix("-memory -pids")) }
+    // Before the first daemon, in the unit's own group.
+    for path in controls { try write(path, "") }
+    try DelegatedGroup.prepareForStart(unit)
+    for path in controls { #expect(try readText(path).isEmpty) }
   }
 
   @Test("a group's count of processes that the kernel ended for memory is read")

@@ -15,10 +15,10 @@ workers:
   eater:
     command: [python3, -c, "import time; time.sleep(1); x = bytearray(150 << 20); time.sleep(1e6)"]
     autostart: false
-    restart: { when: never }
+    restart: { when: "no" }
     limits: { memory: 64MB }
 P
-printf '[Service]\nExecStartPre=\nExecStartPre=-%s daemon --before-start\nExecStart=\nExecStart=%s daemon\n' "$DM" "$DM" \
+printf '[Service]\nExecStartPre=\nExecStartPre=-%s daemon --before-start\nExecStopPost=\nExecStopPost=-%s daemon --before-start\nExecStart=\nExecStart=%s daemon\n' "$DM" "$DM" "$DM" \
   > /run/systemd/system/dormouse.service.d/machine.conf
 systemctl daemon-reload; systemctl reset-failed dormouse 2> /dev/null; systemctl restart dormouse
 ready() { for _ in $(seq 60); do timeout 10 "$CLIENT" ps > /dev/null 2>&1 && return; sleep 1; done; }
