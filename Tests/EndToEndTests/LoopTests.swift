@@ -88,8 +88,9 @@ import Testing
     let daemon = try TestDaemon(
       """
       policy_overrides:
-        foreground: { by: manual }
-        hibernate: { enabled: true, after: never, max_footprint: 2GB }
+        foreground: { by: manual, max: unlimited }
+        background: { suspend_after: 1h }
+        hibernate: { enabled: true, after: never, cooldown: 0s, max_footprint: 2GB }
       workers:
         big: { command: [\(Surroundings.python), \(path)], readiness: { log_line: ready } }
         small: { command: [\(Surroundings.python), -c, "import time; time.sleep(1000)"] }
