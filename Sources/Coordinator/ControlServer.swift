@@ -124,8 +124,19 @@ final class ControlServer {
     spare = nil
     let raw = clinux_accept(listener.raw)
     if raw >= 0 { Closer.close(raw) }
-    spare = try? Descriptor.open("/dev/null")
-    if spare == nil { pause(why: EMFILE) }
+    takeSpare()
+    guard spare == nil else { return }
+    // Another thread is still closing that client's: the last close of a socket may wait.
+    setListening([])
+    daemon.loop.after(.milliseconds(20)) { [weak self] in
+      self?.takeSpare()
+      self?.setListening(.readable)
+    }
+  }
+
+  private func takeSpare() {
+    // Where there is none left, the next client finds that out.
+    if spare == nil { spare = try? Descriptor.open("/dev/null") }
   }
 
   /// Out of memory, the listener stays readable without anything that could be done.
