@@ -149,15 +149,20 @@ import Testing
     let client = try LineClient(port: port)
     let quiet = try LineClient(port: port + 1)
     try Self.askSlowly(quiet)
-    for second in 1...8 {
+    // On a slow machine they may have slept before the first request.
+    #expect(try HTTPConnection(port: web.port).get("/count") == "1")
+    #expect(try client.ask("PING") == "+PONG")
+    let before = daemon.words.count
+    for second in 2...8 {
       // One with a new connection each time, one with an old one.
       #expect(try HTTPConnection(port: web.port).get("/count") == "\(second)")
       #expect(try client.ask("PING") == "+PONG")
       usleep(1_000_000)
     }
     try Self.askSlowly(client)
-    #expect(!daemon.words.contains("web: background → suspend"), "\(daemon.words)")
-    #expect(!daemon.words.contains("redis: background → suspend"), "\(daemon.words)")
+    let said = daemon.words.dropFirst(before)
+    #expect(!said.contains("web: background → suspend"), "\(said)")
+    #expect(!said.contains("redis: background → suspend"), "\(said)")
     for name in ["web", "redis", "idle"] { try daemon.wait(name, toBe: "suspended") }
     #expect(try quiet.ask("PING") == "+PONG")
     try daemon.wait("idle", toBe: "foreground")
