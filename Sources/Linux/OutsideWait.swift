@@ -32,9 +32,12 @@ public struct OutsideWait: Hashable, Sendable {
     }
   }
 
-  /// The thread waits in this call still, or is about to make it again.
-  public var isGoingOn: Bool {
-    Self.call(of: thread, in: pid).flatMap { Self.reason(of: $0, in: pid) } == reason
+  /// The thread has ended, or waits in another call by now. False while it runs: it may be about to make
+  /// this call again.
+  public var isOver: Bool {
+    guard let line = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return true }
+    guard let call = WaitingCall(line) else { return false }
+    return Self.reason(of: call, in: pid) != reason
   }
 
   private static func call(of thread: Int32, in pid: Int32) -> WaitingCall? {

@@ -65,11 +65,21 @@ final class AwaitedOpening: Sendable {
     let other = try? Descriptor.open(link, (writes ? O_RDONLY : O_WRONLY) | O_NONBLOCK)
     let isStarted = Thread.start(name: "dormouse-fifo") { [self] in
       let deadline = Deadline(in: .seconds(10))
-      while wait.isGoingOn, !deadline.hasPassed { usleep(2000) }
+      while !hasBeenOpened, !wait.isOver, !deadline.hasPassed { usleep(2000) }
       withExtendedLifetime((self, other)) {}
     }
     // Without a thread the ends are closed at once, and the worker waits for the next opening.
     if !isStarted { withExtendedLifetime(other) {} }
+  }
+
+  /// The worker has a descriptor of it.
+  private var hasBeenOpened: Bool {
+    var status = stat()
+    guard fstat(node.raw, &status) == 0 else { return true }
+    // What can't be listed has ended, which `isOver` finds.
+    return ((try? OpenDescriptor.list(of: wait.pid)) ?? []).contains {
+      $0.kind == .fifo && $0.inode == UInt64(status.st_ino)
+    }
   }
 
   private static func find(_ path: String, from directory: Int32, of pid: Int32) -> Descriptor? {

@@ -35,6 +35,13 @@ struct GearTests {
       if isNew {
         try service.settle(victim.target.name)
         service = HibernationService()
+        // A dead daemon's descriptors are closed with it; the earlier service's go with its thread.
+        let deadline = Deadline(in: .seconds(20))
+        while !Eligibility.foreignUserfaults(of: victim.target.root.pid).isEmpty,
+          !deadline.hasPassed
+        {
+          usleep(2000)
+        }
       }
       told.append("\(gear)\(isNew ? " by the next daemon" : "")")
       try Self.cycle(victim, service, gear, at: path)
