@@ -15,7 +15,10 @@ import Testing
   @Test("stays there when another worker is restarted, by itself or by a person")
   func stays() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try daemon.wait("front", toBe: "foreground")
+    // Both are launched at once, and the first that is up takes the foreground.
+    #expect(
+      try eventually { try ["front", "back"].allSatisfy { try daemon.worker($0).pid != nil } })
+    try daemon.done("foreground", "front")
     let pid = try #require(try daemon.worker("back").pid)
     kill(pid, SIGKILL)
     #expect(
@@ -35,7 +38,10 @@ import Testing
   @Test("stays there when the daemon is killed, and when workers are started by the next one")
   func overDaemons() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try daemon.wait("front", toBe: "foreground")
+    // Both are launched at once, and the first that is up takes the foreground.
+    #expect(
+      try eventually { try ["front", "back"].allSatisfy { try daemon.worker($0).pid != nil } })
+    try daemon.done("foreground", "front")
     let pid = try #require(try daemon.worker("back").pid)
     try daemon.crash()
     kill(pid, SIGKILL)
@@ -50,7 +56,8 @@ import Testing
   func restarted() throws {
     let before = "workers: { web: { command: sleep 672 }, other: { command: sleep 673 } }\n"
     let daemon = try TestDaemon(before)
-    try daemon.wait("other", toBe: "foreground")
+    #expect(try eventually { try ["web", "other"].allSatisfy { try daemon.worker($0).pid != nil } })
+    try daemon.done("foreground", "other")
     let other = try daemon.worker("other").pid
     _ = try daemon.scratch.write("dormouse.yaml", before.replacing("672", with: "674"))
     try daemon.done("reload")
