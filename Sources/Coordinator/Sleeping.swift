@@ -153,7 +153,9 @@ extension Daemon {
     workers[id]?.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
     // The same for each worker and each time.
     if let why = summary.trackingRefusal, toldTrackingRefusals.insert(why).inserted {
-      log(.info, "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
+      log(
+        .info,
+        "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
     }
     ledger.add(
       bytes: written, milliseconds: duration.wholeNanoseconds / 1_000_000, at: Int64(time(nil)))
