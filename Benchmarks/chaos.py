@@ -10,6 +10,7 @@ import random
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -158,6 +159,43 @@ class Notes:
 
     proof = "GET /digest"
     last_words = "GET /count"
+
+
+class Waits:
+    """Tests/Fixtures/waits.py: one that starts programs, or waits with time-outs, or watches files."""
+
+    def __init__(self, directory, kind):
+        self.kind, self.port = kind, free_port()
+        self.command = [sys.executable, "-B", os.path.join(FIXTURES, "waits.py"),
+                        "--port", str(self.port)]
+
+    def connect(self):
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self.line = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+                break
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+        self.stream = self.line.makefile("r")
+
+    def send(self, line):
+        self.line.sendall(line.encode() + b"\n")
+
+    def receive(self):
+        line = self.stream.readline()
+        if not line:
+            raise ConnectionError("it hung up")
+        return line.strip()
+
+    def change(self, chance):
+        return {"spawn": f"spawn {chance.randrange(1, 6)}",
+                "wait": f"wait {chance.randrange(1, 120)}",
+                "watch": f"watch f{chance.randrange(1000)}"}[self.kind]
+
+    proof = last_words = "sum"
 
 
 def is_pager(pid):
@@ -378,6 +416,8 @@ def programs(directory):
     yield "churn", lambda place: Churn(place, churn)
     yield "python", lambda place: Notes(place, sys.executable, os.path.join(
         FIXTURES, "http_state.py"), "--megabytes", "4")
+    for kind in ("spawn", "wait", "watch"):
+        yield kind, lambda place, kind=kind: Waits(place, kind)
     if shutil.which("redis-server"):
         yield "redis", lambda place: Store(place, shutil.which("redis-server"))
     if shutil.which("node"):

@@ -62,8 +62,8 @@ extension Daemon {
   static func ownExecutable() throws(SystemCallError) -> String {
     var buffer = [CChar](repeating: 0, count: 4096)
     let capacity = buffer.count
-    let count = try systemCall("readlink", on: "/proc/self/exe") {
-      readlink("/proc/self/exe", &buffer, capacity)
+    let count = try systemCall("readlink", path: "/proc/self/exe") {
+      readlink($0, &buffer, capacity)
     }
     return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }

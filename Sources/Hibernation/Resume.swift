@@ -81,8 +81,10 @@ extension Hibernator {
     try checkAtRest(target)
     try writeBack(image, into: target, sessions: sessions)
     // Before commit B: without an image a parked worker couldn't be brought back.
-    try attempt(.writingBack) {
-      for parking in parked[target.name] ?? [] { try parking.leave() }
+    // One that has left stays so: if the image can't be removed, the next try finds its scratch area gone.
+    while let parking = parked[target.name]?.last {
+      try attempt(.writingBack) { try parking.leave() }
+      parked[target.name]?.removeLast()
     }
     try removeImage(image, of: target.name, keepsBase: keepsBase)
     parked[target.name] = nil

@@ -68,7 +68,7 @@ public enum DelegatedGroup {
 
   private static func makeDirectory(_ path: String) throws(SystemCallError) {
     do throws(SystemCallError) {
-      _ = try systemCall("mkdir", on: path) { mkdir(path, 0o755) }
+      _ = try systemCall("mkdir", path: path) { mkdir($0, 0o755) }
     } catch {
       if error.code != EEXIST { throw error }
     }

@@ -26,7 +26,7 @@ import Testing
   @Test("plays again exactly, over a crash of the daemon and a reload")
   func determinism() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try daemon.wait("two", toBe: "foreground")
+    try daemon.wait("one", toBe: "foreground")
     try daemon.done("suspend", "one")
     try daemon.done("foreground", "one")
     _ = try daemon.scratch.write(
@@ -52,7 +52,7 @@ import Testing
   @Test("says where it is damaged, and goes on with the next segment")
   func damage() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try daemon.wait("two", toBe: "foreground")
+    try daemon.wait("one", toBe: "foreground")
     try daemon.crash()
     try daemon.start()
     try daemon.done("ps")
@@ -79,7 +79,9 @@ import Testing
   @Test("is told in sentences: past, present, and of one worker")
   func events() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try daemon.wait("two", toBe: "foreground")
+    try daemon.wait("one", toBe: "foreground")
+    // Which sends `one` to the background.
+    try daemon.done("foreground", "two")
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     let id = try client.send(.events, worker: "one", follow: true)
     let place = try client.response(to: id, timeout: .seconds(20))

@@ -20,7 +20,7 @@ import Testing
     // A new daemon finds it there.
     try daemon.crash()
     try daemon.start()
-    #expect(try eventually { (try? daemon.worker("own"))?.state == "background" })
+    #expect(try eventually { (try? daemon.worker("own"))?.state == "foreground" })
     #expect(try daemon.worker("own").cgroup?.path == group)
     daemon.stop(patience: .seconds(10))
     try unit.remove(until: Deadline(in: .seconds(5)))

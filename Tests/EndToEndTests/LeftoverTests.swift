@@ -12,8 +12,10 @@ import Testing
     try daemon.wait("sleeper", toBe: "foreground")
     let pid = try #require(try daemon.worker("sleeper").pid)
     defer { kill(pid, SIGKILL) }
-    try daemon.crash()
     let path = "\(daemon.state)/workers/sleeper.worker"
+    // The disk has it a moment after the daemon.
+    #expect(try eventually { access(path, F_OK) == 0 })
+    try daemon.crash()
     var bytes = try readFile(path)
     let group = daemon.record("sleeper")["cgroup"]
     bytes[bytes.count / 2] ^= 1

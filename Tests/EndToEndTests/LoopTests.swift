@@ -184,11 +184,23 @@ import Testing
     let daemon = try TestDaemon(
       "workers: { forks: { command: [\(Surroundings.python), \(path)] } }", setting: .traced)
     try daemon.wait("forks", toBe: "foreground")
+    let group = try #require(try daemon.worker("forks").pid)
+    defer { Self.end(group: group) }
     usleep(300_000)
     let socket = try UnixSocket.connected(to: daemon.socket, .stream)
     try socket.writeAll("{\"id\":1,\"verb\":\"terminate\",\"worker\":\"forks\"}\n")
     let taken = try ask(daemon, times: 400) { try daemon.worker("forks").state != "terminated" }
     #expect(taken.allSatisfy { $0 < .seconds(2) })
     try daemon.wait("forks", toBe: "terminated")
+  }
+
+  /// Whatever became of the daemon: thousands of processes, or of zombies that this process has inherited
+  /// as a subreaper, would slow every other test's look into /proc.
+  private static func end(group: Int32) {
+    let deadline = Deadline(in: .seconds(10))
+    while kill(-group, SIGKILL) == 0, !deadline.hasPassed {
+      while waitpid(-group, nil, WNOHANG) > 0 {}
+      usleep(5000)
+    }
   }
 }

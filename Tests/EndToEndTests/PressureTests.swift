@@ -105,9 +105,10 @@ import Testing
       """
       policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
       workers:
-        a: { command: sleep 670 }
+        a: { command: [\(Surroundings.python), -c, "import time; x = b'x' * 20000000; time.sleep(670)"] }
       """)
     try daemon.wait("a", toBe: "foreground")
+    #expect(try eventually { try daemon.worker("a").footprint > 20_000_000 })
     let plan = try daemon.done("pressure", "set", "critical", "--dry-run")
     // No terminal to ask at: it names the victims, and does nothing.
     let asked = try daemon.enter(["pressure", "set", "critical"])

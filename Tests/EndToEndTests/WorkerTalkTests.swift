@@ -231,8 +231,8 @@ final class Talker {
       try daemon.crash()
       try daemon.start()
       #expect(try eventually { try daemon.worker("talker").connections == 1 })
-      // Brought back into the background, which nobody has told it.
-      #expect(try eventually { talker.messages.last?["state"]?.text == "background" })
+      // It was in front, and is there again.
+      #expect(try eventually { talker.messages.last?["state"]?.text == "foreground" })
       #expect(try daemon.done("warn", "talker").hasPrefix("talker gave back 8"))
       for state in ["suspended", "hibernated"] where setting == .frozen {
         try daemon.done(state == "suspended" ? "suspend" : "hibernate", "talker")

@@ -98,10 +98,12 @@ import Testing
   @Test("in samples is exact, however odd the numbers are")
   func samples() throws {
     var batch = SampleBatch()
+    let memory = Self.events.filter { if case .memory = $0 { true } else { false } }
+    #expect(memory.count == 3)
     let events: [(Int64, Event)] = [
-      (5, Self.events[31]), (5, .footprint(Self.worker, ByteCount(.max))),
-      (1_000_000_007, Self.events[32]), (3, .footprint(Self.worker, ByteCount(.min))),
-      (4, .activity(WorkerID(""))), (6, .deadline), (7, Self.events[33]), (.max, Self.events[31]),
+      (5, memory[0]), (5, .footprint(Self.worker, ByteCount(.max))),
+      (1_000_000_007, memory[1]), (3, .footprint(Self.worker, ByteCount(.min))),
+      (4, .activity(WorkerID(""))), (6, .deadline), (7, memory[2]), (.max, memory[0]),
     ].map { (Int64($0.0), $0.1) }
     for (at, event) in events {
       #expect(SampleBatch.takes(event) && batch.hasRoom(for: event))

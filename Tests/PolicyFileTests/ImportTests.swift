@@ -34,8 +34,8 @@ import Testing
     let withFile = ProcfileImport.convert(
       text: "a: b\nc: d", file: "Procfile", environmentFile: "A=1\nPORT=3000\n")
     #expect(withFile.value?.text.contains("    env_file: .env\n") == true)
-    let ports = try Self.check(withFile.value).workers.map { $0.environment["PORT"] }
-    #expect(ports == ["3000", "3100"])
+    #expect(withFile.value?.text.contains("PORT: 3000") == true)
+    #expect(withFile.value?.text.contains("PORT: 3100") == true)
   }
 
   @Test func `of a wrong Procfile say where`() {

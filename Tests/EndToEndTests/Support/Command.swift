@@ -20,7 +20,9 @@ struct Command {
   /// The check for a blocked event loop is the build's (`TurnCheck`), unless whoever runs the tests sets
   /// another limit: under a sanitizer, say.
   private static var usualEnvironment: [String: String] {
-    var result = ["PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/"]
+    // The last directory is where scripts/bootstrap puts what Debian has under other names.
+    let path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:\(Surroundings.root)/.build/tools"
+    var result = ["PATH": path, "HOME": "/"]
     if let check = getenv("DORMOUSE_LOOP_CHECK") {
       result["DORMOUSE_LOOP_CHECK"] = String(cString: check)
     }
