@@ -14,6 +14,9 @@ struct Measurement: Sendable {
   var footprint: ByteCount
   /// File pages that the kernel may drop; bytes.
   var reclaimable: Int64 = 0
+  /// What `sample` compares with: it measures again where this has changed since. Read before the
+  /// measurement, so that a page that comes meanwhile shows as a change. Bytes.
+  var anonymous: UInt64 = 0
   var at: Instant
   var took: Duration
   /// Why it isn't exact: what looking closely was refused with.
@@ -27,6 +30,7 @@ struct Measurement: Sendable {
   static func take(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
     let start = EventLoop.now
     let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
+    let anonymous = pids.reduce(0) { $0 + Daemon.anonymousMemory(of: $1) }
     var footprint: ByteCount
     var reclaimable: Int64 = 0
     var refusal: String?
@@ -35,12 +39,12 @@ struct Measurement: Sendable {
       (footprint, reclaimable) = (ByteCount(found.footprint) + toCome, found.reclaimable)
     } catch {
       refusal = "\(error)"
-      footprint = ByteCount(
-        Int64(clamping: pids.reduce(0) { $0 + Daemon.anonymousMemory(of: $1) }))
+      footprint = ByteCount(Int64(clamping: anonymous))
     }
     let now = EventLoop.now
     return Measurement(
-      footprint: footprint, reclaimable: reclaimable, at: now, took: now - start, refusal: refusal)
+      footprint: footprint, reclaimable: reclaimable, anonymous: anonymous, at: now,
+      took: now - start, refusal: refusal)
   }
 }
 
@@ -148,14 +152,12 @@ extension Daemon {
     lookCount += 1
     let number = lookCount
     runtime.measuring.begin(number, at: EventLoop.now)
-    guard let process = runtime.process, let pids = try? process.tree().pids else {
-      return finishMeasuring(runtime, number, nil)
-    }
-    // What `sample` compares with: it measures again where this has changed since. Read before the
-    // measurement, so that a page that comes meanwhile shows as a change.
-    runtime.sample.anonymous = pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
+    guard let process = runtime.process else { return finishMeasuring(runtime, number, nil) }
+    let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
     measurers.submit(about: id.name) { [mailbox, missing = runtime.missing] in
-      let measurement = Measurement.take(pids, missing)
+      // Without a cgroup that is a look at all processes of the machine.
+      let pids = (try? ProcessTree.discover(root: root, session: session, cgroup: cgroup))?.pids
+      let measurement = pids.map { Measurement.take($0, missing) }
       mailbox.post { daemon in
         if let runtime = daemon.workers[id] {
           daemon.finishMeasuring(runtime, number, measurement)
@@ -176,6 +178,7 @@ extension Daemon {
     let running = workers.values.count { engine.state(of: $0.id)?.runs == true }
     let (completions, result, more) = runtime.measuring.finish(
       measurement, workers: running, at: EventLoop.now)
+    if let result { runtime.sample.anonymous = result.anonymous }
     for completion in completions { completion(result) }
     if more, !runtime.measuring.isUnderWay { beginMeasuring(runtime) }
   }

@@ -27,6 +27,13 @@ public struct WorkerKilling: Sendable {
 
   public func perform(until deadline: Deadline) throws(CgroupError) {
     if let cgroup { return try cgroup.kill() }
+    // One call for the whole process group, in which nobody can fork meanwhile. Our own child keeps its
+    // number until we wait for it, ended or not: that can't be another group's.
+    if let stat = try? ProcessStat.read(root.pid), stat.identity == root, stat.parent == getpid(),
+      getpgid(root.pid) == root.pid
+    {
+      _ = kernelResult { kill(-root.pid, SIGKILL) }
+    }
     do throws(SystemCallError) {
       try ProcessTree.killAll(root: root, session: session, until: deadline)
     } catch {

