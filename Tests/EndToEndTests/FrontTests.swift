@@ -56,7 +56,8 @@ import Testing
   func restarted() throws {
     let before = "workers: { web: { command: sleep 672 }, other: { command: sleep 673 } }\n"
     let daemon = try TestDaemon(before)
-    #expect(try eventually { try ["web", "other"].allSatisfy { try daemon.worker($0).pid != nil } })
+    #expect(
+      try eventually { try ["web", "other"].allSatisfy { try daemon.worker($0).pid != nil } })
     try daemon.done("foreground", "other")
     let other = try daemon.worker("other").pid
     _ = try daemon.scratch.write("dormouse.yaml", before.replacing("672", with: "674"))
