@@ -11,10 +11,18 @@ import Testing
 
     """
 
+  /// Both are launched at once, and the first that is up takes the foreground.
+  private static func putBehind(_ daemon: TestDaemon) throws {
+    #expect(
+      try eventually { try ["stays", "goes"].allSatisfy { try daemon.worker($0).pid != nil } })
+    try daemon.done("foreground", "goes")
+    try daemon.wait("stays", toBe: "background")
+  }
+
   @Test("applies at once what it can, starts who is new and stops who is gone")
   func applied() throws {
     let daemon = try TestDaemon(Self.before)
-    try daemon.wait("stays", toBe: "background")
+    try Self.putBehind(daemon)
     let pid = try daemon.worker("stays").pid
     _ = try daemon.scratch.write(
       "dormouse.yaml",
@@ -38,7 +46,7 @@ import Testing
   @Test("takes conf.d in, and tells what changed for which worker")
   func severalFiles() throws {
     let daemon = try TestDaemon(Self.before)
-    try daemon.wait("stays", toBe: "background")
+    try Self.putBehind(daemon)
     mkdir("\(daemon.scratch.path)/conf.d", 0o755)
     _ = try daemon.scratch.write("conf.d/a.yaml", "workers: { comes: { command: sleep 100005 } }\n")
     _ = try daemon.scratch.write(
@@ -73,7 +81,7 @@ import Testing
   @Test("changes nothing when it has an error, and says where")
   func refused() throws {
     let daemon = try TestDaemon(Self.before)
-    try daemon.wait("stays", toBe: "background")
+    try Self.putBehind(daemon)
     _ = try daemon.scratch.write("dormouse.yaml", Self.before + "polcy: ios-5\n")
     let outcome = try daemon.verb("reload")
     #expect(outcome.code == 1)
