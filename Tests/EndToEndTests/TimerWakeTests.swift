@@ -62,9 +62,7 @@ import Testing
     let log = try daemon.done("logs", "clock")
     let took = try #require(log.split { $0 == " " || $0 == "\n" }.compactMap { Int($0) }.last)
     // Its whole time once more, from when it slept, would be at least 5.5 s.
-    // Beside many others it may take seconds to be woken: a bound that a busy machine keeps.
-    let bound = getenv("CI") == nil ? 5400 : 20_000
-    #expect(took >= 4000 && took < bound, "\(took) ms of 4000: \(daemon.words)")
+    #expect(took >= 4000 && took < 5400, "\(took) ms of 4000: \(daemon.words)")
   }
 
   @Test("What is shorter than the policy says wakes nobody")
