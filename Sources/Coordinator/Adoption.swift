@@ -29,7 +29,8 @@ extension Daemon {
     // A worker of an earlier daemon that is in front stays there: it is adopted before others start.
     let verb: Request.Verb = hasFront ? .restart : .start
     let front = workers.values.first { $0.returnsToFront && adopting[$0.id] != nil }?.id
-    for configuration in settings.configuration.workers where configuration.autostart {
+    for configuration in inStartingOrder(settings.configuration.workers)
+    where configuration.autostart {
       if configuration.restart.condition == .unlessStopped,
         stoppedByPerson.contains(configuration.name)
       {
@@ -45,6 +46,14 @@ extension Daemon {
         if !isEnding, !isLeaving { startAutomatically(id, verb) }
       }
     }
+  }
+
+  /// As in the configuration, but each after those that it depends on. They are launched side by side; of
+  /// those that come to the foreground, the engine leaves it to the one that was asked for last.
+  func inStartingOrder(_ workers: [WorkerConfiguration]) -> [WorkerConfiguration] {
+    let byName = Dictionary(workers.map { ($0.name, $0) }) { first, _ in first }
+    let needs = workers.map { (name: $0.name, needs: $0.dependsOn.map(\.worker)) }
+    return DependencyOrder.sequence(needs).compactMap { byName[$0] }
   }
 
   func startAutomatically(_ id: WorkerID, _ verb: Request.Verb = .start) {
@@ -150,16 +159,17 @@ extension Daemon {
       // A resume is written down before it begins, so nobody has brought its memory back.
       let why = "its image \(path) is gone, and its memory with it"
       return recovered(
-        id, .failure(HibernationError(.reading, why, .unprovable)), started: started)
+        id, .failure(HibernationError(.reading, why, .unprovable)), image: nil, started: started)
     }
     // From here on a missing image means that the memory is back.
     saveRecord(runtime, state: .resuming)
     runtime.isBusy = true
     adopting[id] = []
     hibernation.recover(target, from: path, expecting: .of(record)) { [mailbox] result in
+      let length = Hibernator.lengthOnDisk(of: path)
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
-          daemon.recovered(id, result, started: started)
+          daemon.recovered(id, result, image: length, started: started)
           daemon.adoptionIsOver(id)
         }
       }
@@ -233,8 +243,10 @@ extension Daemon {
     }
   }
 
+  /// - Parameter image: bytes; nil: there is none any more.
   private func recovered(
-    _ id: WorkerID, _ result: Result<ResumeSummary, HibernationError>, started: Instant
+    _ id: WorkerID, _ result: Result<ResumeSummary, HibernationError>, image: Int64?,
+    started: Instant
   ) {
     guard let runtime = workers[id] else { return }
     switch result {
@@ -253,10 +265,9 @@ extension Daemon {
       // It sleeps on, and a later try with more rights may succeed.
       log(.error, "\(id): adopted, but it can't be woken yet: \(error)")
       runtime.needsRecovery = true
-      let path = state.image(of: id.name)
-      runtime.imagePath = access(path, F_OK) == 0 ? path : nil
-      let state: WorkerState = runtime.imagePath == nil ? .suspended : .hibernated
-      runtime.imageLength = runtime.imagePath.flatMap(Hibernator.lengthOnDisk)
+      runtime.imagePath = image == nil ? nil : state.image(of: id.name)
+      let state: WorkerState = image == nil ? .suspended : .hibernated
+      runtime.imageLength = image
       return feed(.adopted(id, runtime.profile, state))
     case .failure(let error):
       log(.error, "\(id): can't be brought back and is ended: \(error)")

@@ -56,6 +56,7 @@ public final class Daemon {
   var lookCount: UInt64 = 0
   /// What may wait for a file system: programs, logs.
   let jobs: LoopJobs
+  lazy var socketFiles = SocketFiles(jobs)
   let cgroups: CgroupRoot?
   /// Where an earlier version kept the workers of this state directory, if that is there.
   let earlierCgroups: CgroupRoot?
@@ -109,10 +110,28 @@ public final class Daemon {
   var stalls = StallMeter()
   /// Counts the looks of `sampleRegularly`.
   var samples = 0
+  /// Looks at all processes of the machine; the last one that has ended. See `Processes`.
+  lazy var processLook = makeProcessLook()
+  var lastScan: (scan: ProcessScan, begun: Instant)?
+  /// See `Activity`.
+  lazy var looks = LookLine(loop)
   /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
   let latches = try? InputLatches(capacity: 512)
   var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
   var ledger: WriteLedger
+  /// The last look at the images' disk; see `DiskLimits`.
+  var imageDisk = ImageDisk()
+  var diskAnswers = true
+  /// Images that were written, now and when the last look at the disk began.
+  var imagesWritten = 0
+  var imagesAtLook = 0
+  lazy var diskLook = makeDiskLook()
+  /// See `Reloading`.
+  lazy var configurationLook = makeConfigurationLook()
+  /// Workers whose hibernation waits for a look at the disk, and what was asked of them since.
+  var awaitingDisk: [WorkerID: [() -> Void]] = [:]
+  /// These are performed.
+  var diskWasAsked = false
   /// When old bases were last looked for.
   var lastSweep = EventLoop.now
   var isEnding = false
@@ -241,12 +260,15 @@ public final class Daemon {
     chronicle.close(at: EventLoop.now)
     closeMemory()
     records.drain()
-    disk.drain()
+    let diskAnswers = disk.drain()
+    socketFiles.drain(within: .seconds(2))
     server?.close()
     rmdir(channelDirectory)
     if geteuid() == 0 { rmdir(Self.publicChannelDirectory(of: settings.socket)) }
     // Workers that were left alone may still sleep on one.
-    if (try? listDirectory(state.images))?.isEmpty == true { BootKey.discard(in: state.images) }
+    if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
+      BootKey.discard(in: state.images)
+    }
   }
 
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.
@@ -305,16 +327,21 @@ public final class Daemon {
   }
 
   /// Asks the engine on behalf of somebody, and calls back with its answer.
+  ///
+  /// - Parameter asked: when; `nil`: now.
   func request(
-    _ verb: Request.Verb, _ worker: WorkerID, then answer: @escaping (Answer) -> Void
+    _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
+    then answer: @escaping (Answer) -> Void
   ) {
     if adopting[worker] != nil {
-      adopting[worker]?.append { [unowned self] in request(verb, worker, then: answer) }
+      adopting[worker]?.append { [unowned self] in
+        request(verb, worker, asked: asked, then: answer)
+      }
       return
     }
     requestCount += 1
     requests[requestCount] = answer
-    feed(.request(Request(id: requestCount, verb: verb, worker: worker)))
+    feed(.request(Request(id: requestCount, verb: verb, worker: worker, asked: asked)))
   }
 
   // MARK: the end
@@ -339,8 +366,7 @@ public final class Daemon {
       hibernation.buryTheDead()
       reapOrphans()
     } else if signal == SIGHUP {
-      let outcome = reload()
-      log(outcome.isDone ? .notice : .error, "reload: \(outcome.text)")
+      reload { [log] in log($0.isDone ? .notice : .error, "reload: \($0.text)") }
     } else if isEnding {
       log(.warning, "told to end a second time: leaving what still runs")
       hasEnded = true

@@ -8,9 +8,11 @@ import Policy
 struct DependencyWait {
   /// `start`, or `restart`.
   var verb: Request.Verb
+  /// When it was asked for.
+  var asked: Instant
   var answers: [(Answer) -> Void]
   /// Asked to start for it: their end, now, is final.
-  var asked: Set<WorkerID> = []
+  var started: Set<WorkerID> = []
   /// Why one of them can't be started.
   var failure: String?
 }
@@ -26,11 +28,14 @@ extension Daemon {
       engine.state(of: id) == .terminated, adopting[id] == nil
     else { return request(verb, id, then: answer) }
     if waits[id] != nil {
-      if verb == .start { waits[id]?.verb = .start }
+      if verb == .start {
+        waits[id]?.verb = .start
+        waits[id]?.asked = EventLoop.now
+      }
       waits[id]?.answers.append(answer)
       return
     }
-    waits[id] = DependencyWait(verb: verb, answers: [answer])
+    waits[id] = DependencyWait(verb: verb, asked: EventLoop.now, answers: [answer])
     for dependency in runtime.configuration.dependsOn { startIfNeeded(dependency, for: id) }
     lookAtDependents()
   }
@@ -40,7 +45,7 @@ extension Daemon {
     guard let runtime = workers[other], verdict(dependency) != .met, !isAlive(other),
       runtime.runs.due == nil, runtime.runs.waitsForMemory == nil
     else { return }
-    waits[id]?.asked.insert(other)
+    waits[id]?.started.insert(other)
     startInOrder(other, .restart) { [unowned self] answer in
       guard answer.code != .done, !isAlive(other), workers[other]?.runs.due == nil else { return }
       // One that ends quickly may have done all that is asked of it.
@@ -71,7 +76,8 @@ extension Daemon {
       return
     }
     waits[id] = nil
-    request(wait.verb, id) { answer in for each in wait.answers { each(answer) } }
+    request(wait.verb, id, asked: wait.asked) { answer in for each in wait.answers { each(answer) }
+    }
   }
 
   private func conclude(_ id: WorkerID, _ why: String) {
@@ -100,7 +106,7 @@ extension Daemon {
 
   private func wasStopped(_ dependency: Dependency, _ wait: DependencyWait) -> Bool {
     let id = WorkerID(dependency.worker)
-    return wait.asked.contains(id) && workers[id]?.runs.lastEnd?.wasStopped == true
+    return wait.started.contains(id) && workers[id]?.runs.lastEnd?.wasStopped == true
   }
 
   /// One that sleeps is ready: whoever needs it wakes it.

@@ -8,6 +8,16 @@ struct DiskQueue: Sendable {
 
   func submit(_ job: @escaping @Sendable () -> Void) { queue.submit(job) }
 
+  /// Returns what waits until the job is done; for any thread but the loop's, and once only.
+  func submitAwaited(_ job: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    let done = DispatchSemaphore(value: 0)
+    queue.submit {
+      job()
+      done.signal()
+    }
+    return { done.wait() }
+  }
+
   /// The same for files that are replaced: a failure is logged.
   func write(
     _ what: String, _ log: DaemonLog, _ body: @escaping @Sendable () throws -> Void

@@ -18,13 +18,19 @@ extension Daemon {
     if runtime.mustNotRun { return kill(id) }
     dropFoundOffers(runtime)
     let signal = runtime.configuration.stopSignal
-    // Whom it has may be others by then.
-    let isTold = whenToldOfEnd(runtime, process) { _ = try? process.tree().signalAll(signal) }
-    let tree = try? process.tree()
-    // Pending while it is frozen or stopped; delivered when it goes on.
-    if !isTold { _ = try? tree?.signalAll(signal) }
-    guard let target = runtime.target(tree) else { return }
+    let all = (root: process.identity, session: process.session, cgroup: process.cgroup)
+    let ask: @Sendable () -> Void = {
+      // One that can't be signalled is killed when the grace is over.
+      _ = try? ProcessTree.discover(root: all.root, session: all.session, cgroup: all.cgroup)
+        .signalAll(signal)
+    }
+    let isTold = whenToldOfEnd(runtime, process) { [mechanics] in
+      mechanics.submit(about: id.name, isUrgent: true, ask)
+    }
+    guard let target = runtime.target() else { return }
     mechanics.submit(about: id.name, isUrgent: true) { [mailbox] in
+      // Pending while it is frozen or stopped; delivered when it goes on.
+      if !isTold { ask() }
       guard let why = Self.failure({ try target.wake() }) else { return }
       mailbox.post { $0.log(.warning, "\(id): can't be woken for its end: \(why)") }
     }
@@ -63,9 +69,25 @@ extension Daemon {
       runtime.exitWatch = nil
     }
     runtime.hasExited = true
-    if runtime.isBusy || runtime.endings > 0 || runtime.isBeingCleared { return }
+    if isStillAtIt(runtime) || runtime.isLookedAt { return }
+    runtime.isLookedAt = true
+    withTree(of: process) { [unowned self] tree in
+      guard runtime.process === process else { return }
+      runtime.isLookedAt = false
+      // Then this is called again when that has ended.
+      if !isStillAtIt(runtime) { rootHasEnded(runtime, process, leaving: tree) }
+    }
+  }
+
+  private func isStillAtIt(_ runtime: WorkerRuntime) -> Bool {
+    runtime.isBusy || runtime.endings > 0 || runtime.isBeingCleared
+  }
+
+  private func rootHasEnded(
+    _ runtime: WorkerRuntime, _ process: WorkerProcess, leaving tree: ProcessTree?
+  ) {
     // Nobody who could have children is left of an empty tree.
-    let left = (try? process.tree())?.pids ?? [process.identity.pid]
+    let left = tree?.pids ?? [process.identity.pid]
     if !left.isEmpty, mayStillSave(runtime) {
       loop.after(.milliseconds(10)) { [unowned self] in
         if runtime.process === process, !runtime.isBusy { rootHasEnded(runtime) }
@@ -220,9 +242,7 @@ extension Daemon {
     let before = runtime.profile
     closeTalk(runtime)
     snapshots.remove(runtime.id.name)
-    let image = state.image(of: runtime.id.name)
-    unlink(image)
-    unlink(Hibernator.basePath(of: image))
+    removeImages(of: runtime)
     stopListening(for: runtime)
     runtime.traffic = nil
     endShed(runtime)

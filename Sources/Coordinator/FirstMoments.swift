@@ -34,15 +34,22 @@ extension Daemon {
   /// - Parameter restingSince: the processor time that it had used when it rested at the last look.
   private func look(at runtime: WorkerRuntime, restingSince before: UInt64?) {
     guard !runtime.runs.watchers.isEmpty else { return }
-    let ran = EventLoop.now - runtime.runs.launchedAt
-    var used: UInt64?
     // One that has ended is only waited for: its end is told in a moment.
-    if !runtime.hasExited {
+    if runtime.hasExited { return lookAgain(at: runtime, restingSince: nil) }
+    guard let process = runtime.process else { return release(runtime, nil) }
+    withTree(of: process) { [unowned self] tree in
+      let ran = EventLoop.now - runtime.runs.launchedAt
       let isAwake = engine.state(of: runtime.id)?.runs == true
-      used = (try? runtime.process?.tree()).flatMap(\.timeUsedAtRest)
+      let used = tree?.timeUsedAtRest
       let rests = ran >= FirstMoments.least && used != nil && used == before
-      if !isAwake || rests || ran >= FirstMoments.most { return release(runtime, nil) }
+      if !runtime.hasExited, !isAwake || rests || ran >= FirstMoments.most {
+        return release(runtime, nil)
+      }
+      lookAgain(at: runtime, restingSince: used)
     }
+  }
+
+  private func lookAgain(at runtime: WorkerRuntime, restingSince used: UInt64?) {
     loop.after(FirstMoments.look) { [unowned self] in
       look(at: runtime, restingSince: used)
     }

@@ -19,25 +19,58 @@ struct ForeignWorker: Sendable {
 }
 
 extension Daemon {
-  func adopt(_ request: ControlRequest) -> ControlResponse {
+  func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    func refuse(_ error: AdoptionRefusal) {
+      respond(
+        ControlResponse(
+          id: request.id, result: error.isMalformed ? .badRequest : .refused, text: error.text))
+    }
     do throws(AdoptionRefusal) {
       guard let name = request.worker, let specification = request.adoption else {
         throw .malformed("`adopt` needs a name, and a pid or a cgroup")
       }
-      if isEnding || isLeaving { throw .refused("the daemon is ending") }
-      if let problem = WorkerName.problem(with: name) {
-        throw .malformed("`\(name)` can't be a worker's name: \(problem)")
+      try checkName(name)
+      let limit = Self.examinationPatience
+      jobs.run(about: "adoption of \(name)", within: limit) {
+        Result { () throws(AdoptionRefusal) in try Foreigner.examine(specification) }
+      } then: { [unowned self] outcome in
+        do throws(AdoptionRefusal) {
+          guard case .done(let result) = outcome else {
+            throw .refused(
+              "what \(name) would be can't be looked at within \(limit.spoken): one of its processes "
+                + "is busy, or waits for a file system")
+          }
+          let found = try result.get()
+          // Much may have happened meanwhile.
+          try checkName(name)
+          try checkOwners(found)
+          let runtime = try take(found, as: name, specification)
+          respond(
+            ControlResponse(id: request.id, result: .done, text: welcome(runtime, found)))
+        } catch { refuse(error) }
       }
-      let id = WorkerID(name)
-      if isAlive(id) { throw .refused("\(name) is running already") }
-      if wrappers.leads(id) { throw .refused("\(name) is the name of a wrapped worker") }
-      if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
-      let found = try examine(specification)
-      let runtime = try take(found, as: name, specification)
-      return ControlResponse(id: request.id, result: .done, text: welcome(runtime, found))
-    } catch {
-      return ControlResponse(
-        id: request.id, result: error.isMalformed ? .badRequest : .refused, text: error.text)
+    } catch { refuse(error) }
+  }
+
+  private static let examinationPatience = Duration.seconds(5)
+
+  private func checkName(_ name: String) throws(AdoptionRefusal) {
+    if isEnding || isLeaving { throw .refused("the daemon is ending") }
+    if let problem = WorkerName.problem(with: name) {
+      throw .malformed("`\(name)` can't be a worker's name: \(problem)")
+    }
+    let id = WorkerID(name)
+    if isAlive(id) { throw .refused("\(name) is running already") }
+    if wrappers.leads(id) { throw .refused("\(name) is the name of a wrapped worker") }
+    if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
+  }
+
+  private func checkOwners(_ found: Foreigner) throws(AdoptionRefusal) {
+    for process in found.tree.processes {
+      guard let owner = workers.values.first(where: { $0.process?.owns(process.pid) == true })
+      else { continue }
+      throw .refused(
+        "process \(process.pid) (\(process.name)) belongs to the worker \(owner.id)")
     }
   }
 
@@ -56,24 +89,22 @@ extension Daemon {
     guard (0...100).contains(importance) else {
       throw .malformed("importance \(importance) is not between 0 and 100")
     }
-    let command = try? ProcessCommand.read(found.root.pid)
     let runtime = WorkerRuntime(
       configuration: WorkerConfiguration(
-        name: name, command: command?.arguments ?? [found.root.name],
-        directory: command?.directory ?? "/", importance: importance, policy: engine.policy),
+        name: name, command: found.command?.arguments ?? [found.root.name],
+        directory: found.command?.directory ?? "/", importance: importance, policy: engine.policy),
       environment: [:], isDeclared: false)
     runtime.foreign = ForeignWorker(
       mayBeTerminated: specification.mayBeTerminated ?? false,
-      jobs: found.cgroup.flatMap { _ in
-        ManagerJobs(root: found.root.identity, tree: found.tree)
-      })
+      jobs: found.jobs)
     let plan = LaunchPlan(
       name: name, command: runtime.configuration.command,
       directory: runtime.configuration.directory, environment: [:], cgroup: found.cgroup,
       logPath: state.log(of: name))
     do {
-      let process = try WorkerProcess.adopt(found.root.identity, plan: plan)
-      try process.refreshMemory()
+      let process = try WorkerProcess.adopt(
+        found.root.identity, plan: plan, opensMemory: false)
+      if let memories = found.memories { process.take(memories) }
       try attach(process, to: runtime)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
@@ -161,13 +192,13 @@ extension Daemon {
     else { return false }
     let plan = old.plan
     do {
-      let process = try WorkerProcess.adopt(eldest.identity, plan: plan)
-      try process.refreshMemory()
+      let process = try WorkerProcess.adopt(eldest.identity, plan: plan, opensMemory: false)
       let asleep = runtime.imagePath
       runtime.foreign?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
       try attach(process, to: runtime)
+      refreshMemory(of: runtime)
       runtime.imagePath = asleep
       if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
       log(.info, "\(runtime.id): pid \(eldest.pid) stands for \(cgroup.path) now")

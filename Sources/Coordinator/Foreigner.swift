@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import Supervision
 
 /// Why something that runs can't be adopted.
 struct AdoptionRefusal: Error {
@@ -15,27 +16,41 @@ struct AdoptionRefusal: Error {
 }
 
 /// What was found where somebody pointed.
-struct Foreigner {
+struct Foreigner: Sendable {
   var root: ProcessStat
   var tree: ProcessTree
   var cgroup: WorkerCgroup?
+  var command: ProcessCommand?
+  /// What may be opened of its processes' memory.
+  var memories: MemoryRefresh.Outcome?
+  var jobs: ManagerJobs?
 }
 
-extension Daemon {
+extension Foreigner {
   /// Looks at what is to be adopted, and refuses what must not sleep: ourselves and whoever we live
-  /// in, other workers, the system's first process, kernel threads, what others have stopped or trace.
-  func examine(_ wanted: AdoptionSpecification) throws(AdoptionRefusal) -> Foreigner {
-    let found: Foreigner
+  /// in, the system's first process, kernel threads, what others have stopped or trace. Whether it is another
+  /// worker's, the loop knows.
+  ///
+  /// Not on the loop's thread: a process's command line and environment are read from its memory, which may
+  /// be busy, or wait for a file system.
+  static func examine(_ wanted: AdoptionSpecification) throws(AdoptionRefusal) -> Foreigner {
+    var found: Foreigner
     switch (wanted.pid, wanted.cgroup) {
     case (let pid?, nil): found = try examine(pid: pid)
     case (nil, let name?): found = try examine(cgroup: name)
     default: throw .malformed("`adopt` needs either a pid or a cgroup")
     }
     for process in found.tree.processes { try check(process) }
+    found.command = try? ProcessCommand.read(found.root.pid)
+    let root = found.root.identity
+    // What can't be opened now is tried again before it is suspended.
+    found.memories = try? MemoryRefresh(root: root, session: root.pid, cgroup: found.cgroup)
+      .perform()
+    if found.cgroup != nil { found.jobs = ManagerJobs(root: root, tree: found.tree) }
     return found
   }
 
-  private func examine(pid: Int32) throws(AdoptionRefusal) -> Foreigner {
+  private static func examine(pid: Int32) throws(AdoptionRefusal) -> Foreigner {
     guard pid > 1 else { throw .refused("pid \(pid) can't be adopted") }
     do throws(SystemCallError) {
       let root = try ProcessStat.read(pid)
@@ -48,7 +63,7 @@ extension Daemon {
     }
   }
 
-  private func examine(cgroup name: String) throws(AdoptionRefusal) -> Foreigner {
+  private static func examine(cgroup name: String) throws(AdoptionRefusal) -> Foreigner {
     do {
       let group = try WorkerCgroup.find(name)
       if try group.isFrozen { throw AdoptionRefusal.refused("\(group.path) is frozen already") }
@@ -64,13 +79,10 @@ extension Daemon {
     } catch let refusal as AdoptionRefusal { throw refusal } catch { throw .refused("\(error)") }
   }
 
-  private func check(_ process: ProcessStat) throws(AdoptionRefusal) {
+  private static func check(_ process: ProcessStat) throws(AdoptionRefusal) {
     let pid = process.pid
     if pid == 1 || pid == getpid() || ancestors().contains(pid) {
       throw .refused("process \(pid) (\(process.name)) is the daemon, or what it depends on")
-    }
-    if let owner = workers.values.first(where: { $0.process?.owns(pid) == true }) {
-      throw .refused("process \(pid) (\(process.name)) belongs to the worker \(owner.id)")
     }
     if kernelResult({ Glibc.kill(pid, 0) }) == -EPERM {
       throw .refused("process \(pid) (\(process.name)) is another user's")
@@ -92,7 +104,7 @@ extension Daemon {
     }
   }
 
-  private func ancestors() -> Set<Int32> {
+  private static func ancestors() -> Set<Int32> {
     var result: Set<Int32> = []
     var pid = getppid()
     while pid > 0, result.insert(pid).inserted {

@@ -53,15 +53,18 @@ extension Daemon {
     default:
       runtime.isBusy = true
       hibernation.recover(target, from: path) { [mailbox] result in
+        let isThere = access(path, F_OK) == 0
         mailbox.post { daemon in
-          daemon.isDone(runtime: id) { daemon.recoveredAfterInspection(id, result, image: path) }
+          daemon.isDone(runtime: id) {
+            daemon.recoveredAfterInspection(id, result, image: isThere ? path : nil)
+          }
         }
       }
     }
   }
 
   private func recoveredAfterInspection(
-    _ id: WorkerID, _ result: Result<ResumeSummary, HibernationError>, image path: String
+    _ id: WorkerID, _ result: Result<ResumeSummary, HibernationError>, image path: String?
   ) {
     guard let runtime = workers[id], !runtime.hasExited else { return }
     switch result {
@@ -74,7 +77,7 @@ extension Daemon {
     case .failure(let error) where error.aftermath == .intact:
       log(.error, "\(id): it can't be woken yet: \(error)")
       runtime.needsRecovery = true
-      runtime.imagePath = access(path, F_OK) == 0 ? path : nil
+      runtime.imagePath = path
       feed(.found(id, runtime.imagePath == nil ? .suspended : .hibernated))
     case .failure(let error):
       condemn(id)

@@ -2,10 +2,11 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// One launch from the directive to its outcome: preparing (on another thread), then starting (a child
-/// between fork and execve). At most one for each worker. Belongs to the loop's thread.
+/// One launch from the directive to its outcome: looking up what it depends on and preparing (on another
+/// thread), then starting (a child between fork and execve). At most one for each worker. Belongs to the loop's thread.
 final class LaunchAttempt {
-  let cgroup: WorkerCgroup?
+  /// As soon as it is made.
+  var cgroup: WorkerCgroup?
   private let loop: EventLoop
   private var start: WorkerStart?
   private var watch: EventLoop.Token?
@@ -15,10 +16,7 @@ final class LaunchAttempt {
   /// A child of this process that nobody else may reap.
   var pid: Int32? { start?.pid }
 
-  init(_ cgroup: WorkerCgroup?, _ loop: EventLoop) {
-    self.cgroup = cgroup
-    self.loop = loop
-  }
+  init(_ loop: EventLoop) { self.loop = loop }
 
   /// Forks, and calls back once, when the worker's program runs or the launch has failed; at the deadline
   /// at the latest, and perhaps before this returns.

@@ -23,22 +23,54 @@ enum TermsError: Error, CustomStringConvertible {
   }
 }
 
-extension Daemon {
-  /// Whom it runs as; nil: us.
-  func account(of configuration: WorkerConfiguration) throws(TermsError) -> Account? {
-    guard configuration.user != nil || configuration.group != nil else { return nil }
+/// The user and group that a worker is to run as.
+struct WantedAccount: Sendable {
+  private let user: String?
+  private let group: String?
+
+  init(_ configuration: WorkerConfiguration) {
+    (user, group) = (configuration.user, configuration.group)
+  }
+
+  /// Nothing has to be looked up.
+  var isOurs: Bool { user == nil && group == nil }
+
+  /// nil: as us. It asks the name service (nsswitch.conf(5)), which may be on another machine: not for the
+  /// loop's thread once the loop runs.
+  func lookUp() throws(TermsError) -> Account? {
+    if isOurs { return nil }
     let account: Account
-    do throws(AccountError) {
-      account = try Account(user: configuration.user, group: configuration.group)
-    } catch { throw .account(error) }
-    if geteuid() == 0 { return account }
-    guard account.isOurOwn else {
-      let names = [
-        configuration.user.map { "user \($0)" }, configuration.group.map { "group \($0)" },
-      ]
-      throw .notRoot(names.compactMap { $0 }.joined(separator: ", "))
+    do throws(AccountError) { account = try Account(user: user, group: group) } catch {
+      throw .account(error)
     }
+    if geteuid() == 0 { return account }
+    guard account.isOurOwn else { throw .notRoot(names) }
     return nil
+  }
+
+  private var names: String {
+    [user.map { "user \($0)" }, group.map { "group \($0)" }].compactMap { $0 }
+      .joined(separator: ", ")
+  }
+
+  func isSilent(_ limit: Duration) -> String {
+    isOurs
+      ? "what an earlier instance has left couldn't be looked for within \(limit.spoken)"
+      : "\(names) couldn't be looked up within \(limit.spoken): does the name service "
+        + "(nsswitch.conf(5)) answer?"
+  }
+
+  var isStillSilent: String {
+    isOurs
+      ? "an earlier launch still looks for what an earlier instance has left"
+      : "an earlier launch still waits for the name service (nsswitch.conf(5)) to find \(names)"
+  }
+}
+
+extension Daemon {
+  /// As `WantedAccount.lookUp`, while the daemon starts.
+  func account(of configuration: WorkerConfiguration) throws(TermsError) -> Account? {
+    try WantedAccount(configuration).lookUp()
   }
 
   /// What the plan lacks besides command and channels.

@@ -15,12 +15,49 @@ extension Daemon {
           "an earlier daemon's process of it is still there and couldn't be adopted: end it "
             + "with `kill -9 \(pid)`, or start the daemon again"))
     }
-    if let left = leftovers.refusal(ofLaunching: id.name) { return feed(.launchFailed(id, left)) }
+    let attempt = LaunchAttempt(loop)
+    runtime.launching = attempt
+    // What inherits looks nothing up and opens nothing.
+    if wrapped != nil { return begin(attempt, runtime, as: nil) }
+    lookUp(runtime) { [unowned self] found in
+      guard runtime.launching === attempt else { return }
+      switch found {
+      case .success(let account):
+        openFiles(of: runtime, as: account) { [unowned self] refusal in
+          guard runtime.launching === attempt else { return }
+          if let refusal { return launchFailed(runtime, nil, refusal) }
+          begin(attempt, runtime, as: account)
+        }
+      case .failure(let refusal): launchFailed(runtime, nil, refusal.text)
+      }
+    }
+  }
+
+  /// Whether it may be launched, and as which user. The name service, /proc and the worker's record may
+  /// take their time.
+  private func lookUp(
+    _ runtime: WorkerRuntime, then: @escaping (Result<Account?, Refusal>) -> Void
+  ) {
+    let (name, limit) = (runtime.id.name, WorkerStart.patience)
+    let (leftovers, wanted) = (leftovers, WantedAccount(runtime.configuration))
+    jobs.run(about: "terms of \(name)", within: limit) { () -> Result<Account?, Refusal> in
+      if let left = leftovers.refusal(ofLaunching: name) { return .failure(Refusal(text: left)) }
+      do throws(TermsError) { return .success(try wanted.lookUp()) } catch {
+        return .failure(Refusal(text: "\(error)"))
+      }
+    } then: { outcome in
+      switch outcome {
+      case .done(let result): then(result)
+      case .overdue: then(.failure(Refusal(text: wanted.isSilent(limit))))
+      case .busy: then(.failure(Refusal(text: wanted.isStillSilent)))
+      }
+    }
+  }
+
+  private func begin(_ attempt: LaunchAttempt, _ runtime: WorkerRuntime, as account: Account?) {
     do {
-      let plan = try plan(for: runtime)
-      let attempt = LaunchAttempt(plan.cgroup, loop)
-      runtime.launching = attempt
-      // What inherits looks nothing up and opens nothing.
+      let plan = try plan(for: runtime, as: account)
+      attempt.cgroup = plan.cgroup
       if plan.inheritance != nil { return start(try plan.prepare(), attempt, runtime) }
       prepare(plan, attempt, runtime)
     } catch { launchFailed(runtime, nil, "\(error)") }
@@ -120,9 +157,8 @@ extension Daemon {
       logs: state.logs)
   }
 
-  private func plan(for runtime: WorkerRuntime) throws -> LaunchPlan {
+  private func plan(for runtime: WorkerRuntime, as account: Account?) throws -> LaunchPlan {
     let name = runtime.id.name
-    let account = try account(of: runtime.configuration)
     // What is wrapped has its own caller's environment, and no channel to us.
     if wrapped == nil { try openChannels(runtime, account) }
     var cgroup: WorkerCgroup?
@@ -228,8 +264,23 @@ extension Daemon {
     runtime.readiness?.notified()
     endReadinessProbe(runtime)
     // A wrapper may have executed the real program by now.
-    try? runtime.process?.refreshMemory()
+    refreshMemory(of: runtime)
     feed(.ready(runtime.id))
+  }
+
+  func refreshMemory(of runtime: WorkerRuntime) {
+    guard let process = runtime.process else { return }
+    let (id, identity, refresh) = (runtime.id, process.identity, process.memoryRefresh)
+    mechanics.submit(about: id.name) { [mailbox] in
+      // What can't be opened now is tried again before it is suspended.
+      guard let opened = try? refresh.perform() else { return }
+      mailbox.post { daemon in
+        guard let process = daemon.workers[id]?.process, process.identity == identity else {
+          return
+        }
+        process.take(opened)
+      }
+    }
   }
 
   // MARK: what workers say

@@ -27,19 +27,110 @@ extension Daemon {
       if let process = runtime.process, let tree = try? process.tree() {
         runtime.listening.all = Listener.recover(configuration.listen, from: tree)
       }
-      relisten(runtime)
+      relisten(runtime, isStarting: true) { then in
+        then(Result { () throws(TermsError) in try account(of: configuration) })
+      }
+    }
+  }
+
+  /// The same of a worker whose configuration is new. The name service may take its time.
+  func relisten(_ runtime: WorkerRuntime) {
+    let wanted = WantedAccount(runtime.configuration)
+    relisten(runtime) { then in
+      if wanted.isOurs { return then(.success(nil)) }
+      let limit = WorkerStart.patience
+      jobs.run(about: "user of \(runtime.id)", within: limit) {
+        Result { () throws(TermsError) in try wanted.lookUp() }
+      } then: { [unowned self] outcome in
+        switch outcome {
+        case .done(let result): then(result)
+        case .overdue: log(.warning, "\(runtime.id): \(wanted.isSilent(limit))")
+        case .busy: log(.warning, "\(runtime.id): \(wanted.isStillSilent)")
+        }
+      }
     }
   }
 
   /// Opens what is missing, closes what is no longer wanted, and waits for connections where that starts
   /// the worker. What fails is tried again, and then counts, when the worker is launched.
-  func relisten(_ runtime: WorkerRuntime) {
+  private func relisten(
+    _ runtime: WorkerRuntime, isStarting: Bool = false,
+    as look: (@escaping (Result<Account?, TermsError>) -> Void) -> Void
+  ) {
+    let configuration = runtime.configuration
     let open = runtime.listening.all.count
-    guard open > 0 || !runtime.configuration.listen.isEmpty else { return }
+    guard open > 0 || !configuration.listen.isEmpty else { return }
+    look { [unowned self] account in
+      // It was removed, changed again or started meanwhile: that opens its sockets.
+      guard workers[runtime.id] === runtime, runtime.configuration == configuration,
+        runtime.launching == nil
+      else { return }
+      do {
+        let account = try account.get()
+        if isStarting { return finish(relistening: runtime, as: account) }
+        openFiles(of: runtime, as: account) { [unowned self] refusal in
+          guard workers[runtime.id] === runtime, runtime.configuration == configuration,
+            runtime.launching == nil
+          else { return }
+          if let refusal { log(.warning, "\(runtime.id): \(refusal)") }
+          finish(relistening: runtime, as: account)
+        }
+      } catch {
+        log(.warning, "\(runtime.id): \(error)")
+        offer(runtime)
+      }
+    }
+  }
+
+  private func finish(relistening runtime: WorkerRuntime, as account: Account?) {
     do {
-      _ = try listeners(for: runtime, as: try account(of: runtime.configuration))
+      _ = try listeners(for: runtime, as: account)
     } catch { log(.warning, "\(runtime.id): \(error)") }
     offer(runtime)
+  }
+
+  /// Opens the Unix sockets that are missing. Their files may be in any file system.
+  ///
+  /// - Parameter then: with why not all of them could be; perhaps before this returns.
+  func openFiles(
+    of runtime: WorkerRuntime, as account: Account?, then: @escaping (String?) -> Void
+  ) {
+    let configuration = runtime.configuration
+    withdraw(runtime)
+    close(runtime.listening.all.filter { !configuration.listen.contains($0.socket) }, of: runtime)
+    let missing = configuration.listen.filter { socket in
+      !runtime.listening.all.contains { $0.socket == socket }
+    }
+    let limit = WorkerStart.patience
+    socketFiles.open(
+      missing, of: runtime.id.name, for: account, isForGroup: configuration.group != nil,
+      within: limit
+    ) { [unowned self] outcome in
+      guard case .done(let results) = outcome else {
+        return then(
+          "its sockets couldn't be made within \(limit.spoken): does their file system answer?")
+      }
+      var refusal: String?
+      for result in results {
+        switch result {
+        case .success(let listener):
+          // One that isn't wanted any more goes with the next change.
+          runtime.listening.all.append(listener)
+        case .failure(let error): refusal = refusal ?? "\(named(error, runtime))"
+        }
+      }
+      then(refusal)
+    }
+  }
+
+  /// With the worker of ours that has its address.
+  private func named(_ error: ListenError, _ runtime: WorkerRuntime) -> ListenError {
+    var error = error
+    guard error.code == EADDRINUSE,
+      let socket = runtime.configuration.listen.first(where: { $0.address == error.address })
+    else { return error }
+    error.owner = holder(of: socket, besides: runtime)
+    return error
   }
 
   /// In the order of the configuration.
@@ -52,11 +143,7 @@ extension Daemon {
       do throws(ListenError) {
         runtime.listening.all.append(
           try Listener.open(socket, for: account, isForGroup: configuration.group != nil))
-      } catch {
-        var error = error
-        if error.code == EADDRINUSE { error.owner = holder(of: socket, besides: runtime) }
-        throw error
-      }
+      } catch { throw named(error, runtime) }
     }
     return configuration.listen.compactMap { socket in
       runtime.listening.all.first { $0.socket == socket }
@@ -70,7 +157,7 @@ extension Daemon {
   }
 
   private func close(_ listeners: [Listener], of runtime: WorkerRuntime) {
-    for listener in listeners { listener.removeFile() }
+    for listener in listeners { socketFiles.remove(listener) }
     runtime.listening.all.removeAll { kept in listeners.contains { $0 === kept } }
   }
 

@@ -16,6 +16,8 @@ struct Liveness {
   var question: Question?
   /// Until its connection is gone from the worker, too.
   var isAsking = false
+  /// The answer is there: what it brought is looked at, so that it is no activity.
+  var isSettling = false
   var timer: EventLoop.Token?
   /// What waits for the end of the question.
   var afterwards: (() -> Void)?
@@ -70,34 +72,53 @@ extension Daemon {
   }
 
   private func askWhetherAlive(_ runtime: WorkerRuntime) {
+    guard runtime.traffic != nil, let process = runtime.process, mayBeAsked(runtime, process) else {
+      return putQuestion(to: runtime)
+    }
+    // What came before the question counts.
+    lookAtActivity(of: runtime) { [unowned self] found in
+      if found?.hasTraffic == true { feed(.activity(runtime.id)) }
+      if runtime.liveness?.timer == nil, runtime.liveness?.isAsking == false {
+        putQuestion(to: runtime)
+      }
+    }
+  }
+
+  private func mayBeAsked(_ runtime: WorkerRuntime, _ process: WorkerProcess) -> Bool {
+    runtime.process === process && !runtime.hasExited && !runtime.isBusy
+      && engine.state(of: runtime.id)?.runs == true
+  }
+
+  private func putQuestion(to runtime: WorkerRuntime) {
     guard let probe = runtime.liveness?.state.probe, let process = runtime.process,
-      !runtime.hasExited, !runtime.isBusy, engine.state(of: runtime.id)?.runs == true
+      mayBeAsked(runtime, process)
     else { return }
     let askedAt = EventLoop.now
-    // What came before the question counts.
-    if seesTraffic(runtime) { feed(.activity(runtime.id)) }
     runtime.liveness?.isAsking = true
     runtime.liveness?.question = ask(probe, process) { [unowned self] outcome in
       runtime.liveness?.question = nil
       loop.after(Self.settling) { [unowned self] in
         guard runtime.process === process, runtime.liveness?.isAsking == true else { return }
         // And what came with it doesn't.
-        _ = seesTraffic(runtime)
-        runtime.liveness?.isAsking = false
-        take(outcome, runtime, askedAt)
-        let afterwards = runtime.liveness?.afterwards
-        runtime.liveness?.afterwards = nil
-        afterwards?()
+        guard runtime.traffic != nil else { return answered(outcome, runtime, askedAt) }
+        runtime.liveness?.isSettling = true
+        lookAtActivity(of: runtime) { [unowned self] _ in
+          guard runtime.process === process, runtime.liveness?.isSettling == true else { return }
+          answered(outcome, runtime, askedAt)
+        }
       }
     }
   }
 
-  private func seesTraffic(_ runtime: WorkerRuntime) -> Bool {
-    guard let traffic = runtime.traffic, let tree = try? runtime.process?.tree() else {
-      return false
-    }
-    latches?.take()
-    return traffic.look(at: tree)
+  private func answered(
+    _ outcome: ProbeRunner.Outcome, _ runtime: WorkerRuntime, _ askedAt: Instant
+  ) {
+    runtime.liveness?.isAsking = false
+    runtime.liveness?.isSettling = false
+    take(outcome, runtime, askedAt)
+    let afterwards = runtime.liveness?.afterwards
+    runtime.liveness?.afterwards = nil
+    afterwards?()
   }
 
   private func take(

@@ -4,8 +4,15 @@ import PolicyFile
 
 extension Daemon {
   /// What `reload` would change now, or why it would change nothing; changes nothing.
-  func previewReload(allowEmpty: Bool = false) -> (isDone: Bool, text: String) {
-    let result = settings.reload()
+  func previewReload(allowEmpty: Bool = false, then report: @escaping (ReloadOutcome) -> Void) {
+    configurationLook.take { [unowned self] result in
+      report(result.map { preview($0, allowEmpty) } ?? Self.configurationIsSilent)
+    }
+  }
+
+  private func preview(
+    _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
+  ) -> ReloadOutcome {
     guard let new = result.value else {
       return (false, "the configuration has errors, nothing would be changed:\n\(result.rendered)")
     }

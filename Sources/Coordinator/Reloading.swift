@@ -2,13 +2,37 @@ import Lifecycle
 import Policy
 import PolicyFile
 
+/// What a reload has changed, or why it changed nothing.
+typealias ReloadOutcome = (isDone: Bool, text: String)
+
 /// A configuration that is read again: all of it is taken, or nothing.
 extension Daemon {
-  /// What changed, or why nothing did.
-  ///
+  private static let readingPatience = Duration.seconds(10)
+  static let configurationIsSilent: ReloadOutcome = (
+    false,
+    "the configuration can't be read within \(readingPatience.spoken), nothing is changed: its file "
+      + "system doesn't answer"
+  )
+
+  /// Its files, and the policies that it names, may be in a file system that doesn't answer.
+  func makeConfigurationLook() -> SharedLook<ParseResult<DaemonConfiguration>> {
+    SharedLook(jobs, about: "configuration", within: Self.readingPatience) { [unowned self] in
+      settings.reload
+    }
+  }
+
   /// - Parameter allowEmpty: it may stop and remove every declared worker.
-  func reload(allowEmpty: Bool = false) -> (isDone: Bool, text: String) {
-    let result = settings.reload()
+  func reload(allowEmpty: Bool = false, then report: @escaping (ReloadOutcome) -> Void) {
+    configurationLook.take { [unowned self] result in
+      guard let result else { return report(Self.configurationIsSilent) }
+      if isEnding || isLeaving { return report((false, "the daemon is ending")) }
+      report(take(result, allowEmpty))
+    }
+  }
+
+  private func take(
+    _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
+  ) -> ReloadOutcome {
     guard let new = result.value else {
       return (false, "the configuration has errors, nothing is changed:\n\(result.rendered)")
     }
@@ -38,7 +62,9 @@ extension Daemon {
         changes.append(change)
       }
     }
-    for worker in added where worker.autostart { startAutomatically(WorkerID(worker.name)) }
+    for worker in inStartingOrder(added) where worker.autostart {
+      startAutomatically(WorkerID(worker.name))
+    }
     lookAtDependents()
     // `run` workers live by the daemon's policy.
     for runtime in workers.values.sorted(by: { $0.id < $1.id }) where !runtime.isDeclared {

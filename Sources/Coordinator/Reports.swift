@@ -13,7 +13,22 @@ extension Daemon {
   func reportWithSnapshot(
     _ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void
   ) {
-    let response = report(request)
+    if request.verb == .status, let name = request.worker {
+      // Of one worker, what is true now.
+      guard let process = workers[WorkerID(name)]?.process, process.cgroup == nil else {
+        return addSnapshot(to: report(request, nil), request, then: respond)
+      }
+      return scanProcesses { [unowned self] scan in
+        addSnapshot(to: report(request, scan), request, then: respond)
+      }
+    }
+    withRecentScan(of: workers.values) { [unowned self] scan in respond(report(request, scan)) }
+  }
+
+  private func addSnapshot(
+    to response: ControlResponse, _ request: ControlRequest,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {
     guard request.verb == .status, let report = response.workers?.first, request.worker != nil,
       workers[WorkerID(report.name)] != nil
     else { return respond(response) }
@@ -29,7 +44,8 @@ extension Daemon {
     }
   }
 
-  func report(_ request: ControlRequest) -> ControlResponse {
+  /// - Parameter scan: for workers without a cgroup.
+  func report(_ request: ControlRequest, _ scan: ProcessScan?) -> ControlResponse {
     let now = EventLoop.now
     if request.verb == .status, let name = request.worker {
       if isWrapped(name), let entry = wrappers.entry(of: name) {
@@ -43,9 +59,8 @@ extension Daemon {
       }
       return ControlResponse(
         id: request.id, result: .done, text: "\(name) is \(snapshot.state.spoken)",
-        workers: [report(snapshot, nil, at: now, withGroup: true)], daemon: daemonReport())
+        workers: [report(snapshot, scan, at: now, withGroup: true)], daemon: daemonReport())
     }
-    let scan = scanForWorkers(workers.values)
     let own = engine.snapshots(at: now).filter { !wrappers.leads($0.worker) }.map {
       report($0, scan, at: now, withGroup: request.verb == .status)
     }
@@ -77,7 +92,7 @@ extension Daemon {
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
     report.baseSize = workers[snapshot.worker].flatMap {
-      let size = $0.imagePath == nil ? baseBytes(of: $0.id.name) : 0
+      let size = $0.imagePath == nil ? imageDisk.base(of: $0.id.name) : 0
       return size > 0 ? size : nil
     }
     report.hibernateSeconds = workers[snapshot.worker]?.lastHibernation?.seconds
@@ -110,7 +125,7 @@ extension Daemon {
     report.talk = runtime.talk?.sentence
     report.resume = runtime.resumeGear
     guard let process = runtime.process else { return report }
-    let pids = (try? process.tree(in: scan).pids) ?? []
+    let pids = processes(of: process, scan)
     report.pid = process.identity.pid
     report.processes = pids.count
     if withGroup {
@@ -123,6 +138,12 @@ extension Daemon {
     report.reclaimable = runtime.measuring.last?.reclaimable ?? 0
     report.measuredSecondsAgo = runtime.measuring.last.map { (now - $0.at).seconds }
     return report
+  }
+
+  /// Nothing here looks at all processes.
+  private func processes(of process: WorkerProcess, _ scan: ProcessScan?) -> [Int32] {
+    guard process.cgroup == nil else { return (try? process.tree().pids) ?? [] }
+    return scan?.tree(root: process.identity, session: process.session).pids ?? []
   }
 
   private static func add(

@@ -74,8 +74,7 @@ extension Daemon {
     latches?.take()
     // Sleepers, most of them, cost nothing: what is frozen doesn't change.
     let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
-    let scan = scanForWorkers(running)
-    for runtime in running { sample(runtime, scan) }
+    for runtime in running { sample(runtime) }
     samples += 1
     saveMemoryWhenDue()
     // Midnight, and what others write to the disk.
@@ -102,63 +101,6 @@ extension Daemon {
         MemoryReading(
           total: ByteCount(info.total), available: ByteCount(info.available),
           someStall: stall?.some, fullStall: stall?.full, swapFree: ByteCount(info.swapFree))))
-  }
-
-  /// One look at all processes for those who have no cgroup; `nil` where nobody needs it.
-  func scanForWorkers(_ runtimes: some Sequence<WorkerRuntime>) -> ProcessScan? {
-    let needed = runtimes.contains { $0.process.map { $0.cgroup == nil } ?? false }
-    guard needed else { return nil }
-    return try? wrapped == nil ? ProcessScan.take() : ProcessScan.takeDescendants()
-  }
-
-  /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
-  /// all page tables, so it is taken only when the cheap count of resident pages, or the
-  /// size of its purgeable memory, has moved.
-  private func sample(_ runtime: WorkerRuntime, _ scan: ProcessScan?) {
-    guard let process = runtime.process, let tree = try? process.tree(in: scan) else { return }
-    keepLogSmall(runtime)
-    lookForKernelKills(of: runtime)
-    let now = EventLoop.now
-    // In a group of its own, also what children used that have ended meanwhile.
-    let cpu =
-      process.cgroup?.cpuMicroseconds()
-      ?? tree.processes.reduce(0) { $0 + $1.cpuTicks } * 1_000_000 / ClockTicks.perSecond
-    let anonymous = tree.pids.reduce(0) { $0 + Self.anonymousMemory(of: $1) }
-    let last = runtime.sample
-    runtime.sample.cpu = cpu
-    runtime.sample.at = now
-    if last.at != .zero,
-      let event = activity(runtime, tree, cpu: cpu &- last.cpu, in: now - last.at)
-    {
-      feed(event)
-    }
-    let moved = anonymous > last.anonymous ? anonymous - last.anonymous : last.anonymous - anonymous
-    let offersMoved = lookAtOffers(runtime)
-    if moved >= 128 * 1024 || offersMoved || last.at == .zero {
-      // While the budget allows no look it stays due.
-      guard runtime.measuring.isDue(at: now) else { return }
-      runtime.sample.anonymous = anonymous
-      measureWhenDue(runtime)
-    }
-  }
-
-  /// - Parameter cpu: microseconds.
-  private func activity(
-    _ runtime: WorkerRuntime, _ tree: ProcessTree, cpu: UInt64, in span: Duration
-  ) -> Event? {
-    let id = runtime.id
-    let rules = runtime.configuration.policy.foreground
-    guard rules.by == .activity else {
-      // In shadow mode a call counts: it would have woken a worker that would have been asleep.
-      return engine.imaginesSleep(of: id) && hasTraffic(runtime, tree) ? .activity(id) : nil
-    }
-    // Both, because both remember what they have seen.
-    let (hasTraffic, isAtWork) = (hasTraffic(runtime, tree), wrapped?.isAtWork(tree) == true)
-    if hasTraffic || isAtWork { return .activity(id) }
-    // Below zero: one that had a share of it has ended.
-    guard cpu < 1 << 62 else { return nil }
-    let share = Double(cpu) * 1000 / Double(max(span.wholeNanoseconds, 1)) * 100
-    return share >= rules.cpuBelow ? .worked(id) : nil
   }
 
   /// Resident less file-backed pages, from /proc/PID/statm (proc_pid_statm(5)).

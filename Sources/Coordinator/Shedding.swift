@@ -55,10 +55,24 @@ extension Daemon {
     _ runtime: WorkerRuntime, _ attempt: ShedAttempt, _ process: WorkerProcess,
     _ kind: Directive.ShedKind, until deadline: Instant
   ) {
+    guard case .signal = runtime.configuration.shed else {
+      return ask(runtime, attempt, process, kind, until: deadline, nil)
+    }
+    withTree(of: process) { [unowned self] tree in
+      guard runtime.shed === attempt, runtime.process === process else { return }
+      ask(runtime, attempt, process, kind, until: deadline, tree)
+    }
+  }
+
+  private func ask(
+    _ runtime: WorkerRuntime, _ attempt: ShedAttempt, _ process: WorkerProcess,
+    _ kind: Directive.ShedKind, until deadline: Instant, _ tree: ProcessTree?
+  ) {
     let id = runtime.id
     for channel in channels(of: runtime) {
       do throws(ShedRefusal) {
-        let run = try ShedRequestRun.start(channel, worker: process, watch: runtime.pressure)
+        let run = try ShedRequestRun.start(
+          channel, worker: process, watch: runtime.pressure, tree: tree)
         attempt.runs.append(run)
         if let command = run.command { follow(command, of: attempt, runtime) }
       } catch { log(.notice, "\(id): \(error)") }

@@ -24,8 +24,6 @@ extension Daemon {
 
   private func suspend(_ runtime: WorkerRuntime, _ process: WorkerProcess) {
     let id = runtime.id
-    // While it may still be opened: a worker's children have memory too.
-    try? process.refreshMemory()
     var bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
       ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread, waits: runtime.waits,
@@ -42,14 +40,24 @@ extension Daemon {
     runtime.mayBeStopped = false
     runtime.traffic = nil
     let hibernation = runtime.mayMissPages ? hibernation : nil
-    mechanics.submit(about: id.name) { [mailbox, bedtime] in
+    mechanics.submit(about: id.name) { [mailbox, bedtime, refresh = process.memoryRefresh] in
+      // While it may still be opened: a worker's children have memory too.
+      let opened = try? refresh.perform()
       let outcome = Result {
         // Somebody who waits for a missing page can't be frozen.
         try hibernation?.settle(id.name)
         return try bedtime.fallAsleep()
       }.mapError { Refusal(text: "\($0)") }
       mailbox.post { daemon in
-        daemon.isDone(runtime: id) { daemon.suspensionEnded(runtime: id, outcome) }
+        if let opened, let process = daemon.workers[id]?.process,
+          process.identity == bedtime.identity
+        {
+          process.take(opened)
+        }
+        // It may be hibernated next.
+        daemon.takeDiskReading {
+          daemon.isDone(runtime: id) { daemon.suspensionEnded(runtime: id, outcome) }
+        }
       }
     }
   }
@@ -68,7 +76,6 @@ extension Daemon {
       listen(for: runtime, at: asleep.sources)
       setAlarm(for: runtime, asleep.times)
       watchManager(of: runtime, asleep.manager)
-      takeDiskReading()
       recount(runtime)
       feed(.suspended(id))
       wakeForWhatWaits(runtime)
@@ -93,6 +100,8 @@ extension Daemon {
     runtime.mayBeStopped = true
     runtime.measuring.memoryMoves()
     let (before, missing) = (Before(), runtime.missing)
+    let removal = runtime.imageRemoval
+    runtime.imageRemoval = nil
     hibernation.hibernate(
       target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
@@ -101,7 +110,10 @@ extension Daemon {
       storage: ImageStorage(
         durability: policy.durability == .synced ? .synced : .cached,
         dropsCache: engine.pressure != .normal),
-      first: { before.take(pids, missing) }
+      first: {
+        removal?()
+        before.take(pids, missing)
+      }
     ) { [mailbox] result in
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       mailbox.post { daemon in
@@ -121,6 +133,8 @@ extension Daemon {
     workers[id]?.measuring.memoryMoves()
     switch result {
     case .success(let summary):
+      imagesWritten += 1
+      imageDisk.images[id.name] = Int64(summary.imageLength)
       workers[id]?.imagePath = path
       workers[id]?.imageMark = summary.mark
       workers[id]?.imageLength = Int64(summary.imageLength)
@@ -262,6 +276,7 @@ extension Daemon {
       if let runtime = workers[id] {
         stopListening(for: runtime)
         tellAwake(runtime)
+        noteResumed(runtime)
       }
       feed(.resumed(id, EventLoop.now - started))
     case .failure(let error):

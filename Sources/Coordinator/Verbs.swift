@@ -24,18 +24,22 @@ extension Daemon {
     case .run: run(request, then: respond)
     case .shutdown: end()
     case .leave: leave()
-    case .adopt: respond(adopt(request))
+    case .adopt: adopt(request, then: respond)
     case .release: release(request, then: respond)
     case .reloadWorker: reloadWorker(request, then: respond)
     case .setPressure: respond(setPressure(request))
     case .reload, .previewReload:
+      let answer = { (outcome: ReloadOutcome) in
+        respond(
+          ControlResponse(
+            id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))
+      }
       let allowEmpty = request.allowEmpty == true
-      let outcome =
-        request.verb == .reload
-        ? reload(allowEmpty: allowEmpty) : previewReload(allowEmpty: allowEmpty)
-      respond(
-        ControlResponse(
-          id: request.id, result: outcome.isDone ? .done : .refused, text: outcome.text))
+      if request.verb == .reload {
+        reload(allowEmpty: allowEmpty, then: answer)
+      } else {
+        previewReload(allowEmpty: allowEmpty, then: answer)
+      }
     case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
       .warn,
       .shadow, .enforce:
@@ -46,6 +50,7 @@ extension Daemon {
             id: request.id, result: .badRequest, text: "`\(request.verb.rawValue)` needs a worker"))
       }
       if isWrapped(name) { return relay(request, then: respond) }
+      if waitsForDisk(request, WorkerID(name), then: respond) { return }
       if isLeaving || isEnding && verb != .stop && verb != .terminate {
         return respond(
           ControlResponse(id: request.id, result: .refused, text: "the daemon is ending"))
@@ -53,7 +58,6 @@ extension Daemon {
       if let refusal = foreignRefusal(verb, WorkerID(name)) {
         return respond(ControlResponse(id: request.id, result: .refused, text: refusal))
       }
-      if verb == .hibernate { takeDiskReading() }
       // Somebody waits for it.
       if verb == .wake || verb == .foreground || verb == .stop { hibernation.hasten(name) }
       personAsks(verb, WorkerID(name))
@@ -69,6 +73,29 @@ extension Daemon {
         self.request(verb, WorkerID(name), then: answered)
       }
     }
+  }
+
+  /// A person who has made room on the disk needn't wait for the next regular look: before a suspended
+  /// worker is hibernated by request, the disk is looked at. What is asked of the worker meanwhile comes
+  /// after that, in its order.
+  private func waitsForDisk(
+    _ request: ControlRequest, _ id: WorkerID, then respond: @escaping (ControlResponse) -> Void
+  ) -> Bool {
+    if awaitingDisk[id] != nil {
+      awaitingDisk[id]?.append { [unowned self] in carryOut(request, then: respond) }
+      return true
+    }
+    guard request.verb == .hibernate, engine.state(of: id) == .suspended, !diskWasAsked else {
+      return false
+    }
+    awaitingDisk[id] = [{ [unowned self] in carryOut(request, then: respond) }]
+    takeDiskReading { [unowned self] in
+      let waiting = awaitingDisk.removeValue(forKey: id) ?? []
+      diskWasAsked = true
+      for each in waiting { each() }
+      diskWasAsked = false
+    }
+    return true
   }
 
   /// `run NAME -- CMD…`: a worker that no configuration declares.

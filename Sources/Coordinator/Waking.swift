@@ -199,15 +199,4 @@ extension Daemon {
     sources.admitOpened()
     runtime.wakeSources = nil
   }
-
-  /// Whether anybody has talked with a running worker since the last sample.
-  func hasTraffic(_ runtime: WorkerRuntime, _ tree: ProcessTree) -> Bool {
-    if runtime.traffic == nil {
-      runtime.traffic = try? TrafficMonitor(
-        latches: latches, ownChannels: runtime.ownChannels, ignored: runtime.healthPorts)
-    }
-    // What a probe brings with it is no activity; see `Liveness`.
-    if runtime.liveness?.isAsking == true { return false }
-    return runtime.traffic?.look(at: tree) ?? false
-  }
 }

@@ -60,6 +60,8 @@ struct WorkerRun {
   var measuring = MeasuringState()
   /// What ends it, on another thread: nothing is reaped before that is done.
   var endings = 0
+  /// The root process has ended, and what is left of it is being looked for.
+  var isLookedAt = false
   /// The root process has ended, and what is left of it is being ended.
   var isBeingCleared = false
   /// Names the attempt to do so.

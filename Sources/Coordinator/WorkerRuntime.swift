@@ -37,9 +37,12 @@ final class WorkerRuntime {
   var logUpkeep = LogUpkeep()
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy = false
+  /// Waits until the images of an earlier run are removed; not for the loop's thread.
+  var imageRemoval: (@Sendable () -> Void)?
   /// What watches its inputs: while it sleeps, and (under `by: activity`) while it runs.
   var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
   var traffic: TrafficMonitor?
+  var activityLook: SharedLook<ActivityFindings?>?
   /// What its manager wants of it while it sleeps; only of a foreign worker.
   var managerWatch: SleepWatch?
   /// When one of its own timers wakes it, while it sleeps.
@@ -93,17 +96,13 @@ final class WorkerRuntime {
     return configuration.changes(from: launched).filter(\.atLaunch).map(\.key)
   }
 
-  /// For the hibernator and the freezer, on their own threads.
-  /// `tree`: where it is known already.
-  func target(_ tree: ProcessTree? = nil) -> HibernationTarget? {
+  /// For the hibernator and the freezer, on their own threads. The memories are those that were opened
+  /// when it became ready, or was last suspended.
+  func target() -> HibernationTarget? {
     guard let process else { return nil }
-    var memories: [Int32: Descriptor] = [:]
-    for stat in (tree ?? (try? process.tree()))?.processes ?? [] {
-      memories[stat.pid] = process.memory(of: stat.identity)
-    }
     return HibernationTarget(
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
-      memories: memories, waits: run.waits)
+      memories: process.memories, waits: run.waits)
   }
 }
 

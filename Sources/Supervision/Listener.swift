@@ -134,6 +134,9 @@ public final class Listener: Sendable {
     }
   }
 
+  /// Of a Unix socket that has a file.
+  public var filePath: String? { socket.filePath }
+
   private static func identity(_ path: String) -> [UInt64]? {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
@@ -167,7 +170,8 @@ extension ListenSocket {
     return true
   }
 
-  fileprivate var filePath: String? {
+  /// Of a Unix socket that isn't abstract.
+  public var filePath: String? {
     guard case .unix(let path) = address, !path.hasPrefix("@") else { return nil }
     return path
   }

@@ -9,7 +9,7 @@ import Linux
 /// files and its wake-ups of its own threads; those are 8 bytes each, so small sums don't count.
 /// And while its standard output is full it waits with half an answer: that goes on when the
 /// reader reads, which nothing tells a sleeper.
-public struct OutputMeter {
+public struct OutputMeter: Sendable {
   private var written: UInt64?
 
   /// Bytes between two looks. The shortest answers of JSON-RPC have about 40.

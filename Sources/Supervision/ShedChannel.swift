@@ -44,14 +44,16 @@ public final class ShedRequestRun {
     self.command = command
   }
 
-  /// `watch`: the worker's, for `notify`.
+  /// `watch`: the worker's, for `notify`. `tree`: its processes, where they are known, for `signal`.
   public static func start(
-    _ channel: ShedChannel, worker: WorkerProcess, watch: PressureWatch? = nil
+    _ channel: ShedChannel, worker: WorkerProcess, watch: PressureWatch? = nil,
+    tree: ProcessTree? = nil
   ) throws(ShedRefusal) -> ShedRequestRun {
     switch channel {
     case .signal(let signal):
       let asked = try asking { () throws(SystemCallError) in
-        try worker.tree(receiving: signal).signalAll(signal)
+        let all = if let tree { tree } else { try worker.tree() }
+        return try all.receiving(signal).signalAll(signal)
       }
       if asked == 0 { throw .notCaught(signal: signal) }
       return ShedRequestRun(channel: channel, askedCount: asked)

@@ -1,5 +1,6 @@
 import CLinux
 import Linux
+import Synchronization
 
 /// Tells whether anybody talks with a running worker: the half of "idle" that processor time
 /// doesn't show, for a light request costs less than many a program's own timers.
@@ -9,23 +10,91 @@ import Linux
 /// what was asked and not answered, is seen in TCP's own counters, through duplicates that are held
 /// for microseconds.
 ///
-/// Belongs to the event loop's thread; look about once a second.
+/// Belongs to the event loop's thread; look about once a second. A look has two halves: `begin` on that
+/// thread, and `Look.perform` on any other. The second asks the worker's sockets and files, which may wait:
+/// a socket for a program that is writing to it, a file for its file system.
 public final class TrafficMonitor {
-  private let set: Descriptor
   private let latches: InputLatches?
   private let latch: InputLatches.Latch?
-  private let ownChannels: Set<String>
-  private let ignored: Set<UInt16>
-  private var known: Set<InputKey> = []
-  private var served: Set<UInt16> = []
-  private var connections: [Connection] = []
-  private var nextConnection = 0
+  private let inputs: MonitoredInputs
   private var looksSinceScan = 0
   private var isFirst = true
 
   /// A request that hasn't been answered for so long is taken for one that never will be: a message
   /// that wants no answer, HTTP/2's housekeeping. Longer ones can announce a background task.
   public static let longestRequest = Duration.seconds(60)
+
+  /// Looks after which the worker's descriptors are listed again though nothing has come: it may
+  /// have opened some itself.
+  private static let scanInterval = 8
+
+  /// One look, for another thread.
+  public struct Look: Sendable {
+    fileprivate let inputs: MonitoredInputs
+    fileprivate let isListed: Bool
+    fileprivate let isFirst: Bool
+    /// Something has come in since the last look; the first look doesn't say.
+    public let hasInput: Bool
+
+    /// Whether there was traffic since the last look; the first only prepares.
+    public func perform(at tree: ProcessTree) -> Bool {
+      let hasTraffic = inputs.look(at: tree, isListed: isListed, isFirst: isFirst)
+      return !isFirst && (hasInput || hasTraffic)
+    }
+  }
+
+  /// `latches`: nil where the kernel has none; then only what is still open at a look is seen.
+  /// `ignored`: ports at which nobody calls but health checks.
+  public init(
+    latches: InputLatches?, ownChannels: Set<String>, ignored: Set<UInt16> = []
+  ) throws(SystemCallError) {
+    inputs = MonitoredInputs(
+      set: Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() }),
+      ownChannels: ownChannels, ignored: ignored)
+    self.latches = latches
+    latch = latches?.add()
+  }
+
+  deinit {
+    if let latch { latches?.remove(latch) }
+  }
+
+  /// `latches.take` comes before; the look before has been performed.
+  public func begin() -> Look {
+    let hasInput = latch?.hasFired ?? false
+    let isListed = latch == nil || hasInput || looksSinceScan >= Self.scanInterval || isFirst
+    looksSinceScan = isListed ? 0 : looksSinceScan + 1
+    // Cleared and armed before anything is added: what comes from here on belongs to the next look.
+    if latch?.isArmed != true { arm() }
+    defer { isFirst = false }
+    return Look(
+      inputs: inputs, isListed: isListed, isFirst: isFirst, hasInput: hasInput && !isFirst)
+  }
+
+  /// Both halves.
+  public func look(at tree: ProcessTree) -> Bool { begin().perform(at: tree) }
+
+  private func arm() {
+    guard let latch, let latches else { return }
+    var events = [clinux_event](repeating: clinux_event(), count: 64)
+    while clinux_epoll_wait(inputs.set.raw, &events, 64, 0) > 0 {}
+    try? latches.arm(latch, at: inputs.set)
+  }
+}
+
+/// The inputs of a worker that `TrafficMonitor` watches. Used by one thread at a time.
+private final class MonitoredInputs: Sendable {
+  let set: Descriptor
+  private let ownChannels: Set<String>
+  private let ignored: Set<UInt16>
+  private let state = Mutex(State())
+
+  private struct State {
+    var known: Set<InputKey> = []
+    var served: Set<UInt16> = []
+    var connections: [Connection] = []
+    var nextConnection = 0
+  }
 
   private struct Connection {
     var pid: Int32
@@ -35,81 +104,56 @@ public final class TrafficMonitor {
 
   /// Connections whose counters are read at one look; the next look goes on from there.
   private static let mostConnections = 256
-  /// Looks after which the worker's descriptors are listed again though nothing has come: it may
-  /// have opened some itself.
-  private static let scanInterval = 8
 
-  /// `latches`: nil where the kernel has none; then only what is still open at a look is seen.
-  /// `ignored`: ports at which nobody calls but health checks.
-  public init(
-    latches: InputLatches?, ownChannels: Set<String>, ignored: Set<UInt16> = []
-  ) throws(SystemCallError) {
-    set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
-    self.latches = latches
+  init(set: Descriptor, ownChannels: Set<String>, ignored: Set<UInt16>) {
+    self.set = set
     self.ownChannels = ownChannels
     self.ignored = ignored
-    latch = latches?.add()
   }
 
-  deinit {
-    if let latch { latches?.remove(latch) }
+  func look(at tree: ProcessTree, isListed: Bool, isFirst: Bool) -> Bool {
+    state.withLock { state in
+      if isListed { scan(tree, isFirst, &state) }
+      return Self.countTraffic(&state)
+    }
   }
 
-  /// Whether there was traffic since the last look; the first only prepares. `latches.take` comes
-  /// before.
-  public func look(at tree: ProcessTree) -> Bool {
-    let hasInput = latch?.hasFired ?? false
-    let isListed = latch == nil || hasInput || looksSinceScan >= Self.scanInterval || isFirst
-    looksSinceScan = isListed ? 0 : looksSinceScan + 1
-    // Cleared and armed before anything is added: what comes from here on belongs to the next look.
-    if latch?.isArmed != true { arm() }
-    if isListed { scan(tree) }
-    let hasTraffic = countTraffic()
-    defer { isFirst = false }
-    return !isFirst && (hasInput || hasTraffic)
-  }
-
-  private func arm() {
-    guard let latch, let latches else { return }
-    var events = [clinux_event](repeating: clinux_event(), count: 64)
-    while clinux_epoll_wait(set.raw, &events, 64, 0) > 0 {}
-    try? latches.arm(latch, at: set)
-  }
-
-  private func scan(_ tree: ProcessTree) {
+  private func scan(_ tree: ProcessTree, _ isFirst: Bool, _ state: inout State) {
     let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
     let present = Set(inputs.candidates.map { InputKey($0.open, of: $0.pid) })
-    known.formIntersection(present)
+    state.known.formIntersection(present)
     let remembered = Dictionary(
-      connections.map { (InputKey($0.open, of: $0.pid), $0.carried) },
+      state.connections.map { (InputKey($0.open, of: $0.pid), $0.carried) },
       uniquingKeysWith: { first, _ in first })
     // The same end may be reached through another process by now.
-    connections = inputs.candidates.compactMap { pid, open in
+    state.connections = inputs.candidates.compactMap { pid, open in
       remembered[InputKey(open, of: pid)].map { Connection(pid: pid, open: open, carried: $0) }
     }
+    let known = state.known
     _ = inputs.forEach(where: { !known.contains($0) }) { input in
-      known.insert(input.key)
-      add(input)
+      state.known.insert(input.key)
+      add(input, isFirst, &state)
     }
   }
 
-  private func add(_ input: WorkerInput) {
+  private func add(_ input: WorkerInput, _ isFirst: Bool, _ state: inout State) {
     if case .internet(_, let port)? = input.facts?.local, ignored.contains(port) { return }
     // EPOLLET, as in `WakeSources`: what the worker leaves unread is no traffic.
     let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | 1 << 31
     _ = clinux_epoll_add(set.raw, input.duplicate.raw, interest, 0)
-    if let port = InputName(input).listeningPort { served.insert(port) }
+    if let port = InputName(input).listeningPort { state.served.insert(port) }
     if input.facts?.traffic != nil {
-      connections.append(Connection(pid: input.pid, open: input.open, carried: isFirst ? nil : 0))
+      state.connections.append(
+        Connection(pid: input.pid, open: input.open, carried: isFirst ? nil : 0))
     }
   }
 
-  private func countTraffic() -> Bool {
+  private static func countTraffic(_ state: inout State) -> Bool {
     var found = false
     var pidfd: (pid: Int32, descriptor: Descriptor)?
-    for _ in 0..<min(connections.count, Self.mostConnections) {
-      nextConnection = (nextConnection + 1) % connections.count
-      let connection = connections[nextConnection]
+    for _ in 0..<min(state.connections.count, mostConnections) {
+      state.nextConnection = (state.nextConnection + 1) % state.connections.count
+      let connection = state.connections[state.nextConnection]
       if pidfd?.pid != connection.pid {
         pidfd = (try? Descriptor.pidfd(of: connection.pid)).map { (connection.pid, $0) }
       }
@@ -120,11 +164,11 @@ public final class TrafficMonitor {
       else { continue }
       let carried = traffic.received &+ traffic.sent
       if let before = connection.carried, before != carried { found = true }
-      connections[nextConnection].carried = carried
+      state.connections[state.nextConnection].carried = carried
       // Only where the other end is the one who asks. To a client of a database, the database
       // always has the last word.
-      if case .internet(_, let port) = facts.local, served.contains(port),
-        traffic.isUnanswered(within: Self.longestRequest)
+      if case .internet(_, let port) = facts.local, state.served.contains(port),
+        traffic.isUnanswered(within: TrafficMonitor.longestRequest)
       {
         found = true
       }

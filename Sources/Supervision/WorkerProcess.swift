@@ -65,7 +65,7 @@ public final class WorkerProcess {
 
   private init(
     plan: LaunchPlan, identity: ProcessIdentity, pidfd: Descriptor, cgroup: WorkerCgroup?,
-    cgroupRefusal: SpawnError?, logStart: Int64
+    cgroupRefusal: SpawnError?, logStart: Int64, opensMemory: Bool = true
   ) {
     self.plan = plan
     self.identity = identity
@@ -73,10 +73,14 @@ public final class WorkerProcess {
     self.cgroup = cgroup
     self.cgroupRefusal = cgroupRefusal
     self.logStart = logStart
-    openMemory(of: identity)
+    guard opensMemory else { return }
+    do throws(SystemCallError) {
+      memoryDescriptors[identity] = try MemoryRefresh.open(identity)
+    } catch { memoryRefusal = error }
   }
 
-  /// Of a launch that came to execve.
+  /// Of a launch that came to execve. It opens the memory of a program that has just begun: what it had
+  /// before, a copy of the daemon's, is taken down by then, and nothing can be waited for.
   convenience init(
     _ prepared: PreparedLaunch, _ process: SpawnedProcess, cgroupRefusal: SpawnError?
   ) {
@@ -106,12 +110,14 @@ public final class WorkerProcess {
   }
 
   /// Takes over one that an earlier daemon started. ESRCH when it has ended.
+  ///
+  /// - Parameter opensMemory: false: `memoryRefresh` does.
   public static func adopt(
-    _ identity: ProcessIdentity, plan: LaunchPlan, logStart: Int64 = 0
+    _ identity: ProcessIdentity, plan: LaunchPlan, logStart: Int64 = 0, opensMemory: Bool = true
   ) throws(SystemCallError) -> WorkerProcess {
     WorkerProcess(
       plan: plan, identity: identity, pidfd: try identity.openPidfd(), cgroup: plan.cgroup,
-      cgroupRefusal: nil, logStart: logStart)
+      cgroupRefusal: nil, logStart: logStart, opensMemory: opensMemory)
   }
 
   public var isAlive: Bool { identity.isAlive }
@@ -183,9 +189,15 @@ extension WorkerProcess {
   /// Who should get a signal that is meant for the whole worker: those that handle it, but none
   /// below another that does. A parent with a handler passes the word on in its own way.
   func tree(receiving signal: Int32) throws(SystemCallError) -> ProcessTree {
+    try tree().receiving(signal)
+  }
+}
+
+extension ProcessTree {
+  func receiving(_ signal: Int32) throws(SystemCallError) -> ProcessTree {
     var covered: Set<Int32> = []
     var receivers: [ProcessStat] = []
-    for stat in try tree().processes {
+    for stat in processes {
       if covered.contains(stat.parent) {
         covered.insert(stat.pid)
         continue
@@ -208,14 +220,35 @@ extension WorkerProcess {
   /// A descriptor of a process's memory that was opened while that was permitted.
   public func memory(of process: ProcessIdentity) -> Descriptor? { memoryDescriptors[process] }
 
+  /// Those that are held of processes that live, by pid.
+  public var memories: [Int32: Descriptor] {
+    var result: [Int32: Descriptor] = [:]
+    for (process, memory) in memoryDescriptors where process.isAlive {
+      result[process.pid] = memory
+    }
+    return result
+  }
+
   /// Opens the memory of all its processes anew, where permitted. A descriptor stays with the
   /// program that ran when it was opened, so this is due when a worker has become ready (a wrapper
-  /// may have executed the real program), and when it has got more processes.
-  public func refreshMemory() throws(SystemCallError) {
-    let present = try tree().processes.map(\.identity)
-    let gone = Set(memoryDescriptors.keys).subtracting(present)
+  /// may have executed the real program), and when it has got more processes. Not on the event loop's
+  /// thread; see `memoryRefresh`.
+  public func refreshMemory() throws(SystemCallError) { take(try memoryRefresh.perform()) }
+
+  /// The same for another thread: it looks at all processes, and opening the memory of a process waits
+  /// while that is in execve and its old memory is taken down. `take` gets what it returns.
+  public var memoryRefresh: MemoryRefresh {
+    MemoryRefresh(root: identity, session: session, cgroup: cgroup)
+  }
+
+  /// What `memoryRefresh` has opened.
+  public func take(_ opened: MemoryRefresh.Outcome) {
+    let gone = Set(memoryDescriptors.keys).subtracting(opened.present)
     for process in gone { memoryDescriptors[process] = nil }
-    for process in present { openMemory(of: process) }
+    // What was opened earlier is worth more than nothing.
+    memoryDescriptors.merge(opened.memories) { $1 }
+    if opened.memories[identity] != nil { memoryRefusal = nil }
+    if let refusal = opened.refusal { memoryRefusal = refusal }
   }
 
   /// Holds what an earlier daemon has opened.
@@ -223,17 +256,44 @@ extension WorkerProcess {
     memoryDescriptors[process] = memory
   }
 
-  private func openMemory(of process: ProcessIdentity) {
-    do throws(SystemCallError) {
-      try Yama.check("open", process.pid, code: EACCES)
-      let descriptor = try Descriptor.open("/proc/\(process.pid)/mem", O_RDWR)
-      // The pid could have been used again before the open.
-      guard process.isAlive else { return }
-      memoryDescriptors[process] = descriptor
-      if process == identity { memoryRefusal = nil }
-    } catch {
-      // What was opened earlier is worth more than nothing.
-      if process == identity { memoryRefusal = error }
+}
+
+/// Opens the memory of a worker's processes, on any thread.
+public struct MemoryRefresh: Sendable {
+  let root: ProcessIdentity
+  let session: Int32
+  let cgroup: WorkerCgroup?
+
+  public init(root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?) {
+    (self.root, self.session, self.cgroup) = (root, session, cgroup)
+  }
+
+  public struct Outcome: Sendable {
+    fileprivate(set) var present: Set<ProcessIdentity> = []
+    fileprivate(set) var memories: [ProcessIdentity: Descriptor] = [:]
+    /// Of the root process.
+    fileprivate(set) var refusal: SystemCallError?
+  }
+
+  public func perform() throws(SystemCallError) -> Outcome {
+    let found = try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
+    var outcome = Outcome()
+    for process in found.processes.map(\.identity) {
+      outcome.present.insert(process)
+      do throws(SystemCallError) {
+        outcome.memories[process] = try Self.open(process)
+      } catch {
+        if process == root { outcome.refusal = error }
+      }
     }
+    return outcome
+  }
+
+  /// nil: it has ended.
+  static func open(_ process: ProcessIdentity) throws(SystemCallError) -> Descriptor? {
+    try Yama.check("open", process.pid, code: EACCES)
+    let descriptor = try Descriptor.open("/proc/\(process.pid)/mem", O_RDWR)
+    // The pid could have been used again before the open.
+    return process.isAlive ? descriptor : nil
   }
 }

@@ -35,6 +35,27 @@ import Testing
     #expect(try daemon.worker("front").state == "foreground")
   }
 
+  @Test("is the last of the configuration at the start, however long the others take to start")
+  func atStart() throws {
+    let scratch = try Scratch()
+    let wait = "until [ -e \(scratch.path)/go ]; do sleep 0.05; done"
+    let slow = "sh -c '\(wait); echo up; exec sleep 675'"
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { background: { suspend_after: 1h } }
+      workers:
+        needs: { command: sleep 677, depends_on: [slow] }
+        slow: { command: "\(slow)", readiness: { log_line: up } }
+        quick: { command: sleep 676 }
+
+      """)
+    try daemon.wait("quick", toBe: "foreground")
+    _ = try scratch.write("go", "")
+    try daemon.wait("slow", toBe: "background")
+    try daemon.wait("needs", toBe: "background")
+    #expect(try daemon.worker("quick").state == "foreground")
+  }
+
   @Test("stays there when the daemon is killed, and when workers are started by the next one")
   func overDaemons() throws {
     let daemon = try TestDaemon(Self.configuration)

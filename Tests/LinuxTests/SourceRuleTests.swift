@@ -40,6 +40,37 @@ struct SourceRuleTests {
     }
   }
 
+  /// Where the daemon may look at all processes of the machine, which takes seconds where there are many:
+  /// on another thread, or before its loop runs.
+  private static let processLooks: Set<String> = [
+    "Coordinator/Processes.swift", "Coordinator/Activity.swift",
+    // On threads of their own.
+    "Coordinator/Ending.swift", "Coordinator/SafePoints.swift", "Coordinator/Measuring.swift",
+    "Coordinator/Waking.swift", "Coordinator/AdoptionAsleep.swift", "Coordinator/Foreigner.swift",
+    // While the daemon starts.
+    "Coordinator/Adoption.swift", "Coordinator/KeeperStart.swift", "Coordinator/Talk/Offers.swift",
+    "Coordinator/Listening.swift",
+    // Of its cgroup only.
+    "Coordinator/ForeignWorkers.swift", "Coordinator/Reports.swift",
+    // The wrapper stops itself next, or runs again.
+    "Coordinator/Wrap/PassedSignals.swift",
+  ]
+
+  @Test("look at all processes only where the event loop doesn't wait for that")
+  func processLooks() throws {
+    // These have no loop.
+    let others = ["Coordinator/Bench/", "Coordinator/Doctor/", "Coordinator/Recording/"]
+    for (path, lines) in try Self.sources() where path.hasPrefix("Coordinator/") {
+      if others.contains(where: path.hasPrefix) || Self.processLooks.contains(path) { continue }
+      for (number, line) in lines.enumerated() {
+        let code = line.components(separatedBy: "//")[0]
+        #expect(
+          !code.contains(/process\??\.tree\(|ProcessScan\.take|ProcessTree\.discover/),
+          "Sources/\(path):\(number + 1) looks at all processes; use withTree or scanProcesses")
+      }
+    }
+  }
+
   /// The C string that Swift makes of a `String` argument is freed when the call returns, and so before
   /// the funnel takes `errno`. The funnels' own variants for paths hold it until after that.
   @Test("give no String as a path to a system call inside a funnel")

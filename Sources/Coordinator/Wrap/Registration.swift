@@ -50,12 +50,16 @@ final class Registration {
 
   /// As of now.
   func report() {
-    guard let wrapped = daemon.wrapped, connect(), let socket = connection?.socket,
-      let report = daemon.wrappedReport(),
+    guard connect() else { return }
+    daemon.withWrappedReport { [weak self] in self?.send($0) }
+  }
+
+  private func send(_ report: WorkerReport) {
+    guard let wrapped = daemon.wrapped, let socket = connection?.socket,
       let line = line(wrapped, report)
     else { return }
     reported = ByteCount(report.footprint)
-    let sent = send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    let sent = Glibc.send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
     // Half a line can't be taken back.
     if sent != line.count { disconnect() }
   }
@@ -109,9 +113,11 @@ extension Daemon {
     registration.begin()
   }
 
-  func wrappedReport() -> WorkerReport? {
-    guard let wrapped else { return nil }
+  func withWrappedReport(then: @escaping (WorkerReport) -> Void) {
+    guard let wrapped else { return }
     let request = ControlRequest(id: 0, verb: .status, worker: wrapped.id.name)
-    return report(request).workers?.first
+    withRecentScan(of: workers.values) { [unowned self] scan in
+      if let report = report(request, scan).workers?.first { then(report) }
+    }
   }
 }

@@ -15,8 +15,7 @@ final class Wrapped {
   /// Stopped by the terminal (Ctrl-Z), together with the wrapper.
   var isHeld = false
   var nextSample: EventLoop.Token?
-  private var output = OutputMeter()
-  private var members: Set<Int32> = []
+  var work = WorkMeter()
   /// Times that it has been woken.
   var wakes = 0
   var registration: Registration?
@@ -42,9 +41,26 @@ final class Wrapped {
     Standard.occupy([STDIN_FILENO, STDOUT_FILENO])
   }
 
+  /// Between two looks at a running program: often enough for `idle_after`, and no oftener.
+  var interval: Duration {
+    let wanted = settings.policy.foreground.idleAfter / 8
+    return min(max(wanted, .milliseconds(100)), .seconds(2))
+  }
+
+  /// While it sleeps only the machine's memory is looked at.
+  static let restingInterval = Duration.seconds(5)
+
+  func dismissGuardian() { guardian?.dismiss() }
+}
+
+/// Whether a wrapped program is at work.
+struct WorkMeter: Sendable {
+  private var output = OutputMeter()
+  private var members: Set<Int32> = []
+
   /// Whether it has written something, has started or ended a process since the last look, or is at
   /// work now. On a busy machine that needn't mean processor time: it may be waiting for that.
-  func isAtWork(_ tree: ProcessTree) -> Bool {
+  mutating func isAtWork(_ tree: ProcessTree) -> Bool {
     let hasWritten = output.look(at: tree)
     let pids = Set(tree.pids)
     defer { members = pids }
@@ -58,15 +74,4 @@ final class Wrapped {
       return state == .running || state == .uninterruptible
     }
   }
-
-  /// Between two looks at a running program: often enough for `idle_after`, and no oftener.
-  var interval: Duration {
-    let wanted = settings.policy.foreground.idleAfter / 8
-    return min(max(wanted, .milliseconds(100)), .seconds(2))
-  }
-
-  /// While it sleeps only the machine's memory is looked at.
-  static let restingInterval = Duration.seconds(5)
-
-  func dismissGuardian() { guardian?.dismiss() }
 }

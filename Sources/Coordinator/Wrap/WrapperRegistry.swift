@@ -105,7 +105,8 @@ extension Daemon {
   func statusOfWrapped(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)
   {
     relay(request, patience: .seconds(2)) { [unowned self] answer in
-      var kept = report(request)
+      // It has no processes here.
+      var kept = report(request, nil)
       if answer.result == .done, let workers = answer.workers { kept.workers = workers }
       respond(kept)
     }

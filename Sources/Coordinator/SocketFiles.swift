@@ -1,0 +1,60 @@
+import Dispatch
+import Linux
+import Policy
+import Supervision
+
+/// Files of Unix sockets of `listen`, which may be in any file system: they are made and removed on other
+/// threads. What is made at a path waits for what is being removed there. Belongs to the loop's thread.
+final class SocketFiles {
+  private let jobs: LoopJobs
+  private let threads: BlockingJobs
+  private var removals: [String: DispatchGroup] = [:]
+
+  init(_ jobs: LoopJobs, _ threads: BlockingJobs = .files) {
+    self.jobs = jobs
+    self.threads = threads
+  }
+
+  /// Where an earlier removal at the same path hangs, the file stays: it is a dead socket's, which whoever
+  /// opens the next one removes.
+  func remove(_ listener: Listener) {
+    guard let path = listener.filePath else { return }
+    let group = DispatchGroup()
+    group.enter()
+    let isAccepted = threads.submit(about: "removal of \(path)") {
+      listener.removeFile()
+      group.leave()
+      return {}
+    }
+    if isAccepted { removals[path] = group } else { group.leave() }
+  }
+
+  /// At the daemon's end, when its loop has.
+  func drain(within limit: DispatchTimeInterval) {
+    let end = DispatchTime.now() + limit
+    for group in removals.values { _ = group.wait(timeout: end) }
+  }
+
+  typealias Opened = Result<Listener, ListenError>
+
+  /// Opens those that have a file; `then` is called on the loop, at once where there are none.
+  func open(
+    _ sockets: [ListenSocket], of worker: String, for account: Account?, isForGroup: Bool,
+    within limit: Duration, then: @escaping (JobOutcome<[Opened]>) -> Void
+  ) {
+    let wanted = sockets.compactMap { socket in
+      socket.filePath.map { (socket: socket, removal: removals[$0]) }
+    }
+    guard !wanted.isEmpty else { return then(.done([])) }
+    jobs.run(about: "sockets of \(worker)", within: limit) {
+      wanted.map { socket, removal -> Opened in
+        removal?.wait()
+        do throws(ListenError) {
+          return .success(try Listener.open(socket, for: account, isForGroup: isForGroup))
+        } catch { return .failure(error) }
+      }
+    } then: {
+      then($0)
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+/// A file system, or the name service, doesn't answer. In these builds the daemon aborts when its event loop
+/// is blocked for longer than 100 ms.
+@Suite("A daemon answers while", .serialized) struct HungFileSystemTests {
+  private func expectAnswers(_ daemon: TestDaemon) throws {
+    for _ in 0..<5 {
+      var client = try ControlClient(connectingTo: daemon.socket)
+      _ = try client.perform(.ps, worker: nil, timeout: .seconds(5))
+    }
+    #expect(try !daemon.hasEnded(), "\(daemon.words)")
+  }
+
+  @Test(
+    "the disk of its images hangs: workers are suspended, woken and ended, and not hibernated",
+    .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights and /dev/fuse"))
+  func images() throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides:
+        background: { suspend_after: 1h }
+        hibernate: { enabled: true, after: never, cooldown: 0s }
+      workers: { a: { command: sleep 680 }, b: { command: sleep 681 } }
+      """)
+    try daemon.wait("b", toBe: "foreground")
+    try daemon.wait("a", toBe: "background")
+    let hung = try HungFileSystem(over: "\(daemon.state)/images")
+    defer { hung.end() }
+    try daemon.done("suspend", "a")
+    try daemon.waitForWords("the disk of the images doesn't answer")
+    try expectAnswers(daemon)
+    let refused = try daemon.verb("hibernate", "a")
+    #expect(refused.code != 0, "\(refused)")
+    try expectAnswers(daemon)
+    try daemon.done("wake", "a")
+    try daemon.done("stop", "b")
+    try daemon.done("start", "b")
+    try expectAnswers(daemon)
+    hung.end()
+    // The next look finds the disk as it was.
+    try daemon.done("suspend", "a")
+    #expect(
+      try eventually {
+        if daemon.words.contains("the disk of the images answers again") { return true }
+        _ = try daemon.verb("hibernate", "a")
+        return false
+      }, "\(daemon.words)")
+    #expect(try eventually { try daemon.verb("hibernate", "a").code == 0 }, "\(daemon.words)")
+  }
+
+  @Test(
+    "its configuration hangs at a reload: the reload is refused, and a later one is done",
+    .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights and /dev/fuse"))
+  func configuration() throws {
+    let daemon = try TestDaemon("workers: { a: { command: sleep 682 } }\n")
+    try daemon.wait("a", toBe: "foreground")
+    let directory = "\(daemon.scratch.path)/conf.d"
+    #expect(mkdir(directory, 0o700) == 0)
+    let hung = try HungFileSystem(over: directory)
+    defer { hung.end() }
+    kill(daemon.pid, SIGHUP)
+    try expectAnswers(daemon)
+    try daemon.waitForWords("reload: the configuration can't be read within 10 s")
+    // The second one isn't even tried as long as the first one hangs.
+    let again = try daemon.verb("reload")
+    #expect(again.code != 0 && again.error.contains("can't be read"), "\(again)")
+    try expectAnswers(daemon)
+    hung.end()
+    #expect(try eventually { try daemon.verb("reload").code == 0 }, "\(daemon.words)")
+  }
+
+  /// The kernel's counters of a TCP connection are read under its socket's lock.
+  @Test(
+    "a worker holds the lock of a socket whose traffic is looked at", arguments: Setting.ofOwnUser)
+  func lockedSocket(setting: Setting) throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { foreground: { by: activity, idle_after: 1h } }
+      workers:
+        locks:
+          command: [\(Surroundings.python), \(Surroundings.fixture("locked_socket.py"))]
+          readiness: { log_pattern: "^(locked|can't)" }
+        other: { command: sleep 685 }
+      """, setting: setting)
+    #expect(try eventually { try daemon.worker("locks").state == "foreground" })
+    // Where userfaultfd(2) is refused, no program can do that.
+    guard try readText("\(daemon.state)/logs/locks.log") == "locked\n" else { return }
+    // Some looks later it still answers.
+    let end = ContinuousClock.now + .seconds(4)
+    while ContinuousClock.now < end {
+      try expectAnswers(daemon)
+      usleep(200_000)
+    }
+    try daemon.done("restart", "other")
+    try daemon.done("terminate", "locks")
+  }
+
+  @Test(
+    "the name service hangs: a worker of another user isn't launched, and others are",
+    .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights"))
+  func nameService() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        other: { command: sleep 683, user: "65534", directory: / }
+        ours: { command: sleep 684 }
+      """,
+      wrapper: [
+        "unshare", "--mount", "sh", "-c",
+        "mkfifo passwd && mount --bind passwd /etc/passwd && exec \"$0\" \"$@\"",
+      ])
+    try daemon.wait("ours", toBe: "foreground")
+    try expectAnswers(daemon)
+    #expect(try daemon.worker("other").state == "launching")
+    try daemon.waitForWords("user 65534 couldn't be looked up within 10 s")
+    try expectAnswers(daemon)
+    #expect(try daemon.worker("other").pid == nil)
+  }
+}

@@ -1,0 +1,41 @@
+import Glibc
+import Linux
+
+/// A file system over a directory that answers nothing, as one whose server is gone. It answers with errors
+/// when this object is gone.
+final class HungFileSystem {
+  private let process: SpawnedProcess
+  private let directory: String
+
+  /// Mounting takes root's rights, and /dev/fuse.
+  static let isPossible: Bool = {
+    guard Surroundings.isRoot, let scratch = try? Scratch() else { return false }
+    return (try? HungFileSystem(over: scratch.path)) != nil
+  }()
+
+  init(over directory: String) throws {
+    self.directory = directory
+    let scratch = try Scratch()
+    let said = "\(scratch.path)/said"
+    process = try Command(
+      arguments: [Surroundings.python, Surroundings.fixture("hung_fuse.py"), directory]
+    ).start(output: said, error: said)
+    let isMounted = try eventually { [process] in
+      let hasEnded = try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
+      return try hasEnded || readText(said).contains("\n")
+    }
+    guard isMounted, try readText(said) == "mounted\n" else {
+      _ = try? process.wait(.zero)
+      throw TestFailure("no file system over \(directory): \(try readText(said))")
+    }
+  }
+
+  /// What waits for it goes on, with an error.
+  func end() {
+    kill(process.pid, SIGTERM)
+    _ = try? process.wait(.seconds(5))
+    umount2(directory, Int32(MNT_DETACH))
+  }
+
+  deinit { end() }
+}

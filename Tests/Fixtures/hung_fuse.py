@@ -1,0 +1,39 @@
+# hung_fuse.py DIRECTORY...: mounts a file system over each directory that answers nothing but INIT, as one
+# whose server is gone. Prints `mounted`, and unmounts everything at SIGTERM.
+import ctypes, os, select, signal, struct, sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+INIT, DETACH = 26, 2
+
+
+def mount(directory):
+    device = os.open("/dev/fuse", os.O_RDWR)
+    options = "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other" % device
+    if libc.mount(b"hung", directory.encode(), b"fuse", 0, options.encode()):
+        print("mount:", os.strerror(ctypes.get_errno()), flush=True)
+        sys.exit(1)
+    return device
+
+
+def answer(device):
+    request = os.read(device, 1 << 17)
+    _, operation, unique = struct.unpack("IIQ", request[:16])
+    if operation == INIT:
+        body = struct.pack("IIIIHHIIHHIIII", 7, 31, 65536, 0, 12, 9, 65536, 1, 0, 0, 0, 0, 0, 0)
+        body = body[:64].ljust(64, b"\0")
+        os.write(device, struct.pack("IiQ", 16 + len(body), 0, unique) + body)
+
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+devices = {mount(directory): directory for directory in sys.argv[1:]}
+print("mounted", flush=True)
+try:
+    while True:
+        ready, _, _ = select.select([*devices], [], [])
+        for device in ready:
+            answer(device)
+finally:
+    # What waits fails with ENOTCONN from now on.
+    for device, directory in devices.items():
+        os.close(device)
+        libc.umount2(directory.encode(), DETACH)
