@@ -51,6 +51,9 @@ struct WorkerRun {
   var recountIsDue = false
   /// By this daemon's clock.
   var asleepSince: Instant?
+  /// The interval that it has set by `WATCHDOG_USEC=`, and its `WATCHDOG=1`.
+  var watchdogInterval: Duration?
+  var watchdog = WatchdogSigns()
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   var kernelKills = OOMWatch()

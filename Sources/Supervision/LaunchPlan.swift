@@ -20,6 +20,10 @@ public struct LaunchPlan: Sendable {
   public var pressureWatch: String?
   /// `DORMOUSE_SOCKET`: the path of a `WorkerSocket`.
   public var workerSocket: String?
+  /// `DORMOUSE_RUN`, by which its processes are found that have left its tree (`Strays`).
+  public var mark: String?
+  /// `WATCHDOG_USEC`: how often it sends `WATCHDOG=1`.
+  public var watchdog: Duration?
   /// It stands where we were started: it gets our own 0, 1 and 2 as well, and no log.
   public var inheritance: Inheritance?
   /// Whom it runs as; nil: us.
@@ -64,8 +68,10 @@ public struct LaunchPlan: Sendable {
   private static let notInherited = [
     "NOTIFY_SOCKET", "MAINPID", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
     "LISTEN_FDNAMES", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "JOURNAL_STREAM",
-    "INVOCATION_ID", WorkerProtocol.socketVariable,
+    "INVOCATION_ID", WorkerProtocol.socketVariable, markVariable,
   ]
+
+  public static let markVariable = "DORMOUSE_RUN"
 
   /// base64 of `some 200000 2000000` and a NUL, systemd's default threshold. A socket's listener
   /// needs nothing written, but some clients insist on writing something.
@@ -83,6 +89,11 @@ public struct LaunchPlan: Sendable {
     var result = bareEnvironment
     result["NOTIFY_SOCKET"] = notifySocket
     result[WorkerProtocol.socketVariable] = workerSocket
+    result[Self.markVariable] = mark
+    if let watchdog {
+      result["WATCHDOG_USEC"] =
+        "\(watchdog.components.seconds * 1_000_000 + watchdog.components.attoseconds / 1_000_000_000_000)"
+    }
     if let pressureWatch {
       result["MEMORY_PRESSURE_WATCH"] = pressureWatch
       result["MEMORY_PRESSURE_WRITE"] = Self.pressureWrite
@@ -104,7 +115,8 @@ public struct LaunchPlan: Sendable {
     terms.placed = listeners.enumerated().map { index, listener in
       .init(listener.descriptor.raw, at: 3 + Int32(index))
     }
-    if !listeners.isEmpty { terms.pidVariable = "LISTEN_PID" }
+    if !listeners.isEmpty { terms.pidVariables.append("LISTEN_PID") }
+    if watchdog != nil { terms.pidVariables.append("WATCHDOG_PID") }
     if let readinessChannel {
       terms.placed.append(
         .init(readinessChannel.descriptor.raw, at: readinessChannel.number))

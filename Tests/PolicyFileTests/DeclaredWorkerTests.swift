@@ -17,6 +17,7 @@ import Testing
         stop_signal: INT
         stop_grace: 30s
         reload_signal: SIGHUP
+        watchdog: 90s
         umask: 027
         output: { file: log/db.log, max_size: 10MB, keep: 3 }
       migrate:
@@ -24,6 +25,7 @@ import Testing
         depends_on: [db]
         restart: on-failure
         readiness: { notification_fd: 3 }
+        notify: true
       web:
         command: [web, "${PORT}", "$${PORT}", $$]
         environment: { PORT: 8080, COST: $$5 }
@@ -72,6 +74,9 @@ import Testing
     #expect(
       db.output == WorkerOutput(file: "etc/log/db.log", maxSize: .megabytes(10), keep: 3))
     #expect(migrate.dependsOn == [Dependency("db", .ready)])
+    #expect(db.watchdog == .seconds(90) && db.hasNotifySocket && !db.notify)
+    #expect(migrate.notify && migrate.hasNotifySocket)
+    #expect(web.watchdog == nil && !web.hasNotifySocket)
     #expect(migrate.restart == RestartRules(.onFailure))
     #expect(migrate.readiness == .notificationDescriptor(3))
     #expect(web.command == ["web", "8080", "${PORT}", "$$"])

@@ -148,6 +148,9 @@ enum KeyDescriptions {
     "readiness.tcp": "This port accepts a connection.",
     "readiness.log_line": "A line of its output holds this text.",
     "readiness.log_pattern": "A line of its output matches this extended regular expression.",
+    "notify": "It gets NOTIFY_SOCKET (sd_notify(3)) to send STATUS= and the like.",
+    "watchdog":
+      "It sends WATCHDOG=1 to NOTIFY_SOCKET at least this often while it runs, or it is ended with SIGABRT.",
     "liveness": "Restarted when this fails.",
     "stop_signal": "Asks it to end.",
     "reload_signal": "Tells it to read its configuration again, for `dormouse reload NAME`.",

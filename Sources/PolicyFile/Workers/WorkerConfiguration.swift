@@ -27,6 +27,10 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var shed: Shed?
   /// How the worker says that it is ready; `nil`: it counts as ready once launched.
   public var readiness: Readiness?
+  /// It gets `NOTIFY_SOCKET` (sd_notify(3)), although no other key here needs it.
+  public var notify: Bool
+  /// `WATCHDOG=1` comes at least this often while it runs, or it is ended; `nil`: it isn't expected.
+  public var watchdog: Duration?
   /// Restarted when it fails; `nil`: nobody asks.
   public var liveness: Probe?
   public var restart: RestartRules
@@ -59,6 +63,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.dependsOn = []
     self.shed = shed
     self.readiness = readiness
+    self.notify = false
     self.restart = RestartRules()
     self.stopSignal = stopSignal
     self.output = WorkerOutput()
@@ -67,6 +72,10 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.answerAsleep = []
     self.policy = policy
   }
+
+  /// It talks with the daemon as sd_notify(3) says. Programs behave differently where `NOTIFY_SOCKET` is
+  /// set, and so only a worker whose configuration asks for it gets one.
+  public var hasNotifySocket: Bool { notify || readiness == .notify || watchdog != nil }
 
   /// `shed:`
   public enum Shed: Hashable, Sendable {

@@ -42,6 +42,8 @@ struct WorkerReader {
     let health = HealthReader(commands: commands)
     reader.section("readiness") { worker.readiness = health.readiness($0, places: reader.places) }
     reader.section("liveness") { worker.liveness = health.liveness($0, places: reader.places) }
+    reader.read("notify", into: &worker.notify, as: .boolean)
+    worker.watchdog = reader.read("watchdog", as: .watchdog)
     reader.read("stop_signal", into: &worker.stopSignal, as: .stopSignal)
     worker.reloadSignal = reader.read("reload_signal", as: .reloadSignal)
     RestartReader(reader: reader).read("restart", into: &worker.restart)

@@ -84,6 +84,8 @@ struct WorkerRenderer {
     if let readiness = worker.readiness {
       keys.append(("readiness", .mapping(Self.readiness(readiness))))
     }
+    if worker.notify { keys.append(("notify", .plain("true"))) }
+    if let watchdog = worker.watchdog { keys.append(("watchdog", .plain(watchdog.policyText))) }
     if let liveness = worker.liveness {
       keys.append(("liveness", .mapping(Self.probe(liveness))))
     }
