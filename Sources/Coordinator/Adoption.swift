@@ -185,7 +185,8 @@ extension Daemon {
     }
     // Abstract names too: the worker knows no other.
     runtime.notify = reopen(record.notifySocket, of: record.name) { path throws(SystemCallError) in
-      try NotifySocket(path: path)
+      try NotifySocket(
+        path: path, takesDescriptors: runtime.configuration.fdstore > 0)
     }
     runtime.pressure = reopen(record.pressureWatch, of: record.name) {
       path throws(SystemCallError) in try PressureWatch(path: path)

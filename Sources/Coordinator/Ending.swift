@@ -61,6 +61,8 @@ extension Daemon {
   func rootHasEnded(_ runtime: WorkerRuntime) {
     guard let process = runtime.process else { return }
     stopListening(for: runtime)
+    // Before it is waited for: who sent is known until then.
+    if runtime.configuration.fdstore > 0 { heard(runtime, limit: 64) }
     runtime.traffic = nil
     if let token = runtime.exitWatch {
       loop.unwatch(process.pidfd, token)

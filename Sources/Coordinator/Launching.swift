@@ -140,6 +140,7 @@ extension Daemon {
     plan.workerSocket = runtime.talk?.socket.path
     plan.mark = mark(of: runtime.id)
     plan.watchdog = runtime.notify == nil ? nil : runtime.configuration.watchdog
+    plan.stored = storedDescriptors(of: runtime)
     plan.inheritance = wrapped?.inheritance
     do { try complete(&plan, of: runtime, as: account) } catch {
       try? cgroup?.remove(until: Deadline(in: .zero))
@@ -154,7 +155,8 @@ extension Daemon {
     let directory = channelDirectory
     let handle = try openTrusted(directory, making: true, as: .own)
     if runtime.configuration.hasNotifySocket {
-      runtime.notify = try NotifySocket.create(in: directory, name: name)
+      runtime.notify = try NotifySocket.create(
+        in: directory, name: name, takesDescriptors: runtime.configuration.fdstore > 0)
     }
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
     do throws(SystemCallError) {
@@ -248,8 +250,13 @@ extension Daemon {
   /// - Parameter limit: a few at a time, so that one who never stops talking leaves time for the others.
   func heard(_ runtime: WorkerRuntime, limit: Int = 8) {
     guard let notify = runtime.notify, let process = runtime.process else { return }
-    let messages = (try? notify.receive(limit: limit) { process.owns($0) }) ?? []
+    let messages =
+      (try? notify.receive(limit: limit) { pid in
+        // Ended, and not waited for yet: what it has sent last counts.
+        (try? ProcessStat.read(pid))?.identity == process.identity || process.owns(pid)
+      }) ?? []
     if !notify.mayReceive { pauseListening(to: notify, of: runtime) }
+    for request in notify.takeStoreRequests() { keep(request, of: runtime) }
     for message in messages { handle(message, from: runtime) }
   }
 

@@ -36,6 +36,8 @@ public struct LaunchPlan: Sendable {
   public var ownKeyring = false
   /// Sockets that it gets as `LISTEN_FDS`, from descriptor 3 on.
   public var listeners: [Listener] = []
+  /// What an earlier run has stored: behind the sockets, in this order.
+  public var stored: [DescriptorStore.Entry] = []
   /// Where it says that it is ready (`notification_fd`).
   public var readinessChannel: ReadinessChannel?
   /// Old logs that are kept.
@@ -98,12 +100,15 @@ public struct LaunchPlan: Sendable {
       result["MEMORY_PRESSURE_WATCH"] = pressureWatch
       result["MEMORY_PRESSURE_WRITE"] = Self.pressureWrite
     }
-    if !listeners.isEmpty {
-      result["LISTEN_FDS"] = "\(listeners.count)"
-      result["LISTEN_FDNAMES"] = listeners.map(\.socket.name).joined(separator: ":")
+    if handedOver > 0 {
+      result["LISTEN_FDS"] = "\(handedOver)"
+      result["LISTEN_FDNAMES"] = (listeners.map(\.socket.name) + stored.map(\.name))
+        .joined(separator: ":")
     }
     return result
   }
+
+  private var handedOver: Int { listeners.count + stored.count }
 
   /// Where it differs from us.
   var terms: SpawnTerms? {
@@ -112,10 +117,9 @@ public struct LaunchPlan: Sendable {
     terms.limits = limits
     terms.umask = umask
     terms.ownKeyring = ownKeyring
-    terms.placed = listeners.enumerated().map { index, listener in
-      .init(listener.descriptor.raw, at: 3 + Int32(index))
-    }
-    if !listeners.isEmpty { terms.pidVariables.append("LISTEN_PID") }
+    let given = listeners.map(\.descriptor.raw) + stored.map(\.descriptor.raw)
+    terms.placed = given.enumerated().map { index, raw in .init(raw, at: 3 + Int32(index)) }
+    if handedOver > 0 { terms.pidVariables.append("LISTEN_PID") }
     if watchdog != nil { terms.pidVariables.append("WATCHDOG_PID") }
     if let readinessChannel {
       terms.placed.append(
@@ -134,13 +138,16 @@ public struct LaunchPlan: Sendable {
   }
 
   func checkDescriptors() throws(LaunchError) {
-    if listeners.count > SpawnTerms.mostPlaced - 1 {
-      throw .descriptors("it can't have more than \(SpawnTerms.mostPlaced - 1) sockets in `listen`")
-    }
-    if let number = readinessChannel?.number, number < 3 + listeners.count {
+    if handedOver > SpawnTerms.mostPlaced - 1 {
       throw .descriptors(
-        "its notification_fd, \(number), is one of the \(listeners.count) that `listen` takes from 3 on; "
-          + "choose \(3 + listeners.count) or more")
+        "it can't have more than \(SpawnTerms.mostPlaced - 1) sockets in `listen` and descriptors in "
+          + "`fdstore`")
+    }
+    if let number = readinessChannel?.number, number < 3 + handedOver {
+      let keys = stored.isEmpty ? "`listen` takes" : "`listen` and `fdstore` take"
+      throw .descriptors(
+        "its notification_fd, \(number), is one of the \(handedOver) that \(keys) from 3 on; "
+          + "choose \(3 + handedOver) or more")
     }
   }
 

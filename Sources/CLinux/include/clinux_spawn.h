@@ -44,7 +44,7 @@ struct clinux_terms {
   char *const *own_numbers;
   int own_number_count;
 };
-enum { CLINUX_MOST_PLACED = 128, CLINUX_MOST_OWN_NUMBERS = 4 };
+enum { CLINUX_MOST_PLACED = 768, CLINUX_MOST_OWN_NUMBERS = 4 };
 
 // The step that failed, for the error message.
 enum {
