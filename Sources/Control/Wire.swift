@@ -98,14 +98,18 @@ public struct LaunchSpecification: Codable, Hashable, Sendable {
   public var directory: String
   public var environment: [String: String]
   public var importance: Int?
+  /// It gets `NOTIFY_SOCKET`.
+  public var notify: Bool?
 
   public init(
-    command: [String], directory: String, environment: [String: String], importance: Int? = nil
+    command: [String], directory: String, environment: [String: String], importance: Int? = nil,
+    notify: Bool? = nil
   ) {
     self.command = command
     self.directory = directory
     self.environment = environment
     self.importance = importance
+    self.notify = notify
   }
 }
 

@@ -10,19 +10,23 @@ import Supervision
 extension Daemon {
   /// Asks all of it to end (as systemd does by default: a shell that is asked alone would leave its
   /// children behind), and lets it run for that.
-  func terminate(_ id: WorkerID) {
+  ///
+  /// - Parameter signal: instead of its `stop_signal`. It isn't told over `DORMOUSE_SOCKET` then.
+  func terminate(_ id: WorkerID, by signal: Int32? = nil) {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
     stopListening(for: runtime)
     if runtime.mustNotRun { return kill(id) }
     dropFoundOffers(runtime)
-    let signal = runtime.configuration.stopSignal
+    let stopSignal = signal ?? runtime.configuration.stopSignal
     // Whom it has may be others by then.
-    let isTold = whenToldOfEnd(runtime, process) { _ = try? process.tree().signalAll(signal) }
+    let isTold =
+      signal == nil
+      && whenToldOfEnd(runtime, process) { _ = try? process.tree().signalAll(stopSignal) }
     let tree = try? process.tree()
     // Pending while it is frozen or stopped; delivered when it goes on.
-    if !isTold { _ = try? tree?.signalAll(signal) }
+    if !isTold { _ = try? tree?.signalAll(stopSignal) }
     guard let target = runtime.target(tree) else { return }
     mechanics.submit(about: id.name, isUrgent: true) { [mailbox] in
       guard let why = Self.failure({ try target.wake() }) else { return }
@@ -57,6 +61,8 @@ extension Daemon {
   func rootHasEnded(_ runtime: WorkerRuntime) {
     guard let process = runtime.process else { return }
     stopListening(for: runtime)
+    // Before it is waited for: who sent is known until then.
+    if runtime.configuration.fdstore > 0 { heard(runtime, limit: 64) }
     runtime.traffic = nil
     if let token = runtime.exitWatch {
       loop.unwatch(process.pidfd, token)
@@ -84,13 +90,14 @@ extension Daemon {
     of runtime: WorkerRuntime, _ process: WorkerProcess, _ others: Int, tries: Int
   ) {
     let (id, killing) = (runtime.id, process.killing)
-    let strays = runtime.notify.map { Strays(root: process.identity, mark: $0.path) }
+    let strays = Strays(
+      root: process.identity, mark: mark(of: id), notify: runtime.notify?.path)
     let moment = EventLoop.now
     runtime.clearingSince = moment
     killers.submit(about: id.name, isUrgent: killing.cgroup != nil) { [mailbox] in
       let deadline = Deadline(in: .seconds(5))
       let failure = Self.failure { try killing.perform(until: deadline) }
-      let found = killing.cgroup == nil ? strays?.kill(until: deadline) : nil
+      let found = killing.cgroup == nil ? strays.kill(until: deadline) : nil
       mailbox.post { daemon in
         guard let runtime = daemon.workers[id], runtime.process?.identity == killing.root,
           runtime.clearingSince == moment

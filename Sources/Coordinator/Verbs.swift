@@ -98,11 +98,12 @@ extension Daemon {
           .refused, "\(name) is in the configuration; start it with `dormouse start \(name)`")
       }
     }
+    var configuration = WorkerConfiguration(
+      name: name, command: launch.command, directory: launch.directory, importance: importance,
+      policy: engine.policy)
+    configuration.notify = launch.notify ?? false
     let runtime = WorkerRuntime(
-      configuration: WorkerConfiguration(
-        name: name, command: launch.command, directory: launch.directory, importance: importance,
-        policy: engine.policy),
-      environment: launch.environment, isDeclared: false)
+      configuration: configuration, environment: launch.environment, isDeclared: false)
     runtime.runs = RunHistory(exits: rememberedExits(of: id))
     workers[id] = runtime
     feed(.added(id, runtime.profile))

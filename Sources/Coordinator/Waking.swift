@@ -207,7 +207,7 @@ extension Daemon {
         latches: latches, ownChannels: runtime.ownChannels, ignored: runtime.healthPorts)
     }
     // What a probe brings with it is no activity; see `Liveness`.
-    if runtime.liveness?.isAsking == true { return false }
+    if runtime.isAsked { return false }
     return runtime.traffic?.look(at: tree) ?? false
   }
 }

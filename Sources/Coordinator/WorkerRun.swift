@@ -51,6 +51,14 @@ struct WorkerRun {
   var recountIsDue = false
   /// By this daemon's clock.
   var asleepSince: Instant?
+  /// The interval that it has set by `WATCHDOG_USEC=`, and its `WATCHDOG=1`.
+  var watchdogInterval: Duration?
+  var watchdog = WatchdogSigns()
+  /// Requests of ours over HTTP, and what waits for the end of their connections.
+  var openRequests = 0
+  var whenUnasked: (() -> Void)?
+  /// It has been said that its store of descriptors is full.
+  var hasFullStore = false
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   var kernelKills = OOMWatch()

@@ -8,8 +8,11 @@ extension Engine {
     switch worker.state {
     case .terminated: return [Move(.launching, "`dormouse start \(name)`")]
     case .launching: return launchMoves(worker, at: now) + pressureMoves(worker)
-    case .foreground: return frontMoves(worker, at: now) + pressureMoves(worker)
-    case .background: return backgroundMoves(worker, at: now) + pressureMoves(worker)
+    case .foreground:
+      return frontMoves(worker, at: now) + watchdogMoves(worker, at: now) + pressureMoves(worker)
+    case .background:
+      return backgroundMoves(worker, at: now) + watchdogMoves(worker, at: now)
+        + pressureMoves(worker)
     case .suspended:
       return wakeMoves(worker) + beatMoves(worker, at: now)
         + hibernationMoves(worker, at: now) + pressureMoves(worker)
@@ -41,6 +44,14 @@ extension Engine {
       moves.append(Move(.terminating, text, after: max(.zero, deadline - now), "watchdog.launch"))
     }
     return moves
+  }
+
+  private func watchdogMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+    guard let watchdog = worker.run.watchdog, let due = watchdog.dueAt, !isShadow(worker) else {
+      return []
+    }
+    let text = "no WATCHDOG=1 for \(watchdog.interval.spoken)"
+    return [Move(.terminating, text, after: max(.zero, due - now))]
   }
 
   private func frontMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {

@@ -58,7 +58,8 @@ extension SimulatedMachine {
     case .suspend(let worker): suspend(worker)
     case .hibernate(let worker): hibernate(worker)
     case .resume(let worker): resume(worker)
-    case .terminate(let worker): terminate(worker)
+    case .terminate(let worker), .abort(let worker): terminate(worker)
+    case .checkWatchdog(let worker): checkWatchdog(worker)
     case .kill(let worker): kill(worker)
     case .purge(let worker): purge(worker)
     case .measure(let worker): measure(worker)
@@ -117,6 +118,17 @@ extension SimulatedMachine {
       let held = random.chance(80) ? 0 : 1
       schedule(.fileLocks(worker, held: held), of: worker, upTo: .milliseconds(10))
     }
+    return nil
+  }
+
+  private mutating func checkWatchdog(_ worker: WorkerID) -> String? {
+    guard body(worker) == .running else {
+      return "expects WATCHDOG=1 of \(worker), which doesn't run"
+    }
+    // The answer is lost now and then: nothing may follow from that.
+    guard random.chance(95) else { return nil }
+    let sign = random.chance(90) ? now : random.pick([nil, now + .seconds(-3600)])
+    schedule(.watchdogSeen(worker, at: sign), of: worker, upTo: .milliseconds(10))
     return nil
   }
 

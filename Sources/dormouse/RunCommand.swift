@@ -24,6 +24,8 @@ struct RunCommand: ParsableCommand {
     help: ArgumentHelp("A variable to add to its environment; repeatable.", valueName: "name=value")
   )
   var variables: [String] = []
+  @Flag(help: "Give it NOTIFY_SOCKET (sd_notify), to send STATUS= and the like.")
+  var notify = false
   @Argument(parsing: .postTerminator, help: "The command and its arguments, after `--`.")
   var command: [String]
 
@@ -57,7 +59,7 @@ struct RunCommand: ParsableCommand {
     return LaunchSpecification(
       command: [try locate(in: here, path: inherited.variables["PATH"])] + command.dropFirst(),
       directory: directory.map { absolutePath($0, in: here) } ?? here,
-      environment: environment, importance: importance)
+      environment: environment, importance: importance, notify: notify ? true : nil)
   }
 
   private func locate(in here: String, path: String?) throws -> String {

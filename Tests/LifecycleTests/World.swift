@@ -103,6 +103,8 @@ struct World {
     case .resume(let worker): [.resumed(worker, .milliseconds(20))]
     case .terminate(let worker): [.exited(worker, .exited(0))]
     case .kill(let worker): [.exited(worker, .signaled(9))]
+    case .abort(let worker): [.exited(worker, .signaled(6))]
+    case .checkWatchdog(let worker): [.watchdogSeen(worker, at: now)]
     case .purge(let worker): [.purged(worker, freed: .megabytes(1))]
     case .measure(let worker):
       state(worker) == .hibernated ? [] : [.footprint(worker, size(worker))]
@@ -183,6 +185,8 @@ extension Directive {
     case .resume(let worker): "resume \(worker)"
     case .terminate(let worker): "terminate \(worker)"
     case .kill(let worker): "kill \(worker)"
+    case .abort(let worker): "abort \(worker)"
+    case .checkWatchdog(let worker): "check watchdog \(worker)"
     case .measure(let worker): "measure \(worker)"
     case .inspect(let worker): "inspect \(worker)"
     case .answer(_, let answer): "\(answer.code)"
