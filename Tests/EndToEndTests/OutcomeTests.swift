@@ -21,10 +21,17 @@ import Testing
     return try WireCodec.decode(OutcomeReport.self, from: Array(result.output.utf8))
   }
 
+  /// Both are launched at once, and either may take the foreground.
+  private func bringToFront(_ daemon: TestDaemon) throws {
+    #expect(
+      try eventually { try ["bot01", "bot02"].allSatisfy { try daemon.worker($0).pid != nil } })
+    try daemon.done("foreground", "bot01")
+  }
+
   @Test("Each verb of the life cycle says what became of each worker, and where it was before")
   func lifeCycle() throws {
     let daemon = try TestDaemon(Self.three)
-    try daemon.wait("bot01", toBe: "foreground")
+    try bringToFront(daemon)
     let suspended = try outcome(["suspend", "bot01"], daemon)
     #expect(suspended.verb == "suspend" && suspended.code == "done")
     #expect(
@@ -71,7 +78,7 @@ import Testing
     "Every document of a verb that only looks has the number of its schema, and codes for prose")
   func documents() throws {
     let daemon = try TestDaemon(Self.three)
-    try daemon.wait("bot01", toBe: "foreground")
+    try bringToFront(daemon)
     for words in [
       ["ps"], ["status"], ["status", "bot01"], ["explain", "bot01"], ["explain", "--next"],
       ["jetsam"], ["report"], ["policy", "show"], ["replay"], ["events", "-n", "3"],
