@@ -21,6 +21,8 @@ extension Daemon {
     case .events: events(request, then: respond)
     case .explain where isWrapped(request.worker): relay(request, then: respond)
     case .explain: respond(explain(request))
+    case .policy where isWrapped(request.worker): relay(request, then: respond)
+    case .policy: respond(policyInForce(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
     case .leave: leave()

@@ -26,7 +26,10 @@ struct ConfigurationReader {
       return true
     }
     workers(parts, &configuration)
-    for part in parts { part.finish() }
+    for part in parts {
+      part.reportMisplacedWorkers()
+      part.finish()
+    }
     return configuration
   }
 
@@ -182,6 +185,16 @@ struct ConfigurationReader {
 }
 
 extension MappingReader {
+  /// A worker that stands where `workers` should be: an unknown key with a `command` in it.
+  fileprivate func reportMisplacedWorkers() {
+    for key in takeUnknown(holding: "command") {
+      sink.error(
+        at: position(ofKey: key),
+        "`\(shortened(key))` is a worker at the top: `workers:` is missing",
+        suggestion: "write `workers:` on a line above it, and indent the worker below that")
+    }
+  }
+
   /// For messages: `etc/dormouse.yaml:3:5`.
   func place(ofKey key: String) -> String { sink.place(position(ofKey: key)) }
 

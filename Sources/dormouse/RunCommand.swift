@@ -17,7 +17,7 @@ struct RunCommand: ParsableCommand {
   var name: String
   @Option(help: "0-100: raises it among workers of the same state when memory runs out.")
   var importance: Int?
-  @Option(help: "Its working directory, instead of this one.")
+  @Option(help: "Its working directory, instead of this one.", completion: .directory)
   var directory: String?
   @Option(
     name: .customLong("env"),
@@ -26,6 +26,7 @@ struct RunCommand: ParsableCommand {
   var variables: [String] = []
   @Flag(help: "Give it NOTIFY_SOCKET (sd_notify), to send STATUS= and the like.")
   var notify = false
+  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
   @Argument(parsing: .postTerminator, help: "The command and its arguments, after `--`.")
   var command: [String]
 
@@ -42,7 +43,8 @@ struct RunCommand: ParsableCommand {
   func run() throws {
     let launch = try specification()
     var daemon = try connection.connect()
-    try Output.line(escaped(daemon.ask(.run, worker: name, launch: launch).text))
+    try daemon.tell(
+      daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
   }
 
   private func specification() throws -> LaunchSpecification {

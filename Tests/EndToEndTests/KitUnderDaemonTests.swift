@@ -252,7 +252,7 @@ private final class KitProbe {
       try probe.daemon.done(state, "probe")
       try probe.daemon.done("stop", "probe")
       #expect(probe.lines.suffix(3) == end, "\(probe.lines)")
-      #expect(try probe.report.lastExit == "it exited with status 0")
+      #expect(try probe.report.lastExit?.text == "it exited with status 0")
     }
   }
 }

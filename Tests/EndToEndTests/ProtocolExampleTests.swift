@@ -54,7 +54,7 @@ import Testing
     let isFull = try eventually { try daemon.worker("cache").footprint >= empty + 7 << 20 }
     #expect(isFull, "\(daemon.words)")
     try daemon.done("suspend", "cache")
-    let shed = try #require(try daemon.worker("cache").lastShed)
+    let shed = try #require(try daemon.worker("cache").lastShed?.text)
     #expect(shed.hasPrefix("sent to the background, it gave back "), "\(shed)")
     #expect(!shed.contains("did not answer"))
     #expect(try daemon.done("explain", "cache").contains(shed))

@@ -124,7 +124,7 @@ struct World {
 
   func state(_ worker: WorkerID) -> WorkerState? { engine.state(of: worker) }
   func verdict(_ worker: WorkerID) -> String? {
-    engine.snapshot(of: worker, at: now)?.hibernationVerdict
+    engine.snapshot(of: worker, at: now)?.hibernationVerdict?.sentence
   }
 
   /// Walks a worker into a state; in a transition, the request that caused it is still open.

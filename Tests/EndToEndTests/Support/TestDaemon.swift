@@ -225,7 +225,7 @@ final class TestDaemon {
     var command = Command(arguments: [Surroundings.executable] + words)
     // Right behind the verb: after `--` it would be the worker's.
     command.arguments.insert(
-      contentsOf: ["--socket", socket], at: words.first == "pressure" ? 3 : 2)
+      contentsOf: ["--socket", socket], at: ["pressure", "policy"].contains(words.first) ? 3 : 2)
     command.directory = scratch.path
     return try command.run(in: scratch)
   }
@@ -273,7 +273,8 @@ final class TestDaemon {
       return last?.state == state
     }
     if !reached {
-      let now = "\(last?.state ?? "?"), \(last?.reason ?? "?"), \(last?.hibernation ?? "")"
+      let now =
+        "\(last?.state ?? "?"), \(last?.reason.text ?? "?"), \(last?.hibernation?.text ?? "")"
       throw TestFailure("\(name) isn't \(state) but \(now); the daemon: \(words)")
     }
   }
