@@ -59,7 +59,7 @@ extension Engine {
       return []
     }
     let text = "no WATCHDOG=1 for \(watchdog.interval.spoken)"
-    return [Move(.terminating, text, after: max(.zero, due - now))]
+    return [Move(.terminating, "watchdog", text, after: max(.zero, due - now))]
   }
 
   private func frontMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {

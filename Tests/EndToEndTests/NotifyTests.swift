@@ -77,7 +77,7 @@ import Testing
     }
     #expect(isBack, "\(daemon.words)")
     let past = try #require(try daemon.worker("talker").exits?.last)
-    #expect(past.why.contains("it sent no WATCHDOG=1 for 4 s"), "\(past)")
+    #expect(past.why.text.contains("it sent no WATCHDOG=1 for 4 s"), "\(past)")
     #expect(try eventually { self.log(daemon).contains("last \(128 + SIGABRT)") })
   }
 
@@ -107,7 +107,7 @@ import Testing
     let scratch = try Scratch()
     let daemon = try daemon(", notify: true", arguments: ", \"WATCHDOG=trigger\"", scratch)
     try daemon.wait("talker", toBe: "terminated")
-    #expect(try daemon.worker("talker").reason == "it sent WATCHDOG=trigger")
+    #expect(try daemon.worker("talker").reason.text == "it sent WATCHDOG=trigger")
   }
 
   @Test("WATCHDOG_USEC that a worker sets holds under the next daemon, too")
