@@ -79,10 +79,11 @@ struct ConfigurationReader {
     if PolicyLibrary.isPath(name) {
       let file = replacement == nil ? FilePaths.resolve(name, from: directory) : name
       result = PolicyFile.loadWithOrigins(path: file)
-    } else if let path = library.path(of: name) {
-      result = PolicyFile.loadWithOrigins(path: path)
-    } else if name == LifecyclePolicy().name {
+    } else if name == LifecyclePolicy().name, library.path(of: name) == nil {
       return LifecyclePolicy()
+    } else if library.names.contains(name) {
+      // From a file, or from the executable.
+      result = library.loadWithOrigins(name)
     } else {
       let missing = PolicyLibrary.Missing(name: name, library: library)
       sink?.error(at: position, missing.message, suggestion: missing.suggestion)

@@ -87,7 +87,7 @@ import Testing
     let daemon = try daemon(
       path: "/shed", policy: "  background: { suspend_after: 1h, shed_deadline: 20s }", scratch)
     try daemon.wait("hoarder", toBe: "foreground")
-    let before = try daemon.worker("hoarder").footprint
+    let before = try daemon.currentFootprint("hoarder")
     let said = try daemon.done("warn", "hoarder")
     #expect(said.hasPrefix("hoarder gave back "), "\(said)")
     #expect(try eventually { try daemon.worker("hoarder").footprint <= before - 7 << 20 })
