@@ -36,7 +36,7 @@ import Testing
     let script = try scratch.write("hoarder.py", Self.hoarder)
     let daemon = try TestDaemon(Self.configuration(script, shed: shed))
     try daemon.wait("hoarder", toBe: "foreground")
-    let before = try daemon.worker("hoarder").footprint
+    let before = try daemon.currentFootprint("hoarder")
     let said = try daemon.done("warn", "hoarder")
     #expect(said.hasPrefix("hoarder gave back "), "\(said)")
     #expect(try eventually { try daemon.worker("hoarder").footprint <= before - 7 << 20 })
