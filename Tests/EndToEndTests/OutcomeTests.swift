@@ -41,7 +41,7 @@ import Testing
           before: "foreground", after: "suspended")
       ])
     for verb in [
-      "wake", "foreground", "background", "warn", "shadow", "enforce", "hibernate", "restart",
+      "wake", "foreground", "background", "shadow", "enforce", "hibernate", "restart",
       "stop",
       "start", "terminate",
     ] {
@@ -52,6 +52,8 @@ import Testing
     let failed = try outcome(["wake", "nobody", "bot02"], daemon, code: 3)
     #expect(failed.code == "unknown_worker")
     #expect(failed.workers.map(\.code) == ["unknown_worker", "done"])
+    // It has no channel on which it could be warned.
+    #expect(try outcome(["warn", "bot02"], daemon, code: 1).workers.map(\.code) == ["refused"])
     let refused = try outcome(["release", "bot02"], daemon, code: 1)
     #expect(refused.code == "refused" && refused.workers.first?.text.isEmpty == false)
     let plan = try outcome(["stop", "--all", "--dry-run"], daemon)
