@@ -79,8 +79,8 @@ import Testing
       stored == [
         "name", "command", "directory", "environment", "user", "group", "umask", "limits",
         "importance", "autostart", "dependsOn", "shed", "readiness", "notify", "watchdog",
-        "fdstore", "liveness", "restart", "stopSignal", "reloadSignal", "output", "listen", "wakeAt",
-        "answerAsleep", "policy",
+        "fdstore", "liveness", "restart", "stopSignal", "reloadSignal", "output", "listen",
+        "wakeAt", "answerAsleep", "policy",
       ], "`changes` and `WorkerRenderer` must know a new field, too")
   }
 }
