@@ -20,6 +20,9 @@ int clinux_same_file(int one, int other) {
   return syscall(SYS_kcmp, own, own, COMPARE_FILES, (long)one, (long)other) == 0;
 }
 
+// Seals are asked of the open file, and no file system is.
+int clinux_is_memory_file(int fd) { return fcntl(fd, F_GET_SEALS) >= 0; }
+
 int clinux_refuse_descriptors(int fd) {
   int off = 0;
   return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off) < 0 ? -errno : 0;

@@ -21,12 +21,27 @@ extension Daemon {
         ?? DescriptorStore { [mailbox] number in mailbox.post { $0.hungUp(number, of: id) } }
       runtime.store = store
       let refused = store.add(descriptors, name: name, isPolled: isPolled, limit: limit)
-      guard refused > 0, !runtime.hasFullStore else { return }
+      report(refused, name, runtime)
+    }
+  }
+
+  /// Each once a run.
+  private func report(
+    _ refused: DescriptorStore.Refused, _ name: String, _ runtime: WorkerRuntime
+  ) {
+    if refused.noRoom > 0, !runtime.hasFullStore {
       runtime.hasFullStore = true
       log(
         .warning,
-        "\(id): its store of descriptors is full: \(refused) called \(name) were closed; fdstore is "
-          + "\(limit)")
+        "\(runtime.id): its store of descriptors is full: \(refused.noRoom) called \(name) were closed; "
+          + "fdstore is \(runtime.configuration.fdstore)")
+    }
+    if refused.unsafe > 0, !runtime.hasUnsafeStore {
+      runtime.hasUnsafeStore = true
+      log(
+        .warning,
+        "\(runtime.id): \(refused.unsafe) descriptors called \(name) were closed: only sockets, pipes, "
+          + "memfds and anonymous inodes (eventfd, timerfd) can be stored")
     }
   }
 

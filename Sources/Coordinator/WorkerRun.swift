@@ -60,6 +60,7 @@ struct WorkerRun {
   var whenUnasked: (() -> Void)?
   /// It has been said that its store of descriptors is full.
   var hasFullStore = false
+  var hasUnsafeStore = false
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   var kernelKills = OOMWatch()

@@ -179,6 +179,10 @@ extension SimulatedMachine {
       ? .resumeFailed(worker, "checksum differs", intact: random.chance(60))
       : .resumed(worker, random.duration(upTo: .milliseconds(40)))
     begin(event, of: worker, upTo: .milliseconds(60))
+    // Rare otherwise: memory that is half back, and an inspection that has to find that.
+    if case .resumeFailed(_, _, intact: false) = event, !isDraining, random.chance(50) {
+      pending[pending.count - 1].fate = .lost
+    }
     return nil
   }
 

@@ -25,14 +25,19 @@ public final class DescriptorStore {
 
   /// Takes what there is room for. What is stored already, under any name, isn't stored twice.
   ///
-  /// Returns how many had no room.
+  /// Returns what it didn't take.
   public func add(
     _ descriptors: [Descriptor], name: String, isPolled: Bool, limit: Int
-  ) -> Int {
-    var refused = 0
-    for descriptor in descriptors where !holds(descriptor) {
+  ) -> Refused {
+    var refused = Refused()
+    for descriptor in descriptors {
+      guard Self.isSafe(descriptor) else {
+        refused.unsafe += 1
+        continue
+      }
+      if holds(descriptor) { continue }
       guard entries.count < limit else {
-        refused += 1
+        refused.noRoom += 1
         continue
       }
       latest += 1
@@ -40,6 +45,21 @@ public final class DescriptorStore {
       if isPolled { hangUps?.watch(latest, descriptor) }
     }
     return refused
+  }
+
+  public struct Refused: Hashable, Sendable {
+    public var noRoom = 0
+    public var unsafe = 0
+  }
+
+  /// Whenever this process starts a program, the child closes its copies of all our descriptors, and
+  /// the close of a file may wait for its file system (FUSE): one worker could hold up the launches of the
+  /// others. So only what has no such file system is kept: sockets, pipes, files in memory, eventfds and the
+  /// like. The link is the kernel's own text; a path begins with `/`.
+  static func isSafe(_ descriptor: Descriptor) -> Bool {
+    let kind = readLink("/proc/self/fd/\(descriptor.raw)") ?? ""
+    return ["socket:[", "pipe:[", "anon_inode:"].contains { kind.hasPrefix($0) }
+      || clinux_is_memory_file(descriptor.raw) == 1
   }
 
   private func holds(_ descriptor: Descriptor) -> Bool {

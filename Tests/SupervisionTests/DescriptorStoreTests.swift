@@ -21,15 +21,34 @@ import Testing
     let store = DescriptorStore { _ in }
     let (one, two) = (try pipeEnds(), try pipeEnds())
     let all = [one.read, again(one.read), two.read, again(two.read)]
-    #expect(store.add(all, name: "a", isPolled: true, limit: 2) == 0)
+    #expect(store.add(all, name: "a", isPolled: true, limit: 2) == .init())
     #expect(store.entries.map(\.name) == ["a", "a"])
-    #expect(store.add([again(one.write)], name: "b", isPolled: true, limit: 2) == 1)
+    #expect(store.add([again(one.write)], name: "b", isPolled: true, limit: 2).noRoom == 1)
     #expect(store.remove(name: "b") == 0)
     #expect(store.remove(name: "a") == 2)
-    #expect(store.add([again(one.write)], name: "b", isPolled: true, limit: 2) == 0)
-    #expect(store.add([again(two.write)], name: "c", isPolled: true, limit: 2) == 0)
+    #expect(store.add([again(one.write)], name: "b", isPolled: true, limit: 2) == .init())
+    #expect(store.add([again(two.write)], name: "c", isPolled: true, limit: 2) == .init())
     #expect(store.keep(atMost: 1) == 1)
     #expect(store.entries.map(\.name) == ["b"])
+  }
+
+  @Test("Files of file systems aren't stored: their close may wait, in each child of the daemon")
+  func unsafe() throws {
+    let scratch = try Scratch()
+    let store = DescriptorStore { _ in }
+    let file = Descriptor(foreign: open("\(scratch.path)/file", O_RDWR | O_CREAT, 0o600))
+    let directory = Descriptor(foreign: open("/", O_RDONLY))
+    let refused = store.add([file, directory], name: "a", isPolled: true, limit: 9)
+    // A temporary directory may be in memory.
+    #expect(refused.unsafe >= 1 && refused.noRoom == 0)
+    #expect(!DescriptorStore.isSafe(directory))
+    let (event, pipe) = (try EventCounter(), try pipeEnds())
+    let safe = [
+      Descriptor(foreign: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)),
+      event.descriptor, pipe.read,
+    ]
+    #expect(safe.allSatisfy { DescriptorStore.isSafe($0) })
+    #expect(store.add(safe, name: "b", isPolled: true, limit: 9) == .init())
   }
 
   @Test("A descriptor that is hung up is reported, unless it isn't to be polled")
@@ -39,7 +58,7 @@ import Testing
     var writers: [Descriptor] = []
     for (name, isPolled) in [("kept", false), ("gone", true), ("open", true)] {
       let ends = try pipeEnds()
-      #expect(store.add([ends.read], name: name, isPolled: isPolled, limit: 9) == 0)
+      #expect(store.add([ends.read], name: name, isPolled: isPolled, limit: 9) == .init())
       writers.append(ends.write)
     }
     // The first two lose their writers.

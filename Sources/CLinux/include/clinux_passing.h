@@ -26,6 +26,9 @@ int clinux_refuse_descriptors(int fd);
 // tell. Never waits.
 int clinux_same_file(int one, int other);
 
+// Whether a descriptor is a file in memory (memfd_create(2), tmpfs). Never waits.
+int clinux_is_memory_file(int fd);
+
 // sendmsg(2) with one descriptor along, for tests and for whoever offers memory.
 int64_t clinux_send_with_descriptor(int fd, const void *bytes, int64_t count, int passed);
 #endif
