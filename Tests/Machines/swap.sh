@@ -18,9 +18,9 @@ policy_overrides:
   pressure: { $1 warning: { available_below: 15% }, urgent: { available_below: 10% }, critical: { available_below: 5% } }
   hibernate: { enabled: false }
 workers:
-  small: { command: [python3, -c, "import os, time; x = os.urandom(8 << 20); time.sleep(1e6)"], restart: { when: "no" } }
-  big: { command: [python3, -c, "import os, time; x = os.urandom(200 << 20); time.sleep(1e6)"], restart: { when: "no" } }
-  front: { command: [python3, -c, "import os, time; x = os.urandom(60 << 20); time.sleep(1e6)"], restart: { when: "no" } }
+  small: { command: [python3, -c, "import os, time; x = os.urandom(1 << 20) * 8; time.sleep(1e6)"], restart: { when: "no" } }
+  big: { command: [python3, -c, "import os, time; x = os.urandom(1 << 20) * 200; time.sleep(1e6)"], restart: { when: "no" } }
+  front: { command: [python3, -c, "import os, time; x = os.urandom(1 << 20) * 60; time.sleep(1e6)"], restart: { when: "no" } }
 P
 }
 cat > /tmp/take.py <<'P'
@@ -40,21 +40,21 @@ print(f"  took {len(taken)} MB of {total} MB; least available {least} MB ({100 *
 P
 run() { # sets ALIVE
   systemctl reset-failed dormouse 2> /dev/null; systemctl restart dormouse
-  for _ in $(seq 60); do timeout 10 "$CLIENT" ps 2> /dev/null | grep -q '^front.*background' && break; sleep 1; done; sleep 4
+  for _ in $(seq 60); do timeout 10 "$CLIENT" ps 2> /dev/null | grep -q '^front.*ground' && break; sleep 1; done; sleep 4
   timeout 20 "$CLIENT" foreground front > /dev/null; sleep 12
   timeout 20 "$CLIENT" ps | sed 's/^/  /'
-  python3 /tmp/take.py & local taker=$!
-  sleep 20; timeout 60 "$CLIENT" status big | grep -iE 'swap' | sed 's/^ */  status big, under pressure: /'
-  wait $taker; sleep 3
+  python3 /tmp/take.py; sleep 3
   timeout 60 "$CLIENT" ps | sed 's/^/  /'
-  timeout 60 "$CLIENT" status big | grep -iE 'swap' | sed 's/^ */  status big: /'
-  timeout 60 "$CLIENT" status > /tmp/swap.status 2>&1; grep -iE 'swap|pressure' /tmp/swap.status | sed 's/^ */  status: /'
   timeout 60 "$CLIENT" events --since 4m | grep -E 'pressure|terminat' | cut -c1-150 | tail -12 | sed 's/^/  /'
   ALIVE=$(for w in small big front; do find /sys/fs/cgroup/system.slice/dormouse.service -type d -name worker-$w -exec cat {}/cgroup.procs \; | head -1; done | wc -l)
 }
 echo "$("$CLIENT" --version), $(systemctl --version | head -1), Linux $(uname -r)"
 systemctl daemon-reload; mkswap "$DEVICE" > /dev/null; swapon "$DEVICE"; cat /proc/swaps
 configure ""; run; check "with free swap no worker is terminated" '[ "$ALIVE" = 3 ]'
+echo 150M > "$(find /sys/fs/cgroup/system.slice/dormouse.service -type d -name worker-big | head -1)/memory.reclaim" 2> /dev/null
+sed 's/^/  /' /proc/swaps; timeout 60 "$CLIENT" status big | grep -iE 'swap|footprint' | sed 's/^ */  status big: /'
+check "status shows how much of a worker is swapped" "timeout 60 '$CLIENT' status big | grep -iE 'swap' | grep -q MB"
+timeout 60 "$CLIENT" ps | tail -1 | sed 's/^/  /'
 sync; echo 3 > /proc/sys/vm/drop_caches; swapoff -a; swapon "$DEVICE"
 configure "swap: 0%,"; run; check "with swap: 0% workers are terminated (this shows that the pressure was real)" '[ "$ALIVE" -lt 3 ]'
 systemctl stop dormouse; swapoff -a
