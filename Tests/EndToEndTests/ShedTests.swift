@@ -90,7 +90,7 @@ import Testing
     let before = try daemon.currentFootprint("hoarder")
     let said = try daemon.done("warn", "hoarder")
     #expect(said.hasPrefix("hoarder gave back "), "\(said)")
-    #expect(try eventually { try daemon.worker("hoarder").footprint <= before - 7 << 20 })
+    #expect(try eventually { try daemon.worker("hoarder").footprint <= before - 4 << 20 })
   }
 
   @Test(
