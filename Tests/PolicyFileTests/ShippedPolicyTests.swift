@@ -72,7 +72,7 @@ import Testing
   func `are known to a configuration, for an executable without files`(name: String) throws {
     let alone = PolicyLibrary(directories: ["/nonexistent"])
     let result = ConfigurationFile.parse(
-      text: "policy: \(name)\n", file: "dormouse.yaml", library: alone)
+      text: "policy: \(name)\n", file: "dormouse.yaml", library: alone, environment: [:])
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
     #expect(result.value?.policy == library.load(name).value)
   }
