@@ -73,7 +73,9 @@ extension Engine {
     let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while it was \(state.spoken)"
     concludeRun(index, "\(name) is gone: \(why)")
     guard !restarts.isEmpty else { return }
-    launch(index, for: nil, verb: workers[index].startsForFront ? .start : .restart)
+    launch(
+      index, for: nil, verb: workers[index].startsForFront ? .start : .restart,
+      asked: workers[index].frontAsked)
     workers[index].starts = restarts
   }
 

@@ -102,11 +102,14 @@ public struct Request: Hashable, Sendable {
   public var id: ID
   public var verb: Verb
   public var worker: WorkerID
+  /// When it was made, where it had to wait for other workers before it came here. `nil`: now.
+  public var asked: Instant?
 
-  public init(id: ID, verb: Verb, worker: WorkerID) {
+  public init(id: ID, verb: Verb, worker: WorkerID, asked: Instant? = nil) {
     self.id = id
     self.verb = verb
     self.worker = worker
+    self.asked = asked
   }
 
   public enum Verb: String, Codable, Hashable, Sendable, CaseIterable {

@@ -5,6 +5,10 @@ import Policy
 extension Engine {
   mutating func enterForeground(_ index: Int, _ cause: Cause) {
     if workers[index].state == .background { workers[index].uses.began(at: now) }
+    // A start counts from the moment at which it was asked for, however long it took.
+    if workers[index].state != .launching || workers[index].goal != nil {
+      workers[index].frontAsked = now
+    }
     move(index, to: .foreground, cause)
     workers[index].lastUsed = now
     workers[index].run.beatUntil = nil
@@ -14,15 +18,33 @@ extension Engine {
     displaceSurplus(infrontOf: index)
   }
 
-  /// Room is made by sending back who has been in front the longest.
+  /// Room is made by sending back the worker that was asked for longest ago.
   private mutating func displaceSurplus(infrontOf newcomer: Int) {
     guard let most = policy.foreground.max else { return }
     refresh()
     var others = workers.indices(.inFront).filter { $0 != newcomer }
-    others.sort { (workers[$0].since, workers[$0].id) < (workers[$1].since, workers[$1].id) }
+    others.sort { frontRank($0) < frontRank($1) }
     for index in others.prefix(max(0, others.count - max(0, most - 1))) {
       leaveForFar(index, .displaced(by: workers[newcomer].id))
     }
+  }
+
+  private func frontRank(_ index: Int) -> (Instant, Instant, WorkerID) {
+    let worker = workers[index]
+    return (worker.frontAsked ?? .zero, worker.since, worker.id)
+  }
+
+  /// Why a worker that was asked to start stays in the background: the foreground is full of workers that
+  /// were asked for after it. The latest of them; `nil`: there is room, or one of them was asked before.
+  mutating func laterInFront(than index: Int) -> WorkerID? {
+    guard let most = policy.foreground.max else { return nil }
+    refresh()
+    let asked = workers[index].frontAsked ?? .zero
+    let later = workers.indices(.inFront).filter {
+      $0 != index && (workers[$0].frontAsked ?? .zero) > asked
+    }
+    guard later.count >= most else { return nil }
+    return later.max { frontRank($0) < frontRank($1) }.map { workers[$0].id }
   }
 
   /// Another worker needn't leave the foreground for it.

@@ -3,9 +3,13 @@ import Policy
 // terminated → launching → foreground, and the watchdog of the way.
 
 extension Engine {
-  mutating func launch(_ index: Int, for request: Request.ID?, verb: Request.Verb) {
+  /// - Parameter asked: when; `nil`: now.
+  mutating func launch(
+    _ index: Int, for request: Request.ID?, verb: Request.Verb, asked: Instant? = nil
+  ) {
     workers[index].run = Run()
     workers[index].run.yieldsFront = verb == .restart
+    if verb == .start { workers[index].frontAsked = asked ?? now }
     workers[index].startsForFront = false
     workers[index].run.launchAskedAt = now
     if workers[index].profile.announcesReadiness {
@@ -54,6 +58,8 @@ extension Engine {
       leaveForFar(index, goal.cause)
     } else if goal == nil, workers[index].run.yieldsFront, !mayReturnToFront(index) {
       leaveForFar(index, cause)
+    } else if goal == nil, !workers[index].run.yieldsFront, let later = laterInFront(than: index) {
+      leaveForFar(index, .displaced(by: later))
     } else {
       enterForeground(index, goal?.cause ?? cause)
     }

@@ -71,12 +71,16 @@ extension Engine {
   private mutating func acceptStart(_ index: Int, _ request: Request) {
     let name = request.worker
     switch workers[index].state {
-    case .terminated: launch(index, for: request.id, verb: request.verb)
+    case .terminated:
+      launch(index, for: request.id, verb: request.verb, asked: request.asked)
     case .terminating where workers[index].run.ending?.hasGivenUp == true:
       emit(.answer(request.id, Answer(.failed, "\(name) still hasn't died")))
     case .launching, .terminating:
       if workers[index].state == .launching { overtakeEnd(index, by: .start) }
-      if request.verb == .start { workers[index].startsForFront = true }
+      if request.verb == .start {
+        workers[index].startsForFront = true
+        workers[index].frontAsked = request.asked ?? now
+      }
       workers[index].starts.append(request.id)
     default:
       overtakeEnd(index, by: .start)

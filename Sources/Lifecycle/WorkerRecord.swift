@@ -36,6 +36,9 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var images: SleepRecord?
   /// It was in the foreground, or on its way there, when its last run ended; `nil`: there was none.
   var wasInFront: Bool?
+  /// When it was last asked to come to the foreground, or came there without being asked; `nil`: never. Of
+  /// workers that are started, the one that was asked last gets the foreground, in whatever order they are up.
+  var frontAsked: Instant?
   /// Among the requests to start it, one asks for the foreground.
   var startsForFront = false
   /// The verbs `shadow` and `enforce`; `nil`: as the policies say.

@@ -26,7 +26,9 @@ import Testing
     [
       .added(worker, profile), .profileChanged(worker, profile), .removed(worker),
       .adopted(worker, profile, .hibernated),
-      .request(Request(id: .max, verb: .hibernate, worker: worker)), .launched(worker),
+      .request(Request(id: .max, verb: .hibernate, worker: worker)),
+      .request(Request(id: 2, verb: .start, worker: worker, asked: Instant(nanoseconds: 7))),
+      .launched(worker),
       .launchFailed(worker, "no such file\u{2028}"), .ready(worker), .shedAnswered(worker),
       .shedFinished(worker, before: ByteCount(.max), after: .zero), .suspended(worker),
       .suspendFailed(worker, ""),

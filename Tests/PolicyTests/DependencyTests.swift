@@ -13,6 +13,10 @@ import Testing
     #expect(
       DependencyOrder.stopping(Self.needs) == [["cron"], ["web"], ["db"], ["disk", "cache"]])
     #expect(DependencyOrder.cycle(in: Self.needs) == nil)
+    #expect(
+      DependencyOrder.sequence([("web", ["db"]), ("z", ["web", "nowhere"]), ("db", []), ("y", [])])
+        == ["db", "web", "z", "y"])
+    #expect(DependencyOrder.sequence([("a", ["b"]), ("b", ["a"])]).sorted() == ["a", "b"])
     #expect(DependencyOrder.starting([]) == [])
     #expect(DependencyOrder.starting([("a", ["stranger"])]) == [["a"]])
   }

@@ -26,7 +26,8 @@ extension FieldReader {
       return .request(
         Request(
           id: UInt64(bitPattern: try integer("id")),
-          verb: try coded("verb", as: Request.Verb.self), worker: try worker()))
+          verb: try coded("verb", as: Request.Verb.self), worker: try worker(),
+          asked: try optional("asked", as: Int64.self).map { Instant(nanoseconds: $0) }))
     case .launched: return .launched(try worker())
     case .launchFailed: return .launchFailed(try worker(), try text("why"))
     case .ready: return .ready(try worker())

@@ -20,6 +20,7 @@ extension FieldWriter {
       set(request.worker)
       set("verb", request.verb.rawValue)
       set("id", Int64(bitPattern: request.id))
+      if let asked = request.asked { set("asked", asked) }
     case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
       .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker),
       .watchdogTriggered(let worker):

@@ -60,6 +60,31 @@ public enum DependencyOrder {
     return steps.contains(nil) ? nil : grouped(needs, steps.compactMap(\.self))
   }
 
+  /// One after the other: as they were declared, but each after those that it needs. Those that wait for a
+  /// circle come as they were declared.
+  public static func sequence(_ needs: Needs) -> [String] {
+    let byName = Dictionary(needs.map { ($0.name, $0.needs) }) { first, _ in first }
+    var result: [String] = []
+    var seen: Set<String> = []
+    // Not recursive: a chain may be thousands long.
+    var stack: [(name: String, left: [String].SubSequence)] = []
+    for worker in needs where seen.insert(worker.name).inserted {
+      stack.append((worker.name, worker.needs[...]))
+      while let top = stack.last {
+        guard let next = top.left.first else {
+          result.append(top.name)
+          stack.removeLast()
+          continue
+        }
+        stack[stack.count - 1].left.removeFirst()
+        if let further = byName[next], seen.insert(next).inserted {
+          stack.append((next, further[...]))
+        }
+      }
+    }
+    return result
+  }
+
   /// The reverse of `starting`: who is depended on stops last.
   public static func stopping(_ needs: Needs) -> [[String]]? {
     starting(needs).map { steps in steps.reversed().map { $0.reversed() } }

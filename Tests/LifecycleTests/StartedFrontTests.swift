@@ -1,0 +1,79 @@
+import Lifecycle
+import Policy
+import Testing
+
+@Suite("Several workers that are started at once")
+struct StartedFrontTests {
+  private let names = ["a", "b", "c"].map { WorkerID($0) }
+
+  /// All are asked for in the order of their names, and are up in `order`.
+  private func world(_ order: [Int], front: Int) -> World {
+    var policy = LifecyclePolicy()
+    policy.foreground.max = front
+    var world = World(policy)
+    for name in names { world.add(name, announcesReadiness: true) }
+    for name in names {
+      world.now = world.now + .nanoseconds(1)
+      world.ask(.start, name)
+    }
+    for index in order {
+      world.now = world.now + .seconds(1)
+      world.send(.launched(names[index]))
+      world.obey(world.send(.ready(names[index])))
+    }
+    return world
+  }
+
+  private static let orders = [
+    [0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0],
+  ]
+
+  @Test(
+    "leave the foreground to the one that was asked for last, in whatever order they are up",
+    arguments: orders, [1, 2])
+  func last(_ order: [Int], _ front: Int) {
+    let world = world(order, front: front)
+    let states = names.map { world.state($0) }
+    #expect(states == [.background, front == 1 ? .background : .foreground, .foreground])
+    for request in 1...3 {
+      #expect(world.answers[Request.ID(request)]?.map(\.code) == [.done])
+    }
+  }
+
+  @Test("count from the moment at which they were asked for, where they waited for others")
+  func asked() {
+    var world = World()
+    for name in names { world.add(name) }
+    world.now = Instant(nanoseconds: 10)
+    world.obey(world.ask(.start, names[1]))
+    world.now = Instant(nanoseconds: 20)
+    world.requests += 1
+    world.obey(
+      world.send(
+        .request(
+          Request(
+            id: world.requests, verb: .start, worker: names[0], asked: Instant(nanoseconds: 5)))))
+    #expect(names.map { world.state($0) } == [.background, .foreground, .terminated])
+    #expect(world.engine.snapshot(of: names[0], at: world.now)?.cause == .displaced(by: names[1]))
+  }
+
+  @Test("leave the foreground to a worker that a person has chosen while they were launching")
+  func chosen() {
+    var world = World()
+    world.add(names[0])
+    world.obey(world.ask(.start, names[0]))
+    world.obey(world.ask(.background, names[0]))
+    world.add(names[1], announcesReadiness: true)
+    world.now = world.now + .seconds(1)
+    world.ask(.start, names[1])
+    world.now = world.now + .seconds(1)
+    world.obey(world.ask(.foreground, names[0]))
+    world.now = world.now + .seconds(1)
+    world.send(.launched(names[1]))
+    world.obey(world.send(.ready(names[1])))
+    #expect(world.state(names[0]) == .foreground && world.state(names[1]) == .background)
+    // But the same worker comes to the foreground when a person asks for it.
+    world.obey(world.ask(.foreground, names[1]))
+    #expect(world.state(names[0]) == .background && world.state(names[1]) == .foreground)
+  }
+}
