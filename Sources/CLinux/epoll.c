@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -68,3 +69,8 @@ static int64_t read_clock(clockid_t clock) {
 
 int64_t clinux_boottime(void) { return read_clock(CLOCK_BOOTTIME); }
 int64_t clinux_monotonic(void) { return read_clock(CLOCK_MONOTONIC); }
+
+int64_t clinux_major_faults(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_majflt : 0;
+}

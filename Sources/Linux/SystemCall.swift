@@ -117,6 +117,9 @@ public func shim<Result: SignedInteger>(
 
 /// Clocks, in nanoseconds.
 public enum Clocks {
+  /// Page faults of the calling thread that had to read from a disk.
+  public static var majorFaults: Int64 { clinux_major_faults() }
+
   /// CLOCK_BOOTTIME: counts through the machine's sleep.
   public static var boottime: Int64 { clinux_boottime() }
   public static var monotonic: Int64 { clinux_monotonic() }

@@ -20,6 +20,27 @@ import Testing
     #expect(text.contains("limit 20 ms"))
   }
 
+  @Test("A turn that waits for pages from a disk is reported, and ends nothing")
+  func faults() throws {
+    var check = try #require(TurnCheck(TurnCheck.Settings(limit: 20_000_000, aborts: true)))
+    var template = Array("/var/tmp/dormouse-turn-XXXXXX".utf8CString)
+    let file = Descriptor(owning: mkstemp(&template))
+    unlink(template)
+    try file.writeAll(String(repeating: "x", count: 1 << 16))
+    fsync(file.raw)
+    posix_fadvise(file.raw, 0, 0, POSIX_FADV_DONTNEED)
+    let page = try #require(mmap(nil, 1 << 16, PROT_READ, MAP_SHARED, file.raw, 0))
+    defer { munmap(page, 1 << 16) }
+    check.begin()
+    let before = Clocks.majorFaults
+    let byte = page.load(as: UInt8.self)
+    // On a tmpfs nothing is read from a disk.
+    guard Clocks.majorFaults > before else { return }
+    usleep(60_000)
+    let text = try #require(check.end())
+    #expect(byte == UInt8(ascii: "x") && text.contains("of its pages were read from a disk"))
+  }
+
   @Test("A short turn isn't reported, however long the loop waits between two")
   func short() throws {
     var check = try #require(TurnCheck(TurnCheck.Settings(limit: 2_000_000_000, aborts: false)))

@@ -31,4 +31,6 @@ int clinux_timerfd_set(int fd, int64_t nanoseconds);
 int clinux_signalfd(const int *signals, int count);
 int64_t clinux_boottime(void);
 int64_t clinux_monotonic(void);
+// Page faults of the calling thread that had to read from a disk, since its start.
+int64_t clinux_major_faults(void);
 #endif
