@@ -37,7 +37,8 @@ import Testing
     // On a tmpfs nothing is read from a disk.
     guard Clocks.majorFaults > before else { return }
     usleep(60_000)
-    let text = try #require(check.end())
+    let end = check.end()
+    let text = try #require(end)
     #expect(byte == UInt8(ascii: "x") && text.contains("of its pages were read from a disk"))
   }
 
