@@ -154,7 +154,8 @@ let package = Package(
     .testTarget(
       name: "BreadcrumbsTests", dependencies: ["Breadcrumbs"], swiftSettings: strict),
     .testTarget(
-      name: "CoordinatorTests", dependencies: ["Coordinator", "FootprintTrace", "Linux", "Policy"],
+      name: "CoordinatorTests",
+      dependencies: ["Control", "Coordinator", "FootprintTrace", "Linux", "Policy"],
       swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests", dependencies: ["CLinux", "Control", "JSONLines", "Linux"],

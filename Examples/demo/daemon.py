@@ -85,7 +85,7 @@ class Daemon:
         return answer
 
     def freezer(self):
-        return json.loads(self.verb("status", "--json"))["daemon"]["freezer"]
+        return json.loads(self.verb("status", "--json"))["daemon"]["freezer"]["text"]
 
     def workers(self):
         listing = json.loads(self.verb("ps", "--json"))

@@ -159,7 +159,7 @@ class Story:
                 player.end = "had to go"
 
     def has_report(self):
-        return json.loads(self.daemon.verb("jetsam", "--json")) is not None
+        return "id" in json.loads(self.daemon.verb("jetsam", "--json"))
 
     def show(self, *words):
         try:

@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "clinux_passing.h"
@@ -9,6 +11,17 @@
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
 #endif
+
+int clinux_same_file(int one, int other) {
+  enum { DUPFD_QUERY = 1024 + 3, COMPARE_FILES = 0 };  // F_DUPFD_QUERY: Linux 6.10
+  int same = fcntl(one, DUPFD_QUERY, other);
+  if (same >= 0) return same;
+  pid_t own = getpid();
+  return syscall(SYS_kcmp, own, own, COMPARE_FILES, (long)one, (long)other) == 0;
+}
+
+// Seals are asked of the open file, and no file system is.
+int clinux_is_memory_file(int fd) { return fcntl(fd, F_GET_SEALS) >= 0; }
 
 int clinux_refuse_descriptors(int fd) {
   int off = 0;

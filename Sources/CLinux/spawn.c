@@ -161,13 +161,14 @@ static void meet(const struct clinux_terms *terms, const struct clinux_birth *bi
     end_with_parent(birth->parent);
   }
   if (terms->umask >= 0) umask((mode_t)terms->umask);
-  if (!terms->own_number) return;
+  if (!terms->own_number_count) return;
   // Fork has given us our own copy of the environment.
   char digits[12];
   int position = sizeof digits;
   digits[--position] = 0;
   for (int rest = (int)getpid(); rest > 0; rest /= 10) digits[--position] = (char)('0' + rest % 10);
-  memcpy(terms->own_number, digits + position, sizeof digits - (size_t)position);
+  for (int index = 0; index < terms->own_number_count; index++)
+    memcpy(terms->own_numbers[index], digits + position, sizeof digits - (size_t)position);
 }
 
 // Runs in the child. Only async-signal-safe calls: other threads of the parent may have held any

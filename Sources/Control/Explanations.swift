@@ -6,7 +6,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var state: String
   public var secondsInState: Double
   /// Why it is in this state: a clause.
-  public var because: String
+  public var because: CodedText
   /// The policy's key that brought it here.
   public var key: String?
   /// The step that the policy alone would take next.
@@ -16,19 +16,19 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var moves: [Move]
   public var isShadow: Bool
   /// That it was put away too early, how often, and what that has earned it.
-  public var falseIdle: String?
+  public var falseIdle: FalseIdleReport?
   /// What the last request to give memory back achieved, as measured.
-  public var lastShed: String?
+  public var lastShed: ShedReport?
   /// That its answers to warnings brought nothing; a clause whose subject is the worker.
-  public var fruitlessWarnings: String?
+  public var fruitlessWarnings: CodedText?
   /// What it waited for when it last fell asleep and isn't woken by, because nothing can watch that in
   /// its place; clauses such as `the release of a file lock`.
   public var unwatched: [String]?
 
   public init(
-    worker: String, state: String, secondsInState: Double, because: String, key: String? = nil,
+    worker: String, state: String, secondsInState: Double, because: CodedText, key: String? = nil,
     next: String? = nil, obstacles: [Obstacle] = [], moves: [Move] = [], isShadow: Bool = false,
-    falseIdle: String? = nil
+    falseIdle: FalseIdleReport? = nil
   ) {
     self.worker = worker
     self.state = state
@@ -43,6 +43,8 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   }
 
   public struct Obstacle: Codable, Hashable, Sendable {
+    /// Which obstacle it is; nil: of an earlier daemon.
+    public var code: String?
     public var text: String
     /// The policy's key that decides.
     public var key: String?
@@ -52,9 +54,11 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
     public var limit: Int64?
 
     public init(
-      text: String, key: String? = nil, clearsInSeconds: Double? = nil, measured: Int64? = nil,
+      code: String? = nil, text: String, key: String? = nil, clearsInSeconds: Double? = nil,
+      measured: Int64? = nil,
       limit: Int64? = nil
     ) {
+      self.code = code
       self.text = text
       self.key = key
       self.clearsInSeconds = clearsInSeconds
@@ -65,13 +69,19 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
 
   public struct Move: Codable, Hashable, Sendable {
     public var to: String
+    /// What kind of thing would move it; nil: of an earlier daemon.
+    public var code: String?
     public var text: String
     /// By time alone, after so long.
     public var afterSeconds: Double?
     public var key: String?
 
-    public init(to: String, text: String, afterSeconds: Double? = nil, key: String? = nil) {
+    public init(
+      to: String, code: String? = nil, text: String, afterSeconds: Double? = nil,
+      key: String? = nil
+    ) {
       self.to = to
+      self.code = code
       self.text = text
       self.afterSeconds = afterSeconds
       self.key = key
@@ -117,7 +127,7 @@ public struct RankingReport: Codable, Hashable, Sendable {
     public var launchSeconds: Double?
     public var regret: Regret
     /// What decided that it stands before the next one.
-    public var before: String?
+    public var before: CodedText?
     /// The pressure from which on it may go.
     public var fromPressure: String?
     /// When time alone changes its band or its regret.
@@ -127,7 +137,7 @@ public struct RankingReport: Codable, Hashable, Sendable {
     public init(
       worker: String, state: String, band: Int, bandOfState: Int, bandOfImportance: Int,
       bandBonus: Int, isDemoted: Bool, footprint: Int64, secondsSinceUse: Double,
-      launchSeconds: Double? = nil, regret: Regret, before: String? = nil,
+      launchSeconds: Double? = nil, regret: Regret, before: CodedText? = nil,
       fromPressure: String? = nil, changesInSeconds: Double? = nil,
       obstacles: [ExplanationReport.Obstacle] = []
     ) {

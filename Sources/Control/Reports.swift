@@ -23,6 +23,14 @@ public struct WeekReport: Codable, Hashable, Sendable {
   }
 }
 
+/// What `report --json` prints.
+public struct WeeksReport: Codable, Hashable, Sendable {
+  /// The newest week first, and by the workers' names.
+  public var weeks: [WeekReport]
+
+  public init(weeks: [WeekReport]) { self.weeks = weeks }
+}
+
 /// `replay`: whether the engine does the same again.
 public struct ReplayReport: Codable, Hashable, Sendable {
   public var segments = 0
@@ -100,10 +108,10 @@ public struct PolicyComparison: Codable, Hashable, Sendable {
     public var worker: String
     public var from: String
     public var to: String
-    public var why: String
+    public var why: CodedText
     public var isRecorded: Bool
     public init(
-      time: String, worker: String, from: String, to: String, why: String, isRecorded: Bool
+      time: String, worker: String, from: String, to: String, why: CodedText, isRecorded: Bool
     ) {
       self.time = time
       self.worker = worker

@@ -51,6 +51,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     case events
     /// With a worker: why it is where it is; without: who goes next.
     case explain
+    /// The policy in force, of a worker or of the machine, with the origin of each value.
+    case policy
     /// Takes a running process or cgroup that somebody else has started into the life cycle, and gives
     /// it back.
     case adopt, release
@@ -98,14 +100,18 @@ public struct LaunchSpecification: Codable, Hashable, Sendable {
   public var directory: String
   public var environment: [String: String]
   public var importance: Int?
+  /// It gets `NOTIFY_SOCKET`.
+  public var notify: Bool?
 
   public init(
-    command: [String], directory: String, environment: [String: String], importance: Int? = nil
+    command: [String], directory: String, environment: [String: String], importance: Int? = nil,
+    notify: Bool? = nil
   ) {
     self.command = command
     self.directory = directory
     self.environment = environment
     self.importance = importance
+    self.notify = notify
   }
 }
 
@@ -148,6 +154,8 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   /// `explain` with a worker, and without.
   public var explanation: ExplanationReport?
   public var ranking: RankingReport?
+  /// `policy`: every value, in the order of the documentation.
+  public var policy: [PolicyValueReport]?
 
   public init(
     id: UInt64, result: Result, text: String, workers: [WorkerReport]? = nil,
@@ -196,9 +204,9 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var policy: String
   public var log: String?
   /// Why it is in this state.
-  public var reason: String
+  public var reason: CodedText
   /// Why it isn't hibernated, where it isn't.
-  public var hibernation: String?
+  public var hibernation: CodedText?
   public var launchSeconds: Double?
   public var resumeSeconds: Double?
   /// Its last hibernation: how long it took, what was written to disk for it, and how much of its memory
@@ -207,13 +215,13 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var hibernateWritten: Int64?
   public var hibernateUnchanged: Int64?
   /// What the last request to give memory back achieved.
-  public var lastShed: String?
+  public var lastShed: ShedReport?
   /// The last watchdog's deadline that it missed.
-  public var lastMiss: String?
+  public var lastMiss: CodedText?
   /// Put away too early, how often, and what that has earned it.
-  public var falseIdle: String?
+  public var falseIdle: FalseIdleReport?
   /// What shadow mode would have done with it.
-  public var shadow: String?
+  public var shadow: ShadowReport?
   /// On offer to be taken.
   public var purgeable: Int64?
   /// What it last said of itself (sd_notify's `STATUS=`).
@@ -224,10 +232,10 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var connections: Int?
   /// What came of that which had no effect: answers that were late, or to nothing; connections that were
   /// turned away. A sentence.
-  public var talk: String?
+  public var talk: CodedText?
   /// How it is resumed from an image, and why.
-  public var resume: String?
-  public var lastExit: String?
+  public var resume: CodedText?
+  public var lastExit: ExitStatusReport?
   /// Bytes of its processes that are in swap; only in `status`.
   public var swapped: Int64?
   /// How its last runs ended, the latest last.
@@ -237,7 +245,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// While it backs off: seconds until it is started again.
   public var restartsInSeconds: Double?
   /// Why its probe of liveness failed, where the last answer was a failure.
-  public var livenessFailure: String?
+  public var livenessFailure: CodedText?
   /// When its schedule wakes it next, in seconds since 1970.
   public var nextWake: Int64?
   /// Health checks that were answered for it since it fell asleep.
@@ -268,7 +276,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
     secondsSinceUse = 0
     command = []
     policy = ""
-    reason = ""
+    reason = CodedText("other", "")
     tasks = []
   }
 }
@@ -314,13 +322,13 @@ public struct CgroupReport: Codable, Hashable, Sendable {
 public struct ExitReport: Codable, Hashable, Sendable {
   /// Seconds since 1970.
   public var at: Int64
-  public var why: String
+  public var why: CodedText
   /// Bytes, as last measured.
   public var footprint: Int64
   /// The last line of its log.
   public var lastWords: String?
 
-  public init(at: Int64, why: String, footprint: Int64, lastWords: String? = nil) {
+  public init(at: Int64, why: CodedText, footprint: Int64, lastWords: String? = nil) {
     self.at = at
     self.why = why
     self.footprint = footprint
@@ -343,10 +351,10 @@ public struct DaemonReport: Codable, Hashable, Sendable {
   public var available: Int64
   public var budgetIsHost: Bool
   /// How workers are suspended: `cgroup-v2 freezer` or `SIGSTOP`.
-  public var freezer: String
+  public var freezer: CodedText
   public var stateDirectory: String
   /// What shadow mode would have done with all workers.
-  public var shadow: String?
+  public var shadow: ShadowReport?
   /// The last 24 hours' hibernations: bytes written to images, of how many that may be; how long they
   /// took together; how many there were.
   public var writtenInDay: Int64?
@@ -356,7 +364,7 @@ public struct DaemonReport: Codable, Hashable, Sendable {
 
   public init(
     pid: Int32, version: String, policy: String, mode: String, pressure: String, budget: Int64,
-    available: Int64, budgetIsHost: Bool, freezer: String, stateDirectory: String
+    available: Int64, budgetIsHost: Bool, freezer: CodedText, stateDirectory: String
   ) {
     self.pid = pid
     self.version = version
@@ -378,7 +386,7 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
   public var time: String
   public var policy: String
   public var level: String
-  public var why: String
+  public var why: CodedText
   public var budget: Int64
   public var availableBefore: Int64
   public var availableAfter: Int64
@@ -425,12 +433,12 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
     /// Since its launch, or since it was adopted.
     public var secondsOfAge: Double?
     /// Set where this worker was terminated: why it was chosen.
-    public var victimBecause: String?
+    public var victimBecause: CodedText?
     public var gaveBack: Int64?
 
     public init(
       name: String, state: String, band: Int, footprint: Int64, peakFootprint: Int64,
-      secondsSinceUse: Double, secondsOfAge: Double? = nil, victimBecause: String? = nil,
+      secondsSinceUse: Double, secondsOfAge: Double? = nil, victimBecause: CodedText? = nil,
       gaveBack: Int64? = nil
     ) {
       self.name = name
@@ -446,7 +454,7 @@ public struct JetsamRecord: Codable, Hashable, Sendable {
   }
 
   public init(
-    id: String, time: String, policy: String, level: String, why: String, budget: Int64,
+    id: String, time: String, policy: String, level: String, why: CodedText, budget: Int64,
     availableBefore: Int64, availableAfter: Int64, largest: String?, workers: [Entry],
     host: Host? = nil
   ) {

@@ -78,7 +78,7 @@ extension Daemon {
     let scan = lastScan?.scan
     let traffic = beginTrafficLook(runtime)
     let wantsTraffic = traffic != nil
-    let isSwallowed = runtime.liveness?.isAsking == true
+    let isSwallowed = runtime.isAsked
     let meter =
       runtime.configuration.policy.foreground.by == .activity ? wrapped?.work : nil
     return {
@@ -107,12 +107,12 @@ extension Daemon {
   }
 
   /// nil: what comes in doesn't matter now. What a probe brings with it is no activity: from the question
-  /// on nothing is looked at until `Liveness` lets a look swallow it.
+  /// on nothing is looked at until `Liveness` or `ShedOverHTTP` lets a look swallow it.
   private func beginTrafficLook(_ runtime: WorkerRuntime) -> TrafficMonitor.Look? {
     let rules = runtime.configuration.policy.foreground
     // In shadow mode a call counts: it would have woken a worker that would have been asleep.
     guard rules.by == .activity || engine.imaginesSleep(of: runtime.id) else { return nil }
-    if let liveness = runtime.liveness, liveness.isAsking, !liveness.isSettling { return nil }
+    if runtime.isAsked, !runtime.isSettling { return nil }
     if runtime.traffic == nil {
       runtime.traffic = try? TrafficMonitor(
         latches: latches, ownChannels: runtime.ownChannels, ignored: runtime.healthPorts)

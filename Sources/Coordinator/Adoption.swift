@@ -79,6 +79,7 @@ extension Daemon {
     record.purgeable = runtime.offers.compactMap { $0.file?.inode }
     record.wasInFront = state == .foreground || runtime.returnsToFront
     record.importance = runtime.configuration.importance
+    record.watchdog = runtime.watchdogInterval?.wholeNanoseconds
     record.alarm = runtime.alarm?.at.nanoseconds
     record.asleepSince = runtime.asleepSince?.nanoseconds
     // From the moment at which it begins to be woken, its time-outs may have been corrected.
@@ -139,6 +140,7 @@ extension Daemon {
     if workers[id] == nil { runtime.runs = RunHistory(exits: rememberedExits(of: id)) }
     workers[id] = runtime
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
+    runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
     if let waits = record.waits { runtime.waits = TimedWaits(waits) }
     runtime.foreign = record.foreign.map {
       ForeignWorker(mayBeTerminated: $0 == .mayBeTerminated)
@@ -178,6 +180,7 @@ extension Daemon {
 
   /// Whoever waited for the worker is heard: clients, and what it has said itself meanwhile.
   func adoptionIsOver(_ id: WorkerID) {
+    if let runtime = workers[id] { startWatchdog(of: runtime) }
     if let runtime = workers[id], let talk = runtime.talk {
       do throws(SystemCallError) { try listen(to: talk, of: runtime) } catch {
         log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
@@ -192,7 +195,8 @@ extension Daemon {
     }
     // Abstract names too: the worker knows no other.
     runtime.notify = reopen(record.notifySocket, of: record.name) { path throws(SystemCallError) in
-      try NotifySocket(path: path)
+      try NotifySocket(
+        path: path, takesDescriptors: runtime.configuration.fdstore > 0)
     }
     runtime.pressure = reopen(record.pressureWatch, of: record.name) {
       path throws(SystemCallError) in try PressureWatch(path: path)

@@ -245,7 +245,7 @@ public final class Daemon {
     startWorkers()
     followSchedules()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
-    log(.info, "ready: \(count), policy \(engine.policy.name), \(freezerName)")
+    log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
     sampleRegularly()
     if wrapped == nil { lookForSignals() }
     ServiceManager.tell("READY=1")
@@ -409,5 +409,8 @@ public final class Daemon {
     mailbox.post { _ in }
   }
 
-  var freezerName: String { cgroups == nil ? "SIGSTOP" : "cgroup-v2 freezer" }
+  var freezer: CodedText {
+    cgroups == nil
+      ? CodedText("sigstop", "SIGSTOP") : CodedText("cgroup_v2_freezer", "cgroup-v2 freezer")
+  }
 }

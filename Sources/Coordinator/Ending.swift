@@ -10,23 +10,27 @@ import Supervision
 extension Daemon {
   /// Asks all of it to end (as systemd does by default: a shell that is asked alone would leave its
   /// children behind), and lets it run for that.
-  func terminate(_ id: WorkerID) {
+  ///
+  /// - Parameter signal: instead of its `stop_signal`. It isn't told over `DORMOUSE_SOCKET` then.
+  func terminate(_ id: WorkerID, by signal: Int32? = nil) {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
     stopListening(for: runtime)
     if runtime.mustNotRun { return kill(id) }
     dropFoundOffers(runtime)
-    let signal = runtime.configuration.stopSignal
+    let stopSignal = signal ?? runtime.configuration.stopSignal
     let all = (root: process.identity, session: process.session, cgroup: process.cgroup)
     let ask: @Sendable () -> Void = {
       // One that can't be signalled is killed when the grace is over.
       _ = try? ProcessTree.discover(root: all.root, session: all.session, cgroup: all.cgroup)
-        .signalAll(signal)
+        .signalAll(stopSignal)
     }
-    let isTold = whenToldOfEnd(runtime, process) { [mechanics] in
-      mechanics.submit(about: id.name, isUrgent: true, ask)
-    }
+    let isTold =
+      signal == nil
+      && whenToldOfEnd(runtime, process) { [mechanics] in
+        mechanics.submit(about: id.name, isUrgent: true, ask)
+      }
     guard let target = runtime.target() else { return }
     mechanics.submit(about: id.name, isUrgent: true) { [mailbox] in
       // Pending while it is frozen or stopped; delivered when it goes on.
@@ -63,6 +67,8 @@ extension Daemon {
   func rootHasEnded(_ runtime: WorkerRuntime) {
     guard let process = runtime.process else { return }
     stopListening(for: runtime)
+    // Before it is waited for: who sent is known until then.
+    if runtime.configuration.fdstore > 0 { heard(runtime, limit: 64) }
     runtime.traffic = nil
     if let token = runtime.exitWatch {
       loop.unwatch(process.pidfd, token)
@@ -106,13 +112,14 @@ extension Daemon {
     of runtime: WorkerRuntime, _ process: WorkerProcess, _ others: Int, tries: Int
   ) {
     let (id, killing) = (runtime.id, process.killing)
-    let strays = runtime.notify.map { Strays(root: process.identity, mark: $0.path) }
+    let strays = Strays(
+      root: process.identity, mark: mark(of: id), notify: runtime.notify?.path)
     let moment = EventLoop.now
     runtime.clearingSince = moment
     killers.submit(about: id.name, isUrgent: killing.cgroup != nil) { [mailbox] in
       let deadline = Deadline(in: .seconds(5))
       let failure = Self.failure { try killing.perform(until: deadline) }
-      let found = killing.cgroup == nil ? strays?.kill(until: deadline) : nil
+      let found = killing.cgroup == nil ? strays.kill(until: deadline) : nil
       mailbox.post { daemon in
         guard let runtime = daemon.workers[id], runtime.process?.identity == killing.root,
           runtime.clearingSince == moment

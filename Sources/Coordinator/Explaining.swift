@@ -24,7 +24,7 @@ extension Daemon {
     report.unwatched = unwatched.isEmpty ? nil : unwatched
     var response = ControlResponse(
       id: request.id, result: .done,
-      text: "\(name) is \(explanation.state.spoken), because \(report.because)")
+      text: "\(name) is \(explanation.state.spoken), because \(report.because.text)")
     response.explanation = report
     return response
   }
@@ -34,20 +34,22 @@ extension ExplanationReport {
   init(_ explanation: Explanation, at now: Instant) {
     self.init(
       worker: explanation.worker.name, state: explanation.state.rawValue,
-      secondsInState: explanation.since.seconds, because: explanation.cause.sentence,
+      secondsInState: explanation.since.seconds, because: CodedText(explanation.cause),
       key: explanation.causeKey?.path, next: explanation.next?.rawValue,
       obstacles: explanation.obstacles.map(Obstacle.init), moves: explanation.moves.map(Move.init),
       isShadow: explanation.isShadow,
-      falseIdle: explanation.falseIdle?.sentence(at: now))
-    lastShed = explanation.lastShed?.spoken
-    fruitlessWarnings = explanation.fruitless?.sentence(at: now)
+      falseIdle: explanation.falseIdle.map { FalseIdleReport($0, at: now) })
+    lastShed = explanation.lastShed.map { ShedReport($0) }
+    fruitlessWarnings = explanation.fruitless.map {
+      CodedText("gave_nothing_back", $0.sentence(at: now))
+    }
   }
 }
 
 extension ExplanationReport.Obstacle {
   init(_ obstacle: Lifecycle.Obstacle) {
     self.init(
-      text: obstacle.sentence, key: obstacle.key?.path,
+      code: obstacle.code, text: obstacle.sentence, key: obstacle.key?.path,
       clearsInSeconds: obstacle.clearsIn?.seconds, measured: obstacle.measured?.bytes,
       limit: obstacle.limit?.bytes)
   }
@@ -56,7 +58,7 @@ extension ExplanationReport.Obstacle {
 extension ExplanationReport.Move {
   init(_ move: Lifecycle.Move) {
     self.init(
-      to: move.to.rawValue, text: move.sentence, afterSeconds: move.after?.seconds,
+      to: move.to.rawValue, code: move.code, text: move.sentence, afterSeconds: move.after?.seconds,
       key: move.key?.path)
   }
 }
@@ -79,7 +81,7 @@ extension RankingReport.Place {
       bandBonus: place.band.bonus, isDemoted: place.band.isDemoted,
       footprint: place.footprint.bytes, secondsSinceUse: place.sinceUse.seconds,
       launchSeconds: place.launchCost?.seconds, regret: RankingReport.Regret(place.regret),
-      before: place.before, fromPressure: place.level?.name,
+      before: place.before.map { CodedText($0) }, fromPressure: place.level?.name,
       changesInSeconds: place.changesIn?.seconds,
       obstacles: place.obstacles.map(ExplanationReport.Obstacle.init))
   }

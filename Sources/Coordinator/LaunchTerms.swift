@@ -177,7 +177,8 @@ extension Daemon {
       !give(path, to: account, in: directory)
     {
       runtime.notify?.remove()
-      runtime.notify = reachableNotifySocket(of: runtime.id, for: account)
+      runtime.notify = reachableNotifySocket(
+        of: runtime.id, for: account, takesDescriptors: runtime.configuration.fdstore > 0)
     }
     if let pressure = runtime.pressure, !give(pressure.path, to: account, in: directory) {
       log(
@@ -197,19 +198,24 @@ extension Daemon {
 
   /// In a directory of its own below /run, where nothing is in the way of other users. Nobody but the
   /// worker's user can send to it; an abstract name, to which everybody can, is the last resort.
-  private func reachableNotifySocket(of id: WorkerID, for account: Account) -> NotifySocket? {
+  private func reachableNotifySocket(
+    of id: WorkerID, for account: Account, takesDescriptors: Bool
+  ) -> NotifySocket? {
     do {
       let directory = Self.publicChannelDirectory(of: settings.socket)
       let handle = try openTrusted(directory, making: true, as: .own)
       try handle.setMode(0o711)
-      let socket = try NotifySocket.create(in: directory, name: id.name)
+      let socket = try NotifySocket.create(
+        in: directory, name: id.name, takesDescriptors: takesDescriptors)
       if socket.path.hasPrefix("@") || give(socket.path, to: account, in: handle) {
         return socket
       }
       socket.remove()
     } catch { log(.info, "\(id): NOTIFY_SOCKET gets an abstract name: \(error)") }
     let name = "@dormouse-\(String(UInt64.random(in: .min ... .max), radix: 16)).notify"
-    do throws(SystemCallError) { return try NotifySocket(path: name) } catch {
+    do throws(SystemCallError) {
+      return try NotifySocket(path: name, takesDescriptors: takesDescriptors)
+    } catch {
       log(.warning, "\(id): can't offer NOTIFY_SOCKET: \(error)")
       return nil
     }

@@ -111,6 +111,7 @@ extension Daemon {
     saveRecord(runtime, state: .launching)
     log(.info, "\(id): launched as pid \(process.identity.pid)")
     feed(.launched(id))
+    startWatchdog(of: runtime)
     lookAtDependents()
     if case .probe(let probe) = runtime.readiness?.rule {
       probeReadiness(runtime, probe)
@@ -173,6 +174,9 @@ extension Daemon {
       cgroup: cgroup, logPath: state.log(of: name), notifySocket: runtime.notify?.path,
       pressureWatch: runtime.pressure?.path)
     plan.workerSocket = runtime.talk?.socket.path
+    plan.mark = mark(of: runtime.id)
+    plan.watchdog = runtime.notify == nil ? nil : runtime.configuration.watchdog
+    plan.stored = storedDescriptors(of: runtime)
     plan.inheritance = wrapped?.inheritance
     do { try complete(&plan, of: runtime, as: account) } catch {
       try? cgroup?.remove(until: Deadline(in: .zero))
@@ -186,7 +190,10 @@ extension Daemon {
     let name = runtime.id.name
     let directory = channelDirectory
     let handle = try openTrusted(directory, making: true, as: .own)
-    runtime.notify = try NotifySocket.create(in: directory, name: name)
+    if runtime.configuration.hasNotifySocket {
+      runtime.notify = try NotifySocket.create(
+        in: directory, name: name, takesDescriptors: runtime.configuration.fdstore > 0)
+    }
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
     do throws(SystemCallError) {
       runtime.pressure = try PressureWatch(path: path)
@@ -214,6 +221,11 @@ extension Daemon {
   /// Beside the control socket: those paths are short. Named after it, because another daemon's
   /// socket may be there too.
   var channelDirectory: String { settings.socket + ".workers" }
+
+  /// What the processes of a worker have in their environment. The same in the next daemon.
+  func mark(of id: WorkerID) -> String {
+    "\(channelDirectory)/\(CgroupRoot.sanitised(id.name))"
+  }
 
   /// Holds a running process, ours or adopted, and listens for its end.
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
@@ -285,11 +297,17 @@ extension Daemon {
 
   // MARK: what workers say
 
-  private func heard(_ runtime: WorkerRuntime) {
+  ///
+  /// - Parameter limit: a few at a time, so that one who never stops talking leaves time for the others.
+  func heard(_ runtime: WorkerRuntime, limit: Int = 8) {
     guard let notify = runtime.notify, let process = runtime.process else { return }
-    // A few at a time, so that one who never stops talking leaves time for the others.
-    let messages = (try? notify.receive(limit: 8) { process.owns($0) }) ?? []
+    let messages =
+      (try? notify.receive(limit: limit) { pid in
+        // Ended, and not waited for yet: what it has sent last counts.
+        (try? ProcessStat.read(pid))?.identity == process.identity || process.owns(pid)
+      }) ?? []
     if !notify.mayReceive { pauseListening(to: notify, of: runtime) }
+    for request in notify.takeStoreRequests() { keep(request, of: runtime) }
     for message in messages { handle(message, from: runtime) }
   }
 
@@ -322,10 +340,13 @@ extension Daemon {
       feed(.taskBegan(id, task: task, limit: limit))
       if limit != .zero { saidTooLate(runtime, "its background task \(task)") }
     case .taskEnded(let task): feed(.taskEnded(id, task: task))
-    // Told by systemd's services; nothing here depends on them yet.
     case .extendTimeout(let time): feed(.extendTimeout(id, time))
     case .reloading: reloadAdvanced(runtime, .reloading)
-    case .stopping, .watchdog, .mainProcess: break
+    case .watchdog: runtime.watchdog.seen(at: EventLoop.now)
+    case .watchdogTrigger: feed(.watchdogTriggered(id))
+    case .watchdogInterval(let interval): setWatchdog(of: runtime, to: interval)
+    // Told by systemd's services; nothing here depends on them.
+    case .stopping, .mainProcess: break
     }
   }
 

@@ -19,8 +19,6 @@ struct Liveness {
   /// The answer is there: what it brought is looked at, so that it is no activity.
   var isSettling = false
   var timer: EventLoop.Token?
-  /// What waits for the end of the question.
-  var afterwards: (() -> Void)?
   /// The last failure's reason, while the last answer was one.
   var lastFailure: String?
 
@@ -29,7 +27,7 @@ struct Liveness {
 
 extension Daemon {
   /// From an answer until the worker has let go of the connection.
-  private static let settling = Duration.milliseconds(100)
+  static let questionSettling = Duration.milliseconds(100)
 
   /// `transition`: nil: the configuration has changed.
   func followLiveness(of runtime: WorkerRuntime, _ transition: Transition?) {
@@ -59,7 +57,7 @@ extension Daemon {
     if let question = runtime.liveness?.question { drop(question) }
     runtime.liveness?.question = nil
     if state == .terminated || state == .terminating {
-      runtime.liveness?.afterwards = nil
+      runtime.whenUnasked = nil
       runtime.liveness = nil
     }
   }
@@ -97,7 +95,7 @@ extension Daemon {
     runtime.liveness?.isAsking = true
     runtime.liveness?.question = ask(probe, process) { [unowned self] outcome in
       runtime.liveness?.question = nil
-      loop.after(Self.settling) { [unowned self] in
+      loop.after(Self.questionSettling) { [unowned self] in
         guard runtime.process === process, runtime.liveness?.isAsking == true else { return }
         // And what came with it doesn't.
         guard runtime.traffic != nil else { return answered(outcome, runtime, askedAt) }
@@ -116,9 +114,7 @@ extension Daemon {
     runtime.liveness?.isAsking = false
     runtime.liveness?.isSettling = false
     take(outcome, runtime, askedAt)
-    let afterwards = runtime.liveness?.afterwards
-    runtime.liveness?.afterwards = nil
-    afterwards?()
+    resumeUnasked(runtime)
   }
 
   private func take(
@@ -148,9 +144,16 @@ extension Daemon {
   /// Does it now, or when the question that is out has been answered: a connection that waits in a
   /// frozen worker's queue would wake it.
   func whenUnasked(_ runtime: WorkerRuntime, _ action: @escaping () -> Void) {
-    guard runtime.liveness?.isAsking == true else { return action() }
-    runtime.liveness?.afterwards = { [unowned self] in
+    guard runtime.isAsked else { return action() }
+    runtime.whenUnasked = { [unowned self] in
       if engine.state(of: runtime.id) == .suspending, !runtime.hasExited { action() }
     }
+  }
+
+  /// A question has ended, and its connection is gone.
+  func resumeUnasked(_ runtime: WorkerRuntime) {
+    guard !runtime.isAsked, let action = runtime.whenUnasked else { return }
+    runtime.whenUnasked = nil
+    action()
   }
 }

@@ -70,7 +70,8 @@ extension Daemon {
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
       id: jetsamReports.newID(at: now), time: now, policy: engine.policy.name,
-      level: engine.pressure.name, why: why, budget: engine.budget.bytes,
+      level: engine.pressure.name, why: CodedText("out_of_memory", why),
+      budget: engine.budget.bytes,
       availableBefore: engine.available.bytes, availableAfter: engine.available.bytes,
       largest: id.name,
       workers: [
@@ -78,7 +79,7 @@ extension Daemon {
           name: id.name, state: snapshot.state.rawValue, band: snapshot.band,
           footprint: snapshot.footprint.bytes, peakFootprint: snapshot.peakFootprint.bytes,
           secondsSinceUse: (EventLoop.now - snapshot.lastUsed).seconds,
-          victimBecause: "the kernel chose it")
+          victimBecause: CodedText("chosen_by_kernel", "the kernel chose it"))
       ])
     save(record)
   }

@@ -1,3 +1,4 @@
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -16,6 +17,8 @@ extension Daemon {
     case .hibernate(let id): hibernate(id)
     case .resume(let id): resume(id)
     case .terminate(let id): terminate(id)
+    case .abort(let id): terminate(id, by: SIGABRT)
+    case .checkWatchdog(let id): checkWatchdog(id)
     case .kill(let id): kill(id)
     case .purge(let id): purge(id)
     case .measure(let id): measure(id)

@@ -20,20 +20,23 @@ extension Daemon {
       ? nil
       : runs.exits.map {
         ExitReport(
-          at: $0.at, why: $0.why, footprint: $0.footprint.bytes, lastWords: $0.lastWords)
+          at: $0.at, why: CodedText($0), footprint: $0.footprint.bytes, lastWords: $0.lastWords)
       }
-    report.livenessFailure = runtime.liveness?.lastFailure
+    report.livenessFailure = runtime.liveness?.lastFailure.map { CodedText("probe_failed", $0) }
     report.nextWake = nextWake(runtime, after: Int64(time(nil)))
     report.answeredAsleep = runtime.answering?.count
   }
 
-  private func plan(of runtime: WorkerRuntime, at now: Instant) -> String? {
+  private func plan(of runtime: WorkerRuntime, at now: Instant) -> CodedText? {
     let runs = runtime.runs
     if let due = runs.due {
       let seconds = max(0, ((due.at - now).seconds).rounded(.up))
-      return "backing off \(Int(seconds)) s: \(due.why)"
+      return CodedText("backing_off", "backing off \(Int(seconds)) s: \(due.why)")
     }
-    if let why = runs.waitsForMemory { return "comes back when there is memory: \(why)" }
-    return awaited(by: runtime) ?? runs.problem
+    if let why = runs.waitsForMemory {
+      return CodedText("waits_for_memory", "comes back when there is memory: \(why)")
+    }
+    if let awaited = awaited(by: runtime) { return CodedText("waits_for_worker", awaited) }
+    return runs.problem.map { CodedText("not_started", $0) }
   }
 }

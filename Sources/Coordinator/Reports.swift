@@ -87,8 +87,8 @@ extension Daemon {
     report.secondsInState = (now - snapshot.since).seconds
     report.secondsSinceUse = (now - snapshot.lastUsed).seconds
     report.policy = snapshot.profile.policy.name
-    report.reason = snapshot.cause.sentence
-    report.hibernation = snapshot.hibernationVerdict
+    report.reason = CodedText(snapshot.cause)
+    report.hibernation = snapshot.hibernationVerdict.map { CodedText($0) }
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
     report.baseSize = workers[snapshot.worker].flatMap {
@@ -98,12 +98,14 @@ extension Daemon {
     report.hibernateSeconds = workers[snapshot.worker]?.lastHibernation?.seconds
     report.hibernateWritten = workers[snapshot.worker]?.lastHibernation?.written
     report.hibernateUnchanged = workers[snapshot.worker]?.lastHibernation?.unchanged
-    report.lastShed = snapshot.lastShed?.spoken
-    report.lastMiss = snapshot.lastMiss.map { "\($0.text), \((now - $0.at).spoken) ago" }
-    report.falseIdle = snapshot.falseIdle?.sentence(at: now)
-    report.shadow = snapshot.shadow?.sentence
+    report.lastShed = snapshot.lastShed.map { ShedReport($0) }
+    report.lastMiss = snapshot.lastMiss.map {
+      CodedText("missed_deadline", "\($0.text), \((now - $0.at).spoken) ago")
+    }
+    report.falseIdle = snapshot.falseIdle.map { FalseIdleReport($0, at: now) }
+    report.shadow = ShadowReport(snapshot.shadow)
     report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
-    report.lastExit = snapshot.lastExit?.sentence
+    report.lastExit = snapshot.lastExit.map { ExitStatusReport($0) }
     report.tasks = snapshot.tasks
     if let wrapped {
       report.wrapper = getpid()
@@ -122,7 +124,7 @@ extension Daemon {
     }
     report.says = runtime.statusText
     report.connections = runtime.talk?.connectionCount
-    report.talk = runtime.talk?.sentence
+    report.talk = runtime.talk?.sentence.map { CodedText("without_effect", $0) }
     report.resume = runtime.resumeGear
     guard let process = runtime.process else { return report }
     let pids = processes(of: process, scan)
@@ -163,7 +165,7 @@ extension Daemon {
       pid: getpid(), version: settings.version, policy: engine.policy.name,
       mode: engine.policy.mode.rawValue, pressure: engine.pressure.name,
       budget: engine.budget.bytes, available: engine.available.bytes,
-      budgetIsHost: engine.policy.memory == .host, freezer: freezerName,
+      budgetIsHost: engine.policy.memory == .host, freezer: freezer,
       stateDirectory: state.path)
     let now = EventLoop.now
     if let set = engine.setPressure, now < set.until {
@@ -175,8 +177,7 @@ extension Daemon {
     report.hibernatingSecondsInDay = Double(costs.milliseconds) / 1000
     report.imagesInDay = costs.images
     report.dailyWrites = engine.policy.hibernate.disk.dailyWrites.bytes
-    let shadow = engine.shadowSummary
-    report.shadow = shadow.isEmpty ? nil : shadow.sentence
+    report.shadow = ShadowReport(engine.shadowSummary)
     return report
   }
 
@@ -196,7 +197,7 @@ extension Daemon {
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
       id: jetsamReports.newID(at: now), time: now, policy: engine.policy.name,
-      level: report.level.name, why: report.why, budget: report.budget.bytes,
+      level: report.level.name, why: CodedText("pressure", report.why), budget: report.budget.bytes,
       availableBefore: report.availableBefore.bytes, availableAfter: report.availableAfter.bytes,
       largest: report.largest?.name,
       workers: report.entries.map { entry in
@@ -204,7 +205,8 @@ extension Daemon {
           name: entry.worker.name, state: entry.state.rawValue, band: entry.band,
           footprint: entry.footprint.bytes, peakFootprint: entry.peakFootprint.bytes,
           secondsSinceUse: entry.sinceUse.seconds, secondsOfAge: entry.age.seconds,
-          victimBecause: entry.victimBecause, gaveBack: entry.gaveBack?.bytes)
+          victimBecause: entry.victimBecause.map { CodedText("chosen_by_order", $0) },
+          gaveBack: entry.gaveBack?.bytes)
       }, host: memoryAtBurst)
     memoryAtBurst = nil
     save(record)

@@ -107,6 +107,7 @@ extension Daemon {
       runtime.runs.problem = nil
     case .terminated where transition.from != .terminated:
       ended(runtime, transition.cause)
+      if transition.cause.isPersons { dropStore(of: runtime) }
       tellWatchers(of: runtime, transition.cause)
       reloadEnded(runtime, transition.cause)
     default: break

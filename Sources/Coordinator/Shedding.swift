@@ -10,6 +10,8 @@ final class ShedAttempt {
   var runs: [ShedRequestRun] = []
   /// The command that still runs; it is followed on the loop.
   var command: FollowedProgram?
+  /// A request over HTTP that is out, or whose connection the worker may still hold.
+  var request: ShedRequest?
   /// Of a worker that speaks the protocol.
   var word = Word.notAsked
   var lastFootprint: ByteCount
@@ -77,9 +79,12 @@ extension Daemon {
         if let command = run.command { follow(command, of: attempt, runtime) }
       } catch { log(.notice, "\(id): \(error)") }
     }
+    if case .http(let request) = runtime.configuration.shed {
+      askOverHTTP(request, attempt, runtime, process, until: deadline)
+    }
     let isAsked = askToShed(runtime, attempt, kind, until: deadline)
-    if attempt.runs.isEmpty, !isAsked { return feed(.shedAnswered(id)) }
-    if attempt.command == nil { lookWhetherItRests(runtime, attempt) }
+    if attempt.runs.isEmpty, attempt.request == nil, !isAsked { return feed(.shedAnswered(id)) }
+    if attempt.command == nil, attempt.request == nil { lookWhetherItRests(runtime, attempt) }
   }
 
   private func channels(of runtime: WorkerRuntime) -> [ShedChannel] {
@@ -87,7 +92,7 @@ extension Daemon {
     switch runtime.configuration.shed {
     case .signal(let number): channels.append(.signal(number))
     case .command(let arguments): channels.append(.command(arguments))
-    case .notify, nil: break
+    case .http, .notify, nil: break
     }
     if runtime.pressure.map({ $0.listenerCount > 0 }) == true { channels.append(.notify) }
     return channels
@@ -119,7 +124,7 @@ extension Daemon {
   /// A signal can't be answered, and a command may only pass a signal on. What was asked for counts as
   /// answered when the footprint, looked at every 100 ms, has come to rest: for three looks once it has
   /// fallen, for a second where it hasn't.
-  private func lookWhetherItRests(_ runtime: WorkerRuntime, _ attempt: ShedAttempt) {
+  func lookWhetherItRests(_ runtime: WorkerRuntime, _ attempt: ShedAttempt) {
     // Who answers itself is asked, and not watched.
     guard runtime.shed === attempt, !runtime.answersItself, attempt.word == .notAsked else {
       return
@@ -182,6 +187,7 @@ extension Daemon {
     }
     attempt.command?.cancel()
     attempt.command = nil
+    endRequest(of: attempt, runtime)
     if case .awaited(let id) = attempt.word { runtime.talk?.close(id) }
     runtime.shed = nil
   }

@@ -1,3 +1,4 @@
+import Control
 import Glibc
 import Hibernation
 import Lifecycle
@@ -265,7 +266,7 @@ extension Daemon {
     switch result {
     case .success(let summary):
       if let reason = summary.eagerReason {
-        workers[id]?.resumeGear = "eager, because \(reason)"
+        workers[id]?.resumeGear = CodedText("eager", "eager, because \(reason)")
         log(.info, "\(id): all of its memory was brought back at once: \(reason)")
       }
       workers[id]?.mayMissPages = summary.deferred > 0

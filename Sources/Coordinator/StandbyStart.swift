@@ -1,4 +1,5 @@
 import CLinux
+import Control
 import Glibc
 import Hibernation
 import Lifecycle
@@ -47,9 +48,11 @@ extension Daemon {
   }
 }
 
-extension String {
+extension CodedText {
   /// For `status`.
-  static func of(_ plan: ResumePlan) -> String {
-    (plan.isHotFirst ? "hot first: " : "eager, because ") + plan.reason
+  static func of(_ plan: ResumePlan) -> CodedText {
+    plan.isHotFirst
+      ? CodedText("hot_first", "hot first: \(plan.reason)")
+      : CodedText("eager", "eager, because \(plan.reason)")
   }
 }

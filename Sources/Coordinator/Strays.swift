@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Supervision
 
 /// A process that starts a session of its own and loses its parent (a daemon of the old kind) leaves
 /// its worker's tree, where no cgroup holds it. It becomes our child, since we are its subreaper, and
@@ -7,12 +8,16 @@ import Linux
 struct Strays: Sendable {
   /// Which has ended.
   let root: ProcessIdentity
-  private let entry: String
+  private let entries: Set<String>
 
-  /// - Parameter mark: the worker's NOTIFY_SOCKET.
-  init(root: ProcessIdentity, mark: String) {
+  /// - Parameters:
+  ///   - mark: the worker's DORMOUSE_RUN.
+  ///   - notify: its NOTIFY_SOCKET: an earlier version's daemon started workers without a mark.
+  init(root: ProcessIdentity, mark: String, notify: String?) {
     self.root = root
-    entry = "NOTIFY_SOCKET=\(mark)"
+    var entries: Set = ["\(LaunchPlan.markVariable)=\(mark)"]
+    if let notify { entries.insert("NOTIFY_SOCKET=\(notify)") }
+    self.entries = entries
   }
 
   /// Ends them; how many there were. Not found is who has changed its environment as well. Not for the
@@ -51,6 +56,6 @@ struct Strays: Sendable {
 
   private func holdsMark(_ pid: Int32) -> Bool {
     let text = (try? readText("/proc/\(pid)/environ")) ?? ""
-    return text.split(separator: "\0").contains { $0 == entry }
+    return text.split(separator: "\0").contains { entries.contains(String($0)) }
   }
 }

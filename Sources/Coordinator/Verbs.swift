@@ -21,6 +21,8 @@ extension Daemon {
     case .events: events(request, then: respond)
     case .explain where isWrapped(request.worker): relay(request, then: respond)
     case .explain: respond(explain(request))
+    case .policy where isWrapped(request.worker): relay(request, then: respond)
+    case .policy: respond(policyInForce(request))
     case .run: run(request, then: respond)
     case .shutdown: end()
     case .leave: leave()
@@ -125,11 +127,12 @@ extension Daemon {
           .refused, "\(name) is in the configuration; start it with `dormouse start \(name)`")
       }
     }
+    var configuration = WorkerConfiguration(
+      name: name, command: launch.command, directory: launch.directory, importance: importance,
+      policy: engine.policy)
+    configuration.notify = launch.notify ?? false
     let runtime = WorkerRuntime(
-      configuration: WorkerConfiguration(
-        name: name, command: launch.command, directory: launch.directory, importance: importance,
-        policy: engine.policy),
-      environment: launch.environment, isDeclared: false)
+      configuration: configuration, environment: launch.environment, isDeclared: false)
     runtime.runs = RunHistory(exits: rememberedExits(of: id))
     workers[id] = runtime
     feed(.added(id, runtime.profile))

@@ -1,3 +1,4 @@
+import Control
 import Hibernation
 import Lifecycle
 import Linux
@@ -41,7 +42,7 @@ struct WorkerRun {
   /// How much of its memory is still to come.
   var missing: MissingBytes?
   /// How it is resumed, and why, once it has been hibernated.
-  var resumeGear: String?
+  var resumeGear: CodedText?
   /// Memory that may be taken without asking.
   var offers: [PurgeableOffer] = []
   /// Bytes that their files took when they were last counted, and when the footprint was last measured.
@@ -51,6 +52,17 @@ struct WorkerRun {
   var recountIsDue = false
   /// By this daemon's clock.
   var asleepSince: Instant?
+  /// The interval that it has set by `WATCHDOG_USEC=`, and its `WATCHDOG=1`.
+  var watchdogInterval: Duration?
+  var watchdog = WatchdogSigns()
+  /// Requests of ours over HTTP, and what waits for the end of their connections.
+  var openRequests = 0
+  /// One of them has been answered, and a look takes what came with it.
+  var isSettlingRequest = false
+  var whenUnasked: (() -> Void)?
+  /// It has been said that its store of descriptors is full.
+  var hasFullStore = false
+  var hasUnsafeStore = false
   /// What the worker last said of itself (`STATUS=`).
   var statusText: String?
   var kernelKills = OOMWatch()

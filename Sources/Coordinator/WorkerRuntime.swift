@@ -34,6 +34,8 @@ final class WorkerRuntime {
   /// It has been told to read its configuration again.
   var reloading: WorkerReload?
   let listening = ListenerSet()
+  /// What its runs have stored with us.
+  var store: DescriptorStore?
   var logUpkeep = LogUpkeep()
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy = false
@@ -73,6 +75,12 @@ final class WorkerRuntime {
     _read { yield run[keyPath: path] }
     _modify { yield &run[keyPath: path] }
   }
+
+  /// A question of ours is out, or its connection isn't gone from the worker yet.
+  var isAsked: Bool { liveness?.isAsking == true || run.openRequests > 0 }
+
+  /// A look at its traffic may take what came with our question, and nobody counts it.
+  var isSettling: Bool { liveness?.isSettling == true || run.isSettlingRequest }
 
   /// Nothing of this run reaches the next one.
   func endRun() { run = WorkerRun() }

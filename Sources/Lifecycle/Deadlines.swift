@@ -31,10 +31,12 @@ extension WorkerRecord {
       next.consider(idleAt)
       next.consider(shedDeadline)
       next.consider(answerDeadline)
+      next.consider(run.watchdog?.deadline)
     case .background:
       if goal == nil { next.consider(graceOver) }
       next.consider(shedDeadline)
       next.consider(answerDeadline)
+      next.consider(run.watchdog?.deadline)
       considerTasks(&next)
       considerSafePoint(&next)
       imagined?.considerHibernation(&next)

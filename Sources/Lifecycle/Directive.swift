@@ -15,6 +15,8 @@ public enum Directive: Codable, Hashable, Sendable {
   case expireTask(WorkerID, task: String)
   /// Look for what speaks against suspending it now. → `fileLocks`.
   case checkSafePoint(WorkerID)
+  /// Find out when it last sent `WATCHDOG=1`. → `watchdogSeen`.
+  case checkWatchdog(WorkerID)
   /// → `suspended` or `suspendFailed`.
   case suspend(WorkerID)
   /// Of a suspended worker. → `hibernated` or `hibernateFailed`.
@@ -23,6 +25,8 @@ public enum Directive: Codable, Hashable, Sendable {
   case resume(WorkerID)
   /// Thaw, and ask it to end (SIGTERM). → `exited`. The engine keeps the deadline.
   case terminate(WorkerID)
+  /// The same with SIGABRT: it doesn't do its work, and may leave a core. → `exited`.
+  case abort(WorkerID)
   /// SIGKILL to all of it, thawed or not. → `exited`.
   case kill(WorkerID)
   /// Take the memory that it has offered, asleep or awake. → `purged` or `purgeFailed`.

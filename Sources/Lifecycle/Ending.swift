@@ -15,7 +15,12 @@ struct Ending: Codable, Sendable, Equatable {
 }
 
 extension Engine {
-  mutating func beginEnding(_ index: Int, _ cause: Cause, gracefully: Bool) {
+  /// How it is asked to end.
+  enum EndSignal { case stop, abort }
+
+  mutating func beginEnding(
+    _ index: Int, _ cause: Cause, gracefully: Bool, by signal: EndSignal = .stop
+  ) {
     move(index, to: .terminating, cause)
     workers[index].run.shed = nil
     workers[index].run.owesBackgroundShed = false
@@ -25,7 +30,9 @@ extension Engine {
     workers[index].run.ending = Ending(
       cause: cause, killBy: gracefully ? ExtensibleDeadline(killAt) : nil,
       giveUpAt: killAt + Ending.patience)
-    emit(gracefully ? .terminate(workers[index].id) : .kill(workers[index].id))
+    let name = workers[index].id
+    guard gracefully else { return emit(.kill(name)) }
+    emit(signal == .abort ? .abort(name) : .terminate(name))
   }
 
   mutating func advanceTerminating(_ index: Int) {

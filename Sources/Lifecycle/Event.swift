@@ -65,6 +65,12 @@ public enum Event: Hashable, Sendable {
   case fileLocks(WorkerID, held: Int)
   /// `EXTEND_TIMEOUT_USEC=`: the deadline that is running, so long from now.
   case extendTimeout(WorkerID, Duration)
+  /// It sends `WATCHDOG=1` this often from now on; zero: it doesn't.
+  case watchdogInterval(WorkerID, Duration)
+  /// Outcome of `checkWatchdog`: when the last sign of life came; `nil`: none has.
+  case watchdogSeen(WorkerID, at: Instant?)
+  /// `WATCHDOG=trigger`: it has found itself broken.
+  case watchdogTriggered(WorkerID)
   /// How much memory the worker offers to be taken, asleep or awake: a total, not an addition.
   case purgeableOffered(WorkerID, ByteCount)
   /// Outcome of `purge`: so much was given back. Whatever was on offer is gone.

@@ -35,6 +35,8 @@ public struct PolicyKey: Hashable, Sendable, CustomStringConvertible {
 
 /// One thing that is in the way.
 public struct Obstacle: Hashable, Sendable {
+  /// For programs: `too_big`.
+  public var code: String
   /// A clause with the numbers: `its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB`.
   public var sentence: String
   public var key: PolicyKey?
@@ -45,9 +47,11 @@ public struct Obstacle: Hashable, Sendable {
   public var limit: ByteCount?
 
   init(
-    _ sentence: String, _ key: String?, clearsIn: Duration? = nil, measured: ByteCount? = nil,
+    _ code: String, _ sentence: String, _ key: String?, clearsIn: Duration? = nil,
+    measured: ByteCount? = nil,
     limit: ByteCount? = nil
   ) {
+    self.code = code
     self.sentence = sentence
     self.key = key.map { PolicyKey($0) }
     self.clearsIn = clearsIn
@@ -59,14 +63,20 @@ public struct Obstacle: Hashable, Sendable {
 /// Something that would move a worker.
 public struct Move: Hashable, Sendable {
   public var to: WorkerState
+  /// For programs: `request`, `time`, `traffic`, `pressure` and others.
+  public var code: String
   /// What it takes: `a connection or data at one of its sockets`.
   public var sentence: String
   /// By time alone, then.
   public var after: Duration?
   public var key: PolicyKey?
 
-  init(_ to: WorkerState, _ sentence: String, after: Duration? = nil, _ key: String? = nil) {
+  init(
+    _ to: WorkerState, _ code: String, _ sentence: String, after: Duration? = nil,
+    _ key: String? = nil
+  ) {
     self.to = to
+    self.code = code
     self.sentence = sentence
     self.after = after
     self.key = key.map { PolicyKey($0) }
@@ -98,7 +108,8 @@ extension Engine {
       }
     if isShadow(worker), worker.nextByItself != nil, worker.state != .launching {
       let key = worker.modeByRequest == nil ? "mode" : nil
-      obstacles.append(Obstacle("it is in shadow mode: this is only told, and not done", key))
+      obstacles.append(
+        Obstacle("shadow_mode", "it is in shadow mode: this is only told, and not done", key))
     }
     return obstacles
   }
@@ -118,20 +129,20 @@ extension WorkerRecord {
   }
 
   fileprivate func launchObstacles(at now: Instant) -> [Obstacle] {
-    if !run.isSpawned { return [Obstacle("its process isn't started yet", nil)] }
+    if !run.isSpawned { return [Obstacle("not_spawned", "its process isn't started yet", nil)] }
     guard profile.announcesReadiness else { return [] }
-    return [Obstacle("it hasn't announced readiness yet", nil)]
+    return [Obstacle("not_ready", "it hasn't announced readiness yet", nil)]
   }
 
   fileprivate func frontObstacles(at now: Instant) -> [Obstacle] {
     guard policy.foreground.by == .activity else {
       let text = "foreground.by is manual: people and programs say who is in front"
-      return [Obstacle(text, "foreground.by")]
+      return [Obstacle("manual_foreground", text, "foreground.by")]
     }
     guard let idleAt, now < idleAt else { return [] }
     let whole = policy.foreground.idleAfter
     let text =
       "idle for \((whole - (idleAt - now)).spoken) of foreground.idle_after \(whole.spoken)"
-    return [Obstacle(text, "foreground.idle_after", clearsIn: idleAt - now)]
+    return [Obstacle("idle_time", text, "foreground.idle_after", clearsIn: idleAt - now)]
   }
 }

@@ -64,9 +64,8 @@ extension WorkerRecord {
 
   func falseIdleTold(at now: Instant) -> FalseIdle? {
     guard falseIdle.count > 0 else { return nil }
-    let start = state == .background ? since : now
     return FalseIdle(
       count: falseIdle.count, last: falseIdle.last, bonus: bonus(at: now),
-      backOffs: [idleBackOff(from: start), hibernationBackOff].compactMap { $0 })
+      backOffs: idleBackOffs(at: now))
   }
 }

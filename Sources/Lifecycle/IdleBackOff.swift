@@ -58,6 +58,8 @@ struct SleepRecord: Codable, Sendable, Hashable {
 
 /// The idle time of a worker, where it was raised, and why.
 public struct IdleBackOff: Hashable, Sendable {
+  /// The idle time's key: `background.suspend_after` or `hibernate.after`.
+  public var key: PolicyKey
   /// By the policy, and as it is now.
   public var base: Duration
   public var idle: Duration
@@ -79,13 +81,13 @@ extension WorkerRecord {
   /// `background.suspend_after`, as far as it is raised.
   func idleBackOff(from start: Instant) -> IdleBackOff? {
     guard let sleeps, let base = policy.background.suspendAfter else { return nil }
-    return backOff(sleeps, base, from: start)
+    return backOff(sleeps, "background.suspend_after", base, from: start)
   }
 
   /// `hibernate.after`, likewise.
   var hibernationBackOff: IdleBackOff? {
     guard let images, let base = policy.hibernate.after else { return nil }
-    return backOff(images, base, from: imageWantedAt)
+    return backOff(images, "hibernate.after", base, from: imageWantedAt)
   }
 
   /// Its rest goes on over its own timers; but where its images are needed too soon, it counts from the
@@ -104,12 +106,19 @@ extension WorkerRecord {
   }
 
   private func backOff(
-    _ record: SleepRecord, _ base: Duration, from start: Instant
+    _ record: SleepRecord, _ key: String, _ base: Duration, from start: Instant
   ) -> IdleBackOff? {
     let rules = policy.falseIdle
     guard let idle = record.raised(base, from: start, rules) else { return nil }
     return IdleBackOff(
-      base: base, idle: idle, within: rules.within, early: record.early, sleeps: record.count)
+      key: PolicyKey(key), base: base, idle: idle, within: rules.within, early: record.early,
+      sleeps: record.count)
+  }
+
+  /// Those that are raised.
+  func idleBackOffs(at now: Instant) -> [IdleBackOff] {
+    let start = state == .background ? since : now
+    return [idleBackOff(from: start), hibernationBackOff].compactMap { $0 }
   }
 
   var suspendAfter: Duration? {
@@ -121,6 +130,11 @@ extension WorkerRecord {
 }
 
 extension Engine {
+  /// The idle times of a worker that are raised now; empty where there is no such worker.
+  public func idleBackOffs(of worker: WorkerID, at now: Instant? = nil) -> [IdleBackOff] {
+    index(of: worker).map { workers[$0].idleBackOffs(at: max(self.now, now ?? self.now)) } ?? []
+  }
+
   /// The policy put it to sleep by itself, and now it is wanted.
   mutating func noteSleep(_ index: Int, since: Instant) {
     let rules = workers[index].policy.falseIdle

@@ -6,22 +6,27 @@ extension Engine {
   func moves(of worker: WorkerRecord, at now: Instant) -> [Move] {
     let name = worker.id
     switch worker.state {
-    case .terminated: return [Move(.launching, "`dormouse start \(name)`")]
+    case .terminated: return [Move(.launching, "request", "`dormouse start \(name)`")]
     case .launching: return launchMoves(worker, at: now) + pressureMoves(worker)
-    case .foreground: return frontMoves(worker, at: now) + pressureMoves(worker)
-    case .background: return backgroundMoves(worker, at: now) + pressureMoves(worker)
+    case .foreground:
+      return frontMoves(worker, at: now) + watchdogMoves(worker, at: now) + pressureMoves(worker)
+    case .background:
+      return backgroundMoves(worker, at: now) + watchdogMoves(worker, at: now)
+        + pressureMoves(worker)
     case .suspended:
       return wakeMoves(worker) + beatMoves(worker, at: now)
         + hibernationMoves(worker, at: now) + pressureMoves(worker)
     case .hibernated:
       return wakeMoves(worker) + beatMoves(worker, at: now) + pressureMoves(worker)
     case .suspending:
-      return [Move(.suspended, "the outcome of suspending it")] + inspectionMoves(worker, at: now)
+      return [Move(.suspended, "outcome", "the outcome of suspending it")]
+        + inspectionMoves(worker, at: now)
     case .hibernating:
-      return [Move(.hibernated, "the outcome of hibernating it")] + inspectionMoves(worker, at: now)
+      return [Move(.hibernated, "outcome", "the outcome of hibernating it")]
+        + inspectionMoves(worker, at: now)
     case .resuming:
       let toFront = worker.goal?.destination == .foreground
-      return [Move(toFront ? .foreground : .background, "the outcome of resuming it")]
+      return [Move(toFront ? .foreground : .background, "outcome", "the outcome of resuming it")]
         + inspectionMoves(worker, at: now)
     case .terminating: return endMoves(worker, at: now)
     }
@@ -31,28 +36,42 @@ extension Engine {
   private func inspectionMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     guard let transit = worker.run.transit else { return [] }
     let after = max(.zero, transit.inspectAt - now)
-    return [Move(worker.origin, "an inspection, if there is no outcome by then", after: after)]
+    return [
+      Move(
+        worker.origin, "inspection", "an inspection, if there is no outcome by then", after: after)
+    ]
   }
 
   private func launchMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(.foreground, "its readiness")]
+    var moves = [Move(.foreground, "readiness", "its readiness")]
     if let deadline = worker.readinessDeadline, worker.policy.watchdog.onMiss == .terminate {
       let text = "no readiness within watchdog.launch"
-      moves.append(Move(.terminating, text, after: max(.zero, deadline - now), "watchdog.launch"))
+      moves.append(
+        Move(
+          .terminating, "launch_deadline", text, after: max(.zero, deadline - now),
+          "watchdog.launch"))
     }
     return moves
   }
 
+  private func watchdogMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+    guard let watchdog = worker.run.watchdog, let due = watchdog.dueAt, !isShadow(worker) else {
+      return []
+    }
+    let text = "no WATCHDOG=1 for \(watchdog.interval.spoken)"
+    return [Move(.terminating, "watchdog", text, after: max(.zero, due - now))]
+  }
+
   private func frontMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(.background, "`dormouse background \(worker.id)`")]
+    var moves = [Move(.background, "request", "`dormouse background \(worker.id)`")]
     if let idleAt = worker.idleAt {
       let after = max(.zero, idleAt - now)
       moves.append(
-        Move(.background, "no activity until then", after: after, "foreground.idle_after"))
+        Move(.background, "time", "no activity until then", after: after, "foreground.idle_after"))
     }
     if let most = policy.foreground.max {
       let room = most == 1 ? "another worker that comes" : "more than \(most) workers that come"
-      moves.append(Move(.background, "\(room) to the front", "foreground.max"))
+      moves.append(Move(.background, "displacement", "\(room) to the front", "foreground.max"))
     }
     return moves
   }
@@ -63,11 +82,11 @@ extension Engine {
     let wait = times.compactMap { $0 }.max() ?? .zero
     if times.allSatisfy({ $0 != nil }), !isShadow(worker) {
       moves.append(
-        Move(.suspended, "nothing new until then", after: wait, "background.suspend_after"))
+        Move(.suspended, "time", "nothing new until then", after: wait, "background.suspend_after"))
     }
-    moves.append(Move(.foreground, "`dormouse foreground \(worker.id)`"))
+    moves.append(Move(.foreground, "request", "`dormouse foreground \(worker.id)`"))
     if worker.policy.foreground.by == .activity {
-      moves.append(Move(.foreground, "traffic, or processor time", "foreground.by"))
+      moves.append(Move(.foreground, "traffic", "traffic, or processor time", "foreground.by"))
     }
     return moves
   }
@@ -75,17 +94,20 @@ extension Engine {
   private func wakeMoves(_ worker: WorkerRecord) -> [Move] {
     let toFront = worker.policy.foreground.by == .activity
     return [
-      Move(.background, "`dormouse wake \(worker.id)`"),
-      Move(.foreground, "`dormouse foreground \(worker.id)`"),
+      Move(.background, "request", "`dormouse wake \(worker.id)`"),
+      Move(.foreground, "request", "`dormouse foreground \(worker.id)`"),
       Move(
-        toFront ? .foreground : .background, "a connection or data at one of its sockets or pipes"),
+        toFront ? .foreground : .background, "traffic",
+        "a connection or data at one of its sockets or pipes"),
     ]
   }
 
   private func beatMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     guard let due = worker.heartbeatAt else { return [] }
     let after = max(.zero, due - now)
-    return [Move(.background, "its heartbeat", after: after, "background.heartbeat.every")]
+    return [
+      Move(.background, "heartbeat", "its heartbeat", after: after, "background.heartbeat.every")
+    ]
   }
 
   private func hibernationMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
@@ -94,11 +116,12 @@ extension Engine {
     let times = obstacles(worker, to: .automatic, at: now).map(\.told.clearsIn)
     if times.allSatisfy({ $0 != nil }) {
       let wait = times.compactMap { $0 }.max() ?? .zero
-      moves.append(Move(.hibernated, "nothing that wakes it", after: wait, "hibernate.after"))
+      moves.append(
+        Move(.hibernated, "time", "nothing that wakes it", after: wait, "hibernate.after"))
     }
     let levels = PressureLevel.allCases.filter { policy.ladder[$0].contains(.hibernate) }
     if let level = levels.first, obstacle(worker, to: .pressure, at: now) == nil {
-      moves.append(Move(.hibernated, "pressure \(level.name)", "ladder.\(level.name)"))
+      moves.append(Move(.hibernated, "pressure", "pressure \(level.name)", "ladder.\(level.name)"))
     }
     return moves
   }
@@ -107,7 +130,7 @@ extension Engine {
   private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
     guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
     let text = "pressure \(level.name), when its turn comes (`dormouse explain --next`)"
-    return [Move(.terminating, text, "ladder.\(level.name)")]
+    return [Move(.terminating, "pressure", text, "ladder.\(level.name)")]
   }
 
   func levelOfTermination(_ worker: WorkerRecord) -> PressureLevel? {
@@ -123,10 +146,10 @@ extension Engine {
   }
 
   private func endMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(.terminated, "its end")]
+    var moves = [Move(.terminated, "end", "its end")]
     if let killBy = worker.run.ending?.killBy {
       let after = max(.zero, killBy.until - now)
-      moves.append(Move(.terminated, "SIGKILL", after: after, "terminate.grace"))
+      moves.append(Move(.terminated, "kill", "SIGKILL", after: after, "terminate.grace"))
     }
     return moves
   }

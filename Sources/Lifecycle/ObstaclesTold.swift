@@ -5,21 +5,21 @@ import Policy
 extension SuspensionObstacle {
   var told: Obstacle {
     switch self {
-    case .shedding: Obstacle(sentence, "background.shed_deadline")
-    case .task(_, let left): Obstacle(sentence, "background.task_limit", clearsIn: left)
-    case .held(let left): Obstacle(sentence, "background.safe_point.hold", clearsIn: left)
-    case .failedLately(_, let wait): Obstacle(sentence, nil, clearsIn: wait)
-    case .never: Obstacle(sentence, "background.suspend_after")
+    case .shedding: Obstacle(code, sentence, "background.shed_deadline")
+    case .task(_, let left): Obstacle(code, sentence, "background.task_limit", clearsIn: left)
+    case .held(let left): Obstacle(code, sentence, "background.safe_point.hold", clearsIn: left)
+    case .failedLately(_, let wait): Obstacle(code, sentence, nil, clearsIn: wait)
+    case .never: Obstacle(code, sentence, "background.suspend_after")
     case .grace(let spent, let whole, _):
-      Obstacle(sentence, "background.suspend_after", clearsIn: whole - spent)
-    case .heartbeat(let left): Obstacle(sentence, "background.heartbeat.for", clearsIn: left)
-    case .timer(let left): Obstacle(sentence, "background.wake_for_timers", clearsIn: left)
+      Obstacle(code, sentence, "background.suspend_after", clearsIn: whole - spent)
+    case .heartbeat(let left): Obstacle(code, sentence, "background.heartbeat.for", clearsIn: left)
+    case .timer(let left): Obstacle(code, sentence, "background.wake_for_timers", clearsIn: left)
     case .launchedLately(let spent, let least):
-      Obstacle(sentence, "background.safe_point.after_launch", clearsIn: least - spent)
+      Obstacle(code, sentence, "background.safe_point.after_launch", clearsIn: least - spent)
     case .wokenLately(let spent, let least):
-      Obstacle(sentence, "background.safe_point.after_wake", clearsIn: least - spent)
+      Obstacle(code, sentence, "background.safe_point.after_wake", clearsIn: least - spent)
     case .fileLocks(_, let left):
-      Obstacle(sentence, "background.safe_point.file_locks", clearsIn: left)
+      Obstacle(code, sentence, "background.safe_point.file_locks", clearsIn: left)
     }
   }
 }
@@ -27,25 +27,26 @@ extension SuspensionObstacle {
 extension HibernationObstacle {
   var told: Obstacle {
     switch self {
-    case .disabled: Obstacle(sentence, "hibernate.enabled")
-    case .refusedForGood, .measuring, .unmeasured: Obstacle(sentence, nil)
+    case .disabled: Obstacle(code, sentence, "hibernate.enabled")
+    case .refusedForGood, .measuring, .unmeasured: Obstacle(code, sentence, nil)
     case .tooBig(let size, let limit):
-      Obstacle(sentence, "hibernate.max_footprint", measured: size, limit: limit)
+      Obstacle(code, sentence, "hibernate.max_footprint", measured: size, limit: limit)
     case .tooSmall(let size, let limit):
-      Obstacle(sentence, "hibernate.min_footprint", measured: size, limit: limit)
+      Obstacle(code, sentence, "hibernate.min_footprint", measured: size, limit: limit)
     case .overDiskBudget(let held, let adding, let limit):
-      Obstacle(sentence, "hibernate.disk.budget", measured: held + adding, limit: limit)
+      Obstacle(code, sentence, "hibernate.disk.budget", measured: held + adding, limit: limit)
     case .overDailyWrites(let written, let adding, let limit):
-      Obstacle(sentence, "hibernate.disk.daily_writes", measured: written + adding, limit: limit)
+      Obstacle(
+        code, sentence, "hibernate.disk.daily_writes", measured: written + adding, limit: limit)
     case .diskNearlyFull(let free, let adding, let least):
-      Obstacle(sentence, "hibernate.disk.min_free", measured: free - adding, limit: least)
-    case .slowerThanRelaunch: Obstacle(sentence, "hibernate.only_if_faster_than_relaunch")
+      Obstacle(code, sentence, "hibernate.disk.min_free", measured: free - adding, limit: least)
+    case .slowerThanRelaunch: Obstacle(code, sentence, "hibernate.only_if_faster_than_relaunch")
     case .coolingDown(let spent, let whole):
-      Obstacle(sentence, "hibernate.cooldown", clearsIn: whole - spent)
-    case .failedLately(_, let wait): Obstacle(sentence, nil, clearsIn: wait)
-    case .onlyUnderPressure: Obstacle(sentence, "hibernate.after")
+      Obstacle(code, sentence, "hibernate.cooldown", clearsIn: whole - spent)
+    case .failedLately(_, let wait): Obstacle(code, sentence, nil, clearsIn: wait)
+    case .onlyUnderPressure: Obstacle(code, sentence, "hibernate.after")
     case .tooEarly(let spent, let whole, _):
-      Obstacle(sentence, "hibernate.after", clearsIn: whole - spent)
+      Obstacle(code, sentence, "hibernate.after", clearsIn: whole - spent)
     }
   }
 }

@@ -22,7 +22,7 @@ public struct Ranking: Hashable, Sendable {
     /// In the termination order that of a relaunch, in the hibernation order that of a resume.
     public var regret: RegretTerms
     /// What decided that it stands before the next one; `nil`: it is the last.
-    public var before: String?
+    public var before: Verdict?
     /// The pressure from which on it may go; `nil`: the ladder doesn't reach it.
     public var level: PressureLevel?
     /// When time alone changes its band or its regret; `nil`: not by itself.
@@ -58,21 +58,26 @@ extension Engine {
     if worker.footprint < Self.leastYield {
       obstacles.append(
         Obstacle(
+          "too_small",
           "its footprint of \(worker.footprint) is under \(Self.leastYield), and not worth its life",
           nil, measured: worker.footprint, limit: Self.leastYield))
     }
     if worker.isInTransit || worker.state == .terminating {
-      obstacles.append(Obstacle("it is \(worker.state.spoken)", nil))
+      obstacles.append(Obstacle("in_transit", "it is \(worker.state.spoken)", nil))
     }
     let level = levelOfTermination(worker)
     if !worker.profile.mayBeTerminated {
       obstacles.append(
-        Obstacle("somebody else supervises it, and didn't say that it may be terminated", nil))
+        Obstacle(
+          "not_permitted", "somebody else supervises it, and didn't say that it may be terminated",
+          nil))
     }
     if level == nil, obstacles.isEmpty {
-      obstacles.append(Obstacle("the ladder has no rung for it", "ladder"))
+      obstacles.append(Obstacle("no_rung", "the ladder has no rung for it", "ladder"))
     }
-    if isShadow(worker) { obstacles.append(Obstacle("it is in shadow mode", "mode")) }
+    if isShadow(worker) {
+      obstacles.append(Obstacle("shadow_mode", "it is in shadow mode", "mode"))
+    }
     return Ranking.Place(
       worker: worker.id, state: worker.state, band: worker.bandParts(at: now),
       footprint: worker.footprint, sinceUse: now - lastUse(of: worker),
@@ -98,15 +103,21 @@ extension Engine {
     return result
   }
 
-  private func hibernationGrounds(_ worker: WorkerRecord, before next: WorkerRecord) -> String {
+  private func hibernationGrounds(_ worker: WorkerRecord, before next: WorkerRecord) -> Verdict {
     for criterion in policy.hibernate.order
     where hibernationRank(of: worker, by: criterion) != hibernationRank(of: next, by: criterion) {
       switch criterion {
-      case .relaunchCost: return "the quickest resume (\(expectedResume(of: worker).spoken))"
-      case .regret: return "the least regret (\(resumeRegretTerms(of: worker).sentence))"
-      default: return ground(worker, criterion)
+      case .relaunchCost:
+        return Verdict(
+          code: criterion.rawValue,
+          sentence: "the quickest resume (\(expectedResume(of: worker).spoken))")
+      case .regret:
+        return Verdict(
+          code: criterion.rawValue,
+          sentence: "the least regret (\(resumeRegretTerms(of: worker).sentence))")
+      default: return Verdict(code: criterion.rawValue, sentence: ground(worker, criterion))
       }
     }
-    return "its name"
+    return Verdict(code: "name", sentence: "its name")
   }
 }

@@ -72,7 +72,7 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var lastUsed: Instant
   public var cause: Cause
   /// Why it isn't hibernated and what would have to change, where it isn't; a sentence.
-  public var hibernationVerdict: String?
+  public var hibernationVerdict: Verdict?
   public var imageSize: ByteCount?
   /// Learned: the last launch to readiness, and the last resume from hibernation.
   public var launchCost: Duration?
@@ -88,6 +88,8 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var purgeable: ByteCount
   /// Only told what the policy would do with it.
   public var isShadow: Bool
+  /// `shadow` or `enforce` was asked for, whatever the policies say.
+  public var isModeByRequest: Bool
   /// What shadow mode would have done with it.
   public var shadow: ShadowSummary?
 }

@@ -57,6 +57,9 @@ extension Engine {
     case .wakeNeeded(_, let why): recordWakeNeeded(index, why)
     case .timerDue(_, let why): recordTimerDue(index, why)
     case .unhealthy(_, let why): recordUnhealthy(index, why)
+    case .watchdogInterval(_, let interval): recordWatchdogInterval(index, interval)
+    case .watchdogSeen(_, let sign): recordWatchdogSeen(index, sign)
+    case .watchdogTriggered: recordWatchdogTriggered(index)
     case .added, .adopted, .request, .memory, .disk, .stalled, .pressureSet, .deadline: break
     }
   }
@@ -112,7 +115,8 @@ extension Event {
       .channelsChanged(let worker, _, _), .found(let worker, _), .worked(let worker),
       .timerDue(let worker, _), .wakeNeeded(let worker, _), .unhealthy(let worker, _),
       .hold(let worker, _),
-      .fileLocks(let worker, _),
+      .fileLocks(let worker, _), .watchdogInterval(let worker, _), .watchdogSeen(let worker, _),
+      .watchdogTriggered(let worker),
       .extendTimeout(let worker, _), .purgeableOffered(let worker, _), .purged(let worker, _),
       .purgeFailed(let worker, _):
       worker

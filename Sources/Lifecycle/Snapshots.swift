@@ -27,6 +27,7 @@ extension Engine {
       launchCost: worker.launchCost, resumeCost: worker.resumeCost, lastExit: worker.lastExit,
       tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed, lastMiss: worker.lastMiss,
       falseIdle: worker.falseIdleTold(at: now), purgeable: worker.run.purgeable,
-      isShadow: isShadow, shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
+      isShadow: isShadow, isModeByRequest: worker.modeByRequest != nil,
+      shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
   }
 }

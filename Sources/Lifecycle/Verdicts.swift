@@ -3,13 +3,18 @@ import Policy
 // Why a worker isn't hibernated, with the numbers, and what would have to change.
 
 extension Engine {
-  func hibernationVerdict(of worker: WorkerRecord, at now: Instant) -> String? {
+  func hibernationVerdict(of worker: WorkerRecord, at now: Instant) -> Verdict? {
     switch worker.state {
     case .terminated, .terminating, .hibernating, .hibernated: nil
     case .launching, .foreground, .resuming:
-      "only a suspended worker is hibernated, and it is \(worker.state.spoken)"
-    case .background: "it isn't suspended yet: \(suspensionVerdict(of: worker, at: now))"
-    case .suspending: "it is just being suspended"
+      Verdict(
+        code: "not_suspended",
+        sentence: "only a suspended worker is hibernated, and it is \(worker.state.spoken)")
+    case .background:
+      Verdict(
+        code: "not_suspended",
+        sentence: "it isn't suspended yet: \(suspensionVerdict(of: worker, at: now))")
+    case .suspending: Verdict(code: "being_suspended", sentence: "it is just being suspended")
     case .suspended: suspendedVerdict(of: worker, at: now)
     }
   }
@@ -19,9 +24,13 @@ extension Engine {
     return isShadow(worker) ? "the policy is in shadow mode" : "it is being looked for file locks"
   }
 
-  private func suspendedVerdict(of worker: WorkerRecord, at now: Instant) -> String? {
-    if let obstacle = obstacle(worker, to: .automatic, at: now) { return obstacle.verdict }
-    return isShadow(worker) ? "the policy is in shadow mode: it would have been hibernated" : nil
+  private func suspendedVerdict(of worker: WorkerRecord, at now: Instant) -> Verdict? {
+    if let obstacle = obstacle(worker, to: .automatic, at: now) {
+      return Verdict(code: obstacle.code, sentence: obstacle.verdict)
+    }
+    guard isShadow(worker) else { return nil }
+    return Verdict(
+      code: "shadow_mode", sentence: "the policy is in shadow mode: it would have been hibernated")
   }
 }
 

@@ -59,19 +59,24 @@ extension Engine {
       return "the only one left with memory to give (\(worker.footprint)) among \(victims.spoken)"
     }
     return
-      "\(grounds(worker, before: workers[next], policy.terminate.order)) among \(victims.spoken)"
+      "\(grounds(worker, before: workers[next], policy.terminate.order).sentence) among \(victims.spoken)"
   }
 
   /// What was compared until something differed.
   func grounds(
     _ worker: WorkerRecord, before next: WorkerRecord, _ order: [TerminationRules.Criterion]
-  ) -> String {
+  ) -> Verdict {
     var grounds: [String] = []
+    // The last one decided; where all are equal, the name did.
+    var code = "name"
     for criterion in order {
       grounds.append(ground(worker, criterion))
-      if rank(of: worker, by: criterion) != rank(of: next, by: criterion) { break }
+      if rank(of: worker, by: criterion) != rank(of: next, by: criterion) {
+        code = criterion.rawValue
+        break
+      }
     }
-    return grounds.joined(separator: " and ")
+    return Verdict(code: code, sentence: grounds.joined(separator: " and "))
   }
 
   func ground(_ worker: WorkerRecord, _ criterion: TerminationRules.Criterion) -> String {

@@ -68,6 +68,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     self.cause = cause
     notes = []
     run.lockWatch = nil
+    run.watchdog?.entered(next, at: now)
     if next.isTransit {
       run.transit = Transit(inspectAt: now + TransitLimits.limit(moving: memoryToMove))
     } else if run.transit != nil {
@@ -139,6 +140,7 @@ struct Run: Codable, Sendable, Equatable {
   var owesBackgroundShed = false
   var owesWarning = false
   var unanswered: Unanswered?
+  var watchdog: WatchdogClock?
   var fruitless: FruitlessWarnings?
   var tasks: [BackgroundTask] = []
   /// Since when it asks not to be suspended.

@@ -88,9 +88,9 @@ func withPrepared<Result>(
   }
   let arguments = request.arguments.map { strdup($0) } + [nil]
   // The child writes its own number over the zeros.
-  let ownNumber = request.terms?.pidVariable.flatMap { strdup("\($0)=0000000000") }
-  let digits = ownNumber.map { $0 + strlen($0) - 10 }
-  let variables = environment.map { strdup($0) } + (ownNumber.map { [$0] } ?? []) + [nil]
+  let ownNumbers = (request.terms?.pidVariables ?? []).compactMap { strdup("\($0)=0000000000") }
+  let digits = ownNumbers.map { Optional($0 + strlen($0) - 10) }
+  let variables = environment.map { strdup($0) } + ownNumbers + [nil]
   defer { for pointer in arguments + variables { free(pointer) } }
   return request.path.withCString { path in
     request.directory.withCString { directory in

@@ -50,19 +50,21 @@ public struct SpawnTerms: Hashable, Sendable {
   public var umask: UInt32?
   /// Different numbers, 3 or higher; no more than `mostPlaced`.
   public var placed: [Placed] = []
-  /// Holds the process's own pid, which nobody can know before it is there (`LISTEN_PID`).
-  public var pidVariable: String?
+  /// Hold the process's own pid, which isn't known before it is there (`LISTEN_PID`). No more than
+  /// `mostPidVariables`.
+  public var pidVariables: [String] = []
   /// It gets a session keyring of its own (keyctl(2)), and none of the keys in ours.
   public var ownKeyring = false
 
   public static let mostPlaced = Int(CLINUX_MOST_PLACED)
+  public static let mostPidVariables = Int(CLINUX_MOST_OWN_NUMBERS)
 
   public init() {}
 }
 
 /// Lends the terms as C has them.
 func withTerms<Result>(
-  _ terms: SpawnTerms?, _ ownNumber: UnsafeMutablePointer<CChar>?,
+  _ terms: SpawnTerms?, _ ownNumbers: [UnsafeMutablePointer<CChar>?],
   _ body: (UnsafePointer<clinux_terms>?) -> Result
 ) -> Result {
   guard let terms else { return body(nil) }
@@ -73,17 +75,21 @@ func withTerms<Result>(
     clinux_placed(descriptor: $0.descriptor, number: $0.number)
   }
   let groups = terms.identity?.groups ?? []
+  let numbers = Array(ownNumbers.prefix(SpawnTerms.mostPidVariables))
   return limits.withUnsafeBufferPointer { limits in
     placed.withUnsafeBufferPointer { placed in
       groups.withUnsafeBufferPointer { groups in
-        var prepared = clinux_terms(
-          changes_identity: terms.identity == nil ? 0 : 1, user: terms.identity?.user ?? 0,
-          group: terms.identity?.group ?? 0, groups: groups.baseAddress,
-          group_count: Int32(groups.count), limits: limits.baseAddress,
-          limit_count: Int32(limits.count), placed: placed.baseAddress,
-          placed_count: Int32(placed.count), umask: terms.umask.map { Int32($0) } ?? -1,
-          own_keyring: terms.ownKeyring ? 1 : 0, own_number: ownNumber)
-        return body(&prepared)
+        numbers.withUnsafeBufferPointer { numbers in
+          var prepared = clinux_terms(
+            changes_identity: terms.identity == nil ? 0 : 1, user: terms.identity?.user ?? 0,
+            group: terms.identity?.group ?? 0, groups: groups.baseAddress,
+            group_count: Int32(groups.count), limits: limits.baseAddress,
+            limit_count: Int32(limits.count), placed: placed.baseAddress,
+            placed_count: Int32(placed.count), umask: terms.umask.map { Int32($0) } ?? -1,
+            own_keyring: terms.ownKeyring ? 1 : 0, own_numbers: numbers.baseAddress,
+            own_number_count: Int32(numbers.count))
+          return body(&prepared)
+        }
       }
     }
   }

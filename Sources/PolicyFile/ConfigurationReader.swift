@@ -26,7 +26,10 @@ struct ConfigurationReader {
       return true
     }
     workers(parts, &configuration)
-    for part in parts { part.finish() }
+    for part in parts {
+      part.reportMisplacedWorkers()
+      part.finish()
+    }
     return configuration
   }
 
@@ -76,10 +79,11 @@ struct ConfigurationReader {
     if PolicyLibrary.isPath(name) {
       let file = replacement == nil ? FilePaths.resolve(name, from: directory) : name
       result = PolicyFile.loadWithOrigins(path: file)
-    } else if let path = library.path(of: name) {
-      result = PolicyFile.loadWithOrigins(path: path)
-    } else if name == LifecyclePolicy().name {
+    } else if name == LifecyclePolicy().name, library.path(of: name) == nil {
       return LifecyclePolicy()
+    } else if library.names.contains(name) {
+      // From a file, or from the executable.
+      result = library.loadWithOrigins(name)
     } else {
       let missing = PolicyLibrary.Missing(name: name, library: library)
       sink?.error(at: position, missing.message, suggestion: missing.suggestion)
@@ -182,6 +186,16 @@ struct ConfigurationReader {
 }
 
 extension MappingReader {
+  /// A worker that stands where `workers` should be: an unknown key with a `command` in it.
+  fileprivate func reportMisplacedWorkers() {
+    for key in takeUnknown(holding: "command") {
+      sink.error(
+        at: position(ofKey: key),
+        "`\(shortened(key))` is a worker at the top: `workers:` is missing",
+        suggestion: "write `workers:` on a line above it, and indent the worker below that")
+    }
+  }
+
   /// For messages: `etc/dormouse.yaml:3:5`.
   func place(ofKey key: String) -> String { sink.place(position(ofKey: key)) }
 

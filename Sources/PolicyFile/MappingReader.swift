@@ -19,6 +19,7 @@ final class MappingReader {
   private var asked: [String] = []
   /// Those that are known for being wrong here: other systems' names, keys of later versions.
   var refusedKeys: Set<String> = []
+  private var taken: Set<String> = []
   private let renamed: [String: String]
   /// Keys in the order of the text.
   private(set) var order: [String] = []
@@ -189,11 +190,20 @@ final class MappingReader {
       places: places ?? self.places, expander: expander)
   }
 
+  /// Keys that nobody has asked for, with a mapping that has this one; `finish` leaves them out.
+  func takeUnknown(holding key: String) -> [String] {
+    let found = order.filter {
+      !asked.contains($0) && entries[$0]?.value.mapping?[Node(key)] != nil
+    }
+    taken.formUnion(found)
+    return found
+  }
+
   /// Reports every key that was never asked for.
   func finish() {
     // A key that is known to be refused is no advice.
     let valid = asked.filter { !refusedKeys.contains($0) }
-    for key in order where !asked.contains(key) {
+    for key in order where !asked.contains(key) && !taken.contains(key) {
       let place = title.isEmpty ? "" : " in `\(shortened(title))`"
       sink.error(
         at: entries[key]?.key, "unknown key `\(shortened(key))`\(place)",

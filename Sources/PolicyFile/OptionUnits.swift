@@ -1,9 +1,18 @@
 import Yams
 
-/// Durations and sizes as options of the command line take them: written as in a policy file.
+/// Durations and sizes as all options of the command line take them: written as in a policy file.
 public enum OptionUnits {
+  /// Beside a policy's units: a number alone is in seconds, and there are days and weeks.
   public static func duration(_ text: String) -> Result<Duration, UnitError> {
-    read(text, with: .duration)
+    let seconds: [String: Int64] = ["": 1, "d": 86_400, "w": 604_800]
+    guard let quantity = Quantity(text), !quantity.negative, let unit = seconds[quantity.unit],
+      let milliseconds = quantity.scaled(by: unit * 1_000)
+    else { return read(text, with: .duration) }
+    let longest: Int64 = 87_600 * 3_600_000
+    guard milliseconds <= longest else {
+      return .failure(UnitError(description: "is too long: at most `87600h`, ten years"))
+    }
+    return .success(.milliseconds(milliseconds))
   }
 
   /// Bytes.

@@ -109,7 +109,7 @@ struct Accounting {
     case .inspect(let worker):
       inspections[worker, default: 0] += 1
       return states[worker]?.isUnderWay == true ? nil : "inspects \(worker), which is at rest"
-    case .terminate(let worker), .kill(let worker):
+    case .terminate(let worker), .kill(let worker), .abort(let worker):
       return states[worker] == .terminating ? nil : "\(directive) of one that isn't to end"
     case .transition(let transition):
       if transition.to == .launching, transition.from == .terminated {

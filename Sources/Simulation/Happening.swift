@@ -107,6 +107,7 @@ extension Event {
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),
       .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
       .taskEnded(let worker, _), .found(let worker, _), .fileLocks(let worker, _),
+      .watchdogSeen(let worker, _),
       .purged(let worker, _),
       .purgeFailed(let worker, _):
       worker

@@ -31,6 +31,9 @@ struct Invariants {
     for directive in directives {
       let complaint = check(directive, after)
       if let complaint { return complaint }
+      if case .abort(let worker) = directive, !event.isWatchdogNews(of: worker) {
+        return "\(worker) is ended for a missing WATCHDOG=1 that was not looked for"
+      }
       let error = accounting.check(directive, states)
       if let error { return error }
     }
@@ -84,6 +87,12 @@ struct Invariants {
     case .watchdogMissed: seen.insert("watchdog told")
     case .purge: seen.insert("purge")
     case .checkSafePoint: seen.insert("look for locks")
+    case .abort: seen.insert("abort")
+    case .checkWatchdog(let worker):
+      seen.insert("look for WATCHDOG=1")
+      guard states[worker] == .foreground || states[worker] == .background else {
+        return "expects WATCHDOG=1 of \(worker), which is \(states[worker] ?? .terminated)"
+      }
     case .inspect(let worker): seen.insert("inspect \(states[worker] ?? .terminated)")
     default: break
     }
@@ -236,9 +245,20 @@ extension Directive {
     case .launch(let worker), .shed(let worker, _, _), .finishShed(let worker),
       .expireTask(let worker, _), .suspend(let worker), .hibernate(let worker),
       .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker),
-      .checkSafePoint(let worker), .purge(let worker), .inspect(let worker):
+      .checkSafePoint(let worker), .purge(let worker), .inspect(let worker), .abort(let worker),
+      .checkWatchdog(let worker):
       worker
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: nil
+    }
+  }
+}
+
+extension Event {
+  /// What a watchdog may end the worker for.
+  fileprivate func isWatchdogNews(of worker: WorkerID) -> Bool {
+    switch self {
+    case .watchdogSeen(worker, _), .watchdogTriggered(worker): true
+    default: false
     }
   }
 }

@@ -58,7 +58,8 @@ extension SimulatedMachine {
     case .suspend(let worker): suspend(worker)
     case .hibernate(let worker): hibernate(worker)
     case .resume(let worker): resume(worker)
-    case .terminate(let worker): terminate(worker)
+    case .terminate(let worker), .abort(let worker): terminate(worker)
+    case .checkWatchdog(let worker): checkWatchdog(worker)
     case .kill(let worker): kill(worker)
     case .purge(let worker): purge(worker)
     case .measure(let worker): measure(worker)
@@ -120,6 +121,17 @@ extension SimulatedMachine {
     return nil
   }
 
+  private mutating func checkWatchdog(_ worker: WorkerID) -> String? {
+    guard body(worker) == .running else {
+      return "expects WATCHDOG=1 of \(worker), which doesn't run"
+    }
+    // The answer is lost now and then: nothing may follow from that.
+    guard random.chance(95) else { return nil }
+    let sign = random.chance(90) ? now : random.pick([nil, now + .seconds(-3600)])
+    schedule(.watchdogSeen(worker, at: sign), of: worker, upTo: .milliseconds(10))
+    return nil
+  }
+
   private mutating func purge(_ worker: WorkerID) -> String? {
     guard let offered = workers[worker]?.purgeable, offered > .zero, body(worker) != .absent else {
       return "purges \(worker), which offers nothing"
@@ -167,6 +179,10 @@ extension SimulatedMachine {
       ? .resumeFailed(worker, "checksum differs", intact: random.chance(60))
       : .resumed(worker, random.duration(upTo: .milliseconds(40)))
     begin(event, of: worker, upTo: .milliseconds(60))
+    // Rare otherwise: memory that is half back, and an inspection that has to find that.
+    if case .resumeFailed(_, _, intact: false) = event, !isDraining, random.chance(50) {
+      pending[pending.count - 1].fate = .lost
+    }
     return nil
   }
 

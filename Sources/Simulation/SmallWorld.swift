@@ -121,6 +121,8 @@ public struct SmallWorld: Hashable, Sendable {
     case .measure(let worker): [.footprint(worker, .megabytes(8))]
     case .inspect(let worker): [.found(worker, condition(of: worker))]
     case .checkSafePoint(let worker): [.fileLocks(worker, held: 0)]
+    case .checkWatchdog(let worker):
+      [.watchdogSeen(worker, at: now), .watchdogSeen(worker, at: nil)]
     // Ends are possible at any time.
     default: []
     }

@@ -43,7 +43,12 @@ extension SimulatedMachine {
 
   /// What workers say of themselves, and the disk.
   private mutating func rarity(_ worker: WorkerID, _ body: SimulatedWorker.Body) -> Event? {
-    switch random.next() % 14 {
+    switch random.next() % 15 {
+    case 14:
+      guard body == .running else { return nil }
+      return random.chance(10)
+        ? .watchdogTriggered(worker)
+        : .watchdogInterval(worker, random.pick([.zero, .seconds(1), .seconds(30)]))
     case 13:
       guard body == .running else { return nil }
       return .channelsChanged(worker, canShed: random.chance(50), canAnswer: random.chance(50))

@@ -1,9 +1,10 @@
 import Policy
 
-/// A GET and as much of its response as a probe looks at: the status. The rest is read up to a limit
+/// A request and as much of its response as is looked at: the status. The rest is read up to a limit
 /// all the same, so that the server isn't hung up on.
 struct HTTPExchange {
   let path: String
+  let successes: ClosedRange<Int>
   let request: [UInt8]
   /// Of the response; nil until its first line is there, or where that isn't HTTP's.
   private(set) var status: Int?
@@ -18,6 +19,7 @@ struct HTTPExchange {
 
   init(_ probe: Probe.HTTPRequest) {
     path = probe.path
+    successes = probe.successes
     var headers = probe.headers
     func add(_ name: String, _ value: String) {
       guard !headers.contains(where: { $0.name.lowercased() == name.lowercased() }) else { return }
@@ -29,7 +31,8 @@ struct HTTPExchange {
     add("Accept", "*/*")
     add("Connection", "close")
     let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
-    request = Array("GET \(probe.path) HTTP/1.1\r\n\(lines)\r\n".utf8)
+    if probe.method != "GET" { add("Content-Length", "0") }
+    request = Array("\(probe.method) \(probe.path) HTTP/1.1\r\n\(lines)\r\n".utf8)
   }
 
   mutating func take(_ part: [UInt8]) {

@@ -20,6 +20,10 @@ public struct LaunchPlan: Sendable {
   public var pressureWatch: String?
   /// `DORMOUSE_SOCKET`: the path of a `WorkerSocket`.
   public var workerSocket: String?
+  /// `DORMOUSE_RUN`, by which its processes are found that have left its tree (`Strays`).
+  public var mark: String?
+  /// `WATCHDOG_USEC`: how often it sends `WATCHDOG=1`.
+  public var watchdog: Duration?
   /// It stands where we were started: it gets our own 0, 1 and 2 as well, and no log.
   public var inheritance: Inheritance?
   /// Whom it runs as; nil: us.
@@ -32,6 +36,8 @@ public struct LaunchPlan: Sendable {
   public var ownKeyring = false
   /// Sockets that it gets as `LISTEN_FDS`, from descriptor 3 on.
   public var listeners: [Listener] = []
+  /// What an earlier run has stored: behind the sockets, in this order.
+  public var stored: [DescriptorStore.Entry] = []
   /// Where it says that it is ready (`notification_fd`).
   public var readinessChannel: ReadinessChannel?
   /// Old logs that are kept.
@@ -64,8 +70,10 @@ public struct LaunchPlan: Sendable {
   private static let notInherited = [
     "NOTIFY_SOCKET", "MAINPID", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID",
     "LISTEN_FDNAMES", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "JOURNAL_STREAM",
-    "INVOCATION_ID", WorkerProtocol.socketVariable,
+    "INVOCATION_ID", WorkerProtocol.socketVariable, markVariable,
   ]
+
+  public static let markVariable = "DORMOUSE_RUN"
 
   /// base64 of `some 200000 2000000` and a NUL, systemd's default threshold. A socket's listener
   /// needs nothing written, but some clients insist on writing something.
@@ -83,16 +91,24 @@ public struct LaunchPlan: Sendable {
     var result = bareEnvironment
     result["NOTIFY_SOCKET"] = notifySocket
     result[WorkerProtocol.socketVariable] = workerSocket
+    result[Self.markVariable] = mark
+    if let watchdog {
+      result["WATCHDOG_USEC"] =
+        "\(watchdog.components.seconds * 1_000_000 + watchdog.components.attoseconds / 1_000_000_000_000)"
+    }
     if let pressureWatch {
       result["MEMORY_PRESSURE_WATCH"] = pressureWatch
       result["MEMORY_PRESSURE_WRITE"] = Self.pressureWrite
     }
-    if !listeners.isEmpty {
-      result["LISTEN_FDS"] = "\(listeners.count)"
-      result["LISTEN_FDNAMES"] = listeners.map(\.socket.name).joined(separator: ":")
+    if handedOver > 0 {
+      result["LISTEN_FDS"] = "\(handedOver)"
+      result["LISTEN_FDNAMES"] = (listeners.map(\.socket.name) + stored.map(\.name))
+        .joined(separator: ":")
     }
     return result
   }
+
+  private var handedOver: Int { listeners.count + stored.count }
 
   /// Where it differs from us.
   var terms: SpawnTerms? {
@@ -101,10 +117,10 @@ public struct LaunchPlan: Sendable {
     terms.limits = limits
     terms.umask = umask
     terms.ownKeyring = ownKeyring
-    terms.placed = listeners.enumerated().map { index, listener in
-      .init(listener.descriptor.raw, at: 3 + Int32(index))
-    }
-    if !listeners.isEmpty { terms.pidVariable = "LISTEN_PID" }
+    let given = listeners.map(\.descriptor.raw) + stored.map(\.descriptor.raw)
+    terms.placed = given.enumerated().map { index, raw in .init(raw, at: 3 + Int32(index)) }
+    if handedOver > 0 { terms.pidVariables.append("LISTEN_PID") }
+    if watchdog != nil { terms.pidVariables.append("WATCHDOG_PID") }
     if let readinessChannel {
       terms.placed.append(
         .init(readinessChannel.descriptor.raw, at: readinessChannel.number))
@@ -122,13 +138,16 @@ public struct LaunchPlan: Sendable {
   }
 
   func checkDescriptors() throws(LaunchError) {
-    if listeners.count > SpawnTerms.mostPlaced - 1 {
-      throw .descriptors("it can't have more than \(SpawnTerms.mostPlaced - 1) sockets in `listen`")
-    }
-    if let number = readinessChannel?.number, number < 3 + listeners.count {
+    if handedOver > SpawnTerms.mostPlaced - 1 {
       throw .descriptors(
-        "its notification_fd, \(number), is one of the \(listeners.count) that `listen` takes from 3 on; "
-          + "choose \(3 + listeners.count) or more")
+        "it can't have more than \(SpawnTerms.mostPlaced - 1) sockets in `listen` and descriptors in "
+          + "`fdstore`")
+    }
+    if let number = readinessChannel?.number, number < 3 + handedOver {
+      let keys = stored.isEmpty ? "`listen` takes" : "`listen` and `fdstore` take"
+      throw .descriptors(
+        "its notification_fd, \(number), is one of the \(handedOver) that \(keys) from 3 on; "
+          + "choose \(3 + handedOver) or more")
     }
   }
 

@@ -11,6 +11,10 @@ public enum NotifyMessage: Hashable, Sendable {
   case stopping
   /// `WATCHDOG=1`
   case watchdog
+  /// `WATCHDOG=trigger`: it has found itself broken, and wants to be ended and started again.
+  case watchdogTrigger
+  /// `WATCHDOG_USEC=`: `WATCHDOG=1` comes this often from now on. Zero: it doesn't come any more.
+  case watchdogInterval(Duration)
   /// `STATUS=`, for people. Fit for a terminal.
   case status(String)
   /// `EXTEND_TIMEOUT_USEC=`: the deadline that is running, this long from now.
@@ -46,10 +50,10 @@ public enum NotifyMessage: Hashable, Sendable {
     case ("RELOADING", "1"): .reloading
     case ("STOPPING", "1"): .stopping
     case ("WATCHDOG", "1"): .watchdog
+    case ("WATCHDOG", "trigger"): .watchdogTrigger
+    case ("WATCHDOG_USEC", _): microseconds(value).map { .watchdogInterval($0) }
     case ("STATUS", _): .status(WorkerProtocol.shown(value))
-    case ("EXTEND_TIMEOUT_USEC", _):
-      // A year is for ever; and microseconds times a thousand must not overflow.
-      UInt64(value).map { .extendTimeout(.microseconds(min($0, 31_536_000_000_000))) }
+    case ("EXTEND_TIMEOUT_USEC", _): microseconds(value).map { .extendTimeout($0) }
     case ("MAINPID", _): Int32(value).flatMap { $0 > 0 ? .mainProcess($0) : nil }
     case ("X_DORMOUSE_HOLD", "1"): .hold(true)
     case ("X_DORMOUSE_HOLD", "0"): .hold(false)
@@ -58,6 +62,11 @@ public enum NotifyMessage: Hashable, Sendable {
     case ("X_DORMOUSE_TASK_END", _): value.isEmpty ? nil : .taskEnded(taskName(value))
     default: nil
     }
+  }
+
+  /// A year is for ever; and microseconds times a thousand must not overflow.
+  private static func microseconds(_ value: String) -> Duration? {
+    UInt64(value).map { .microseconds(min($0, 31_536_000_000_000)) }
   }
 
   /// What a line over `DORMOUSE_SOCKET` says in other words; nil where only the protocol knows it.

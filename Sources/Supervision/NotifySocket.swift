@@ -13,6 +13,10 @@ public final class NotifySocket {
   /// Datagrams from processes that aren't the worker's, and ones that were too large.
   public private(set) var rejectedCount = 0
 
+  /// What has come of descriptors to keep, oldest first.
+  private var storeRequests: [StoreRequest] = []
+  private let takesDescriptors: Bool
+
   private var allowance: Int64 = NotifySocket.mostSaved
   private var refilledAt: Int64 = 0
   /// Datagrams that are looked at in a second, and that may come at once. To find out whether one comes
@@ -28,21 +32,27 @@ public final class NotifySocket {
 
   /// A socket called `<directory>/<name>.notify`, or an abstract one with a random name.
   public static func create(
-    in directory: String, name: String
+    in directory: String, name: String, takesDescriptors: Bool = false
   ) throws(SystemCallError) -> NotifySocket {
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).notify"
-    if path.utf8.count <= UnixSocket.longestPath { return try NotifySocket(path: path) }
+    if path.utf8.count <= UnixSocket.longestPath {
+      return try NotifySocket(path: path, takesDescriptors: takesDescriptors)
+    }
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
-    return try NotifySocket(path: "@dormouse-\(random).notify")
+    return try NotifySocket(
+      path: "@dormouse-\(random).notify", takesDescriptors: takesDescriptors)
   }
 
   /// At a path that a worker already knows, from an earlier daemon.
-  public init(path: String) throws(SystemCallError) {
+  ///
+  /// - Parameter takesDescriptors: the worker may store some (`FDSTORE=1`).
+  public init(path: String, takesDescriptors: Bool = false) throws(SystemCallError) {
     self.path = path
+    self.takesDescriptors = takesDescriptors
     descriptor = try UnixSocket.bound(to: path, .datagram)
     try shim("setsockopt", on: path) { clinux_pass_credentials(descriptor.raw) }
     // Senders of FDSTORE=1 are answered EPERM by the kernel.
-    UnixSocket.refuseDescriptors(descriptor)
+    if !takesDescriptors { UnixSocket.refuseDescriptors(descriptor) }
   }
 
   /// Everything that has come, at most `limit` datagrams of it; what is left keeps the descriptor
@@ -66,8 +76,20 @@ public final class NotifySocket {
         continue
       }
       messages += NotifyMessage.parse(buffer[..<datagram.count])
+      // What isn't kept is closed on another thread, here and above.
+      if takesDescriptors,
+        let request = StoreRequest(buffer[..<datagram.count], passed: datagram.passed)
+      {
+        storeRequests.append(request)
+      }
     }
     return messages
+  }
+
+  /// To be asked after `receive`.
+  public func takeStoreRequests() -> [StoreRequest] {
+    defer { storeRequests = [] }
+    return storeRequests
   }
 
   /// - Parameter now: nanoseconds.

@@ -168,7 +168,7 @@ public final class ProbeRunner {
   private static func verdict(_ status: Int?, _ exchange: HTTPExchange?) -> Outcome {
     let path = exchange?.path ?? "/"
     guard let status else { return .failure("\(path) brought no answer in HTTP") }
-    return Probe.HTTPRequest.successes.contains(status)
+    return exchange?.successes.contains(status) == true
       ? .success : .failure("\(path) answered \(status)")
   }
 }

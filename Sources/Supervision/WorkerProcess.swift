@@ -25,14 +25,23 @@ public struct WorkerKilling: Sendable {
   public let session: Int32
   public let cgroup: WorkerCgroup?
 
+  /// SIGKILL to all of it, and its memory back at once.
   public func perform(until deadline: Deadline) throws(CgroupError) {
+    // What can't be found now exits without help.
+    let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
+    let memory = tree.map { MemoryRelease(of: $0, about: "\(root.pid) \(root.startTime)") }
+    defer { memory?.begin() }
+    try kill(until: deadline)
+  }
+
+  private func kill(until deadline: Deadline) throws(CgroupError) {
     if let cgroup { return try cgroup.kill() }
     // One call for the whole process group, in which nobody can fork meanwhile. Our own child keeps its
     // number until we wait for it, ended or not: that can't be another group's.
     if let stat = try? ProcessStat.read(root.pid), stat.identity == root, stat.parent == getpid(),
       getpgid(root.pid) == root.pid
     {
-      _ = kernelResult { kill(-root.pid, SIGKILL) }
+      _ = kernelResult { Glibc.kill(-root.pid, SIGKILL) }
     }
     do throws(SystemCallError) {
       try ProcessTree.killAll(root: root, session: session, until: deadline)

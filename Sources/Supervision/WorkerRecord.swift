@@ -42,6 +42,8 @@ public struct WorkerRecord: Hashable, Sendable {
   public var asleepSince: Int64?
   /// What its threads wait for, while it sleeps.
   public var waits: TimedWaits.Kept?
+  /// The interval that it has set by `WATCHDOG_USEC=`, in nanoseconds.
+  public var watchdog: Int64?
   /// It is in the foreground, or was when its daemon ended.
   public var wasInFront = false
   /// Adopted from somebody else, who supervises it: it is never ended or cleared away after.
@@ -112,6 +114,7 @@ extension WorkerRecord {
     lines += purgeable.map { "purgeable=\($0)" }
     if let asleepSince { lines.append("asleep=\(asleepSince)") }
     if wasInFront { lines.append("front=1") }
+    if let watchdog { lines.append("watchdog=\(watchdog)") }
     if let alarm { lines.append("alarm=\(alarm)") }
     if let waits {
       lines.append("rests=\(waits.restsSince)")
@@ -162,6 +165,7 @@ extension WorkerRecord {
     record.workerSocket = fields["socket"]?.first
     if fields["importance"] != nil { record.importance = try number("importance") }
     if fields["asleep"] != nil { record.asleepSince = try number("asleep") }
+    if fields["watchdog"] != nil { record.watchdog = try number("watchdog") }
     if fields["alarm"] != nil { record.alarm = try number("alarm") }
     if fields["rests"] != nil {
       // One that can't be read is taken for a wait that began with the sleep.

@@ -18,12 +18,16 @@ struct AdoptCommand: ParsableCommand {
   @Argument(help: "What it shall be called.") var name: String
   @Option(help: "A running process.") var pid: Int32?
   @Option(help: "A unit of systemd, such as redis.service.") var unit: String?
-  @Option(help: ArgumentHelp("A directory of the cgroup2 tree.", valueName: "path"))
+  @Option(
+    help: ArgumentHelp("A directory of the cgroup2 tree.", valueName: "path"),
+    completion: .directory)
   var cgroup: String?
   @Option(help: "0-100: raises it among workers of the same state when memory runs out.")
   var importance: Int?
   @Flag(help: "When memory runs out it may be terminated, as other workers are.")
   var mayTerminate = false
+
+  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
 
   func validate() throws {
     if [pid != nil, unit != nil, cgroup != nil].count(where: { $0 }) != 1 {
@@ -41,7 +45,9 @@ struct AdoptCommand: ParsableCommand {
     var daemon = try connection.connect()
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate)
-    try Output.line(escaped(daemon.ask(.adopt, worker: name, adoption: adoption).text))
+    try daemon.tell(
+      daemon.request(.adopt, worker: name, adoption: adoption), of: "adopt", worker: name,
+      json: json)
   }
 }
 

@@ -29,15 +29,19 @@ struct BenchCommand: ParsableCommand {
   var rounds = 10
   @Option(help: "How hard images are compressed (zstd): -7 to 19.")
   var level: Int32 = 1
-  @Option(help: ArgumentHelp("How long it may take to start.", valueName: "seconds"))
-  var patience = 60
+  @Option(
+    help: ArgumentHelp(
+      "How long it may take to start and to answer, such as 90s or 2m; at least 1s.",
+      valueName: "duration"), transform: durationOption)
+  var patience: Duration = .seconds(60)
   @Flag(help: "Print everything as JSON (docs/bench.md).")
   var json = false
   @Option(
     help: ArgumentHelp("Also draw the distributions.", valueName: "file"), completion: .file())
   var svg: String?
   @Option(
-    help: ArgumentHelp("Images are written below it, as the daemon's.", valueName: "directory"))
+    help: ArgumentHelp("Images are written below it, as the daemon's.", valueName: "directory"),
+    completion: .directory)
   var stateDirectory: String?
   @Argument(parsing: .postTerminator, help: "The command and its arguments, after `--`.")
   var command: [String]
@@ -60,8 +64,8 @@ struct BenchCommand: ParsableCommand {
     if !(-7...19).contains(level) {
       throw ValidationError("--level is a number from -7 to 19, not \(level).")
     }
-    if !(1...86_400).contains(patience) {
-      throw ValidationError("--patience is a number from 1 to 86400, not \(patience).")
+    if !(.seconds(1) ... .seconds(86_400)).contains(patience) {
+      throw ValidationError("--patience is from 1s to 24h.")
     }
   }
 
@@ -115,7 +119,7 @@ struct BenchCommand: ParsableCommand {
     options.readiness = readyLine.map { .line($0) } ?? readyTcp.map { .tcp($0) }
     options.rounds = rounds
     options.level = level
-    options.patience = .seconds(patience)
+    options.patience = patience
     return options
   }
 

@@ -40,14 +40,25 @@ struct DaemonConnection: ~Copyable {
     report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
     allowEmpty: Bool = false, keepsLines: Bool = false
   ) throws -> ControlResponse {
-    let id = try client.send(
+    let response = try request(
       verb, worker: worker, launch: launch, report: report, adoption: adoption,
-      withSnapshot: withSnapshot ? true : nil, allowEmpty: allowEmpty ? true : nil)
-    let response = try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
+      withSnapshot: withSnapshot, allowEmpty: allowEmpty)
     guard response.result == .done else {
       throw failure(response, of: worker, keepsLines: keepsLines)
     }
     return response
+  }
+
+  /// The response, whatever it says.
+  mutating func request(
+    _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
+    report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
+    allowEmpty: Bool = false
+  ) throws -> ControlResponse {
+    let id = try client.send(
+      verb, worker: worker, launch: launch, report: report, adoption: adoption,
+      withSnapshot: withSnapshot ? true : nil, allowEmpty: allowEmpty ? true : nil)
+    return try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
   }
 
   /// With the nearest name, where the daemon knows no worker of this one.

@@ -12,9 +12,9 @@ struct DoctorCommand: ParsableCommand {
       """)
 
   @Flag(help: "As JSON (docs/doctor.md).") var json = false
-  @Option(help: ArgumentHelp("As the daemon's.", valueName: "path"))
+  @Option(help: ArgumentHelp("As the daemon's.", valueName: "path"), completion: .file())
   var socket: String?
-  @Option(help: ArgumentHelp("As the daemon's.", valueName: "directory"))
+  @Option(help: ArgumentHelp("As the daemon's.", valueName: "directory"), completion: .directory)
   var stateDirectory: String?
 
   func run() throws {

@@ -54,10 +54,9 @@ struct DormouseCommand: ParsableCommand {
   /// Every verb throws what went wrong; here it becomes a sentence and an exit code.
   static func main() {
     occupyStandardDescriptors()
-    let verbs = configuration.subcommands.compactMap { $0.configuration.commandName }
     do {
-      if let unknown = UnknownVerb(
-        arguments: Array(CommandLine.arguments.dropFirst()), known: verbs)
+      if let unknown = UnknownVerb.find(
+        in: Array(CommandLine.arguments.dropFirst()), of: DormouseCommand.self)
       {
         throw unknown.failure
       }

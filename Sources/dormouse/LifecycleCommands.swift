@@ -14,41 +14,11 @@ extension WorkerCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    try daemon.apply(Self.verb, to: selection.resolve(Self.intent, with: &daemon))
-  }
-}
-
-extension DaemonConnection {
-  /// Asks for all at once, so that none waits for another, and tells in the order of the names.
-  /// One that fails keeps no other from happening; the first failure decides the exit code.
-  mutating func apply(_ verb: ControlRequest.Verb, to names: [String]) throws {
-    try Self.tell(attempt(verb, to: names).failures)
-  }
-
-  /// The names of those that did it, which is told here, and the failures of the others.
-  mutating func attempt(
-    _ verb: ControlRequest.Verb, to names: [String]
-  ) throws -> (done: [String], failures: [CommandFailure]) {
-    var done: [String] = []
-    var sent: [(id: UInt64, name: String)] = []
-    for name in names { sent.append((try client.send(verb, worker: name), name)) }
-    var failures: [CommandFailure] = []
-    for (id, name) in sent {
-      let response = try wait(for: id, what: "\(verb.rawValue) \(name)")
-      if response.result == .done {
-        done.append(name)
-        try Output.line(escaped(response.text))
-      } else {
-        failures.append(failure(response, of: name))
-      }
+    let quietly = selection.json
+    try daemon.apply(Self.configuration.commandName ?? "", to: selection, Self.intent) {
+      daemon, names in
+      try daemon.attempt(Self.verb, to: names, quietly: quietly)
     }
-    return (done, failures)
-  }
-
-  static func tell(_ failures: [CommandFailure]) throws {
-    guard let first = failures.first else { return }
-    for failure in failures { Output.complain(failure.text) }
-    throw ExitCode(first.exit.rawValue)
   }
 }
 
@@ -89,8 +59,13 @@ struct StopCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    if keepWorkers { return try Output.line(escaped(daemon.ask(.leave).text)) }
-    try daemon.apply(.stop, to: selection.resolve(.stop, with: &daemon))
+    let json = selection.json
+    if keepWorkers {
+      return try daemon.tell(daemon.request(.leave), of: "stop", json: json)
+    }
+    try daemon.apply("stop", to: selection, .stop) { daemon, names in
+      try daemon.attempt(.stop, to: names, quietly: json)
+    }
   }
 }
 
@@ -108,10 +83,10 @@ struct RestartCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    let names = try selection.resolve(.restart, with: &daemon)
-    let stopped = try daemon.attempt(.stop, to: names)
-    let started = try daemon.attempt(.restart, to: stopped.done)
-    try DaemonConnection.tell(stopped.failures + started.failures)
+    let json = selection.json
+    try daemon.apply("restart", to: selection, .restart) { daemon, names in
+      try daemon.restart(names, quietly: json)
+    }
   }
 }
 

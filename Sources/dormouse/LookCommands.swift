@@ -1,15 +1,14 @@
 import ArgumentParser
 import Control
-import Glibc
 import JSONLines
-import PolicyFile
 
 struct ProcessesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ps", abstract: "List the workers: state, memory, and why.",
     discussion: """
-      With names or patterns (`ps 'bot*'`, as in a shell), only these. Exit code 2 when a name or \
-      pattern fits no worker.
+      With names or patterns (`ps 'bot*'`, as in a shell), only these. Exit code 3 when a name or \
+      pattern fits no worker. In a terminal that is too narrow for the reasons, BAND, PID and IMAGE are \
+      left out.
       """)
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
@@ -21,26 +20,11 @@ struct ProcessesCommand: ParsableCommand {
     if json, names { throw ValidationError("--json or --names, one of the two.") }
   }
 
-  /// Those that fit a pattern, in the daemon's order.
-  private func chosen(_ workers: [WorkerReport]) throws -> [WorkerReport] {
-    guard !patterns.isEmpty else { return workers }
-    for pattern in patterns where !workers.contains(where: { fnmatch(pattern, $0.name, 0) == 0 }) {
-      let hint = nearest(to: pattern, among: workers.map(\.name)).map {
-        "; did you mean `\(escaped($0))`?"
-      }
-      throw CommandFailure(
-        exit: .unknownWorker,
-        text: "there is no worker `\(escaped(pattern))`\(hint ?? "")")
-    }
-    return workers.filter { worker in
-      patterns.contains { fnmatch($0, worker.name, 0) == 0 }
-    }
-  }
-
   func run() throws {
     var daemon = try connection.connect()
     let response = try daemon.ask(.ps)
-    let workers = try chosen(response.workers ?? [])
+    var workers = response.workers ?? []
+    if !patterns.isEmpty { workers = try WorkerPatterns(patterns).workers(among: workers) }
     if names { return try Output.write(workers.map { escaped($0.name) + "\n" }.joined()) }
     if json { return try Output.json(Listing(daemon: response.daemon, workers: workers)) }
     try Output.write(
@@ -122,7 +106,12 @@ struct JetsamCommand: ParsableCommand {
   func run() throws {
     var daemon = try connection.connect()
     let response = try daemon.ask(.jetsam, report: report)
-    if json { return try Output.json(response.jetsam) }
+    if json {
+      guard let record = response.jetsam else {
+        return try Output.json(CodedText("no_report", response.text))
+      }
+      return try Output.json(record)
+    }
     guard let record = response.jetsam else { return try Output.line(escaped(response.text)) }
     try Output.write(
       renderJetsam(record, width: Terminal.width, color: Terminal.showsColor))

@@ -12,10 +12,11 @@ enum Output {
 
   static func line(_ text: String) throws(FileError) { try write(text + "\n") }
 
+  /// A document, which has the number of its schema: `value` is an object.
   static func json(_ value: some Encodable) throws {
     let text: [UInt8]
     do {
-      text = try WireCodec.json(for: value)
+      text = try WireCodec.json(for: JSONDocument(value))
     } catch {
       throw CommandFailure(exit: .internalError, text: "the answer can't be printed: \(error)")
     }

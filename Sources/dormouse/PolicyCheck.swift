@@ -124,8 +124,17 @@ enum ConfigurationText {
     return name == "dormouse.yaml" || name == "dormouse.yml" || looksLikeConfiguration(text)
   }
 
+  /// Only workers have a `command`. One that stands at the top, without `workers:`, is a mistake in a
+  /// configuration, and none in a policy.
+  private static func declaresCommand(_ line: Substring) -> Bool {
+    let rest = line.drop { $0 == " " }
+    guard !rest.hasPrefix("#") else { return false }
+    return rest.hasPrefix("command:") || rest.contains("{ command:") || rest.contains("{command:")
+  }
+
   static func looksLikeConfiguration(_ text: String) -> Bool {
     text.split(whereSeparator: \.isNewline).contains { line in
+      if declaresCommand(line) { return true }
       guard let colon = line.firstIndex(of: ":") else { return false }
       let key = line[..<colon].filter { $0 != " " && $0 != "\"" && $0 != "'" }
       guard line.first != " " else { return false }

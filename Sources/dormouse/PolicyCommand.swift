@@ -5,10 +5,13 @@ import PolicyFile
 struct PolicyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "policy", abstract: "Check, show and compare policies and configurations.",
-    subcommands: [Check.self, Show.self, PolicyDiffCommand.self, PolicySchemaCommand.self])
+    subcommands: [
+      Check.self, PolicyShowCommand.self, PolicyDiffCommand.self, PolicySchemaCommand.self,
+    ])
 
   struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "check",
       abstract: "Check policy and configuration files, and say where they are wrong.",
       discussion: """
         A configuration is checked together with the conf.d beside it. Ends with 65 where there is \
@@ -28,39 +31,6 @@ struct PolicyCommand: ParsableCommand {
       for subject in subjects { try check.tell(subject) }
       check.tellTotals()
       if check.errors > 0 { throw ExitCode(CommandExit.badConfiguration.rawValue) }
-    }
-  }
-
-  struct Show: ParsableCommand {
-    static let configuration = CommandConfiguration(
-      abstract: "Show a policy with all of its values.",
-      discussion: """
-        Without --effective or --json the output is a policy file. Of a configuration, the policy is \
-        the one in force: overrides applied, the worker's too.
-        """)
-
-    @Flag(help: "Each value with the file and line, or the default, that it comes from.")
-    var effective = false
-    @Option(
-      help: ArgumentHelp("As it holds for this worker of a configuration.", valueName: "name"),
-      completion: .workers)
-    var worker: String?
-    @Flag(help: "As JSON, with the origins.") var json = false
-    @Argument(
-      help: ArgumentHelp(
-        "A policy's name, a file, or a configuration. Default: the daemon's configuration.",
-        valueName: "name"), completion: .policies)
-    var policy: String?
-
-    func run() throws {
-      let subject = try PolicySubject.load(policy ?? PolicySubject.defaultConfiguration())
-      let values = try subject.values(of: worker)
-      if json { return try Output.json(values.map(PolicyValueReport.init)) }
-      if effective {
-        return try Output.write(
-          renderPolicyValues(values.map(PolicyValueReport.init), color: Terminal.showsColor))
-      }
-      try Output.write(PolicyFile.render(subject.policy(of: worker)))
     }
   }
 }
@@ -88,7 +58,7 @@ struct PolicyDiffCommand: ParsableCommand {
         key: $0.path, left: $0.left ?? "", right: $0.right ?? "", meaning: $0.meaning)
     }
     if json {
-      try Output.json(reports)
+      try Output.json(PolicyDifferencesReport(differences: reports))
     } else if !reports.isEmpty {
       try Output.write(
         renderPolicyDifferences(reports, left: left, right: right, color: Terminal.showsColor))
@@ -111,11 +81,3 @@ struct PolicySchemaCommand: ParsableCommand {
 }
 
 extension JSONSchema.Kind: ExpressibleByArgument {}
-
-extension PolicyValueReport {
-  fileprivate init(_ value: EffectiveValue) {
-    self.init(
-      key: value.path, value: value.text, from: value.origin.layer.rawValue,
-      file: value.origin.file, line: value.origin.position?.line)
-  }
-}

@@ -29,6 +29,8 @@ struct PressureSetCommand: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Don't ask, although workers may be terminated.")
   var yes = false
 
+  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
+
   enum Level: String, ExpressibleByArgument, CaseIterable {
     case warning, urgent, critical, auto
   }
@@ -41,8 +43,7 @@ struct PressureSetCommand: ParsableCommand {
     let id = try daemon.client.send(
       .setPressure, level: level.rawValue, seconds: level == .auto ? nil : seconds)
     let response = try daemon.wait(for: id, what: "pressure set")
-    guard response.result == .done else { throw CommandFailure(response) }
-    try Output.line(escaped(response.text))
+    try daemon.tell(response, of: "pressure_set", json: json)
   }
 
   /// Terminating is the one thing here that can't be undone.
@@ -83,24 +84,50 @@ struct PressureSetCommand: ParsableCommand {
   private func forecast(_ seconds: Double, _ daemon: inout DaemonConnection) throws {
     let now = try daemon.ask(.status).daemon?.pressure ?? "unknown"
     if level == .auto {
-      return try Output.line("the pressure would be as measured (it is \(escaped(now)))")
+      return try tell(plan: "the pressure would be as measured (it is \(escaped(now)))")
     }
     guard let ranking = try daemon.ask(.explain).ranking else {
       throw CommandFailure.noReport(of: "the order")
     }
     let until = "at least \(level.rawValue) for \(durationText(seconds))"
-    var lines = ["the pressure would be \(until) (it is \(escaped(now)))"]
+    let text = "the pressure would be \(until) (it is \(escaped(now)))"
+    if json { return try tell(plan: text, ranking) }
+    var lines = [text]
     lines += Self.order("hibernated", ranking.hibernation, at: level)
     lines += Self.order("terminated", ranking.termination, at: level)
     if lines.count == 1 { lines.append("nobody would be hibernated or terminated") }
     try Output.line(lines.joined(separator: "\n"))
   }
 
-  private static func names(_ places: [RankingReport.Place], at level: Level) -> [String] {
+  /// Of `--dry-run`.
+  private func tell(plan text: String, _ ranking: RankingReport? = nil) throws {
+    guard json else { return try Output.line(text) }
+    func plans(_ places: [RankingReport.Place], _ what: String) -> [OutcomeReport.Worker] {
+      Self.affected(places, at: level).map {
+        OutcomeReport.Worker(
+          worker: $0.worker, code: "planned", text: "\($0.worker) would be \(what)",
+          before: $0.state, after: what)
+      }
+    }
+    let workers = ranking.map {
+      plans($0.hibernation, "hibernated") + plans($0.termination, "terminated")
+    }
+    try Output.json(
+      OutcomeReport(
+        verb: "pressure_set", code: "done", text: text, isDryRun: true, workers: workers ?? []))
+  }
+
+  private static func affected(
+    _ places: [RankingReport.Place], at level: Level
+  ) -> [RankingReport.Place] {
     places.filter { place in
       let from = place.fromPressure.flatMap(Level.init(rawValue:))
       return place.obstacles.isEmpty && from.map { $0.rank <= level.rank } ?? false
-    }.map { escaped($0.worker) }
+    }
+  }
+
+  private static func names(_ places: [RankingReport.Place], at level: Level) -> [String] {
+    affected(places, at: level).map { escaped($0.worker) }
   }
 
   /// Nobody whom the ladder doesn't reach at that level, or whom something protects.

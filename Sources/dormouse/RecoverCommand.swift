@@ -9,9 +9,10 @@ struct RecoverCommand: ParsableCommand {
     commandName: "recover",
     abstract: "Wake the workers of a daemon that is gone, where none follows it.",
     discussion: """
-      What sleeps is brought back and runs on, with nobody who looks after it; a daemon that is \
-      started later finds it. Does nothing while a daemon runs. Meant for the hand, and for \
-      ExecStopPost= in a unit of systemd.
+      Sleeping workers are brought back and run on, unmanaged; a daemon that is started later finds \
+      them. Does nothing while a daemon runs. Run it by hand, or from a unit that OnFailure= of the \
+      daemon's unit names, as dormouse-recover.service does. Don't use ExecStopPost=: systemd runs that \
+      before each restart, too, and every sleeping worker would be woken.
       """)
 
   @Option(
@@ -19,7 +20,7 @@ struct RecoverCommand: ParsableCommand {
       "The daemon's state directory.",
       discussion: """
         Default: $XDG_STATE_HOME/dormouse, which is in ~/.local/state, or for root /var/lib/dormouse.
-        """, valueName: "directory"))
+        """, valueName: "directory"), completion: .directory)
   var stateDirectory: String?
 
   func run() throws {

@@ -26,7 +26,9 @@ struct ReloadCommand: ParsableCommand {
   @Flag(help: "Take a configuration without workers, too: it stops and removes all of them.")
   var allowEmpty = false
   @Flag(help: "Restart the workers whose new configuration needs it.") var restart = false
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String] = []
+  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
+  @Argument(help: "Names of workers, or patterns such as 'bot0*'.", completion: .workers) var names:
+    [String] = []
 
   func validate() throws {
     if restart, all || !names.isEmpty || dryRun {
@@ -42,22 +44,51 @@ struct ReloadCommand: ParsableCommand {
     var daemon = try connection.connect()
     guard all || !names.isEmpty else {
       let verb = dryRun ? ControlRequest.Verb.previewReload : .reload
-      try Output.line(escaped(daemon.ask(verb, allowEmpty: allowEmpty, keepsLines: true).text))
-      if restart { try restartChanged(&daemon) }
+      let response = try daemon.request(verb, allowEmpty: allowEmpty)
+      if json { return try reportAsJSON(response, &daemon) }
+      try daemon.tell(response, of: "reload", json: false, keepsLines: true)
+      if restart {
+        let attempts = try restartChanged(&daemon)
+        for one in attempts where one.failure == nil {
+          try Output.line("\(escaped(one.worker)): restarted")
+        }
+        try DaemonConnection.tell(attempts.compactMap(\.failure))
+      }
       return
     }
     var selection = WorkerSelection()
     (selection.all, selection.dryRun, selection.names) = (all, dryRun, names)
-    try daemon.apply(.reloadWorker, to: selection.resolve(.reload, with: &daemon))
+    selection.json = json
+    try daemon.apply("reload", to: selection, .reload) { [json] daemon, names in
+      try daemon.attempt(.reloadWorker, to: names, quietly: json)
+    }
   }
 
-  private func restartChanged(_ daemon: inout DaemonConnection) throws {
+  private func reportAsJSON(
+    _ response: ControlResponse, _ daemon: inout DaemonConnection
+  ) throws {
+    let before = daemon.states()
+    let isDone = response.result == .done
+    let attempts = isDone && restart ? try restartChanged(&daemon) : []
+    let after = attempts.isEmpty ? [:] : daemon.states()
+    var report = OutcomeReport(
+      verb: "reload",
+      workers: attempts.map {
+        OutcomeReport.Worker(
+          worker: $0.worker, code: $0.code, text: $0.text, before: before[$0.worker],
+          after: after[$0.worker])
+      }, isDryRun: dryRun ? true : nil)
+    if !isDone { report.code = response.result.code }
+    report.text = response.text
+    try Output.json(report)
+    if !isDone { throw daemon.failure(response, of: nil, keepsLines: true) }
+    try DaemonConnection.tell(attempts.compactMap(\.failure))
+  }
+
+  private func restartChanged(_ daemon: inout DaemonConnection) throws -> [WorkerAttempt] {
     let changed = try daemon.ask(.ps).workers?.filter { worker in
       worker.state != "terminated" && worker.changedSinceLaunch != nil && worker.isAdopted != true
     }
-    let stopped = try daemon.attempt(.stop, to: (changed ?? []).map(\.name))
-    let started = try daemon.attempt(.restart, to: stopped.done)
-    for name in started.done { try Output.line("\(escaped(name)): restarted") }
-    try DaemonConnection.tell(stopped.failures + started.failures)
+    return try daemon.restart((changed ?? []).map(\.name), quietly: json)
   }
 }

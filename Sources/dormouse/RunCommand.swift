@@ -17,13 +17,16 @@ struct RunCommand: ParsableCommand {
   var name: String
   @Option(help: "0-100: raises it among workers of the same state when memory runs out.")
   var importance: Int?
-  @Option(help: "Its working directory, instead of this one.")
+  @Option(help: "Its working directory, instead of this one.", completion: .directory)
   var directory: String?
   @Option(
     name: .customLong("env"),
     help: ArgumentHelp("A variable to add to its environment; repeatable.", valueName: "name=value")
   )
   var variables: [String] = []
+  @Flag(help: "Give it NOTIFY_SOCKET (sd_notify), to send STATUS= and the like.")
+  var notify = false
+  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
   @Argument(parsing: .postTerminator, help: "The command and its arguments, after `--`.")
   var command: [String]
 
@@ -40,7 +43,8 @@ struct RunCommand: ParsableCommand {
   func run() throws {
     let launch = try specification()
     var daemon = try connection.connect()
-    try Output.line(escaped(daemon.ask(.run, worker: name, launch: launch).text))
+    try daemon.tell(
+      daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
   }
 
   private func specification() throws -> LaunchSpecification {
@@ -57,7 +61,7 @@ struct RunCommand: ParsableCommand {
     return LaunchSpecification(
       command: [try locate(in: here, path: inherited.variables["PATH"])] + command.dropFirst(),
       directory: directory.map { absolutePath($0, in: here) } ?? here,
-      environment: environment, importance: importance)
+      environment: environment, importance: importance, notify: notify ? true : nil)
   }
 
   private func locate(in here: String, path: String?) throws -> String {

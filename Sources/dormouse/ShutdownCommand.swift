@@ -13,19 +13,28 @@ struct ShutdownCommand: ParsableCommand {
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "Leave the workers to the next daemon.") var keepWorkers = false
   @Flag(help: "Only tell what would happen.") var dryRun = false
+  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
 
   func run() throws {
     var daemon = try connection.connect()
     if dryRun { return try forecast(&daemon) }
-    try Output.line(escaped(daemon.ask(keepWorkers ? .leave : .shutdown).text))
+    try daemon.tell(daemon.request(keepWorkers ? .leave : .shutdown), of: "shutdown", json: json)
   }
 
   private func forecast(_ daemon: inout DaemonConnection) throws {
     let workers = try daemon.ask(.ps).workers ?? []
-    for worker in workers.filter(Intent.stop.concerns) {
+    let plans = workers.filter(Intent.stop.concerns).map { worker in
       let kept = "\(escaped(worker.name)) would stay as it is: \(escaped(worker.state))"
-      try Output.line(keepWorkers ? kept : Intent.stop.forecast(worker))
+      return OutcomeReport.Worker(
+        worker: worker.name, code: "planned",
+        text: keepWorkers ? kept : Intent.stop.forecast(worker), before: worker.state)
     }
-    try Output.line("the daemon would end")
+    let end = "the daemon would end"
+    if json {
+      return try Output.json(
+        OutcomeReport(verb: "shutdown", code: "done", text: end, isDryRun: true, workers: plans))
+    }
+    for plan in plans { try Output.line(plan.text) }
+    try Output.line(end)
   }
 }

@@ -18,7 +18,9 @@ struct SimulateCommand: ParsableCommand {
       """)
 
   @OptionGroup var source: TraceOptions
-  @Option(help: ArgumentHelp("Policies to compare: names or files.", valueName: "a,b,…"))
+  @Option(
+    help: ArgumentHelp("Policies to compare: names or files.", valueName: "a,b,…"),
+    completion: .policies)
   var policy = "ios-5,iphone-os-3,server"
   @Option(
     help: ArgumentHelp(
@@ -32,20 +34,21 @@ struct SimulateCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       "What things cost, KEY=VALUE,… or a file with a line for each; repeatable.",
-      valueName: "settings"))
+      valueName: "settings"), completion: .file())
   var machine: [String] = []
   @Flag(help: "Print everything as JSON.")
   var json = false
   @Flag(help: "Print the table as Markdown.")
   var markdown = false
-  @Option(help: ArgumentHelp("Also draw the comparison.", valueName: "file"))
+  @Option(help: ArgumentHelp("Also draw the comparison.", valueName: "file"), completion: .file())
   var svg: String?
   @Option(
     help: ArgumentHelp(
       "Simulate nothing; write the trace in this format (dormouse, azure-2019, azure-2021).",
       valueName: "format"))
   var convert: TraceFormat?
-  @Option(help: ArgumentHelp("Where to, with --convert.", valueName: "directory"))
+  @Option(
+    help: ArgumentHelp("Where to, with --convert.", valueName: "directory"), completion: .directory)
   var output: String?
   @Flag(help: "Check the engine's invariants, for --seed and --seeds from there on.")
   var check = false
@@ -81,7 +84,8 @@ struct SimulateCommand: ParsableCommand {
     let comparison = FleetComparison(trace: trace, machine: machine, reports: reports)
     try picture?.write(comparison.picture)
     if json { return try Output.json(comparison) }
-    try Output.write(comparison.rendered(asMarkdown: markdown))
+    try Output.write(
+      comparison.rendered(asMarkdown: markdown, width: markdown ? nil : Terminal.width))
   }
 
   // MARK: what is compared

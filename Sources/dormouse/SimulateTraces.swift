@@ -14,7 +14,8 @@ struct TraceOptions: ParsableArguments {
   var generate: TraceGenerator.Pattern?
   @Option(
     help: ArgumentHelp(
-      "Read it; several files belong together (--trace a.csv --trace b.csv).", valueName: "file"))
+      "Read it; several files belong together (--trace a.csv --trace b.csv).", valueName: "file"),
+    completion: .file())
   var trace: [String] = []
   @Option(help: "How many workers. Of a trace that is read: so many, at random.")
   var workers: Int?

@@ -15,12 +15,13 @@ struct TopCommand: ParsableCommand {
   @Flag(help: "Print one look, and end.") var once = false
   @Option(
     name: [.customShort("d"), .long],
-    help: ArgumentHelp("Seconds between looks, from 0.1 to 3600.", valueName: "seconds"))
-  var delay = 1.0
+    help: ArgumentHelp("The time between looks, from 100ms to 1h.", valueName: "duration"),
+    transform: durationOption)
+  var delay: Duration = .seconds(1)
 
   func validate() throws {
-    guard (0.1...3600).contains(delay) else {
-      throw ValidationError("--delay is a number of seconds from 0.1 to 3600.")
+    guard (.milliseconds(100) ... .seconds(3600)).contains(delay) else {
+      throw ValidationError("--delay is from 100ms to 1h.")
     }
   }
 
@@ -46,7 +47,7 @@ struct TopCommand: ParsableCommand {
       guard let response = try ask(&daemon, while: screen, ended: &next) else { continue }
       let size = Terminal.size
       try screen.show(lines(response, width: size.columns, height: size.rows))
-      next = try screen.wait(.milliseconds(Int(delay * 1000)))
+      next = try screen.wait(delay)
     }
   }
 

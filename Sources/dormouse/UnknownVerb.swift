@@ -2,28 +2,48 @@ import ArgumentParser
 import Control
 import PolicyFile
 
-/// ArgumentParser calls a verb that it doesn't know an unexpected argument; a person who mistyped
-/// one, or knows it by the name that another supervisor gives it, wants to hear the right one.
+/// ArgumentParser calls a verb that it doesn't know an unexpected argument. Here a mistyped verb, or one
+/// that another supervisor has under another name, is answered with the right one.
 struct UnknownVerb {
+  /// The words before it: `dormouse`, `dormouse policy`.
+  var command: String
   var verb: String
   var known: [String]
 
-  /// nil: the first word is a verb, or an option. Behind `help` it is the second.
-  init?(arguments: [String], known: [String]) {
-    let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
-    guard let first = words.first, !first.isEmpty, !first.hasPrefix("-"), first != "help",
-      !known.contains(first)
-    else { return nil }
-    verb = first
-    self.known = known + ["help"]
+  /// nil: the first word is a verb, or an option, and so is the second of a verb that has verbs of its
+  /// own. `help` stands before either.
+  static func find(in arguments: [String], of root: any ParsableCommand.Type) -> UnknownVerb? {
+    let isHelp = arguments.first == "help"
+    var words = isHelp ? arguments.dropFirst() : arguments[...]
+    var verbs = root.configuration.subcommands
+    var command = "dormouse"
+    while !verbs.isEmpty {
+      guard let word = words.popFirst(), !word.isEmpty, !word.hasPrefix("-"), word != "help" else {
+        return nil
+      }
+      guard let next = verbs.first(where: { $0.configuration.commandName == word }) else {
+        var known = verbs.filter { $0.configuration.shouldDisplay }
+          .compactMap { $0.configuration.commandName }
+        if command == "dormouse", !isHelp { known.append("help") }
+        return UnknownVerb(command: command, verb: word, known: known)
+      }
+      command += " \(word)"
+      verbs = next.configuration.subcommands
+    }
+    return nil
   }
 
   var failure: CommandFailure {
-    let meant = Self.elsewhere[verb] ?? nearest(to: verb, among: known)
-    let hint = meant.map { "did you mean `dormouse \($0)`? " } ?? ""
+    let isTop = command == "dormouse"
+    let meant = (isTop ? Self.elsewhere[verb] : nil) ?? nearest(to: verb, among: known)
+    let hint =
+      (isTop ? Self.advice[verb] : nil)
+      ?? meant.map { "did you mean `\(command) \($0)`?" } ?? ""
+    let gap = hint.isEmpty ? "" : "\(hint) "
+    let place = isTop ? "" : " of `\(command)`"
     return CommandFailure(
       exit: .usage,
-      text: "there is no verb `\(escaped(verb))`; \(hint)`dormouse --help` lists them all")
+      text: "there is no verb `\(escaped(verb))`\(place); \(gap)`\(command) --help` lists them all")
   }
 
   /// What supervisord, systemd, process-compose, Docker and the shell call it.
@@ -33,7 +53,14 @@ struct UnknownVerb {
     "up": "daemon", "serve": "daemon", "pause": "suspend", "freeze": "suspend", "fg": "foreground",
     "bg": "background", "resume": "wake", "unpause": "wake", "thaw": "wake", "add": "run",
     "exec": "run", "check": "policy check", "validate": "policy check", "update": "reload",
-    "reread": "reload", "daemon-reload": "reload", "version": "--version", "init": "import",
+    "reread": "reload", "daemon-reload": "reload", "version": "--version",
     "config": "policy show", "validate-config": "policy check",
+  ]
+
+  /// Where no single verb does the same.
+  private static let advice = [
+    "init": "nothing has to be initialised: `dormouse daemon` starts without a configuration, "
+      + "`dormouse run NAME -- COMMAND` adds a worker, and `dormouse import FILE -o dormouse.yaml` "
+      + "converts a Procfile or a compose file;"
   ]
 }

@@ -1,11 +1,15 @@
 import ArgumentParser
 import Control
+import Glibc
+import PolicyFile
 
 /// Workers by name, or all for which a verb makes sense.
 struct WorkerSelection: ParsableArguments {
   @Flag(help: "All workers that it can concern.") var all = false
   @Flag(help: "Only tell what would happen.") var dryRun = false
-  @Argument(help: "Names of workers.", completion: .workers) var names: [String] = []
+  @Flag(help: "Print the outcome as JSON (docs/json.md).") var json = false
+  @Argument(help: "Names of workers, or patterns such as 'bot0*'.", completion: .workers) var names:
+    [String] = []
 
   /// For the `validate` of a verb that needs somebody.
   func check() throws {
@@ -13,27 +17,87 @@ struct WorkerSelection: ParsableArguments {
     if !all, names.isEmpty { throw ValidationError("Name workers, or use --all.") }
   }
 
-  /// The names to go on with. None where there is nothing to do, which has been told then, as with
-  /// `--dry-run`.
-  func resolve(_ intent: Intent, with daemon: inout DaemonConnection) throws -> [String] {
-    var chosen = names
+  /// What a verb is to do.
+  struct Choice {
+    /// Names to go on with; with `--dry-run` there are only plans.
+    var names: [String] = []
+    /// With `--all`: why there is nothing to do.
+    var nothing: String?
+    /// With `--dry-run`: what would happen, and what is wrong.
+    var plans: [WorkerAttempt] = []
+  }
+
+  /// Names are taken as they are; patterns (`bot0*`) stand for the workers that they fit.
+  func choose(_ intent: Intent, with daemon: inout DaemonConnection) throws -> Choice {
+    var choice = Choice(names: names)
     if all {
-      chosen = try (daemon.ask(.ps).workers ?? []).filter(intent.concerns).map(\.name)
-      if chosen.isEmpty { try Output.line(intent.nothing) }
+      choice.names = try (daemon.ask(.ps).workers ?? []).filter(intent.concerns).map(\.name)
+      if choice.names.isEmpty { choice.nothing = intent.nothing }
+    } else if names.contains(where: WorkerPatterns.isPattern) {
+      choice.names = try WorkerPatterns(names).names(among: daemon.ask(.ps).workers ?? [])
     }
-    guard dryRun else { return chosen }
-    var failures: [CommandFailure] = []
-    for name in chosen {
+    guard dryRun else { return choice }
+    for name in choice.names {
       let id = try daemon.client.send(.status, worker: name)
       let response = try daemon.wait(for: id, what: "status \(name)")
       guard response.result == .done, let worker = response.workers?.first else {
-        failures.append(daemon.failure(response, of: name))
+        choice.plans.append(
+          WorkerAttempt(
+            worker: name, code: response.result.code, text: response.text,
+            failure: daemon.failure(response, of: name)))
         continue
       }
-      try Output.line(intent.forecast(worker))
+      choice.plans.append(
+        WorkerAttempt(worker: name, code: "planned", text: intent.forecast(worker)))
     }
-    try DaemonConnection.tell(failures)
-    return []
+    choice.names = []
+    return choice
+  }
+}
+
+/// Names of workers and patterns as a shell has them.
+struct WorkerPatterns {
+  var patterns: [String]
+
+  init(_ patterns: [String]) { self.patterns = patterns }
+
+  /// No worker's name has these characters.
+  static func isPattern(_ text: String) -> Bool { text.contains { "*?[".contains($0) } }
+
+  /// In the order of the patterns, each worker once. A name that fits none stays, for the daemon to say
+  /// so; a pattern that fits none is an error.
+  func names(among workers: [WorkerReport]) throws -> [String] {
+    var found: [String] = []
+    for pattern in patterns {
+      let fitting =
+        Self.isPattern(pattern) ? workers.map(\.name).filter { fits(pattern, $0) } : [pattern]
+      if fitting.isEmpty { throw Self.failure(pattern, among: workers) }
+      found += fitting.filter { !found.contains($0) }
+    }
+    return found
+  }
+
+  /// Those that fit a pattern or have its name, in the daemon's order.
+  func workers(among workers: [WorkerReport]) throws -> [WorkerReport] {
+    for pattern in patterns where !workers.contains(where: { fits(pattern, $0.name) }) {
+      throw Self.failure(pattern, among: workers)
+    }
+    return workers.filter { worker in patterns.contains { fits($0, worker.name) } }
+  }
+
+  private func fits(_ pattern: String, _ name: String) -> Bool {
+    pattern == name || fnmatch(pattern, name, 0) == 0
+  }
+
+  private static func failure(
+    _ pattern: String, among workers: [WorkerReport]
+  ) -> CommandFailure {
+    let hint = nearest(to: pattern, among: workers.map(\.name)).map {
+      "; did you mean `\(escaped($0))`?"
+    }
+    let what = isPattern(pattern) ? "no worker's name fits" : "there is no worker"
+    return CommandFailure(
+      exit: .unknownWorker, text: "\(what) `\(escaped(pattern))`\(hint ?? "")")
   }
 }
 

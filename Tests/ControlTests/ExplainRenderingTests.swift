@@ -4,7 +4,8 @@ import Testing
 @Suite struct `Rendering of explanations` {
   private let explanation = ExplanationReport(
     worker: "notes", state: "suspended", secondsInState: 12,
-    because: "its grace in the background was over", key: "background.suspend_after",
+    because: CodedText("grace_over", "its grace in the background was over"),
+    key: "background.suspend_after",
     next: "hibernated",
     obstacles: [
       .init(
@@ -39,12 +40,14 @@ import Testing
 
   @Test func `what it has earned by being put away too early is told`() {
     var early = explanation
-    early.falseIdle = "put away too early once, the last time 40 s ago: band +10"
+    early.falseIdle = FalseIdleReport(
+      text: "put away too early once, the last time 40 s ago: band +10", count: 1,
+      lastSecondsAgo: 40, bandBonus: 10)
     #expect(renderExplanation(early).contains("\nIt was put away too early once, the last time"))
   }
 
   @Test func `lines are broken at the terminal's width`() {
-    let lines = renderExplanation(explanation, width: 50).split(separator: "\n").dropFirst()
+    let lines = renderExplanation(explanation, width: 50).split(separator: "\n")
     #expect(lines.allSatisfy { $0.count <= 50 }, "\(lines)")
   }
 
@@ -55,7 +58,8 @@ import Testing
     let place = RankingReport.Place(
       worker: "notes", state: "suspended", band: 12, bandOfState: 0, bandOfImportance: 5,
       bandBonus: 7, isDemoted: false, footprint: 40 << 20, secondsSinceUse: 125,
-      launchSeconds: 0.34, regret: regret, before: "lowest band (12)", fromPressure: "urgent",
+      launchSeconds: 0.34, regret: regret, before: CodedText("band", "lowest band (12)"),
+      fromPressure: "urgent",
       obstacles: [.init(text: "it is in shadow mode", key: "mode")])
     return RankingReport(
       pressure: "normal", terminationOrder: ["band", "regret"], termination: [place],

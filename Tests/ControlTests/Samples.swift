@@ -23,11 +23,11 @@ enum Sample {
     worker.command = ["python3", "server.py", "--title", "it's me"]
     worker.policy = "ios-5"
     worker.log = "/var/lib/dormouse/logs/editor.log"
-    worker.reason = "somebody asked for it"
-    worker.hibernation = "it is in the foreground"
+    worker.reason = CodedText("requested_foreground", "somebody asked for it")
+    worker.hibernation = CodedText("not_suspended", "it is in the foreground")
     worker.launchSeconds = 0.2212
     worker.resumeSeconds = 0.014
-    worker.lastExit = "exit code 1"
+    worker.lastExit = ExitStatusReport(code: "exited", text: "exit code 1", status: 1)
     worker.tasks = ["upload", "index"]
     return worker
   }
@@ -44,31 +44,49 @@ enum Sample {
     worker.secondsSinceUse = 52
     worker.command = ["redis-server"]
     worker.policy = "ios-5"
-    worker.reason = "suspended for 30 s"
+    worker.reason = CodedText("suspended_long_enough", "suspended for 30 s")
+    return worker
+  }
+
+  /// What reports have beside their prose.
+  static var coded: WorkerReport {
+    var worker = hibernated
+    worker.lastShed = ShedReport(
+      code: "gave_back", text: "warned, it gave back 3 MB", occasion: "warning", isAnswered: true,
+      before: 20_000_000, after: 17_000_000)
+    worker.falseIdle = FalseIdleReport(
+      text: "put away too early once", count: 1, lastSecondsAgo: 40, bandBonus: 10,
+      raised: [.init(key: "hibernate.after", declaredSeconds: 30, seconds: 60)])
+    worker.shadow = ShadowReport(
+      text: "would have freed 1 MB", suspensions: 2, hibernations: 1, terminations: 0,
+      freed: 1 << 20, wakes: 1, wakeSeconds: 0.009)
+    worker.talk = CodedText("without_effect", "answers without effect: 1 came late")
     return worker
   }
 
   static var terminated: WorkerReport {
     var worker = WorkerReport(name: "game", state: "terminated")
     worker.secondsInState = 7322
-    worker.reason = "pressure critical"
+    worker.reason = CodedText("pressure", "pressure critical")
     return worker
   }
 
   static let daemon = DaemonReport(
     pid: 812, version: "0.1.0", policy: "ios-5", mode: "enforce", pressure: "warning",
-    budget: 268_435_456, available: 37_580_964, budgetIsHost: false, freezer: "cgroup-v2 freezer",
+    budget: 268_435_456, available: 37_580_964, budgetIsHost: false,
+    freezer: CodedText("cgroup_v2_freezer", "cgroup-v2 freezer"),
     stateDirectory: "/var/lib/dormouse")
 
   static let jetsam = JetsamRecord(
     id: "2026-11-21-1", time: "2026-11-21T08:46:07Z", policy: "ios-5", level: "critical",
-    why: "4.8 MB available, under 5 %", budget: 134_217_728, availableBefore: 5_033_165,
+    why: CodedText("pressure", "4.8 MB available, under 5 %"), budget: 134_217_728,
+    availableBefore: 5_033_165,
     availableAfter: 75_497_472, largest: "game",
     workers: [
       .init(
         name: "game", state: "suspended", band: 30, footprint: 70_254_592,
         peakFootprint: 73_400_320, secondsSinceUse: 245, secondsOfAge: 3725,
-        victimBecause: "lowest band",
+        victimBecause: CodedText("chosen_by_order", "lowest band"),
         gaveBack: 70_254_592),
       .init(
         name: "cache", state: "hibernated", band: 75, footprint: 4096, peakFootprint: 18_253_611,

@@ -18,6 +18,7 @@ import Testing
     #expect(try roundTrip(Sample.response) == Sample.response)
     #expect(try roundTrip(Sample.foreground) == Sample.foreground)
     #expect(try roundTrip(Sample.hibernated) == Sample.hibernated)
+    #expect(try roundTrip(Sample.coded) == Sample.coded)
     #expect(try roundTrip(Sample.daemon) == Sample.daemon)
     #expect(try roundTrip(Sample.jetsam) == Sample.jetsam)
   }
@@ -60,6 +61,22 @@ import Testing
     #expect(
       text == #"{"id":2,"launch":{"command":["/bin/ls"],"directory":"/","#
         + #""environment":{"A":"/","B":""}},"verb":"run","worker":"w"}"# + "\n")
+  }
+
+  @Test func `prose travels beside its code, and an older peer's prose has the code other`() throws
+  {
+    let why = CodedText("too_big", "its footprint is over the limit")
+    #expect(
+      String(decoding: try WireCodec.json(for: why), as: UTF8.self)
+        == #"{"code":"too_big","text":"its footprint is over the limit"}"#)
+    let old = Array(#"{"id":"1","time":"t","why":"short of memory"}"#.utf8)
+    struct Old: Decodable { var why: CodedText }
+    #expect(try WireCodec.decode(Old.self, from: old).why == CodedText("other", "short of memory"))
+  }
+
+  @Test func `a document has the number of its schema at the top`() throws {
+    let json = try WireCodec.json(for: JSONDocument(CodedText("a", "b")))
+    #expect(String(decoding: json, as: UTF8.self) == #"{"code":"a","schema":1,"text":"b"}"#)
   }
 
   @Test func `keys that a newer peer adds are ignored`() throws {

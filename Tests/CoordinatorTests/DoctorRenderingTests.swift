@@ -1,3 +1,4 @@
+import Control
 import Testing
 
 @testable import Coordinator
@@ -13,7 +14,7 @@ import Testing
         id: "cgroup", name: "a cgroup", need: .useful, result: .missing,
         found: "Permission denied, and a long tale of how it came to that",
         lost: "Workers are stopped instead.", enable: "systemd-run --user -p Delegate=yes"),
-    ], trial: nil, verdict: "Hibernation doesn't work here.")
+    ], trial: nil, verdict: CodedText("hibernation_missing", "Hibernation doesn't work here."))
 
   @Test func `A table comes first; losses and remedies only of what doesn't work`() {
     #expect(

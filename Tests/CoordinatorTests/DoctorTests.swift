@@ -78,7 +78,7 @@ import Testing
         stateDirectory: "\(directory)/file/state", socket: "\(directory)/control.sock")
       #expect(report.checks.first { $0.id == "state-directory" }?.result == .missing)
       #expect(report.hibernates)
-      #expect(report.verdict.contains("The daemon doesn't start without a place for images."))
+      #expect(report.verdict.text.contains("The daemon doesn't start without a place for images."))
     }
   }
 

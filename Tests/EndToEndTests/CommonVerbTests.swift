@@ -13,6 +13,27 @@ import Testing
     }
   }
 
+  @Test("So is a mistyped verb of a verb, and what has no counterpart is explained")
+  func unknownVerbOfVerb() throws {
+    let scratch = try Scratch()
+    func error(_ words: String...) throws -> String {
+      let outcome = try Command(arguments: [Surroundings.executable] + words).run(in: scratch)
+      #expect(outcome.code == 64, "\(outcome)")
+      return outcome.error
+    }
+    #expect(
+      try error("policy", "chek", "x.yaml")
+        == "dormouse: there is no verb `chek` of `dormouse policy`; did you mean `dormouse policy "
+        + "check`? `dormouse policy --help` lists them all\n")
+    #expect(try error("trace", "shwo", "x").contains("did you mean `dormouse trace show`?"))
+    #expect(try error("pressure", "sett").contains("did you mean `dormouse pressure set`?"))
+    #expect(try error("version").contains("did you mean `dormouse --version`?"))
+    #expect(try error("init").contains("`dormouse daemon` starts without a configuration"))
+    let help = try Command(arguments: [Surroundings.executable, "policy", "check", "--help"])
+      .run(in: scratch)
+    #expect(help.code == 0, "\(help)")
+  }
+
   @Test("Stop and restart: twice is fine, and an unknown name keeps no other from it")
   func restart() throws {
     let daemon = try TestDaemon(BadInputTests.idle)

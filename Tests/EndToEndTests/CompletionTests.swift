@@ -19,6 +19,23 @@ import Testing
     #expect(try bash("dormouse completions ", daemon).contains("fish"))
   }
 
+  @Test("bash completes the names of files where a file is meant")
+  func files() throws {
+    let daemon = try TestDaemon(Self.two, starts: false)
+    let directory = daemon.scratch.path
+    _ = try daemon.scratch.write("Procfile", "web: sleep 1\n")
+    let configuration = "\(directory)/dormouse.yaml"
+    for line in [
+      "dormouse daemon --config", "dormouse policy check", "dormouse policy show",
+      "dormouse policy diff", "dormouse daemon --policy", "dormouse wrap --policy",
+      "dormouse replay --policy", "dormouse import", "dormouse events --journal",
+    ] {
+      #expect(try bash("\(line) \(directory)/dorm", daemon) == [configuration], "\(line)")
+    }
+    #expect(try bash("dormouse import \(directory)/Pr", daemon) == ["\(directory)/Procfile"])
+    #expect(try bash("dormouse policy show ios", daemon) == ["ios-5"])
+  }
+
   @Test("Without a daemon there are no names, at once and in silence")
   func noDaemon() throws {
     let daemon = try TestDaemon(Self.two, starts: false)

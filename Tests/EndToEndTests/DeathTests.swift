@@ -73,8 +73,8 @@ import Testing
       kill(pid, SIGKILL)
       try daemon.wait("web", toBe: "terminated")
       let report = try daemon.worker("web")
-      #expect(report.lastExit == "SIGKILL ended it", "\(verb)")
-      #expect(report.reason == "SIGKILL ended it", "\(verb)")
+      #expect(report.lastExit?.text == "SIGKILL ended it", "\(verb)")
+      #expect(report.reason.text == "SIGKILL ended it", "\(verb)")
       #expect(report.pid == nil)
       try expectNothingLeft(of: before, in: daemon, parent)
     }

@@ -38,7 +38,7 @@ import Testing
               readiness: { tcp: \(port) }
 
           """)
-    #expect(try daemon.worker("web").reason.contains("db (ready)"), "\(daemon.words)")
+    #expect(try daemon.worker("web").reason.text.contains("db (ready)"), "\(daemon.words)")
     try daemon.wait("web", toBe: "foreground")
     // It has said so when its trap is set.
     #expect(try eventually { try Self.lines(file).contains("+web") })
@@ -65,11 +65,11 @@ import Testing
         """)
     for name in ["web", "after"] {
       #expect(
-        try eventually { try daemon.worker(name).reason.contains("not started") },
+        try eventually { try daemon.worker(name).reason.text.contains("not started") },
         "\(daemon.words)")
     }
     #expect(
-      try daemon.worker("web").reason.contains("migrate has ended: it exited with status 2"))
+      try daemon.worker("web").reason.text.contains("migrate has ended: it exited with status 2"))
     let again = try daemon.verb("start", "web")
     #expect(again.code != 0)
     #expect(again.error.contains("it exited with status 2"), "\(again)")

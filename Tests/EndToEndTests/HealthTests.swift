@@ -54,7 +54,7 @@ import Testing
         return now != nil && now != pid
       }, "\(daemon.words)")
     try daemon.wait("web", toBe: "foreground")
-    #expect(try daemon.worker("web").exits?.last?.why.contains("liveness") == true)
+    #expect(try daemon.worker("web").exits?.last?.why.text.contains("liveness") == true)
   }
 
   @Test(
@@ -96,8 +96,8 @@ import Testing
       // Nobody asked for a restart.
       #expect(try daemon.worker(name).restartsInSeconds == nil)
     }
-    #expect(try daemon.worker("hung").reason.contains("no answer within 1 s"))
-    #expect(try daemon.worker("dead").reason.contains("Connection refused"))
+    #expect(try daemon.worker("hung").reason.text.contains("no answer within 1 s"))
+    #expect(try daemon.worker("dead").reason.text.contains("Connection refused"))
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 

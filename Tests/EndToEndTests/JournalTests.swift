@@ -143,18 +143,18 @@ import Testing
   func report() throws {
     let daemon = try TestDaemon("workers: { brief: { command: [sh, -c, \"exit 3\"] } }")
     try daemon.wait("brief", toBe: "terminated")
-    let counts = try daemon.json([WeekReport].self, "report")
+    let counts = try daemon.json(WeeksReport.self, "report").weeks
     #expect(counts.first?.worker == "brief" && counts.first?.crashes == 1)
     #expect(counts.first?.launches == 1)
     try daemon.crash()
     try daemon.start()
     try daemon.wait("brief", toBe: "terminated")
     _ = try eventually {
-      try daemon.json([WeekReport].self, "report").first?.crashes == 2
+      try daemon.json(WeeksReport.self, "report").weeks.first?.crashes == 2
     }
     let table = try daemon.done("report")
     #expect(table.contains("week of ") && table.contains("brief"), "\(table)")
-    #expect(try daemon.json([WeekReport].self, "report").reduce(0) { $0 + $1.crashes } == 2)
+    #expect(try daemon.json(WeeksReport.self, "report").weeks.reduce(0) { $0 + $1.crashes } == 2)
   }
 
   @Test("is rotated by size, and the oldest goes")

@@ -119,7 +119,7 @@ private final class KitProbe {
       // Nobody has told the daemon: it looks by itself.
       try probe.waitForOffer(8 << 20)
       try probe.daemon.done(state, "probe")
-      let before = try probe.report.footprint
+      let before = try probe.daemon.currentFootprint("probe")
       #expect(try probe.report.purgeable == 8 << 20)
       try probe.press()
       try probe.daemon.waitForWords("probe: 8 MB of purgeable memory taken")
@@ -252,7 +252,7 @@ private final class KitProbe {
       try probe.daemon.done(state, "probe")
       try probe.daemon.done("stop", "probe")
       #expect(probe.lines.suffix(3) == end, "\(probe.lines)")
-      #expect(try probe.report.lastExit == "it exited with status 0")
+      #expect(try probe.report.lastExit?.text == "it exited with status 0")
     }
   }
 }

@@ -142,7 +142,7 @@ import Testing
     #expect(try log(daemon, "polite") == "from a file own up\n")
     try daemon.done("stop", "polite", "deaf")
     #expect(try log(daemon, "polite").hasSuffix("interrupted\n"))
-    #expect(try daemon.worker("deaf").lastExit?.contains("KILL") == true)
+    #expect(try daemon.worker("deaf").lastExit?.text.contains("KILL") == true)
   }
 
   @Test("Readiness comes by a descriptor, a pattern, a command or a page, and not before")

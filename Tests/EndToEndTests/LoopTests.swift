@@ -154,7 +154,8 @@ import Testing
     let scratch = try Scratch()
     let path = try scratch.write("linger.py", script)
     let daemon = try TestDaemon(
-      "workers: { rude: { command: [\(Surroundings.python), \(path)] } }", setting: .traced)
+      "workers: { rude: { command: [\(Surroundings.python), \(path)], fdstore: 1 } }",
+      setting: .traced)
     try daemon.wait("rude", toBe: "foreground")
     let log = "\(daemon.state)/logs/rude.log"
     let taken = try ask(daemon, times: 1000) { (try? readText(log))?.contains("sent") != true }

@@ -44,7 +44,7 @@ import Testing
     #expect(report.reclaimable > 1 << 20)
     #expect(report.pid == pid)
     let freezer = setting == .frozen ? "cgroup-v2 freezer" : "SIGSTOP"
-    #expect(try daemon.json(Listing.self, "status").daemon?.freezer == freezer)
+    #expect(try daemon.json(Listing.self, "status").daemon?.freezer.text == freezer)
 
     #expect(try daemon.done("wake", "web") == "web is in the background\n")
     try daemon.done("hibernate", "web")

@@ -22,7 +22,7 @@ import Testing
     try daemon.start()
     let report = try daemon.worker("web")
     #expect(report.launchSeconds == cost && report.exits?.count == 1)
-    #expect(report.exits?.last?.why == "`stop` was asked for")
+    #expect(report.exits?.last?.why.text == "`stop` was asked for")
     try daemon.done("start", "web")
     let log = try daemon.done("logs", "web")
     #expect(log.contains("DORMOUSE_LAST_EXIT=`stop` was asked for\n"), "\(log)")
@@ -38,7 +38,7 @@ import Testing
     kill(pid, SIGKILL)
     #expect(try eventually { hasEnded(pid) })
     try daemon.start()
-    #expect(try daemon.worker("web").exits?.last?.why == "it ended while there was no daemon")
+    #expect(try daemon.worker("web").exits?.last?.why.text == "it ended while there was no daemon")
     try daemon.done("shutdown")
     #expect(try daemon.waitForEnd() == 0)
 

@@ -23,7 +23,7 @@ import Testing
         """)
     _ = try daemon.verb("start", "quick")
     try daemon.wait("quick", toBe: "terminated")
-    #expect(try daemon.worker("quick").lastExit == "it exited with status 7")
+    #expect(try daemon.worker("quick").lastExit?.text == "it exited with status 7")
     let outcome = try daemon.verb("start", "never")
     #expect(outcome.code == 1)
     #expect(
@@ -55,7 +55,7 @@ import Testing
       try daemon.done("start", "deaf")
       try daemon.done(state, "deaf")
       #expect(try daemon.done("stop", "deaf") == "deaf has ended\n")
-      #expect(try daemon.worker("deaf").lastExit == "SIGKILL ended it")
+      #expect(try daemon.worker("deaf").lastExit?.text == "SIGKILL ended it")
     }
     #expect(try daemon.zombies().isEmpty)
   }
@@ -71,7 +71,7 @@ import Testing
     try daemon.done("wake", "stopper")
     try daemon.done("suspend", "stopper")
     try daemon.done("stop", "stopper")
-    #expect(try daemon.worker("stopper").lastExit == "SIGTERM ended it")
+    #expect(try daemon.worker("stopper").lastExit?.text == "SIGTERM ended it")
   }
 
   @Test(
@@ -125,7 +125,7 @@ import Testing
     try daemon.wait("shell", toBe: "foreground")
     try daemon.done("stop", "shell")
     #expect((try? readText(saved)) == "saved", "\(daemon.words)")
-    #expect(try daemon.worker("shell").lastExit == "SIGTERM ended it")
+    #expect(try daemon.worker("shell").lastExit?.text == "SIGTERM ended it")
   }
 
   @Test(

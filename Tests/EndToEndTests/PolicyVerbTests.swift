@@ -25,6 +25,8 @@ import Testing
   private func dormouse(_ arguments: String...) throws -> Outcome {
     var command = Command(arguments: [Surroundings.executable] + arguments)
     command.environment["XDG_CONFIG_HOME"] = scratch.path
+    // No daemon listens there.
+    command.environment["DORMOUSE_SOCKET_PATH"] = "\(scratch.path)/none.sock"
     return try command.run(in: scratch)
   }
 
@@ -57,10 +59,26 @@ import Testing
     }
   }
 
+  @Test("`check` takes a file with a worker at its top for a configuration without `workers:`")
+  func misplacedWorker() throws {
+    let file = try scratch.write("mine.yaml", "web:\n  command: sleep 1\n")
+    let outcome = try dormouse("policy", "check", file)
+    #expect(outcome.code == 65)
+    #expect(
+      outcome.error.hasPrefix(
+        "\(file):1:1: error: `web` is a worker at the top: `workers:` is missing\n"), "\(outcome)")
+  }
+
   @Test("`show --effective` names the line that each value comes from")
   func effective() throws {
     let outcome = try dormouse("policy", "show", "--effective", "--worker", "web")
-    #expect(outcome.code == 0 && outcome.error.isEmpty, "\(outcome)")
+    #expect(
+      outcome.code == 0
+        && outcome.error
+          == "dormouse: no daemon is running; these are the values of \(configuration)\n",
+      "\(outcome)")
+    let named = try dormouse("policy", "show", "--effective", "--worker", "web", configuration)
+    #expect(named.output == outcome.output && named.error.isEmpty, "\(named)")
     let lines = outcome.output.split(separator: "\n").map { line in
       line.split(separator: " ").joined(separator: " ")
     }
@@ -96,7 +114,9 @@ import Testing
     #expect(other.output.split(separator: "\n").count == 2)
     let json = try dormouse("policy", "diff", "--json", "ios-5", configuration)
     #expect(
-      json.output.hasPrefix(#"[{"key":"hibernate.after","left":"30s","meaning":""#), "\(json)")
+      json.output.hasPrefix(
+        #"{"differences":[{"key":"hibernate.after","left":"30s","meaning":""#), "\(json)")
+    #expect(json.output.hasSuffix(#"],"schema":1}"# + "\n"), "\(json)")
     #expect(try dormouse("policy", "diff", "ios-5", "ios-6").code == 65)
   }
 

@@ -30,7 +30,7 @@ import Testing
     let record = try daemon.json(JetsamRecord.self, "jetsam")
     let victims = record.workers.filter { $0.victimBecause != nil }
     #expect(victims.map(\.name) == ["big"])
-    #expect(victims.first?.victimBecause?.contains("the biggest footprint") == true)
+    #expect(victims.first?.victimBecause?.text.contains("the biggest footprint") == true)
     #expect((victims.first?.gaveBack ?? 0) > 30 << 20)
     #expect(record.availableAfter > record.availableBefore)
     #expect(record.budget == 160 << 20)

@@ -49,16 +49,16 @@ import Testing
     #expect(said.hasPrefix("cache gave back "), "\(said)")
     // Asleep it is empty; in front it fills its cache again.
     try daemon.done("suspend", "cache")
-    let empty = try daemon.worker("cache").footprint
+    let empty = try daemon.currentFootprint("cache")
     try daemon.done("foreground", "cache")
     let isFull = try eventually { try daemon.worker("cache").footprint >= empty + 7 << 20 }
     #expect(isFull, "\(daemon.words)")
     try daemon.done("suspend", "cache")
-    let shed = try #require(try daemon.worker("cache").lastShed)
+    let shed = try #require(try daemon.worker("cache").lastShed?.text)
     #expect(shed.hasPrefix("sent to the background, it gave back "), "\(shed)")
     #expect(!shed.contains("did not answer"))
     #expect(try daemon.done("explain", "cache").contains(shed))
-    #expect(try daemon.worker("cache").footprint < empty + 2 << 20)
+    #expect(try daemon.currentFootprint("cache") < empty + 2 << 20)
     try daemon.done("hibernate", "cache")
     try daemon.done("wake", "cache")
     #expect(try daemon.done("warn", "cache").contains("did not answer") == false)

@@ -31,7 +31,7 @@ import Testing
       try daemon.wait("purger", toBe: "foreground")
       #expect(try eventually { try daemon.worker("purger").purgeable == 8 << 20 })
       try daemon.done(state, "purger")
-      let before = try daemon.worker("purger").footprint
+      let before = try daemon.currentFootprint("purger")
       #expect(try daemon.worker("purger").purgeable == 8 << 20)
       #expect(try daemon.done("ps").contains("PURGEABLE"))
       try daemon.done("start", "front")

@@ -22,11 +22,11 @@ import Testing
       """)
     for name in ["flaky", "absent"] {
       #expect(
-        try eventually { try daemon.worker(name).reason.contains("given up after") },
+        try eventually { try daemon.worker(name).reason.text.contains("given up after") },
         "\(daemon.words)")
     }
     let report = try daemon.worker("flaky")
-    #expect(report.reason.contains("it exited with status 3"))
+    #expect(report.reason.text.contains("it exited with status 3"))
     #expect(report.exits?.count == 3)
     #expect(report.restarts == 2)
     let told = try readText(try #require(report.log)).split(separator: "\n")
@@ -41,7 +41,7 @@ import Testing
     let outcome = try daemon.verb("start", "flaky")
     #expect(outcome.code == 1 && outcome.error.contains("it is started again in"), "\(outcome)")
     #expect(
-      try eventually { try daemon.worker("flaky").reason.contains("given up after 2") },
+      try eventually { try daemon.worker("flaky").reason.text.contains("given up after 2") },
       "\(daemon.words)")
     #expect(try readText(try #require(report.log)).contains("|3|0>"))
   }
@@ -58,14 +58,14 @@ import Testing
       """)
     try daemon.wait("slow", toBe: "terminated")
     #expect(
-      try eventually { try daemon.worker("slow").reason.hasPrefix("backing off 3") })
+      try eventually { try daemon.worker("slow").reason.text.hasPrefix("backing off 3") })
     #expect(try daemon.done("ps").contains("backing off 3"))
     try daemon.done("stop", "slow")
     #expect(try daemon.worker("slow").restartsInSeconds == nil)
-    #expect(try !daemon.worker("slow").reason.contains("backing off"))
+    #expect(try !daemon.worker("slow").reason.text.contains("backing off"))
     _ = try daemon.verb("start", "slow")
     #expect(
-      try eventually { try daemon.worker("slow").reason.hasPrefix("backing off 3") })
+      try eventually { try daemon.worker("slow").reason.text.hasPrefix("backing off 3") })
     // Called off by the end, too.
     kill(daemon.pid, SIGTERM)
     #expect(try daemon.waitForEnd() == 0)
@@ -140,7 +140,8 @@ import Testing
     #expect(
       try eventually { try daemon.worker("always").pid != nil }, "\(daemon.words)")
     #expect(try daemon.worker("failure").state == "terminated")
-    #expect(try daemon.worker("always").exits?.last?.why.contains("pressure on memory") == true)
+    #expect(
+      try daemon.worker("always").exits?.last?.why.text.contains("pressure on memory") == true)
     #expect((try daemon.worker("always").exits?.last?.footprint ?? 0) > 10 << 20)
   }
 }

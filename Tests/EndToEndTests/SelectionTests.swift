@@ -43,6 +43,31 @@ import Testing
     #expect(try daemon.verb("hibernate").code == 64)
   }
 
+  @Test("Names may be patterns, and a misspelt name is answered with the nearest")
+  func patterns() throws {
+    let daemon = try TestDaemon(
+      """
+      workers:
+        bot01: { command: sleep 670 }
+        bot02: { command: sleep 671 }
+        web: { command: sleep 672 }
+      """)
+    #expect(try daemon.done("ps", "bot0*", "--names") == "bot01\nbot02\n")
+    #expect(try daemon.done("ps", "web", "--names") == "web\n")
+    let none = try daemon.verb("ps", "bto01")
+    #expect(none.code == 3 && none.error.contains("did you mean `bot01`?"), "\(none)")
+    #expect(try daemon.done("stop", "bot0*") == "bot01 has ended\nbot02 has ended\n")
+    #expect(try daemon.worker("web").state != "terminated")
+    #expect(
+      try daemon.done("start", "bot0?", "bot01", "--dry-run").split(separator: "\n").count == 2)
+    let unmatched = try daemon.verb("stop", "cat*")
+    #expect(unmatched.code == 3 && unmatched.error.contains("no worker's name fits `cat*`"))
+    let misspelt = try daemon.verb("stop", "wbe")
+    #expect(misspelt.code == 3 && misspelt.error.contains("did you mean `web`?"), "\(misspelt)")
+    let report = try daemon.verb("report", "--worker", "nope")
+    #expect(report.code == 3 && report.error.contains("nope"), "\(report)")
+  }
+
   @Test("--dry-run tells what would happen, and nothing does")
   func dryRun() throws {
     let daemon = try TestDaemon(Self.three)

@@ -36,13 +36,92 @@ import Testing
     let script = try scratch.write("hoarder.py", Self.hoarder)
     let daemon = try TestDaemon(Self.configuration(script, shed: shed))
     try daemon.wait("hoarder", toBe: "foreground")
-    let before = try daemon.worker("hoarder").footprint
+    let before = try daemon.currentFootprint("hoarder")
     let said = try daemon.done("warn", "hoarder")
     #expect(said.hasPrefix("hoarder gave back "), "\(said)")
     #expect(try eventually { try daemon.worker("hoarder").footprint <= before - 7 << 20 })
     let status = try daemon.done("status", "hoarder")
     #expect(status.contains("gave back"), "\(status)")
     #expect(try daemon.done("warn", "hoarder").hasPrefix("hoarder gave nothing back"))
+  }
+
+  /// The same, asked by POST at a port of its own.
+  private static let server = """
+    import ctypes, gc, http.server, os, sys, time
+    cache = [bytearray(os.urandom(1 << 20)) for _ in range(8)]
+    class Handler(http.server.BaseHTTPRequestHandler):
+      def do_POST(self):
+        print("asked", self.path, flush=True)
+        if self.path == "/slow": time.sleep(600)
+        if self.path == "/shed":
+          cache.clear()
+          gc.collect()
+          ctypes.CDLL(None).malloc_trim(0)
+        self.send_response(204 if self.path == "/shed" else 500)
+        self.end_headers()
+      def log_message(self, *_): pass
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+    print("ready", flush=True)
+    server.serve_forever()
+    """
+
+  private func daemon(path: String, policy: String, _ scratch: Scratch) throws -> TestDaemon {
+    let port = try Surroundings.freePort()
+    let script = try scratch.write("server.py", Self.server)
+    return try TestDaemon(
+      """
+      policy_overrides:
+        hibernate: { after: never }
+      \(policy)
+      workers:
+        hoarder:
+          command: [\(Surroundings.python), \(script), "\(port)"]
+          readiness: { log_line: ready }
+          shed: { http: { port: \(port), path: \(path) } }
+      """)
+  }
+
+  @Test("A worker that is asked over HTTP gives memory back, and it is measured")
+  func http() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      path: "/shed", policy: "  background: { suspend_after: 1h, shed_deadline: 20s }", scratch)
+    try daemon.wait("hoarder", toBe: "foreground")
+    let before = try daemon.currentFootprint("hoarder")
+    let said = try daemon.done("warn", "hoarder")
+    #expect(said.hasPrefix("hoarder gave back "), "\(said)")
+    #expect(try eventually { try daemon.worker("hoarder").footprint <= before - 4 << 20 })
+  }
+
+  @Test(
+    "A shed request that is refused or isn't answered is logged with the reason",
+    arguments: [("/other", "/other answered 500"), ("/slow", "no answer")])
+  func httpFails(path: String, reason: String) throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      path: path, policy: "  background: { suspend_after: 1h, shed_deadline: 1s }", scratch)
+    try daemon.wait("hoarder", toBe: "foreground")
+    _ = try daemon.verb("warn", "hoarder")
+    try daemon.waitForWords("hoarder: its shed request failed: \(reason)")
+  }
+
+  @Test("A shed request neither brings a worker to the foreground nor keeps or wakes it")
+  func httpIsNoActivity() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      path: "/shed",
+      policy: """
+          foreground: { by: activity, idle_after: 2s, cpu_below: 90% }
+          background: { suspend_after: 1s, shed_deadline: 20s, wake_for_timers: never }
+        """, scratch)
+    try daemon.wait("hoarder", toBe: "suspended", within: .seconds(60))
+    let log = (try? readText("\(daemon.state)/logs/hoarder.log")) ?? ""
+    #expect(log.contains("asked /shed"))
+    #expect(!daemon.words.contains("background → foreground"), "\(daemon.words)")
+    let woke = try eventually(within: .seconds(2)) {
+      try daemon.worker("hoarder").state != "suspended"
+    }
+    #expect(!woke, "\(daemon.words)")
   }
 
   @Test("MEMORY_PRESSURE_WATCH is heard by a worker that listens, without any configuration")

@@ -285,7 +285,7 @@ import Testing
       (["record"], 64, "one of the three"),
       (["record", "x", "--pid", "1"], 64, "one of the three"),
       (["record", "x", "--every", "0s"], 64, "at least 1ms"),
-      (["record", "x", "--for", "5"], 64, "--for"),
+      (["record", "x", "--for", "5 ells"], 64, "--for"),
       (["record", "x", "--warn-signal", "WOBBLE"], 64, "WOBBLE"),
       (["record", "nobody"], 3, "nobody"),
       (["record", "--pid", "\(Int32.max)"], 1, "no process"),

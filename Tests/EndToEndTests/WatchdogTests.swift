@@ -59,7 +59,7 @@ import Testing
     #expect(try daemon.done("warn", "talker").contains("did not answer in time"))
     try daemon.wait("talker", toBe: "terminated")
     let why = "it did not answer memoryWarning within watchdog.answer, 3 s"
-    #expect(try daemon.worker("talker").reason == why)
+    #expect(try daemon.worker("talker").reason.text == why)
   }
 
   @Test("X_DORMOUSE_HOLD keeps a worker awake, and `explain` says so")

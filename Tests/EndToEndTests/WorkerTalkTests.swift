@@ -81,7 +81,7 @@ final class Talker {
     #expect(resumed["cause"]?.text == "`wake` was asked for")
     let ids = talker.messages.compactMap { $0["id"]?.integer }
     #expect(ids == ids.sorted() && Set(ids).count == ids.count)
-    #expect(try daemon.worker("talker").lastShed?.contains("it gave back 8") == true)
+    #expect(try daemon.worker("talker").lastShed?.text.contains("it gave back 8") == true)
     #expect(try daemon.done("explain", "talker").contains("it gave back 8"))
   }
 
@@ -100,7 +100,7 @@ final class Talker {
     let daemon = talker.daemon
     #expect(try daemon.done("warn", "talker").contains(said))
     if let noted {
-      let told = try eventually { try daemon.worker("talker").talk?.contains(noted) == true }
+      let told = try eventually { try daemon.worker("talker").talk?.text.contains(noted) == true }
       #expect(told, "\(daemon.words)")
       #expect(try daemon.done("status", "talker").contains(noted))
     } else {
@@ -126,11 +126,11 @@ final class Talker {
     try silent.daemon.done("background", "talker")
     try silent.daemon.wait("talker", toBe: "terminated")
     let report = try silent.daemon.worker("talker")
-    #expect(report.reason.contains("did not answer didEnterBackground within watchdog.answer"))
+    #expect(report.reason.text.contains("did not answer didEnterBackground within watchdog.answer"))
     let late = try Talker("late", policy)
     try late.daemon.done("background", "talker")
     #expect(
-      try eventually { try late.daemon.worker("talker").talk?.contains("came late") == true })
+      try eventually { try late.daemon.worker("talker").talk?.text.contains("came late") == true })
     try late.daemon.done("foreground", "talker")
     #expect(try late.daemon.worker("talker").lastMiss == nil)
   }

@@ -185,7 +185,8 @@ struct HotFirstTests {
     let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], rest: .traced)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
-    #expect(try sleep(victim, at: path).lazyRefusal == "it has no cgroup of its own")
+    let refusal = try sleep(victim, at: path).lazyRefusal
+    #expect(refusal == "it can't rest frozen: it has no cgroup of Dormouse's")
     #expect(try wake(victim, from: path).eagerReason == "it has no cgroup of its own")
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }

@@ -85,12 +85,19 @@ func reap(_ pid: Int32) {
   while waitpid(pid, nil, WNOHANG) == 0, !deadline.hasPassed { usleep(1000) }
 }
 
-/// RssAnon, summed, in bytes.
+/// Anonymous memory of the processes in bytes, without areas under MADV_HUGEPAGE.
+///
+/// There khugepaged can fill holes with zero pages after a hibernation has looked which pages exist. Such
+/// pages stay (they are right, and no more than the area had before).
 func anonymousBytes(of pids: [Int32]) throws -> UInt64 {
   try pids.reduce(0) { total, pid in
-    let text = try readText("/proc/\(pid)/status")
-    let line = text.split(separator: "\n").first { $0.hasPrefix("RssAnon:") }
-    let number = line?.split(separator: " ").dropLast().last?.split(separator: "\t").last
-    return total + (number.flatMap { UInt64($0) } ?? 0) * 1024
+    var pending: UInt64 = 0
+    var sum: UInt64 = 0
+    for line in try readText("/proc/\(pid)/smaps").split(separator: "\n") {
+      let words = line.split(separator: " ")
+      if line.hasPrefix("Anonymous:") { pending = UInt64(words[1]) ?? 0 }
+      if line.hasPrefix("VmFlags:"), !words.contains("hg") { sum += pending * 1024 }
+    }
+    return total + sum
   }
 }

@@ -58,6 +58,8 @@ import Testing
           writtenToday: ByteCount(4))), .stalled(.critical),
       .pressureSet(.urgent, for: .seconds(30)), .deadline, .released(worker),
       .unhealthy(worker, "its probe failed"),
+      .watchdogInterval(worker, .milliseconds(1500)), .watchdogSeen(worker, at: nil),
+      .watchdogSeen(worker, at: Instant(nanoseconds: 77)), .watchdogTriggered(worker),
       .moved(worker, .suspended), .channelsChanged(worker, canShed: true, canAnswer: false),
       .found(worker, .underWay), .found(worker, .unprovable("its image is gone")),
       .worked(worker), .timerDue(worker, "a time-out"), .exited(worker, .outOfMemory),

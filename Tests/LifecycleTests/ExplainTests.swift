@@ -108,7 +108,8 @@ struct ExplainTests {
     #expect(ranking.termination.map(\.worker) == [web, small, tiny])
     #expect(ranking.termination.map(\.band.total) == [0, 14, 100])
     #expect(ranking.termination[1].band.importance == 14)
-    #expect(ranking.termination.map(\.before) == ["lowest band (0)", "lowest band (14)", nil])
+    #expect(
+      ranking.termination.map(\.before?.sentence) == ["lowest band (0)", "lowest band (14)", nil])
     #expect(ranking.termination.map(\.level) == [.urgent, .urgent, .critical])
     #expect(ranking.termination[2].obstacles.first?.limit == .megabytes(1))
     #expect(ranking.hibernation.map(\.worker) == [web, small])

@@ -47,6 +47,9 @@ struct IdleBackOffTests {
       .replacing("160 s", with: Duration.seconds(160).spoken)
     #expect(explanation.obstacles.contains { $0.sentence.contains(text) })
     #expect(explanation.falseIdle?.sentence(at: world.now).contains(text) == true)
+    let raised = world.engine.idleBackOffs(of: web, at: world.now)
+    #expect(raised.map(\.key.path) == ["background.suspend_after"])
+    #expect(raised.first?.idle == .seconds(160))
   }
 
   @Test("shrinks again with sleeps that last, and with time")

@@ -103,6 +103,8 @@ struct World {
     case .resume(let worker): [.resumed(worker, .milliseconds(20))]
     case .terminate(let worker): [.exited(worker, .exited(0))]
     case .kill(let worker): [.exited(worker, .signaled(9))]
+    case .abort(let worker): [.exited(worker, .signaled(6))]
+    case .checkWatchdog(let worker): [.watchdogSeen(worker, at: now)]
     case .purge(let worker): [.purged(worker, freed: .megabytes(1))]
     case .measure(let worker):
       state(worker) == .hibernated ? [] : [.footprint(worker, size(worker))]
@@ -122,7 +124,7 @@ struct World {
 
   func state(_ worker: WorkerID) -> WorkerState? { engine.state(of: worker) }
   func verdict(_ worker: WorkerID) -> String? {
-    engine.snapshot(of: worker, at: now)?.hibernationVerdict
+    engine.snapshot(of: worker, at: now)?.hibernationVerdict?.sentence
   }
 
   /// Walks a worker into a state; in a transition, the request that caused it is still open.
@@ -183,6 +185,8 @@ extension Directive {
     case .resume(let worker): "resume \(worker)"
     case .terminate(let worker): "terminate \(worker)"
     case .kill(let worker): "kill \(worker)"
+    case .abort(let worker): "abort \(worker)"
+    case .checkWatchdog(let worker): "check watchdog \(worker)"
     case .measure(let worker): "measure \(worker)"
     case .inspect(let worker): "inspect \(worker)"
     case .answer(_, let answer): "\(answer.code)"

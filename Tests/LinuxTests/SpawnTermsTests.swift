@@ -64,7 +64,7 @@ import Testing
 
   @Test func `its own number is in its environment`() throws {
     var terms = SpawnTerms()
-    terms.pidVariable = "LISTEN_PID"
+    terms.pidVariables = ["LISTEN_PID", "WATCHDOG_PID"]
     let words = try output(of: "echo $LISTEN_PID $$ $OTHER", environment: ["OTHER": "x"], terms)
       .split(whereSeparator: \.isWhitespace)
     #expect(words.count == 3)

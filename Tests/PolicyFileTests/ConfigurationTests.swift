@@ -124,7 +124,12 @@ import Testing
     (
       "command: a, shed: { signal: KILL }", "`signal` can't be `KILL`: no process can catch it", nil
     ),
-    ("command: a, shed: { http: 'x' }", "`http` isn't in this version yet", nil),
+    ("command: a, shed: { http: { path: /shed } }", "`http` needs `port`", nil),
+    (
+      "command: a, shed: { http: { port: 80, method: GET } }",
+      "`method` must be `POST`, `PUT`, `PATCH` or `DELETE`, not `GET`", nil
+    ),
+    ("command: a, fdstore: 513", "`fdstore` must be a whole number from 0 to 512, not `513`", nil),
     (
       "command: a, readiness: { http: { path: / } }", "unknown key `http` in `workers.w.readiness`",
       "write `httpGet: { path: /healthz, port: 8080 }`, as Kubernetes does"
@@ -135,7 +140,7 @@ import Testing
         + " `tcpSocket` can be chosen", nil
     ),
     (
-      "command: a, shed: {}", "this needs one of `signal`, `command` or `notify`",
+      "command: a, shed: {}", "this needs one of `signal`, `command`, `http` or `notify`",
       "write `{ signal: USR1 }`"
     ),
     (

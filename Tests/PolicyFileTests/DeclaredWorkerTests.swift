@@ -17,6 +17,9 @@ import Testing
         stop_signal: INT
         stop_grace: 30s
         reload_signal: SIGHUP
+        watchdog: 90s
+        fdstore: 7
+        shed: { http: { port: 80 } }
         umask: 027
         output: { file: log/db.log, max_size: 10MB, keep: 3 }
       migrate:
@@ -24,6 +27,8 @@ import Testing
         depends_on: [db]
         restart: on-failure
         readiness: { notification_fd: 3 }
+        notify: true
+        shed: { http: { port: 81, path: /shed, method: PUT } }
       web:
         command: [web, "${PORT}", "$${PORT}", $$]
         environment: { PORT: 8080, COST: $$5 }
@@ -72,6 +77,15 @@ import Testing
     #expect(
       db.output == WorkerOutput(file: "etc/log/db.log", maxSize: .megabytes(10), keep: 3))
     #expect(migrate.dependsOn == [Dependency("db", .ready)])
+    #expect(db.watchdog == .seconds(90) && db.hasNotifySocket && !db.notify)
+    #expect(db.fdstore == 7 && web.fdstore == 0)
+    var request = Probe.HTTPRequest(port: 80)
+    (request.method, request.successes) = ("POST", 200...299)
+    #expect(db.shed == .http(request))
+    (request.port, request.path, request.method) = (81, "/shed", "PUT")
+    #expect(migrate.shed == .http(request))
+    #expect(migrate.notify && migrate.hasNotifySocket)
+    #expect(web.watchdog == nil && !web.hasNotifySocket)
     #expect(migrate.restart == RestartRules(.onFailure))
     #expect(migrate.readiness == .notificationDescriptor(3))
     #expect(web.command == ["web", "8080", "${PORT}", "$$"])

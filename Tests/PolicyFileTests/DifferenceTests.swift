@@ -78,8 +78,9 @@ import Testing
     #expect(
       stored == [
         "name", "command", "directory", "environment", "user", "group", "umask", "limits",
-        "importance", "autostart", "dependsOn", "shed", "readiness", "liveness", "restart",
-        "stopSignal", "reloadSignal", "output", "listen", "wakeAt", "answerAsleep", "policy",
+        "importance", "autostart", "dependsOn", "shed", "readiness", "notify", "watchdog",
+        "fdstore", "liveness", "restart", "stopSignal", "reloadSignal", "output", "listen",
+        "wakeAt", "answerAsleep", "policy",
       ], "`changes` and `WorkerRenderer` must know a new field, too")
   }
 }

@@ -68,6 +68,15 @@ import Testing
     #expect(result.value == library.load(name).value)
   }
 
+  @Test(arguments: shipped)
+  func `are known to a configuration, for an executable without files`(name: String) throws {
+    let alone = PolicyLibrary(directories: ["/nonexistent"])
+    let result = ConfigurationFile.parse(
+      text: "policy: \(name)\n", file: "dormouse.yaml", library: alone, environment: [:])
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    #expect(result.value?.policy == library.load(name).value)
+  }
+
   @Test func `a file that isn't there is one sentence`() {
     #expect(
       PolicyFile.load(path: "/nonexistent/x.yaml").rendered

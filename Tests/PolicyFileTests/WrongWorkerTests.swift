@@ -21,6 +21,12 @@ import Testing
       "limits: { core: { soft: 2MB } }", "`core` needs `soft` and `hard`, or one value for both",
       "write `{ soft: …, hard: … }`"
     ),
+    (
+      "watchdog: { launch: 1m }",
+      "`watchdog` is an interval here, such as `30s`; the deadlines are keys of `policy`",
+      "write `policy: { watchdog: { launch: 1m } }`"
+    ),
+    ("watchdog: 900ms", "`watchdog` must be at least `1s`", "write `watchdog: 30s`"),
     ("depends_on: [w]", "`w` depends on itself", nil),
     ("depends_on: [ww]", "`w` depends on `ww`, and there is no such worker", "did you mean `w`?"),
     (

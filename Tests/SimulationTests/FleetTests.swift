@@ -132,6 +132,10 @@ struct FleetTests {
     let comparison = FleetComparison(
       trace: uses, machine: MachineModel(memory: .gigabytes(1)), reports: reports)
     #expect(comparison.rendered().contains("t<w>o"))
+    let narrow = comparison.rendered(width: 80).split(separator: "\n")
+    #expect(narrow.allSatisfy { $0.count <= 80 }, "\(narrow)")
+    #expect(
+      narrow.count { $0.hasPrefix("policy") } > 1 && narrow.contains { $0.contains("written GB") })
     #expect(comparison.rendered(asMarkdown: true).contains("| one |"))
     #expect(comparison.picture.hasPrefix("<svg") && comparison.picture.contains("t&lt;w&gt;o"))
     #expect(!comparison.picture.contains("nan"))

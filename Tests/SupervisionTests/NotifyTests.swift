@@ -9,6 +9,12 @@ import Testing
     ("READY=1", [NotifyMessage.ready]),
     ("READY=1\nSTATUS=up and running\n", [.ready, .status("up and running")]),
     ("RELOADING=1\nSTOPPING=1\nWATCHDOG=1", [.reloading, .stopping, .watchdog]),
+    (
+      "WATCHDOG=trigger\nWATCHDOG_USEC=2500000",
+      [.watchdogTrigger, .watchdogInterval(.milliseconds(2500))]
+    ),
+    ("WATCHDOG_USEC=0", [.watchdogInterval(.zero)]),
+    ("WATCHDOG=2\nWATCHDOG_USEC=-1\nWATCHDOG_USEC=often", []),
     ("EXTEND_TIMEOUT_USEC=1500000", [.extendTimeout(.milliseconds(1500))]),
     ("MAINPID=42", [.mainProcess(42)]),
     ("X_DORMOUSE_HOLD=1\nX_DORMOUSE_HOLD=0", [.hold(true), .hold(false)]),

@@ -39,9 +39,12 @@ struct clinux_terms {
   int placed_count;
   int umask;                 // or -1
   int own_keyring;           // it joins a new session keyring
-  char *own_number;          // room for ten digits and a NUL in `environment`, for its pid; or NULL
+  // Each with room for ten digits and a NUL in `environment`, for its pid. At most
+  // CLINUX_MOST_OWN_NUMBERS.
+  char *const *own_numbers;
+  int own_number_count;
 };
-enum { CLINUX_MOST_PLACED = 128 };
+enum { CLINUX_MOST_PLACED = 768, CLINUX_MOST_OWN_NUMBERS = 4 };
 
 // The step that failed, for the error message.
 enum {

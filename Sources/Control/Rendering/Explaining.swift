@@ -5,9 +5,13 @@ public func renderExplanation(
   let state = escaped(report.state)
   let shown = color ? Color.ofState(report.state).paint(state) : state
   let time = durationText(report.secondsInState)
-  var lines = [
-    "\(escaped(report.worker)): \(shown) for \(time), because \(told(report.because, report.key))"
-  ]
+  let name = escaped(report.worker)
+  let why = told(report.because.text, report.key)
+  var lines = wrapped("\(name): \(state) for \(time), because \(why)", to: width)
+  if color, let first = lines.first {
+    // Colours take no room, but `wrapped` would count them.
+    lines[0] = first.replacing("\(name): \(state)", with: "\(name): \(shown)", maxReplacements: 1)
+  }
   if let next = report.next {
     if report.obstacles.isEmpty {
       lines.append("On its way to \(escaped(next)): nothing is in the way")
@@ -19,13 +23,13 @@ public func renderExplanation(
     lines += report.obstacles.flatMap { item(obstacleText($0), width) }
   }
   if let falseIdle = report.falseIdle {
-    lines += wrapped("It was \(escaped(falseIdle))", to: width)
+    lines += wrapped("It was \(escaped(falseIdle.text))", to: width)
   }
   if let lastShed = report.lastShed {
-    lines += wrapped("Last asked to give memory back: \(escaped(lastShed))", to: width)
+    lines += wrapped("Last asked to give memory back: \(escaped(lastShed.text))", to: width)
   }
   if let fruitless = report.fruitlessWarnings {
-    lines += wrapped("It \(escaped(fruitless))", to: width)
+    lines += wrapped("It \(escaped(fruitless.text))", to: width)
   }
   if let unwatched = report.unwatched {
     let list = unwatched.map(escaped).joined(separator: " or ")
@@ -70,7 +74,7 @@ private func placeText(_ place: RankingReport.Place) -> String {
   if let launch = place.launchSeconds { parts.append("relaunch \(durationText(launch))") }
   parts.append(regretText(place.regret))
   if let level = place.fromPressure { parts.append("from pressure \(escaped(level)) on") }
-  let decided = place.before.map { "; before the next: \(escaped($0))" } ?? ""
+  let decided = place.before.map { "; before the next: \(escaped($0.text))" } ?? ""
   return
     "\(escaped(place.worker)), \(escaped(place.state)): \(parts.joined(separator: ", "))\(decided)"
 }

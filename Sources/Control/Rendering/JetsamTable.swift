@@ -8,7 +8,7 @@ public func renderJetsam(
   let victims = record.workers.filter { $0.victimBecause != nil }
   block.add("time", escaped(record.time))
   block.add("pressure", color ? Color.ofPressure(record.level).paint(level) : level)
-  block.add("why", escaped(record.why))
+  block.add("why", escaped(record.why.text))
   block.add(
     "available",
     "\(sizeText(record.availableBefore)) before, \(sizeText(record.availableAfter)) after, "
@@ -48,7 +48,7 @@ private func note(on entry: JetsamRecord.Entry) -> String? {
 
 private func reason(for entry: JetsamRecord.Entry) -> String? {
   guard let because = entry.victimBecause else { return nil }
-  return escaped(because) + (entry.gaveBack.map { "; gave back \(sizeText($0))" } ?? "")
+  return escaped(because.text) + (entry.gaveBack.map { "; gave back \(sizeText($0))" } ?? "")
 }
 
 private func jetsamRow(

@@ -4,11 +4,15 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
   public var key: String
   /// As a policy file writes it.
   public var value: String
-  /// `default`, `policy`, `overrides` or `worker`.
+  /// `default`, `policy`, `overrides` or `worker`; of a running daemon also `learned`, `request`,
+  /// `environment` and `wrapper`: what replaced the value of the files.
   public var from: String
-  /// Absent where it is the default.
+  /// Absent where it is the default. Where the value was replaced, where the files' own comes from.
   public var file: String?
   public var line: Int?
+  /// Where the value was replaced: what the files say, and why it doesn't apply, in a sentence.
+  public var declared: String?
+  public var text: String?
 
   public init(key: String, value: String, from: String, file: String?, line: Int?) {
     self.key = key
@@ -19,10 +23,49 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
   }
 
   var origin: String {
+    guard declared == nil else { return from }
     guard let file else { return "default" }
     let place = line.map { "\(file):\($0)" } ?? file
     return from == "policy" ? place : "\(place) (\(from == "worker" ? "worker" : "override"))"
   }
+
+  /// `hibernate.after is 2m instead of 30s (dormouse.yaml:4): …`
+  fileprivate var note: String? {
+    // Of a wrapper all values are its own, for the same reason.
+    guard from != "wrapper" else { return nil }
+    return declared.map {
+      let place = file.map { " (\($0)\(line.map { ":\($0)" } ?? ""))" } ?? ""
+      return "\(key) is \(value) instead of \($0)\(place)" + (text.map { ": \($0)" } ?? "")
+    }
+  }
+}
+
+/// What `policy show --json` prints.
+public struct PolicyValuesReport: Codable, Hashable, Sendable {
+  public enum Source: String, Codable, Hashable, Sendable {
+    /// The running daemon has answered.
+    case daemon
+    /// The files were read: they were named, or no daemon runs.
+    case files
+  }
+
+  public var source: Source
+  /// Absent: the machine's values.
+  public var worker: String?
+  public var values: [PolicyValueReport]
+
+  public init(source: Source, worker: String?, values: [PolicyValueReport]) {
+    self.source = source
+    self.worker = worker
+    self.values = values
+  }
+}
+
+/// What `policy diff --json` prints.
+public struct PolicyDifferencesReport: Codable, Hashable, Sendable {
+  public var differences: [PolicyDifferenceReport]
+
+  public init(differences: [PolicyDifferenceReport]) { self.differences = differences }
 }
 
 /// `dormouse policy show --effective`: a line a value.
@@ -36,6 +79,7 @@ public func renderPolicyValues(_ values: [PolicyValueReport], color: Bool = fals
       case "default": .dim
       case "policy": nil
       case "worker": .green
+      case "learned", "request", "environment", "wrapper": .cyan
       default: .yellow
       }
     return [
@@ -43,8 +87,10 @@ public func renderPolicyValues(_ values: [PolicyValueReport], color: Bool = fals
       .init(escaped(value.origin), shade),
     ]
   }
+  let notes = values.compactMap { $0.note.map(escaped) }
   // Paths are there to be copied: no line is cut.
-  return table.lines(width: nil, color: color).joined(separator: "\n") + "\n"
+  let lines = table.lines(width: nil, color: color) + (notes.isEmpty ? [] : [""] + notes)
+  return lines.joined(separator: "\n") + "\n"
 }
 
 /// A key in which two policies differ, as `policy diff --json` prints it.

@@ -4,14 +4,24 @@ public func renderProcessTable(
 ) -> String {
   var lines: [String] = []
   if !workers.isEmpty {
-    lines += workerTable(workers).lines(width: width, color: color)
+    lines += workerTable(workers, width: width)
+      .lines(width: width, color: color, wrapsLast: true)
   }
   lines += wrapped(totalsLine(workers), to: width)
-  if let daemon { lines.append(pressureLine(daemon, color: color)) }
+  if let daemon { lines += pressureLines(daemon, width: width, color: color) }
   return lines.joined(separator: "\n") + "\n"
 }
 
-func workerTable(_ workers: [WorkerReport]) -> Table {
+/// In a terminal that is too narrow for the reasons, columns that are needed less are left out.
+func workerTable(_ workers: [WorkerReport], width: Int?) -> Table {
+  var table = workerTable(workers)
+  if let width {
+    table.leaveOut(["BAND", "PID", "IMAGE", "PURGEABLE"], of: width, untilLastHas: 30)
+  }
+  return table
+}
+
+private func workerTable(_ workers: [WorkerReport]) -> Table {
   var table = Table(columns: [
     .init(title: "NAME", least: 12), .init(title: "STATE"),
     .init(title: "BAND", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
@@ -35,7 +45,7 @@ private func processRow(_ worker: WorkerReport) -> [Table.Cell] {
     .init(escaped(worker.name)), .init(escaped(worker.state), .ofState(worker.state)),
     .init("\(worker.band)"), .init(sizeText(worker.footprint)),
     .init(worker.imageSize.map(sizeText) ?? "-"), .init(worker.pid.map { "\($0)" } ?? "-"),
-    .init(durationText(worker.secondsInState)), .init(escaped(worker.reason)),
+    .init(durationText(worker.secondsInState)), .init(escaped(worker.reason.text)),
   ]
 }
 
@@ -57,6 +67,20 @@ func stateCounts(_ workers: [WorkerReport]) -> String {
   let order =
     known.filter { counts[$0] != nil } + counts.keys.filter { !known.contains($0) }.sorted()
   return order.map { "\(counts[$0] ?? 0) \(escaped($0))" }.joined(separator: ", ")
+}
+
+/// The same, broken at the terminal's width.
+func pressureLines(_ daemon: DaemonReport, width: Int?, color: Bool) -> [String] {
+  // Colours take no room, but `wrapped` would count them.
+  var lines = wrapped(pressureLine(daemon, color: false), to: width)
+  guard color, lines.count > 1, let first = lines.first else {
+    return color ? [pressureLine(daemon, color: true)] : lines
+  }
+  let level = escaped(daemon.pressure)
+  lines[0] = first.replacing(
+    "pressure \(level)", with: "pressure \(Color.ofPressure(daemon.pressure).paint(level))",
+    maxReplacements: 1)
+  return lines
 }
 
 /// `pressure normal; 1.2 GB of 2.0 GB available (60 %); policy ios-5`.

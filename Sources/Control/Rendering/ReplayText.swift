@@ -35,8 +35,8 @@ public func renderComparison(
   let spent = comparisonTable(
     ["IN FRONT", "BEHIND", "ASLEEP", "HIBERNATED", "GONE", "AVERAGE FOOTPRINT"], comparison,
     spentCells)
-  var lines = done.lines(width: width, color: color)
-  lines += [""] + spent.lines(width: width, color: color)
+  var lines = done.folded(width: width, leading: 2, color: color)
+  lines += [""] + spent.folded(width: width, leading: 2, color: color)
   if comparison.relaunches > 0 {
     lines.append(
       "under \(escaped(comparison.policy)), \(counted(comparison.relaunches, "relaunch", "es")) "
@@ -55,7 +55,7 @@ public func renderComparison(
     let hue: Color = change.isRecorded ? .cyan : .yellow
     return "\(escaped(clock(change.time))) \(escaped(change.worker)) "
       + "\(color ? hue.paint(escaped(who)) : escaped(who)): "
-      + "\(escaped(change.from)) → \(escaped(change.to)): \(escaped(change.why))"
+      + "\(escaped(change.from)) → \(escaped(change.to)): \(escaped(change.why.text))"
   }
   return lines.joined(separator: "\n") + "\n"
 }

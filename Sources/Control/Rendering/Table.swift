@@ -37,10 +37,63 @@ package struct Table {
 
   /// Of the last cell, before others are shortened for it.
   private static let enoughForLast = 20
+  /// Less isn't worth breaking lines for: the last cell is cut then.
+  private static let leastToWrap = 16
+  /// Of a column that may be shortened, in `leaveOut`.
+  private static let enoughForShortened = 24
+
+  /// Without the columns of these titles, in this order, until the last one has room: for `enough`
+  /// columns of the terminal, or for all of its cells.
+  mutating func leaveOut(_ titles: [String], of width: Int, untilLastHas enough: Int) {
+    for title in titles {
+      let widths = naturalWidths
+      let others = columns.indices.dropLast().reduce(0) { sum, index in
+        sum + 2
+          + (columns[index].least == nil
+            ? widths[index] : min(widths[index], Self.enoughForShortened))
+      }
+      guard width - others < min(widths.last ?? 0, enough),
+        let index = columns.firstIndex(where: { $0.title == title })
+      else { continue }
+      columns.remove(at: index)
+      for row in rows.indices { rows[row].remove(at: index) }
+    }
+  }
+
+  private var naturalWidths: [Int] {
+    columns.indices.map { index in
+      rows.reduce(displayWidth(columns[index].title)) { max($0, displayWidth($1[index].text)) }
+    }
+  }
+
+  /// As `lines`; columns that don't fit go on in further blocks, each with the `leading` first ones.
+  func folded(width: Int?, leading: Int = 1, color: Bool) -> [String] {
+    guard let width, !fits(width) else { return lines(width: width, color: color) }
+    let widths = naturalWidths
+    let lead = Array(columns.indices.prefix(leading))
+    let start = lead.reduce(-2) { $0 + widths[$1] + 2 }
+    var groups: [[Int]] = []
+    var used = width
+    for index in columns.indices.dropFirst(leading) {
+      if used + 2 + widths[index] > width {
+        groups.append([])
+        used = start
+      }
+      groups[groups.count - 1].append(index)
+      used += 2 + widths[index]
+    }
+    return groups.enumerated().flatMap { number, group in
+      let shown = lead + group
+      let block = Table(
+        columns: shown.map { columns[$0] }, rows: rows.map { row in shown.map { row[$0] } })
+      return (number > 0 ? [""] : []) + block.lines(width: width, color: color)
+    }
+  }
 
   /// `width`: columns of the terminal, where there is one; longer lines lose the end of cells that
-  /// may be shortened, and of their last one, rather than wrap.
-  package func lines(width: Int?, color: Bool) -> [String] {
+  /// may be shortened, and of their last one, rather than wrap. `wrapsLast`: the last cell goes on below
+  /// itself instead.
+  package func lines(width: Int?, color: Bool, wrapsLast: Bool = false) -> [String] {
     let header = columns.map { Cell($0.title, .bold) }
     let all = [header] + rows
     var widths = columns.indices.map { index in
@@ -58,7 +111,17 @@ package struct Table {
     }
     let before = widths.dropLast().reduce(0) { $0 + $1 + 2 }
     let room = width.map { max($0 - before, 1) }
-    return all.map { row in line(row, widths: widths, room: room, color: color) }
+    guard wrapsLast, let room, room >= Self.leastToWrap else {
+      return all.map { row in line(row, widths: widths, room: room, color: color) }
+    }
+    let indent = String(repeating: " ", count: before)
+    return all.flatMap { row in
+      guard var first = row.last else { return [""] }
+      let parts = wrapped(first.text, to: room)
+      first.text = parts.first ?? ""
+      return [line(row.dropLast() + [first], widths: widths, room: room, color: color)]
+        + parts.dropFirst().map { indent + shortened($0, to: room) }
+    }
   }
 
   private func line(_ row: [Cell], widths: [Int], room: Int?, color: Bool) -> String {

@@ -3,18 +3,12 @@
 public func renderTop(
   _ workers: [WorkerReport], daemon: DaemonReport?, width: Int?, height: Int?, color: Bool = false
 ) -> [String] {
-  var head = wrapped(totalsLine(workers), to: width)
-  if let daemon {
-    // Colours take no room, but `wrapped` would count them.
-    let fits = width.map { displayWidth(pressureLine(daemon, color: false)) <= $0 } ?? true
-    head =
-      fits
-      ? [pressureLine(daemon, color: color)] + head
-      : wrapped(pressureLine(daemon, color: false), to: width) + head
-  }
+  let head =
+    (daemon.map { pressureLines($0, width: width, color: color) } ?? [])
+    + wrapped(totalsLine(workers), to: width)
   guard !workers.isEmpty else { return head }
   let sorted = workers.sorted { ($1.footprint, $0.name) < ($0.footprint, $1.name) }
-  var lines = head + [""] + workerTable(sorted).lines(width: width, color: color)
+  var lines = head + [""] + workerTable(sorted, width: width).lines(width: width, color: color)
   if let height, lines.count > height {
     let hidden = min(lines.count - height + 1, workers.count)
     lines = Array(lines.prefix(max(height - 1, 0)))

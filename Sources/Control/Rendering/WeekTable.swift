@@ -5,7 +5,7 @@ public func renderWeeks(
   let weeks = Set(reports.map(\.week)).sorted(by: >)
   let blocks = weeks.map { week -> String in
     var table = Table(columns: [
-      .init(title: "NAME"), .init(title: "LAUNCHES", alignsRight: true),
+      .init(title: "NAME", least: 12), .init(title: "LAUNCHES", alignsRight: true),
       .init(title: "CRASHES", alignsRight: true), .init(title: "TIME-OUTS", alignsRight: true),
       .init(title: "JETSAM", alignsRight: true), .init(title: "SLEPT", alignsRight: true),
       .init(title: "HIBERNATED", alignsRight: true), .init(title: "RESUMED", alignsRight: true),
@@ -14,7 +14,7 @@ public func renderWeeks(
     ])
     table.rows = reports.filter { $0.week == week }.map(weekRow)
     let title = "week of \(escaped(week))"
-    let lines = [color ? Color.bold.paint(title) : title] + table.lines(width: width, color: color)
+    let lines = [color ? Color.bold.paint(title) : title] + table.folded(width: width, color: color)
     return lines.joined(separator: "\n") + "\n"
   }
   return blocks.joined(separator: "\n")

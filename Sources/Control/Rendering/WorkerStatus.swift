@@ -7,11 +7,11 @@ public func renderWorkerStatus(
   let shown = color ? Color.ofState(worker.state).paint(state) : state
   var block = StatusBlock(
     title: "\(escaped(worker.name)): \(shown) for \(durationText(worker.secondsInState))")
-  block.add("why", escaped(worker.reason))
+  block.add("why", escaped(worker.reason.text))
   block.add("says", worker.says.map(escaped))
   block.add("snapshot", worker.snapshot.map(snapshotText))
   block.add("connections", connectionsText(worker))
-  block.add("resume", worker.resume.map(escaped))
+  block.add("resume", worker.resume.map { escaped($0.text) })
   block.add(
     "band", "\(worker.band)\(worker.importance > 0 ? ", importance \(worker.importance)" : "")")
   block.add("last used", "\(durationText(worker.secondsSinceUse)) ago")
@@ -28,13 +28,13 @@ public func renderWorkerStatus(
   block.add("image", worker.imageSize.map { "\(sizeText($0)) on disk" })
   block.add("base", worker.baseSize.map { "\(sizeText($0)) on disk, for its next image" })
   block.add("hibernated", lastHibernationText(worker))
-  block.add("hibernation", worker.hibernation.map(escaped))
+  block.add("hibernation", worker.hibernation.map { escaped($0.text) })
   block.add("cost", costText(worker))
-  block.add("last shed", worker.lastShed.map(escaped))
-  block.add("missed", worker.lastMiss.map(escaped))
-  block.add("false idle", worker.falseIdle.map(escaped))
+  block.add("last shed", worker.lastShed.map { escaped($0.text) })
+  block.add("missed", worker.lastMiss.map { escaped($0.text) })
+  block.add("false idle", worker.falseIdle.map { escaped($0.text) })
   block.add("purgeable", worker.purgeable.map { "\(sizeText($0)) on offer" })
-  block.add("shadow mode", worker.shadow.map(escaped))
+  block.add("shadow mode", worker.shadow.map { escaped($0.text) })
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))
   block.add("processes", processesText(worker))
   block.add(
@@ -42,11 +42,11 @@ public func renderWorkerStatus(
     worker.wrapper.map { pid in
       "pid \(pid)" + (worker.wakes.map { ", woken \($0) times" } ?? "")
     })
-  block.add("last exit", worker.lastExit.map(escaped))
+  block.add("last exit", worker.lastExit.map { escaped($0.text) })
   // Of one that runs they are of no interest any more.
   block.add("last words", isThere ? nil : worker.exits?.last?.lastWords.map(escaped))
   block.add("restarts", restartsText(worker))
-  block.add("liveness", worker.livenessFailure.map { "failing: \(escaped($0))" })
+  block.add("liveness", worker.livenessFailure.map { "failing: \(escaped($0.text))" })
   block.add("checks", worker.answeredAsleep.map { "\($0) answered while it sleeps" })
   block.add(
     "changed",
@@ -73,9 +73,9 @@ public func renderDaemonStatus(
     "pressure", [pressure, setPressureText(daemon)].compactMap { $0 }.joined(separator: ", "))
   block.add("memory", memoryText(daemon))
   block.add("budget", daemon.budgetIsHost ? "this machine" : "a device that the workers play")
-  block.add("suspends by", escaped(daemon.freezer))
+  block.add("suspends by", escaped(daemon.freezer.text))
   block.add("state in", escaped(daemon.stateDirectory))
-  block.add("shadow mode", daemon.shadow.map(escaped))
+  block.add("shadow mode", daemon.shadow.map { escaped($0.text) })
   block.add("disk writes", diskWritesText(daemon))
   block.add("workers", workers.map(totalsLine))
   return block.text(width: width)
@@ -94,7 +94,7 @@ private func snapshotText(_ snapshot: SnapshotReport) -> String {
 
 private func connectionsText(_ worker: WorkerReport) -> String? {
   let count = worker.connections.map { "\($0) at DORMOUSE_SOCKET" }
-  let parts = [count, worker.talk.map(escaped)].compactMap { $0 }
+  let parts = [count, worker.talk.map { escaped($0.text) }].compactMap { $0 }
   return parts.isEmpty ? nil : parts.joined(separator: "; ")
 }
 
@@ -140,7 +140,7 @@ private func diskWritesText(_ daemon: DaemonReport) -> String? {
 private func restartsText(_ worker: WorkerReport) -> String? {
   let exits = worker.exits ?? []
   guard let restarts = worker.restarts, restarts > 0 else { return nil }
-  let last = exits.suffix(3).map { escaped($0.why) }.joined(separator: "; ")
+  let last = exits.suffix(3).map { escaped($0.why.text) }.joined(separator: "; ")
   return "\(restarts)\(last.isEmpty ? "" : "; its last runs: \(last)")"
 }
 

@@ -25,7 +25,7 @@ public enum Doctor {
   }
 
   private static func report(
-    _ checks: [DoctorCheck], _ outcome: HibernationTrial.Outcome?, _ verdict: String
+    _ checks: [DoctorCheck], _ outcome: HibernationTrial.Outcome?, _ verdict: CodedText
   ) -> DoctorReport {
     DoctorReport(
       version: Dormouse.version, kernel: kernelRelease, user: geteuid(), checks: checks,
@@ -39,7 +39,9 @@ public enum Doctor {
       lost: "Dormouse doesn't run.",
       enable: "more processes for this user (ulimit -u, TasksMax in its unit); in a container, a "
         + "seccomp profile that permits clone3, or answers it with ENOSYS.")
-    return report([check], nil, "Dormouse doesn't run here: it can't start a thread.")
+    return report(
+      [check], nil,
+      CodedText("daemon_does_not_start", "Dormouse doesn't run here: it can't start a thread."))
   }
 
   /// In the order of the table.
@@ -50,7 +52,7 @@ public enum Doctor {
 
   private static func verdict(
     _ checks: [DoctorCheck], _ outcome: HibernationTrial.Outcome?
-  ) -> String {
+  ) -> CodedText {
     // Without these the daemon doesn't start.
     let absent = checks.filter {
       ["pidfd", "state-directory", "control-socket"].contains($0.id) && $0.result == .missing
@@ -60,12 +62,16 @@ public enum Doctor {
       ? "" : " The daemon doesn't start without \(absent.map(\.name).joined(separator: ", "))."
     guard let outcome else {
       let rest = " Workers are still launched, suspended, woken and terminated."
-      return "Hibernation doesn't work here." + (daemon.isEmpty ? rest : daemon)
+      return CodedText(
+        daemon.isEmpty ? "hibernation_missing" : "daemon_does_not_start",
+        "Hibernation doesn't work here." + (daemon.isEmpty ? rest : daemon))
     }
-    return "Hibernation works here: a shell gave back "
+    let text =
+      "Hibernation works here: a shell gave back "
       + "\(sizeText(Int64(clamping: outcome.movedBytes))) in "
       + "\(durationText(outcome.hibernateSeconds)), and was back in "
       + "\(durationText(outcome.resumeSeconds)).\(daemon)"
+    return CodedText(daemon.isEmpty ? "hibernation_works" : "daemon_does_not_start", text)
   }
 
   private static var kernelRelease: String {

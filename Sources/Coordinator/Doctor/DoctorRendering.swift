@@ -16,7 +16,7 @@ extension DoctorReport {
       }
     }
     lines += details(width: width)
-    lines += [""] + wrapped(verdict, width: width)
+    lines += [""] + wrapped(verdict.text, width: width)
     return lines.joined(separator: "\n") + "\n"
 
     func paint(_ result: DoctorCheck.Result, _ count: Int) -> String {

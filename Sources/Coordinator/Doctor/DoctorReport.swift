@@ -1,3 +1,5 @@
+import Control
+
 /// One mechanism of the kernel, or one permission, and what came of trying it. docs/doctor.md is
 /// its documentation as JSON.
 public struct DoctorCheck: Encodable, Hashable, Sendable {
@@ -42,8 +44,8 @@ public struct DoctorReport: Encodable, Sendable {
   public var checks: [DoctorCheck]
   /// A whole hibernation, if one succeeded.
   public var trial: HibernationTrial.Outcome?
-  /// One sentence that sums it up.
-  public var verdict: String
+  /// What sums it up: `hibernation_works`, `hibernation_missing` or `daemon_does_not_start`.
+  public var verdict: CodedText
 
   /// Hibernation works in some way.
   public var hibernates: Bool { trial != nil }

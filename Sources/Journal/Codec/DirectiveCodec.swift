@@ -29,6 +29,8 @@ extension FieldWriter {
     case .hibernate(let worker): set("hibernate", of: worker)
     case .resume(let worker): set("resume", of: worker)
     case .terminate(let worker): set("terminate", of: worker)
+    case .abort(let worker): set("abort", of: worker)
+    case .checkWatchdog(let worker): set("checkWatchdog", of: worker)
     case .kill(let worker): set("kill", of: worker)
     case .measure(let worker): set("measure", of: worker)
     case .inspect(let worker): set("inspect", of: worker)

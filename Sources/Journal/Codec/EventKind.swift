@@ -8,6 +8,7 @@ enum EventKind: String, CaseIterable {
   case footprint, taskBegan, taskEnded, activity, wakeNeeded, memory, stalled, deadline
   case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
   case unhealthy, moved, pressureSet, channelsChanged, found, worked, timerDue
+  case watchdogInterval, watchdogSeen, watchdogTriggered
 
   /// Exhaustive on purpose: a new event doesn't compile until it has a name here.
   init(of event: Event) {
@@ -53,6 +54,9 @@ enum EventKind: String, CaseIterable {
       case .found: .found
       case .worked: .worked
       case .timerDue: .timerDue
+      case .watchdogInterval: .watchdogInterval
+      case .watchdogSeen: .watchdogSeen
+      case .watchdogTriggered: .watchdogTriggered
       }
   }
 }

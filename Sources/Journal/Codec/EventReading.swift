@@ -69,6 +69,12 @@ extension FieldReader {
     case .purged: return .purged(try worker(), freed: try bytes("bytes"))
     case .purgeFailed: return .purgeFailed(try worker(), try text("why"))
     case .unhealthy: return .unhealthy(try worker(), try text("why"))
+    case .watchdogInterval:
+      return .watchdogInterval(try worker(), try coded("every", as: Duration.self))
+    case .watchdogSeen:
+      return .watchdogSeen(
+        try worker(), at: try optional("seen", as: Int64.self).map { Instant(nanoseconds: $0) })
+    case .watchdogTriggered: return .watchdogTriggered(try worker())
     case .disk: return .disk(try coded("disk", as: DiskReading.self))
     }
   }

@@ -22,7 +22,8 @@ extension FieldWriter {
       set("id", Int64(bitPattern: request.id))
       if let asked = request.asked { set("asked", asked) }
     case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
-      .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker):
+      .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker),
+      .watchdogTriggered(let worker):
       set(worker)
     case .launchFailed(let worker, let why), .suspendFailed(let worker, let why),
       .purgeFailed(let worker, let why), .wakeNeeded(let worker, let why),
@@ -84,6 +85,12 @@ extension FieldWriter {
     case .extendTimeout(let worker, let time):
       set(worker)
       try set("by", coded: time)
+    case .watchdogInterval(let worker, let interval):
+      set(worker)
+      try set("every", coded: interval)
+    case .watchdogSeen(let worker, let sign):
+      set(worker)
+      if let sign { set("seen", sign) }
     case .disk(let reading): try set("disk", coded: reading)
     case .stalled(let level): set("level", level.name)
     case .pressureSet(let level, let time):

@@ -25,6 +25,9 @@ extension WhatIf {
       schedule(.suspended(worker), worker, at: now + model.suspend(worker))
     case .hibernate(let worker): hibernate(worker, at: now)
     case .resume(let worker): resume(worker, at: now)
+    case .checkWatchdog(let worker): schedule(.watchdogSeen(worker, at: now), worker, at: now)
+    case .abort(let worker):
+      schedule(.exited(worker, .signaled(6)), worker, at: now + .milliseconds(10))
     case .terminate(let worker):
       schedule(.exited(worker, .signaled(15)), worker, at: now + model.terminate(worker))
     case .kill(let worker):

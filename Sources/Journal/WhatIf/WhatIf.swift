@@ -132,7 +132,8 @@ public struct WhatIf: Sendable {
       return [event]
     case .memory(let reading): return [.memory(corrected(reading, then))]
     case .footprint(let worker, _), .taskBegan(let worker, _, _), .taskEnded(let worker, _),
-      .hold(let worker, _), .extendTimeout(let worker, _), .unhealthy(let worker, _):
+      .hold(let worker, _), .extendTimeout(let worker, _), .unhealthy(let worker, _),
+      .watchdogInterval(let worker, _), .watchdogTriggered(let worker):
       return engine.state(of: worker)?.runs == true ? [event] : []
     case .activity(let worker): return needed(worker, "it was active then")
     case .worked(let worker):
@@ -151,7 +152,7 @@ public struct WhatIf: Sendable {
         }
       }
       return !wasOurs && engine.state(of: worker)?.runs == true ? [event] : []
-    case .launched, .launchFailed, .ready, .shedAnswered, .shedFinished, .suspended,
+    case .watchdogSeen, .launched, .launchFailed, .ready, .shedAnswered, .shedFinished, .suspended,
       .fileLocks, .found, .purged, .purgeFailed, .suspendFailed, .hibernated, .hibernateFailed,
       .resumed,
       .resumeFailed, .deadline:

@@ -10,8 +10,11 @@ public struct Probe: Hashable, Sendable {
     case tcp(host: String, port: UInt16)
   }
 
-  /// A GET over plain HTTP.
+  /// A request over plain HTTP, without a body.
   public struct HTTPRequest: Hashable, Sendable {
+    public var method = "GET"
+    /// Statuses that count as success. By default as the kubelet has it.
+    public var successes = 200...399
     public var host: String
     public var port: UInt16
     public var path: String
@@ -34,9 +37,6 @@ public struct Probe: Hashable, Sendable {
       self.path = path
       self.headers = headers
     }
-
-    /// Statuses that count as success, as the kubelet has it.
-    public static let successes = 200...399
   }
 
   public var action: Action

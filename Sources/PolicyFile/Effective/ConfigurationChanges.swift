@@ -73,6 +73,9 @@ extension WorkerConfiguration {
     if old.limits != limits { keys.append("limits") }
     if old.dependsOn != dependsOn { keys.append("depends_on") }
     if old.readiness != readiness { keys.append("readiness") }
+    if old.notify != notify { keys.append("notify") }
+    if old.fdstore != fdstore { keys.append("fdstore") }
+    if old.watchdog != watchdog { keys.append("watchdog") }
     if old.output != output { keys.append("output") }
     if old.listen != listen { keys.append("listen") }
     return keys.map { WorkerChange($0, atLaunch: true) }

@@ -21,17 +21,7 @@ public enum ComposeImport {
       "Containers become plain processes: install what each image holds, check the commands and paths, "
         + "and remove `autostart: false`.")
     let names = Set(entries.compactMap { $0.key.scalar?.string })
-    for (key, node) in entries {
-      guard let name = key.scalar?.string, isName(name) else {
-        sink.error(
-          at: key.position, "`\(shortened(key.scalar?.string ?? ""))` can't be a worker's name",
-          suggestion: "a name has \(nameRule)")
-        continue
-      }
-      guard case .mapping(let service) = node else {
-        sink.error(at: node.position, "`\(name)` must be a mapping of keys to values")
-        continue
-      }
+    for (name, _, service) in sink.namedEntries(of: entries) {
       var one = ComposeService(name: name, service, names)
       result.workers.append(one.worker())
     }

@@ -21,17 +21,7 @@ public enum ProcessComposeImport {
     for (key, node) in entries {
       if let name = key.scalar?.string { copies[name] = replicas(name, node) }
     }
-    for (key, node) in entries {
-      guard let name = key.scalar?.string, isName(name) else {
-        sink.error(
-          at: key.position, "`\(shortened(key.scalar?.string ?? ""))` can't be a worker's name",
-          suggestion: "a name has \(nameRule)")
-        continue
-      }
-      guard case .mapping(let process) = node else {
-        sink.error(at: node.position, "`\(name)` must be a mapping of keys to values")
-        continue
-      }
+    for (name, key, process) in sink.namedEntries(of: entries) {
       for (index, replica) in (copies[name] ?? [name]).enumerated() {
         var own = ForeignMapping(process)
         let template = Template(
@@ -72,6 +62,27 @@ public enum ProcessComposeImport {
   private static func shell(_ top: inout ForeignMapping) -> [String] {
     guard var shell = top.mapping("shell") else { return ["bash", "-c"] }
     return [shell.text("shell_command") ?? "bash", shell.text("shell_argument") ?? "-c"]
+  }
+}
+
+extension DiagnosticSink {
+  /// The entries that can become workers: a valid name with a mapping. All others are reported.
+  func namedEntries(
+    of mapping: Node.Mapping
+  ) -> [(name: String, key: Node, entry: Node.Mapping)] {
+    mapping.compactMap { key, node in
+      guard let name = key.scalar?.string, isName(name) else {
+        error(
+          at: key.position, "`\(shortened(key.scalar?.string ?? ""))` can't be a worker's name",
+          suggestion: "a name has \(nameRule)")
+        return nil
+      }
+      guard case .mapping(let entry) = node else {
+        error(at: node.position, "`\(name)` must be a mapping of keys to values")
+        return nil
+      }
+      return (name, key, entry)
+    }
   }
 }
 

@@ -141,6 +141,10 @@ enum KeyDescriptions {
     "shed": "How it is asked to give memory back.",
     "shed.signal": "Sent if the worker catches it.",
     "shed.command": "Run for it.",
+    "shed.http": "A request that is answered with a status from 200 to 299 when it is done.",
+    "shed.http.method": "Default: POST", "shed.http.path": "Default: /",
+    "shed.http.port": "From 1 to 65535.", "shed.http.host": "Default: 127.0.0.1",
+    "shed.http.scheme": "HTTP.", "shed.http.httpHeaders": "Headers of the request.",
     "shed.notify": "Through systemd's MEMORY_PRESSURE_WATCH only.",
     "readiness": "How it says that it is ready.",
     "readiness.notify": "READY=1 to NOTIFY_SOCKET.",
@@ -148,6 +152,11 @@ enum KeyDescriptions {
     "readiness.tcp": "This port accepts a connection.",
     "readiness.log_line": "A line of its output holds this text.",
     "readiness.log_pattern": "A line of its output matches this extended regular expression.",
+    "notify": "It gets NOTIFY_SOCKET (sd_notify(3)) to send STATUS= and the like.",
+    "fdstore":
+      "How many descriptors it may store with the daemon, which hands them to its next run (FDSTORE=1).",
+    "watchdog":
+      "It sends WATCHDOG=1 to NOTIFY_SOCKET at least this often while it runs, or it is ended with SIGABRT.",
     "liveness": "Restarted when this fails.",
     "stop_signal": "Asks it to end.",
     "reload_signal": "Tells it to read its configuration again, for `dormouse reload NAME`.",

@@ -43,6 +43,19 @@ struct HealthReader {
     return probe
   }
 
+  /// `http` in `shed`: as `httpGet`, with a method.
+  func shedRequest(_ reader: MappingReader) -> Probe.HTTPRequest? {
+    var found: Probe.HTTPRequest?
+    reader.section("http") { section in
+      let method = section.read("method", as: .method)
+      found = request(section)
+      found?.method = method ?? "POST"
+      found?.successes = 200...299
+      need("port", in: section)
+    }
+    return found
+  }
+
   private static let actions = ["exec", "httpGet", "tcpSocket"]
   private static let timings = [
     "initialDelaySeconds", "periodSeconds", "timeoutSeconds", "successThreshold",
@@ -133,6 +146,16 @@ extension MappingReader {
 
 extension String {
   fileprivate var lastPart: String { split(separator: ".").last.map(String.init) ?? self }
+}
+
+extension Converter where Value == String {
+  /// Of HTTP. Not GET and HEAD, which change nothing.
+  fileprivate static var method: Converter {
+    let words = ["POST", "PUT", "PATCH", "DELETE"]
+    return .scalar("`POST`, `PUT`, `PATCH` or `DELETE`", shape: .words(words)) { text in
+      words.contains(text) ? .success(text) : .failure(.wrongKind)
+    }
+  }
 }
 
 extension Converter where Value == Void {

@@ -27,6 +27,12 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var shed: Shed?
   /// How the worker says that it is ready; `nil`: it counts as ready once launched.
   public var readiness: Readiness?
+  /// It gets `NOTIFY_SOCKET` (sd_notify(3)), although no other key here needs it.
+  public var notify: Bool
+  /// `WATCHDOG=1` comes at least this often while it runs, or it is ended; `nil`: it isn't expected.
+  public var watchdog: Duration?
+  /// How many descriptors it may store with the daemon (`FDSTORE=1`), over its restarts.
+  public var fdstore: Int
   /// Restarted when it fails; `nil`: nobody asks.
   public var liveness: Probe?
   public var restart: RestartRules
@@ -59,6 +65,8 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.dependsOn = []
     self.shed = shed
     self.readiness = readiness
+    self.notify = false
+    self.fdstore = 0
     self.restart = RestartRules()
     self.stopSignal = stopSignal
     self.output = WorkerOutput()
@@ -68,11 +76,19 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.policy = policy
   }
 
+  /// It talks with the daemon as sd_notify(3) says. Programs behave differently where `NOTIFY_SOCKET` is
+  /// set, and so only a worker whose configuration asks for it gets one.
+  public var hasNotifySocket: Bool {
+    notify || readiness == .notify || watchdog != nil || fdstore > 0
+  }
+
   /// `shed:`
   public enum Shed: Hashable, Sendable {
     /// A signal's number; only sent to a worker that catches it.
     case signal(Int32)
     case command([String])
+    /// A request over HTTP; an answer from 200 to 299 says that it is done.
+    case http(Probe.HTTPRequest)
     /// `MEMORY_PRESSURE_WATCH` only.
     case notify
   }

@@ -42,6 +42,9 @@ struct WorkerReader {
     let health = HealthReader(commands: commands)
     reader.section("readiness") { worker.readiness = health.readiness($0, places: reader.places) }
     reader.section("liveness") { worker.liveness = health.liveness($0, places: reader.places) }
+    reader.read("notify", into: &worker.notify, as: .boolean)
+    reader.read("fdstore", into: &worker.fdstore, as: .integer(0...512))
+    worker.watchdog = reader.read("watchdog", as: .watchdog)
     reader.read("stop_signal", into: &worker.stopSignal, as: .stopSignal)
     worker.reloadSignal = reader.read("reload_signal", as: .reloadSignal)
     RestartReader(reader: reader).read("restart", into: &worker.restart)
@@ -88,12 +91,12 @@ struct WorkerReader {
     let signal = reader.read("signal", as: .shedSignal)
     let command = commands.read("command", in: reader)
     let notify = reader.read("notify", as: .boolean)
-    if let position = reader.refused("http") {
-      reader.sink.error(at: position, "`http` isn't in this version yet")
-    }
-    reader.one(of: ["signal", "command", "notify"], example: "signal: USR1", self.reader.places)
+    let request = HealthReader(commands: commands).shedRequest(reader)
+    reader.one(
+      of: ["signal", "command", "http", "notify"], example: "signal: USR1", self.reader.places)
     if let signal { return .signal(signal) }
     if let command { return .command(command) }
+    if let request { return .http(request) }
     return notify == true ? .notify : nil
   }
 

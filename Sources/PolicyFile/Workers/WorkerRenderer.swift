@@ -78,12 +78,16 @@ struct WorkerRenderer {
     switch worker.shed {
     case .signal(let number): keys.append(("shed", .mapping([("signal", Self.signal(number))])))
     case .command(let words): keys.append(("shed", .mapping([("command", Self.command(words))])))
+    case .http(let request): keys.append(("shed", .mapping([("http", Self.request(request))])))
     case .notify: keys.append(("shed", .mapping([("notify", .plain("true"))])))
     case nil: break
     }
     if let readiness = worker.readiness {
       keys.append(("readiness", .mapping(Self.readiness(readiness))))
     }
+    if worker.notify { keys.append(("notify", .plain("true"))) }
+    if worker.fdstore > 0 { keys.append(("fdstore", .plain("\(worker.fdstore)"))) }
+    if let watchdog = worker.watchdog { keys.append(("watchdog", .plain(watchdog.policyText))) }
     if let liveness = worker.liveness {
       keys.append(("liveness", .mapping(Self.probe(liveness))))
     }
@@ -133,6 +137,9 @@ struct WorkerRenderer {
 
   private static func request(_ request: Probe.HTTPRequest) -> YAMLText {
     var pairs: [(String, YAMLText)] = [("port", .plain("\(request.port)"))]
+    if request.method != "GET", request.method != "POST" {
+      pairs.append(("method", .plain(request.method)))
+    }
     if request.path != "/" { pairs.append(("path", escaped(request.path))) }
     if request.host != "127.0.0.1" { pairs.append(("host", escaped(request.host))) }
     if !request.headers.isEmpty {

@@ -23,6 +23,9 @@ extension FleetSimulation {
     case .resume: resume(worker)
     case .shed: tell(.shedAnswered(id), of: worker, in: .milliseconds(20))
     case .finishShed: finishShed(worker)
+    // Fleets have no watchdogs.
+    case .checkWatchdog: break
+    case .abort: tell(.exited(id, .signaled(6)), of: worker, in: .milliseconds(5))
     case .terminate: tell(.exited(id, .exited(0)), of: worker, in: machine.exit)
     case .kill: tell(.exited(id, .signaled(9)), of: worker, in: .milliseconds(5))
     case .measure:

@@ -28,28 +28,28 @@ public struct FleetComparison: Codable, Sendable {
     return "\(report.policy) [\(report.order.joined(separator: ", "))]"
   }
 
-  /// For a terminal, or as it is for Markdown.
-  public func rendered(asMarkdown: Bool = false) -> String {
+  /// For a terminal of so many columns, without a limit, or as it is for Markdown.
+  public func rendered(asMarkdown: Bool = false, width: Int? = nil) -> String {
     let about = """
       \(trace): \(workers) workers, \(fixed(hours, 1)) h, \(uses) uses; they would hold \
       \(fixed(footprintGigabytes, 1)) GB, the machine has \(fixed(memoryGigabytes, 1)) GB
-
       """
     let rows = [Self.heads] + reports.map(cells)
-    return about + "\n" + (asMarkdown ? markdown(rows) : plain(rows)) + Self.legend
+    let head = filled(about, to: width ?? .max)
+    let legend = filled(Self.legend, to: min(width ?? .max, Self.legendWidth))
+    return head + "\n" + (asMarkdown ? markdown(rows) : plain(rows, width)) + "\n" + legend
   }
 
   private static let heads = [
     "policy", "hot %", "suspended %", "hibernated %", "cold %", "wake p50", "p95", "p99 ms",
     "mean wait", "terminated s/h/b/f", "OOM", "lost", "stalled", "GB·h", "written GB",
   ]
+  private static let legendWidth = 95
   private static let legend = """
-
-    hot … cold: what uses found. wake: of those that weren't hot, until the worker ran; mean wait:
-    over all uses, ms. terminated for memory: suspended/hibernated/background/foreground workers.
-    OOM: killed by the kernel because all memory was gone. lost: uses under way when their worker
+    hot … cold: what uses found. wake: of those that weren't hot, until the worker ran; mean wait: \
+    over all uses, ms. terminated for memory: suspended/hibernated/background/foreground workers. \
+    OOM: killed by the kernel because all memory was gone. lost: uses under way when their worker \
     went. stalled: uses that came while the kernel had to reclaim.
-
     """
 
   private func cells(_ report: FleetReport) -> [String] {
@@ -68,14 +68,27 @@ public struct FleetComparison: Codable, Sendable {
     ]
   }
 
-  private func plain(_ rows: [[String]]) -> String {
+  /// Columns that don't fit go on in further blocks, each with the policies' names.
+  private func plain(_ rows: [[String]], _ width: Int?) -> String {
     let widths = Self.heads.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-    return rows.map { row in
-      row.enumerated().map { column, cell in
-        let room = String(repeating: " ", count: widths[column] - cell.count)
-        return column == 0 ? cell + room : room + cell
-      }.joined(separator: "  ") + "\n"
-    }.joined()
+    var blocks: [[Int]] = [[0]]
+    var used = widths[0]
+    for column in Self.heads.indices.dropFirst() {
+      if let width, used + 2 + widths[column] > width, blocks[blocks.count - 1].count > 1 {
+        blocks.append([0])
+        used = widths[0]
+      }
+      blocks[blocks.count - 1].append(column)
+      used += 2 + widths[column]
+    }
+    return blocks.map { block in
+      rows.map { row in
+        block.map { column in
+          let room = String(repeating: " ", count: widths[column] - row[column].count)
+          return column == 0 ? row[column] + room : room + row[column]
+        }.joined(separator: "  ") + "\n"
+      }.joined()
+    }.joined(separator: "\n")
   }
 
   private func markdown(_ rows: [[String]]) -> String {
@@ -83,6 +96,19 @@ public struct FleetComparison: Codable, Sendable {
     let rule = "|---|" + String(repeating: "---:|", count: Self.heads.count - 1) + "\n"
     return lines[0] + rule + lines.dropFirst().joined()
   }
+}
+
+/// Broken at blanks into lines that are no longer than that, where its words allow it.
+private func filled(_ text: String, to width: Int) -> String {
+  var lines: [String] = []
+  for word in text.split(separator: " ") {
+    if let last = lines.last, last.count + 1 + word.count <= width {
+      lines[lines.count - 1] = "\(last) \(word)"
+    } else {
+      lines.append(String(word))
+    }
+  }
+  return lines.map { $0 + "\n" }.joined()
 }
 
 /// With so many places after the point.

@@ -18,7 +18,9 @@ struct EventsCommand: ParsableCommand {
   @Flag(help: "As JSON, an object a line.") var json = false
   @Option(help: ArgumentHelp("Of this worker only.", valueName: "name"), completion: .workers)
   var worker: String?
-  @Option(help: ArgumentHelp("So far back: 90s, 30m, 12h, 7d or 2w.", valueName: "time"))
+  @Option(
+    help: ArgumentHelp(
+      "So far back: 90s, 30m, 12h, 7d or 2w; a bare number is in seconds.", valueName: "time"))
   var since: Since?
   @Option(
     name: [.customShort("n"), .long],
@@ -28,7 +30,8 @@ struct EventsCommand: ParsableCommand {
   var lines: LineCount?
   @Option(
     help: ArgumentHelp(
-      "Read this journal, a directory or a file, and ask no daemon.", valueName: "path"))
+      "Read this journal, a directory or a file, and ask no daemon.", valueName: "path"),
+    completion: .file())
   var journal: String?
 
   func validate() throws {

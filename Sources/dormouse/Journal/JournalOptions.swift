@@ -4,6 +4,7 @@ import Coordinator
 import Glibc
 import Journal
 import Linux
+import PolicyFile
 
 /// `--since`: how far back.
 struct Since: ExpressibleByArgument {
@@ -17,13 +18,10 @@ struct Since: ExpressibleByArgument {
     text = "\(days)d"
   }
 
-  /// `90s`, `30m`, `12h`, `7d`, `2w`.
+  /// `90s`, `30m`, `12h`, `7d`, `2w`; seconds without a unit.
   init?(argument: String) {
-    let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
-    guard let unit = argument.last.flatMap({ units[$0] }), let count = Int64(argument.dropLast()),
-      (0...100_000).contains(count)
-    else { return nil }
-    duration = .seconds(count * unit)
+    guard case .success(let duration) = OptionUnits.duration(argument) else { return nil }
+    self.duration = duration
     text = argument
   }
 

@@ -30,9 +30,11 @@ struct ReplayCommand: ParsableCommand {
   @Argument(
     help: ArgumentHelp(
       "A journal's directory, or one of its files; none for the daemon's own.", valueName: "journal"
-    ))
+    ), completion: .file())
   var journal: String?
-  @Option(help: ArgumentHelp("Another policy: a name or a file.", valueName: "policy"))
+  @Option(
+    help: ArgumentHelp("Another policy: a name or a file.", valueName: "policy"),
+    completion: .policies)
   var policy: String?
   @Flag(help: "As JSON.") var json = false
 

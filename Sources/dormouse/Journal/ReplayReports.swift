@@ -50,7 +50,8 @@ extension PolicyComparison {
         let wall = WallTime(nanoseconds: transition.at.nanoseconds &+ wallOffset)
         return Change(
           time: wall.text, worker: transition.worker.name, from: transition.from.rawValue,
-          to: transition.to.rawValue, why: transition.cause.sentence,
+          to: transition.to.rawValue,
+          why: CodedText(transition.cause.code, transition.cause.sentence),
           isRecorded: change.isRecorded)
       })
   }

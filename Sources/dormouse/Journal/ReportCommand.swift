@@ -24,7 +24,8 @@ struct ReportCommand: ParsableCommand {
   @Flag(help: "As JSON.") var json = false
   @Option(
     help: ArgumentHelp(
-      "Read the counts in this state directory, and ask no daemon.", valueName: "directory"))
+      "Read the counts in this state directory, and ask no daemon.", valueName: "directory"),
+    completion: .directory)
   var stateDirectory: String?
 
   func run() throws {
@@ -54,7 +55,7 @@ struct ReportCommand: ParsableCommand {
         exit: .unknownWorker,
         text: "nothing is known of a worker `\(escaped(worker))` in that time\(hint ?? "")")
     }
-    if json { return try Output.json(reports) }
+    if json { return try Output.json(WeeksReport(weeks: reports)) }
     if reports.isEmpty { return try Output.line("nothing is known of that time") }
     try Output.write(
       renderWeeks(reports, width: Terminal.width, color: Terminal.showsColor))

@@ -22,9 +22,11 @@ enum Terminal {
   /// Standard output is one.
   static var isOutput: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Columns; nil where standard output is no terminal.
+  /// Columns; nil where standard output is no terminal. COLUMNS outweighs what the terminal says.
   static var width: Int? {
     guard isatty(STDOUT_FILENO) == 1 else { return nil }
+    let said = ProcessEnvironment.current().variables["COLUMNS"].flatMap { Int($0) }
+    if let said, said > 0 { return said }
     return measured()?.columns
   }
 

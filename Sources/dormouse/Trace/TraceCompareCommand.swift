@@ -14,7 +14,8 @@ struct TraceCompareCommand: ParsableCommand {
       """)
   @OptionGroup var drawing: TerminalDrawing
   @OptionGroup var over: OverOption
-  @Option(help: ArgumentHelp("Also draw both into this file.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("Also draw both into this file.", valueName: "file"), completion: .file())
   var svg: String?
   @Flag(help: "Print everything as JSON.") var json = false
   @Option(

@@ -49,7 +49,7 @@ struct TraceRecordCommand: ParsableCommand {
     name: [.short, .long],
     help: ArgumentHelp(
       "The file, whose content is replaced; `-` for standard output.",
-      discussion: "Default: a new one, NAME.trace.", valueName: "file"))
+      discussion: "Default: a new one, NAME.trace.", valueName: "file"), completion: .file())
   var output: String?
   @Flag(name: .shortAndLong, help: "Show and print nothing of it.") var quiet = false
   @Argument(help: "A worker.", completion: .workers) var name: String?

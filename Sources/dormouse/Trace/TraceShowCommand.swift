@@ -13,7 +13,8 @@ struct TraceShowCommand: ParsableCommand {
       """)
   @OptionGroup var drawing: TerminalDrawing
   @OptionGroup var over: OverOption
-  @Option(help: ArgumentHelp("Also draw it into this file.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("Also draw it into this file.", valueName: "file"), completion: .file())
   var svg: String?
   @Option(
     help: ArgumentHelp("So many of what happened are listed; `all` for all.", valueName: "count"))

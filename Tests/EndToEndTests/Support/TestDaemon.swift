@@ -225,7 +225,7 @@ final class TestDaemon {
     var command = Command(arguments: [Surroundings.executable] + words)
     // Right behind the verb: after `--` it would be the worker's.
     command.arguments.insert(
-      contentsOf: ["--socket", socket], at: words.first == "pressure" ? 3 : 2)
+      contentsOf: ["--socket", socket], at: ["pressure", "policy"].contains(words.first) ? 3 : 2)
     command.directory = scratch.path
     return try command.run(in: scratch)
   }
@@ -249,6 +249,23 @@ final class TestDaemon {
     return report
   }
 
+  /// The footprint that the daemon reports, in bytes, once it agrees with the kernel's to within 512 KB.
+  /// The daemon answers from its last measurement, which can be older than what the worker has just done.
+  func currentFootprint(_ name: String) throws -> Int64 {
+    var reported: Int64 = 0
+    var measured: Int64 = 0
+    let agrees = try eventually {
+      let report = try self.worker(name)
+      guard let pid = report.pid, let truth = try Footprint.measure(pid) else { return false }
+      (reported, measured) = (Int64(report.footprint), Int64(truth.footprint))
+      return abs(reported - measured) <= 512 << 10
+    }
+    guard agrees else {
+      throw TestFailure("\(name): the daemon reports \(reported) bytes, the kernel \(measured)")
+    }
+    return reported
+  }
+
   func wait(_ name: String, toBe state: String, within limit: Duration = .seconds(20)) throws {
     var last: WorkerReport?
     let reached = try eventually(within: limit) {
@@ -256,7 +273,8 @@ final class TestDaemon {
       return last?.state == state
     }
     if !reached {
-      let now = "\(last?.state ?? "?"), \(last?.reason ?? "?"), \(last?.hibernation ?? "")"
+      let now =
+        "\(last?.state ?? "?"), \(last?.reason.text ?? "?"), \(last?.hibernation?.text ?? "")"
       throw TestFailure("\(name) isn't \(state) but \(now); the daemon: \(words)")
     }
   }

@@ -1,0 +1,21 @@
+/// What a verb prints with `--json`: one object with the number of its schema at the top.
+public struct JSONDocument<Body: Encodable>: Encodable {
+  /// Encodes itself as an object.
+  public var body: Body
+
+  public init(_ body: Body) { self.body = body }
+
+  private enum Keys: CodingKey { case schema }
+
+  public func encode(to encoder: any Encoder) throws {
+    try body.encode(to: encoder)
+    var top = encoder.container(keyedBy: Keys.self)
+    try top.encode(JSONDocumentSchema.current, forKey: .schema)
+  }
+}
+
+/// The number that all documents of one version of Dormouse have; docs/json.md describes them.
+public enum JSONDocumentSchema {
+  /// One more where a key or a code is removed, or changes its meaning or type. Not where one is added.
+  public static let current = 1
+}

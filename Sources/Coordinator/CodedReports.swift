@@ -1,0 +1,55 @@
+import Control
+import Lifecycle
+import Policy
+
+// The engine's reasons on the wire, each with its code.
+
+extension CodedText {
+  init(_ cause: Cause) { self.init(cause.code, cause.sentence) }
+  init(_ verdict: Verdict) { self.init(verdict.code, verdict.sentence) }
+  /// How a run ended.
+  init(_ exit: ExitRecord) { self.init(exit.status?.code ?? "launch_failed", exit.why) }
+}
+
+extension ShedReport {
+  init(_ record: ShedRecord) {
+    self.init(
+      code: record.after < record.before ? "gave_back" : "gave_nothing_back", text: record.spoken,
+      occasion: record.kind == .memoryWarning ? "warning" : "background",
+      isAnswered: record.answered, before: record.before.bytes, after: record.after.bytes)
+  }
+}
+
+extension FalseIdleReport {
+  init(_ record: FalseIdle, at now: Instant) {
+    self.init(
+      text: record.sentence(at: now), count: record.count,
+      lastSecondsAgo: (now - record.last).seconds, bandBonus: record.bonus,
+      raised: record.backOffs.map {
+        RaisedIdle(
+          key: $0.key.path, declaredSeconds: $0.base.seconds, seconds: $0.idle.seconds)
+      })
+  }
+}
+
+extension ShadowReport {
+  /// nil: it would have done nothing.
+  init?(_ summary: ShadowSummary?) {
+    guard let summary, !summary.isEmpty else { return nil }
+    self.init(
+      text: summary.sentence, suspensions: summary.suspensions,
+      hibernations: summary.hibernations, terminations: summary.terminations,
+      freed: summary.freed.bytes, wakes: summary.wakes, wakeSeconds: summary.wakeTime.seconds)
+  }
+}
+
+extension ExitStatusReport {
+  init(_ status: ExitStatus) {
+    self.init(code: status.code, text: status.sentence)
+    switch status {
+    case .exited(let code): self.status = code
+    case .signaled(let number): signal = number
+    case .outOfMemory, .unknown: break
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+// The watchdog of sd_watchdog_enabled(3), for workers with `watchdog:`. The engine keeps its clock, and
+// asks when the worker was last heard from. So `WATCHDOG=1` itself is no event: it isn't activity, and
+// isn't written to the journal.
+
+/// When a worker last gave a sign of life at `NOTIFY_SOCKET`.
+struct WatchdogSigns: Equatable {
+  private(set) var last: Instant?
+  /// How long the machine had slept in all by the last look.
+  private var slept: Duration
+
+  init(slept: Duration = Self.sleptSoFar) { self.slept = slept }
+
+  mutating func seen(at now: Instant) { last = now }
+
+  /// The last sign; `now` where the machine has slept since the last look: the worker could give none,
+  /// and it has a full interval from here on.
+  mutating func sign(at now: Instant, slept total: Duration = Self.sleptSoFar) -> Instant? {
+    defer { slept = total }
+    if total - slept > Self.shortestSleep { seen(at: now) }
+    return last
+  }
+
+  /// The two clocks aren't read at the same instant.
+  private static let shortestSleep = Duration.milliseconds(100)
+
+  private static var sleptSoFar: Duration {
+    .nanoseconds(Clocks.boottime - Clocks.monotonic)
+  }
+}
+
+extension Daemon {
+  /// It has been launched, or taken over.
+  func startWatchdog(of runtime: WorkerRuntime) {
+    guard runtime.notify != nil else { return }
+    if let interval = runtime.watchdogInterval ?? runtime.launched?.watchdog {
+      feed(.watchdogInterval(runtime.id, interval))
+    }
+  }
+
+  /// `WATCHDOG_USEC=`, as under systemd also of a worker whose configuration names no interval.
+  func setWatchdog(of runtime: WorkerRuntime, to interval: Duration) {
+    runtime.watchdogInterval = interval
+    runtime.watchdog.seen(at: EventLoop.now)
+    if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
+    feed(.watchdogInterval(runtime.id, interval))
+  }
+
+  func checkWatchdog(_ id: WorkerID) {
+    guard let runtime = workers[id] else { return }
+    // What it has sent may still be in the socket: this daemon, too, may be late.
+    heard(runtime, limit: 64)
+    let now = EventLoop.now
+    // More than is read at a time: it lives.
+    if runtime.notify?.mayReceive == false { runtime.watchdog.seen(at: now) }
+    let sign = runtime.watchdog.sign(at: now)
+    feed(.watchdogSeen(id, at: sign))
+  }
+}

@@ -1,0 +1,88 @@
+import Policy
+
+// Codes of the engine's reasons, for programs: snake_case, and they never change their meaning. The
+// sentences beside them may be worded otherwise in any version.
+
+extension Cause {
+  public var code: String {
+    switch self {
+    case .added: "never_started"
+    case .requested(let verb): "requested_\(verb.rawValue)"
+    case .launched: "launched"
+    case .becameReady: "became_ready"
+    case .displaced: "displaced"
+    case .idle: "idle"
+    case .active: "active"
+    case .graceOver: "grace_over"
+    case .wakeNeeded: "wake_needed"
+    case .suspendedFor: "suspended_long_enough"
+    case .heartbeat: "heartbeat"
+    case .timer: "own_timer"
+    case .quietAgain: "quiet_again"
+    case .pressure: "pressure"
+    case .watchdog: "watchdog"
+    case .exited(let status): status.code
+    case .failed: "attempt_failed"
+    case .adopted: "adopted"
+    case .released: "released"
+    case .succeeded: "succeeded"
+    case .led: "led"
+    }
+  }
+}
+
+extension ExitStatus {
+  public var code: String {
+    switch self {
+    case .exited: "exited"
+    case .signaled: "signaled"
+    case .outOfMemory: "out_of_memory"
+    case .unknown: "end_unknown"
+    }
+  }
+}
+
+extension SuspensionObstacle {
+  var code: String {
+    switch self {
+    case .shedding: "shedding"
+    case .task: "background_task"
+    case .held: "held"
+    case .failedLately: "failed_lately"
+    case .never: "suspend_after_never"
+    case .grace: "grace"
+    case .heartbeat: "heartbeat"
+    case .timer: "own_timer"
+    case .launchedLately: "launched_lately"
+    case .wokenLately: "woken_lately"
+    case .fileLocks: "file_locks"
+    }
+  }
+}
+
+extension HibernationObstacle {
+  var code: String {
+    switch self {
+    case .disabled: "disabled"
+    case .refusedForGood: "refused"
+    case .measuring: "measuring"
+    case .unmeasured: "unmeasured"
+    case .tooBig: "too_big"
+    case .tooSmall: "too_small"
+    case .overDiskBudget: "over_disk_budget"
+    case .overDailyWrites: "over_daily_writes"
+    case .diskNearlyFull: "disk_nearly_full"
+    case .slowerThanRelaunch: "slower_than_relaunch"
+    case .coolingDown: "cooling_down"
+    case .failedLately: "failed_lately"
+    case .onlyUnderPressure: "only_under_pressure"
+    case .tooEarly: "too_early"
+    }
+  }
+}
+
+/// A sentence with its code.
+public struct Verdict: Hashable, Sendable {
+  public var code: String
+  public var sentence: String
+}

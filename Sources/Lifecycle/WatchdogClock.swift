@@ -1,0 +1,94 @@
+import Policy
+
+// sd_watchdog_enabled(3): a worker that sends `WATCHDOG=1` in time is known to do its work. Its signs of
+// life are no events: when one is due, the shell is asked when the last one came.
+
+/// A worker's watchdog. It counts while the worker is in the foreground or the background, and stands
+/// still otherwise: a worker that sleeps can't give a sign. Each wake begins a full interval.
+struct WatchdogClock: Codable, Sendable, Equatable {
+  let interval: Duration
+  /// When the next sign is due; `nil`: the clock stands still.
+  private(set) var dueAt: Instant?
+  /// The shell has been asked for the last sign, and hasn't answered.
+  private(set) var askedAt: Instant?
+
+  /// An answer that doesn't come is asked for again: a worker is never ended without one.
+  static let patience = Duration.seconds(10)
+
+  init(_ interval: Duration, in state: WorkerState, at now: Instant) {
+    self.interval = interval
+    entered(state, at: now)
+  }
+
+  /// All of a change of state.
+  mutating func entered(_ state: WorkerState, at now: Instant) {
+    guard state == .foreground || state == .background else {
+      (dueAt, askedAt) = (nil, nil)
+      return
+    }
+    if dueAt == nil { dueAt = now + interval }
+  }
+
+  /// When time alone changes something.
+  var deadline: Instant? { askedAt.map { $0 + Self.patience } ?? dueAt }
+
+  /// Returns whether the shell has to be asked.
+  mutating func isDue(at now: Instant) -> Bool {
+    guard let deadline, now >= deadline else { return false }
+    askedAt = now
+    return true
+  }
+
+  /// Returns whether the sign is missing.
+  mutating func misses(after sign: Instant?, at now: Instant) -> Bool {
+    guard askedAt != nil, let due = dueAt else { return false }
+    askedAt = nil
+    dueAt = max(due, sign.map { min($0, now) + interval } ?? due)
+    return dueAt.map { $0 <= now } ?? false
+  }
+
+  /// It goes on although a sign was missing.
+  mutating func restart(at now: Instant) { dueAt = now + interval }
+}
+
+extension Engine {
+  mutating func recordWatchdogInterval(_ index: Int, _ interval: Duration) {
+    let worker = workers[index]
+    guard worker.state.isAlive, worker.profile.leader == nil else { return }
+    workers[index].run.watchdog =
+      interval > .zero ? WatchdogClock(interval, in: worker.state, at: now) : nil
+  }
+
+  mutating func advanceWatchdog(_ index: Int) {
+    // Asked for each advance: a copy of what doesn't change is saved.
+    guard let deadline = workers[index].run.watchdog?.deadline, now >= deadline,
+      workers[index].run.watchdog?.isDue(at: now) == true
+    else { return }
+    emit(.checkWatchdog(workers[index].id))
+  }
+
+  mutating func recordWatchdogSeen(_ index: Int, _ sign: Instant?) {
+    guard let interval = workers[index].run.watchdog?.interval,
+      workers[index].run.watchdog?.misses(after: sign, at: now) == true
+    else { return }
+    endBroken(index, "it sent no WATCHDOG=1 for \(interval.spoken)")
+  }
+
+  mutating func recordWatchdogTriggered(_ index: Int) {
+    let state = workers[index].state
+    guard state == .launching || state == .foreground || state == .background else { return }
+    endBroken(index, "it sent WATCHDOG=trigger")
+  }
+
+  /// As with a probe of liveness: a configuration that names a watchdog wants the worker ended, whatever
+  /// `watchdog.on_miss` says.
+  private mutating func endBroken(_ index: Int, _ why: String) {
+    workers[index].lastMiss = Miss(at: now, text: why)
+    if isShadow(index) {
+      workers[index].run.watchdog?.restart(at: now)
+      let name = workers[index].id
+      return emit(.wouldHave(name, "\(name) would have been terminated: \(why)"))
+    }
+    beginEnding(index, .watchdog(why), gracefully: true, by: .abort)
+  }
+}

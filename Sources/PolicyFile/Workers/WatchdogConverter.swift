@@ -1,0 +1,20 @@
+import Policy
+
+extension Converter where Value == Duration {
+  /// How often a worker sends `WATCHDOG=1`. The mapping `watchdog` of a policy is something else.
+  static var watchdog: Converter {
+    let interval = Converter.duration.checked {
+      $0 >= .seconds(1)
+        ? nil : Problem(message: "must be at least `1s`", suggestion: "write `watchdog: 30s`")
+    }
+    return Converter(expects: interval.expects, shape: interval.shape) { node in
+      if case .mapping = node {
+        return .failure(
+          Problem(
+            message: "is an interval here, such as `30s`; the deadlines are keys of `policy`",
+            suggestion: "write `policy: { watchdog: { launch: 1m } }`"))
+      }
+      return interval.convert(node)
+    }
+  }
+}

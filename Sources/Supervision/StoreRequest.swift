@@ -1,0 +1,38 @@
+import Linux
+
+/// What a worker says of its file descriptor store (sd_notify(3)): one datagram.
+public enum StoreRequest: Sendable {
+  /// `FDSTORE=1`. `isPolled`: not `FDPOLL=0`.
+  case store([Descriptor], name: String, isPolled: Bool)
+  /// `FDSTOREREMOVE=1`
+  case remove(name: String)
+
+  /// What `FDNAME=` is where it isn't given, as under systemd.
+  static let usualName = "stored"
+
+  /// nil: the datagram says nothing of it. Descriptors that come with such a datagram are the caller's to
+  /// drop.
+  init?(_ datagram: some Collection<UInt8>, passed: [Descriptor]) {
+    var fields: [String: String] = [:]
+    for line in datagram.split(separator: UInt8(ascii: "\n")).prefix(NotifyMessage.mostFields) {
+      let text = String(decoding: line.prefix(400), as: UTF8.self)
+      guard let equals = text.firstIndex(of: "=") else { continue }
+      fields[String(text[..<equals])] = String(text[text.index(after: equals)...])
+    }
+    let name = fields["FDNAME"].flatMap { Self.isName($0) ? $0 : nil }
+    if fields["FDSTOREREMOVE"] == "1" {
+      guard let name else { return nil }
+      self = .remove(name: name)
+    } else if fields["FDSTORE"] == "1", !passed.isEmpty {
+      self = .store(passed, name: name ?? Self.usualName, isPolled: fields["FDPOLL"] != "0")
+    } else {
+      return nil
+    }
+  }
+
+  /// 1–255 visible ASCII characters, and no colon: `LISTEN_FDNAMES` is a list with colons.
+  static func isName(_ text: String) -> Bool {
+    (1...255).contains(text.utf8.count)
+      && text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
+  }
+}

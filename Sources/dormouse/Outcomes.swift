@@ -1,0 +1,114 @@
+import ArgumentParser
+import Control
+
+/// What came of a request for one worker.
+struct WorkerAttempt {
+  var worker: String
+  var code: String
+  var text: String
+  /// nil: it was done.
+  var failure: CommandFailure?
+}
+
+extension DaemonConnection {
+  /// The states of all workers by name; empty where the daemon doesn't answer any more.
+  mutating func states() -> [String: String] {
+    // An outcome without states is still an outcome.
+    let workers = try? client.perform(.ps, timeout: .seconds(10)).workers
+    return Dictionary((workers ?? []).map { ($0.name, $0.state) }) { first, _ in first }
+  }
+
+  /// Asks for all at once, so that none waits for another, and returns the outcomes in the order of the
+  /// names. One that fails keeps no other from happening.
+  mutating func attempt(
+    _ verb: ControlRequest.Verb, to names: [String], quietly: Bool = false
+  ) throws -> [WorkerAttempt] {
+    var sent: [(id: UInt64, name: String)] = []
+    for name in names { sent.append((try client.send(verb, worker: name), name)) }
+    var attempts: [WorkerAttempt] = []
+    for (id, name) in sent {
+      let response = try wait(for: id, what: "\(verb.rawValue) \(name)")
+      let isDone = response.result == .done
+      if isDone, !quietly { try Output.line(escaped(response.text)) }
+      attempts.append(
+        WorkerAttempt(
+          worker: name, code: response.result.code, text: response.text,
+          failure: isDone ? nil : failure(response, of: name)))
+    }
+    return attempts
+  }
+
+  /// Stops them, and starts those again that have ended; the last outcome of each.
+  mutating func restart(_ names: [String], quietly: Bool) throws -> [WorkerAttempt] {
+    let stopped = try attempt(.stop, to: names, quietly: quietly)
+    let ended = stopped.filter { $0.failure == nil }.map(\.worker)
+    let started = try attempt(.restart, to: ended, quietly: quietly)
+    return stopped.map { stop in started.first { $0.worker == stop.worker } ?? stop }
+  }
+
+  /// Applies a verb to chosen workers, and prints what came of it. The first failure decides the exit
+  /// code.
+  mutating func apply(
+    _ name: String, to selection: WorkerSelection, _ intent: Intent,
+    by perform: (inout DaemonConnection, [String]) throws -> [WorkerAttempt]
+  ) throws {
+    let before = selection.json ? states() : [:]
+    let choice = try selection.choose(intent, with: &self)
+    if selection.json {
+      try applyAsJSON(name, selection, choice, before, by: perform)
+    } else {
+      if let nothing = choice.nothing { try Output.line(nothing) }
+      for plan in choice.plans where plan.failure == nil { try Output.line(plan.text) }
+      let attempts = selection.dryRun ? choice.plans : try perform(&self, choice.names)
+      try Self.tell(attempts.compactMap(\.failure))
+    }
+  }
+
+  private mutating func applyAsJSON(
+    _ name: String, _ selection: WorkerSelection, _ choice: WorkerSelection.Choice,
+    _ before: [String: String],
+    by perform: (inout DaemonConnection, [String]) throws -> [WorkerAttempt]
+  ) throws {
+    let attempts = selection.dryRun ? choice.plans : try perform(&self, choice.names)
+    let after = selection.dryRun ? [:] : states()
+    var report = OutcomeReport(
+      verb: name,
+      workers: attempts.map {
+        OutcomeReport.Worker(
+          worker: $0.worker, code: $0.code, text: $0.text, before: before[$0.worker],
+          after: after[$0.worker])
+      }, isDryRun: selection.dryRun ? true : nil)
+    if let nothing = choice.nothing { (report.code, report.text) = ("nothing_to_do", nothing) }
+    try Output.json(report)
+    try Self.tell(attempts.compactMap(\.failure))
+  }
+
+  /// One request's outcome, as a line or as JSON; throws where it wasn't done.
+  mutating func tell(
+    _ response: ControlResponse, of verb: String, worker: String? = nil,
+    before: [String: String] = [:], json: Bool, keepsLines: Bool = false
+  ) throws {
+    let isDone = response.result == .done
+    if json {
+      let after = worker == nil ? [:] : states()
+      let one = worker.map {
+        OutcomeReport.Worker(
+          worker: $0, code: response.result.code, text: response.text, before: before[$0],
+          after: after[$0])
+      }
+      try Output.json(
+        OutcomeReport(
+          verb: verb, code: response.result.code, text: response.text,
+          workers: one.map { [$0] } ?? []))
+    } else if isDone {
+      try Output.line(escaped(response.text))
+    }
+    if !isDone { throw failure(response, of: worker, keepsLines: keepsLines) }
+  }
+
+  static func tell(_ failures: [CommandFailure]) throws {
+    guard let first = failures.first else { return }
+    for failure in failures { Output.complain(failure.text) }
+    throw ExitCode(first.exit.rawValue)
+  }
+}

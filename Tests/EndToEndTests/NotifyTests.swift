@@ -1,0 +1,124 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Workers that talk as sd_notify(3) says") struct NotifyTests {
+  /// Sends WATCHDOG=1 as often as sd_watchdog_enabled(3) wants it, until SIGUSR1 makes it hang.
+  static let program = """
+    import os, signal, socket, sys, time
+    print("environment", sorted(k for k in os.environ
+      if k in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "DORMOUSE_RUN")), flush=True)
+    print("last", os.environ.get("DORMOUSE_LAST_EXIT_STATUS"), flush=True)
+    if "NOTIFY_SOCKET" in os.environ:
+      line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+      path = os.environ["NOTIFY_SOCKET"]
+      line.connect("\\0" + path[1:] if path[0] == "@" else path)
+      say = lambda text: line.send(text.encode())
+    hangs = []
+    signal.signal(signal.SIGUSR1, lambda *_: hangs.append(1))
+    if "WATCHDOG_USEC" in os.environ:
+      assert os.environ["WATCHDOG_PID"] == str(os.getpid()), os.environ["WATCHDOG_PID"]
+      pause = int(os.environ["WATCHDOG_USEC"]) / 4e6
+      print("every", os.environ["WATCHDOG_USEC"], flush=True)
+    else: pause = 600
+    for word in sys.argv[1:]: say(word)
+    while True:
+      if pause < 600 and not hangs: say("WATCHDOG=1")
+      time.sleep(pause)
+    """
+
+  private func daemon(
+    _ keys: String, arguments: String = "", overrides: String = "", _ scratch: Scratch
+  ) throws -> TestDaemon {
+    let path = try scratch.write("talker.py", Self.program)
+    return try TestDaemon(
+      """
+      policy_overrides:
+        background: { suspend_after: 1h }
+        hibernate: { after: never }
+      workers:
+        talker: { command: [\(Surroundings.python), \(path)\(arguments)]\(keys) }
+      """)
+  }
+
+  private func log(_ daemon: TestDaemon) -> String {
+    (try? readText("\(daemon.state)/logs/talker.log")) ?? ""
+  }
+
+  @Test(
+    "Only a worker whose configuration asks for it gets NOTIFY_SOCKET",
+    arguments: [
+      ("", false), (", shed: { notify: true }", false), (", notify: true", true),
+      (", watchdog: 1m", true),
+    ])
+  func variable(keys: String, has: Bool) throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(keys, scratch)
+    try daemon.wait("talker", toBe: "foreground")
+    #expect(try eventually { self.log(daemon).contains("environment") })
+    #expect(log(daemon).contains("NOTIFY_SOCKET") == has, "\(log(daemon))")
+    #expect(log(daemon).contains("DORMOUSE_RUN"))
+  }
+
+  @Test("A worker that hangs is ended by SIGABRT and started again")
+  func hung() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      ", watchdog: 4s, restart: { when: on-failure, backoff: { initial: 1s } }", scratch)
+    try daemon.wait("talker", toBe: "foreground")
+    let first = try #require(try daemon.worker("talker").pid)
+    #expect(try eventually { self.log(daemon).contains("every 4000000") })
+    #expect(kill(first, SIGUSR1) == 0)
+    try daemon.waitForWords("it sent no WATCHDOG=1 for 4 s")
+    let isBack = try eventually(within: .seconds(60)) {
+      let now = try daemon.worker("talker")
+      return now.state == "foreground" && now.pid != first
+    }
+    #expect(isBack, "\(daemon.words)")
+    let past = try #require(try daemon.worker("talker").exits?.last)
+    #expect(past.why.text.contains("it sent no WATCHDOG=1 for 4 s"), "\(past)")
+    #expect(try eventually { self.log(daemon).contains("last \(128 + SIGABRT)") })
+  }
+
+  @Test("A worker that sleeps for longer than its watchdog's interval isn't ended")
+  func asleep() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      ", watchdog: 4s, policy: { background: { wake_for_timers: never } }", scratch)
+    try daemon.wait("talker", toBe: "foreground")
+    let pid = try #require(try daemon.worker("talker").pid)
+    for verb in ["suspend", "hibernate"] {
+      try daemon.done(verb, "talker")
+      let since = Clocks.monotonic
+      let stayed = try eventually(within: .seconds(20)) {
+        Clocks.monotonic - since > 6_000_000_000
+      }
+      #expect(stayed)
+      #expect(try daemon.worker("talker").state == (verb == "suspend" ? "suspended" : "hibernated"))
+      try daemon.done("wake", "talker")
+    }
+    #expect(try daemon.worker("talker").pid == pid)
+    #expect(!daemon.words.contains("it sent no WATCHDOG=1"))
+  }
+
+  @Test("WATCHDOG=trigger ends a worker at once")
+  func trigger() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(", notify: true", arguments: ", \"WATCHDOG=trigger\"", scratch)
+    try daemon.wait("talker", toBe: "terminated")
+    #expect(try daemon.worker("talker").reason.text == "it sent WATCHDOG=trigger")
+  }
+
+  @Test("WATCHDOG_USEC that a worker sets holds under the next daemon, too")
+  func kept() throws {
+    let scratch = try Scratch()
+    let daemon = try daemon(
+      ", notify: true", arguments: ", \"WATCHDOG_USEC=5000000\"", scratch)
+    try daemon.wait("talker", toBe: "foreground")
+    #expect(try eventually { daemon.record("talker")["watchdog"] == "5000000000" })
+    try daemon.crash()
+    try daemon.start()
+    try daemon.waitForWords("it sent no WATCHDOG=1 for 5 s")
+  }
+}

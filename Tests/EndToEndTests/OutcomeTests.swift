@@ -1,0 +1,103 @@
+import Control
+import JSONLines
+import Testing
+
+@Suite("The outcome of verbs as JSON") struct OutcomeTests {
+  private static let three = """
+    policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+    workers:
+      bot01: { command: sleep 700 }
+      bot02: { command: sleep 701 }
+      web: { command: sleep 702, autostart: false }
+    """
+
+  private func outcome(_ words: [String], _ daemon: TestDaemon, code: Int32 = 0) throws
+    -> OutcomeReport
+  {
+    let result = try daemon.enter(words + ["--json"])
+    #expect(result.code == code, "\(words): \(result)")
+    let tree = try #require(JSON(Array(result.output.dropLast().utf8)), "\(words): \(result)")
+    #expect(tree["schema"]?.integer == 1, "\(words): \(result)")
+    return try WireCodec.decode(OutcomeReport.self, from: Array(result.output.utf8))
+  }
+
+  /// Both are launched at once, and either may take the foreground.
+  private func bringToFront(_ daemon: TestDaemon) throws {
+    #expect(
+      try eventually { try ["bot01", "bot02"].allSatisfy { try daemon.worker($0).pid != nil } })
+    try daemon.done("foreground", "bot01")
+  }
+
+  @Test("Each verb of the life cycle says what became of each worker, and where it was before")
+  func lifeCycle() throws {
+    let daemon = try TestDaemon(Self.three)
+    try bringToFront(daemon)
+    let suspended = try outcome(["suspend", "bot01"], daemon)
+    #expect(suspended.verb == "suspend" && suspended.code == "done")
+    #expect(
+      suspended.workers == [
+        .init(
+          worker: "bot01", code: "done", text: suspended.workers.first?.text ?? "",
+          before: "foreground", after: "suspended")
+      ])
+    for verb in [
+      "wake", "foreground", "background", "shadow", "enforce", "hibernate", "restart",
+      "stop",
+      "start", "terminate",
+    ] {
+      let one = try outcome([verb, "bot01"], daemon)
+      #expect(one.verb == verb && one.workers.map(\.code) == ["done"], "\(one)")
+      #expect(one.workers.first?.before != nil && one.workers.first?.after != nil, "\(one)")
+    }
+    let failed = try outcome(["wake", "nobody", "bot02"], daemon, code: 3)
+    #expect(failed.code == "unknown_worker")
+    #expect(failed.workers.map(\.code) == ["unknown_worker", "done"])
+    // It has no channel on which it could be warned.
+    #expect(try outcome(["warn", "bot02"], daemon, code: 1).workers.map(\.code) == ["refused"])
+    let refused = try outcome(["release", "bot02"], daemon, code: 1)
+    #expect(refused.code == "refused" && refused.workers.first?.text.isEmpty == false)
+    let plan = try outcome(["stop", "--all", "--dry-run"], daemon)
+    #expect(plan.isDryRun == true && plan.workers.map(\.code) == ["planned"], "\(plan)")
+    #expect(try outcome(["wake", "--all"], daemon).code == "nothing_to_do")
+  }
+
+  @Test("So do the verbs of the daemon")
+  func daemonVerbs() throws {
+    let daemon = try TestDaemon(Self.three)
+    #expect(try outcome(["reload"], daemon).text == "nothing has changed")
+    #expect(try outcome(["reload", "--dry-run"], daemon).isDryRun == true)
+    _ = try daemon.scratch.write("dormouse.yaml", "wokers: {}\n")
+    #expect(try outcome(["reload"], daemon, code: 1).code == "refused")
+    #expect(try outcome(["pressure", "set", "auto"], daemon).verb == "pressure_set")
+    let plan = try outcome(["pressure", "set", "critical", "--dry-run"], daemon)
+    #expect(plan.isDryRun == true, "\(plan)")
+    #expect(try outcome(["shutdown", "--dry-run"], daemon).workers.count == 2)
+    #expect(try outcome(["shutdown"], daemon).code == "done")
+    #expect(try daemon.waitForEnd() == 0)
+  }
+
+  @Test(
+    "Every document of a verb that only looks has the number of its schema, and codes for prose")
+  func documents() throws {
+    let daemon = try TestDaemon(Self.three)
+    try bringToFront(daemon)
+    for words in [
+      ["ps"], ["status"], ["status", "bot01"], ["explain", "bot01"], ["explain", "--next"],
+      ["jetsam"], ["report"], ["policy", "show"], ["replay"], ["events", "-n", "3"],
+    ] {
+      let result = try daemon.enter(words + ["--json"])
+      #expect(result.code == 0, "\(words): \(result)")
+      for line in result.output.split(separator: "\n") {
+        let tree = try #require(JSON(Array(line.utf8)), "\(words): \(line)")
+        #expect(tree["schema"]?.integer == 1, "\(words): \(line)")
+      }
+    }
+    let worker = try #require(
+      JSON(Array(try daemon.done("status", "web", "--json").dropLast().utf8)))
+    #expect(worker["reason"]?["code"]?.text == "never_started", "\(worker)")
+    let front = try #require(
+      JSON(Array(try daemon.done("status", "bot01", "--json").dropLast().utf8)))
+    #expect(front["hibernation"]?["code"]?.text == "not_suspended", "\(front)")
+    #expect(try daemon.worker("bot01").hibernation?.text.isEmpty == false)
+  }
+}

@@ -1,0 +1,78 @@
+import Control
+import Testing
+
+@Suite("`policy show --effective` with a running daemon") struct PolicyInForceTests {
+  private static let text = """
+    policy_overrides:
+      foreground: { by: manual }
+      background: { suspend_after: 100ms, shed_deadline: 100ms, safe_point: { after_wake: 0s } }
+      hibernate: { after: never }
+      false_idle: { within: 10m, longest_idle: 1h }
+    workers:
+      web: { command: sleep 670, policy: { hibernate: { max_footprint: 64MB } } }
+      other: { command: sleep 671 }
+    """
+
+  private func value(_ key: String, _ daemon: TestDaemon, worker: String) throws
+    -> PolicyValueReport
+  {
+    let shown = try daemon.json(PolicyValuesReport.self, "policy", "show", "--worker", worker)
+    #expect(shown.source == .daemon && shown.worker == worker)
+    return try #require(shown.values.first { $0.key == key })
+  }
+
+  @Test("The values are the daemon's, not those that the files have got since")
+  func running() throws {
+    let daemon = try TestDaemon(Self.text)
+    _ = try daemon.scratch.write(
+      "dormouse.yaml",
+      "policy_overrides: { hibernate: { after: 5s } }\nworkers: { web: { command: sleep 1 } }\n")
+    let table = try daemon.done("policy", "show", "--effective", "--worker", "web")
+    let lines = table.split(separator: "\n").map {
+      $0.split(separator: " ").joined(separator: " ")
+    }
+    #expect(lines.contains("hibernate.max_footprint 64MB \(daemon.configuration):8 (worker)"))
+    #expect(lines.contains("hibernate.after never \(daemon.configuration):5 (override)"))
+    #expect(try value("hibernate.after", daemon, worker: "web").from == "overrides")
+    let machine = try daemon.json(PolicyValuesReport.self, "policy", "show")
+    #expect(machine.worker == nil)
+    #expect(machine.values.first { $0.key == "hibernate.max_footprint" }?.value == "16MB")
+
+    let unknown = try daemon.verb("policy", "show", "--effective", "--worker", "wbe")
+    #expect(unknown.code == 3 && unknown.error.contains("did you mean `web`?"), "\(unknown)")
+  }
+
+  @Test("Shadow mode that was asked for, and an idle time that was raised, are named as such")
+  func learned() throws {
+    let daemon = try TestDaemon(Self.text)
+    try daemon.done("shadow", "other")
+    let mode = try value("mode", daemon, worker: "other")
+    #expect(mode.value == "shadow" && mode.from == "request" && mode.declared == "enforce")
+
+    // Both are launched at once, and either may take the foreground.
+    #expect(
+      try eventually { try ["web", "other"].allSatisfy { try daemon.worker($0).pid != nil } })
+    try daemon.done("foreground", "other")
+    let isRaised = try eventually(within: .seconds(60)) {
+      try daemon.wait("web", toBe: "suspended")
+      try daemon.done("wake", "web")
+      return try value("background.suspend_after", daemon, worker: "web").from == "learned"
+    }
+    #expect(isRaised, "\(daemon.words)")
+    let raised = try value("background.suspend_after", daemon, worker: "web")
+    #expect(raised.declared == "100ms" && raised.text?.contains("idle time 100 ms") == true)
+    #expect(raised.file == daemon.configuration)
+    #expect(
+      try daemon.done("policy", "show", "--effective", "--worker", "web")
+        .contains("background.suspend_after is \(raised.value) instead of 100ms"))
+  }
+
+  @Test("Where no daemon runs, the files are read, unless a socket was named")
+  func withoutDaemon() throws {
+    let daemon = try TestDaemon(Self.text, starts: false)
+    let named = try daemon.verb("policy", "show", "--effective")
+    #expect(named.code == 4, "\(named)")
+    let both = try daemon.verb("policy", "show", "--effective", "ios-5")
+    #expect(both.code == 64, "\(both)")
+  }
+}

@@ -1,0 +1,149 @@
+import Control
+import Glibc
+import Linux
+import Testing
+
+@Suite("Descriptors that workers store with the daemon") struct StoreTests {
+  /// Says at start what it was given. Each line that it reads from the FIFO is a Python statement.
+  private static let program = """
+    import array, os, socket, sys, time
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    path = os.environ["NOTIFY_SOCKET"]
+    line.connect("\\0" + path[1:] if path[0] == "@" else path)
+    def store(text, *fds):
+      line.sendmsg([text.encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+    names = os.environ.get("LISTEN_FDNAMES", "").split(":")
+    given = {}
+    if "LISTEN_FDS" in os.environ:
+      assert os.environ["LISTEN_PID"] == str(os.getpid())
+      assert int(os.environ["LISTEN_FDS"]) == len(names)
+      given = {name: 3 + n for n, name in enumerate(names)}
+    print("given", ",".join(names) or "nothing", flush=True)
+    if "state" in given: print("state", os.pread(given["state"], 100, 0).decode(), flush=True)
+    if "client" in given:
+      answer = b"from " + str(os.getpid()).encode()
+      head = b"HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(answer)
+      socket.socket(fileno=given["client"]).sendall(head + answer)
+    line.send(b"READY=1")
+    while True:
+      with open(sys.argv[1]) as orders:
+        for order in orders: exec(order)
+    """
+
+  private struct Worker {
+    let scratch: Scratch
+    let daemon: TestDaemon
+    private let orders: String
+
+    init(_ keys: String) throws {
+      scratch = try Scratch()
+      orders = "\(scratch.path)/orders"
+      guard mkfifo(orders, 0o600) == 0 else { throw TestFailure("mkfifo") }
+      let script = try scratch.write("keeper.py", StoreTests.program)
+      daemon = try TestDaemon(
+        """
+        policy_overrides: { background: { suspend_after: 1h } }
+        workers:
+          keeper:
+            command: [\(Surroundings.python), \(script), \(orders)]
+            readiness: { notify: true }
+            restart: { when: on-failure, backoff: { initial: 50ms } }
+            \(keys)
+        """)
+      try daemon.wait("keeper", toBe: "foreground")
+    }
+
+    var log: String { (try? readText("\(daemon.state)/logs/keeper.log")) ?? "" }
+
+    func order(_ statement: String) throws {
+      let file = try Descriptor.open(orders, O_WRONLY)
+      try file.writeAll(statement + "\n")
+    }
+
+    func waitForLog(_ text: String) throws {
+      guard try eventually({ log.contains(text) }) else {
+        throw TestFailure("no `\(text)` in \(log); the daemon: \(daemon.words)")
+      }
+    }
+  }
+
+  @Test("What a worker stores is handed to its next run, behind its sockets, with its name")
+  func kept() throws {
+    let port = try Surroundings.freePort()
+    let worker = try Worker("fdstore: 4\n    listen: { http: \(port) }")
+    try worker.waitForLog("given http\n")
+    try worker.order(
+      "f = os.memfd_create('x'); os.write(f, b'counted to 3'); store('FDSTORE=1\\nFDNAME=state', f); os.close(f)"
+    )
+    try worker.order(
+      "s = socket.socket(fileno=3); c, _ = s.accept(); store('FDSTORE=1\\nFDNAME=client', c.fileno()); os._exit(3)"
+    )
+    let client = try HTTPConnection(port: port)
+    try worker.waitForLog("given http,state,client\nstate counted to 3\n")
+    let pid = try #require(try worker.daemon.worker("keeper").pid)
+    #expect(try client.receive() == "from \(pid)")
+    // A restart by a person hands them on as well.
+    try worker.order("line.send(b'FDSTOREREMOVE=1\\nFDNAME=client\\nSTATUS=removed')")
+    #expect(try eventually { try worker.daemon.worker("keeper").says == "removed" })
+    try worker.daemon.done("restart", "keeper")
+    try worker.waitForLog("given http,state\nstate counted to 3\n")
+  }
+
+  @Test("A stored descriptor that is hung up is closed, unless FDPOLL=0 says otherwise")
+  func hungUp() throws {
+    let worker = try Worker("fdstore: 4")
+    for (name, poll) in [("polled", ""), ("unpolled", "\\nFDPOLL=0")] {
+      try worker.order("r, w = os.pipe(); store('FDSTORE=1\\nFDNAME=\(name)\(poll)', r)")
+      try worker.order("os.close(r); os.close(w)")
+    }
+    try worker.daemon.waitForWords("the stored descriptor polled was hung up")
+    try worker.order("os._exit(3)")
+    try worker.waitForLog("given unpolled\n")
+  }
+
+  @Test("A full store closes what has no room, and says so once")
+  func full() throws {
+    let worker = try Worker("fdstore: 2")
+    let before = try worker.daemon.descriptorCount()
+    try worker.order(
+      "for n in range(4): store('FDSTORE=1\\nFDNAME=n', *[os.memfd_create('y') for _ in range(100)])"
+    )
+    try worker.order("print('sent', flush=True)")
+    try worker.waitForLog("sent")
+    try worker.daemon.waitForWords("its store of descriptors is full: 98 called n were closed")
+    let isBounded = try eventually { try worker.daemon.descriptorCount() < before + 40 }
+    #expect(isBounded)
+    try worker.order("os._exit(3)")
+    try worker.waitForLog("given n,n\n")
+    #expect(worker.daemon.words.split(separator: "is full").count == 2)
+  }
+
+  @Test("Descriptors aren't taken from a worker without `fdstore`")
+  func refused() throws {
+    let worker = try Worker("notify: true")
+    // Linux 6.16 refuses them; before, they are closed.
+    try worker.order("import contextlib")
+    try worker.order(
+      "with contextlib.suppress(PermissionError): store('FDSTORE=1', os.memfd_create('z'))")
+    try worker.order("os._exit(3)")
+    #expect(
+      try eventually {
+        worker.log.split(separator: "\n").filter { $0 == "given nothing" }.count == 2
+      })
+  }
+
+  @Test("A stop closes what was stored")
+  func stopped() throws {
+    let worker = try Worker("fdstore: 2")
+    try worker.order(
+      "store('FDSTORE=1\\nFDNAME=n', os.memfd_create('y')); print('sent', flush=True)")
+    try worker.waitForLog("sent")
+    try worker.daemon.done("stop", "keeper")
+    try worker.daemon.waitForWords("its stored descriptors were closed: it was stopped")
+    try worker.daemon.done("start", "keeper")
+    #expect(
+      try eventually {
+        worker.log.split(separator: "\n").filter { $0 == "given nothing" }.count == 2
+      })
+  }
+}

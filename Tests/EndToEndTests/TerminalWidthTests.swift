@@ -1,0 +1,78 @@
+import Control
+import Testing
+
+/// What people see in a terminal of 80 columns; a file or a pipe gets everything.
+@Suite("Output in a terminal of 80 columns") struct TerminalWidthTests {
+  private func lines(
+    _ arguments: [String], _ scratch: Scratch, columns: Int, variables: [String: String] = [:]
+  ) throws -> [String] {
+    var command = Command(
+      arguments: [
+        Surroundings.python, Surroundings.fixture("pty_run.py"), "\(columns)", "", "", "--",
+      ]
+        + [Surroundings.executable] + arguments)
+    command.environment.merge(variables) { $1 }
+    let outcome = try command.run(in: scratch, limit: .seconds(150))
+    #expect(outcome.code == 0, "\(outcome)")
+    return outcome.output.split(separator: "\n", omittingEmptySubsequences: false).map {
+      Self.withoutColours(String($0))
+    }
+  }
+
+  private static func withoutColours(_ line: String) -> String {
+    var result = ""
+    var isEscape = false
+    for character in line {
+      if character == "\u{1B}" { isEscape = true }
+      if !isEscape { result.append(character) }
+      if isEscape, character.isLetter { isEscape = false }
+    }
+    return result
+  }
+
+  @Test("`ps` shows reasons to their end, and `report` and `explain` don't wrap")
+  func verbs() throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+      workers:
+        a-worker-that-fails: { command: "sh -c 'exit 3'", restart: { when: always, backoff: { initial: 1h } } }
+        sleeper: { command: sleep 680 }
+      """)
+    let name = "a-worker-that-fails"
+    #expect(try eventually { try daemon.worker(name).reason.code == "backing_off" })
+    let socket = ["--socket", daemon.socket]
+    for columns in [80, 120] {
+      for verb in [
+        ["ps"], ["report"], ["explain", "sleeper"], ["status", name], ["top", "--once"],
+      ] {
+        let shown = try lines(verb + socket, daemon.scratch, columns: columns)
+        #expect(shown.allSatisfy { $0.count <= columns }, "\(verb): \(shown)")
+      }
+    }
+    let narrow = try lines(["ps"] + socket, daemon.scratch, columns: 80)
+    let words = narrow.joined(separator: " ").split(separator: " ").joined(separator: " ")
+    #expect(words.contains("it exited with status 3"), "\(narrow)")
+    // COLUMNS outweighs the terminal, and is nothing to a file.
+    let wide = try lines(
+      ["ps"] + socket, daemon.scratch, columns: 80, variables: ["COLUMNS": "200"])
+    #expect(wide.contains { $0.count > 80 && $0.contains("it exited with status 3") }, "\(wide)")
+    #expect(try daemon.done("ps").contains("BAND"))
+  }
+
+  @Test("`simulate` puts columns that don't fit into a second block")
+  func simulate() throws {
+    let scratch = try Scratch()
+    let arguments = [
+      "simulate", "--generate", "zipf", "--workers", "20", "--hours", "0.2", "--policy",
+      "ios-5,iphone-os-3",
+    ]
+    let shown = try lines(arguments, scratch, columns: 80)
+    // Progress, which is rewritten in place, comes first.
+    let table = try #require(shown.firstIndex { $0.hasPrefix("policy ") })
+    #expect(shown[table...].allSatisfy { $0.count <= 80 }, "\(shown)")
+    #expect(shown.count { $0.hasPrefix("policy ") } > 1, "\(shown)")
+    let plain = try Command(arguments: [Surroundings.executable] + arguments).run(in: scratch)
+    #expect(plain.output.split(separator: "\n").count { $0.hasPrefix("policy ") } == 1)
+  }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import Testing
+
+/// What the shipped units of systemd must contain. `Tests/Machines` runs them.
+@Suite("The shipped units")
+struct ShippedUnitTests {
+  private static let root = URL(filePath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent()
+
+  private static func lines(_ path: String) throws -> [String] {
+    try String(contentsOf: root.appending(path: path), encoding: .utf8)
+      .components(separatedBy: "\n")
+  }
+
+  /// The settings of a unit, without comments.
+  private static func unit(_ kind: String) throws -> [String] {
+    try lines("Packaging/systemd/\(kind)/dormouse.service").filter { !$0.hasPrefix("#") }
+  }
+
+  @Test(
+    "wake all workers only when systemd doesn't start the daemon again, also from systemd 254 on",
+    arguments: ["system", "user"])
+  func restartsDirectly(kind: String) throws {
+    let unit = try Self.unit(kind)
+    #expect(unit.contains("OnFailure=dormouse-recover.service"))
+    #expect(unit.contains("Restart=on-failure"))
+    #expect(unit.contains("RestartMode=direct"))
+  }
+
+  @Test("are what docs/systemd.md shows")
+  func documented() throws {
+    let page = try Self.lines("docs/systemd.md")
+    let start = try #require(page.firstIndex(of: "[Unit]"))
+    let end = try #require(page[start...].firstIndex(of: "```"))
+    let shown = page[start..<end].filter { !$0.isEmpty }
+    let shipped = try Self.unit("user").filter { !$0.isEmpty && !$0.hasPrefix("Documentation=") }
+    #expect(shown == shipped)
+  }
+}

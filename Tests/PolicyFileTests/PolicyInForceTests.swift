@@ -1,0 +1,53 @@
+import Policy
+import Testing
+
+@testable import PolicyFile
+
+@Suite struct `The policy in force` {
+  private func parsed() throws -> DaemonConfiguration {
+    try #require(
+      configuration(
+        """
+        policy_overrides: { hibernate: { after: 20s } }
+        workers:
+          web: { command: sleep 1, policy: { background: { suspend_after: 30s } } }
+        """
+      ).value)
+  }
+
+  private func value(_ path: String, _ policy: PolicyInForce) throws -> PolicyInForce.Value {
+    try #require(policy.values.first { $0.path == path })
+  }
+
+  @Test func `a value that was replaced keeps what the files say, and where`() throws {
+    let configuration = try parsed()
+    var policy = PolicyInForce(
+      configuration.workers[0].policy, origins: configuration.origins, worker: "web")
+    policy.replace("background.suspend_after", by: "2m", .learned, because: "needed too soon")
+    let raised = try value("background.suspend_after", policy)
+    #expect(raised.text == "2m" && raised.origin.text == "etc/dormouse.yaml:3")
+    #expect(
+      raised.change
+        == PolicyInForce.Change(source: .learned, declared: "30s", text: "needed too soon"))
+    #expect(try value("hibernate.after", policy).origin.layer == .overrides)
+    #expect(try value("hibernate.after", policy).change == nil)
+  }
+
+  @Test func `a value that is replaced by the same value is no change`() throws {
+    let configuration = try parsed()
+    var policy = PolicyInForce(configuration.policy, origins: configuration.origins)
+    policy.replace("mode", by: "enforce", .request, because: "`dormouse enforce` was asked for")
+    #expect(try value("mode", policy).change == nil)
+  }
+
+  @Test func `a wrapper's values have no file, and are marked where they aren't the defaults`()
+    throws
+  {
+    var own = LifecyclePolicy()
+    own.hibernate.after = .seconds(7)
+    var policy = PolicyInForce(own, origins: Origins())
+    policy.markWrapper()
+    #expect(try value("hibernate.after", policy).change?.source == .wrapper)
+    #expect(try value("hibernate.cooldown", policy).change == nil)
+  }
+}

@@ -1,0 +1,63 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Supervision
+
+@Suite("The memory of killed processes") struct MemoryReleaseTests {
+  /// A child with 200 MB in a session of its own, whose tracer stops it when it exits (PTRACE_O_TRACEEXIT)
+  /// and never lets it go on: it hangs in its exit, as one that waits in the kernel would.
+  private static let hangs = """
+    import ctypes, os, signal, time
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+    libc.ptrace.restype = ctypes.c_long
+    child = os.fork()
+    if child == 0:
+      os.setsid()
+      memory = bytearray(os.urandom(1 << 20)) * 200
+      libc.ptrace(0, 0, None, None)
+      os.kill(os.getpid(), signal.SIGSTOP)
+      while True: time.sleep(600)
+    os.waitpid(child, 0)
+    assert libc.ptrace(0x4200, child, None, 0x40) == 0
+    assert libc.ptrace(7, child, None, None) == 0
+    print("child", child, flush=True)
+    time.sleep(600)
+    """
+
+  private static func resident(_ pid: Int32) throws -> UInt64 {
+    let words = try readText("/proc/\(pid)/statm").split(separator: " ")
+    return words.dropFirst().first.flatMap { UInt64($0) }.map { $0 * 4096 } ?? 0
+  }
+
+  @Test(
+    "A killed process that hangs in its exit has given its memory back",
+    .enabled(if: MemoryRelease.isAvailable, "process_mrelease needs Linux 5.15"))
+  func released() throws {
+    let worker = try TestWorker("python3", "-c", Self.hangs)
+    try worker.waitForOutput("child")
+    let words = try readText(worker.log).split(whereSeparator: \.isWhitespace)
+    let pid = try #require(words.last.flatMap { Int32($0) })
+    let identity = try ProcessStat.read(pid).identity
+    #expect(try Self.resident(pid) > 200 << 20)
+    let killing = WorkerKilling(root: identity, session: pid, cgroup: nil)
+    try killing.perform(until: Deadline(in: .seconds(5)))
+    #expect(try eventually { try Self.resident(pid) < 20 << 20 })
+    #expect(identity.isAlive, "its exit still hangs")
+  }
+
+  @Test(
+    "Only what has been killed can be released, and what is gone is passed over",
+    .enabled(if: MemoryRelease.isAvailable, "process_mrelease needs Linux 5.15"))
+  func others() throws {
+    let worker = try TestWorker("sleep", "60")
+    let tree = try worker.process.tree()
+    let release = MemoryRelease(of: tree, about: "test")
+    #expect(release.perform() == 0, "it lives")
+    #expect(worker.process.isAlive)
+    try worker.process.killAll()
+    _ = try worker.waitForExit()
+    #expect(release.perform() == 0, "it is gone")
+  }
+}
