@@ -6,11 +6,15 @@ import Policy
 // whoever started it "is running" would be no answer. A worker that says when it is ready has told by
 // then. Any other is watched until it has come to rest: nothing of it wants a processor or waits for a
 // disk, as a server that waits for its first client. What goes on working counts as running after a
-// second.
+// second; what has hardly got a processor in that time, after five.
 
 private enum FirstMoments {
   static let least = Duration.milliseconds(100)
   static let most = Duration.seconds(1)
+  /// On a busy machine.
+  static let mostStarved = Duration.seconds(5)
+  /// Clock ticks of processor time, below which a worker has hardly begun.
+  static let ticksToBegin: UInt64 = 10
   static let look = Duration.milliseconds(25)
 }
 
@@ -24,7 +28,7 @@ extension Daemon {
       return respond(Answer(.failed, answer.text + lastWords(of: runtime)))
     }
     guard answer.code == .done, runtime.configuration.readiness == nil,
-      isAlive(id), EventLoop.now - runtime.runs.launchedAt < FirstMoments.most
+      isAlive(id), EventLoop.now - runtime.runs.launchedAt < FirstMoments.mostStarved
     else { return respond(answer) }
     let isWatched = !runtime.runs.watchers.isEmpty
     runtime.runs.watchers.append { end in respond(end ?? answer) }
@@ -42,9 +46,10 @@ extension Daemon {
       let isAwake = engine.state(of: runtime.id)?.runs == true
       let used = tree?.timeUsedAtRest
       let rests = ran >= FirstMoments.least && used != nil && used == before
-      if !runtime.hasExited, !isAwake || rests || ran >= FirstMoments.most {
-        return release(runtime, nil)
-      }
+      // A tree that can't be read has ended meanwhile.
+      let hasBegun = used != nil || (tree?.timeUsed ?? .max) >= FirstMoments.ticksToBegin
+      let most = hasBegun ? FirstMoments.most : FirstMoments.mostStarved
+      if !runtime.hasExited, !isAwake || rests || ran >= most { return release(runtime, nil) }
       lookAgain(at: runtime, restingSince: used)
     }
   }
@@ -95,6 +100,9 @@ extension ProcessTree {
   /// In clock ticks; `nil` where something of it runs, or waits for a processor or a disk.
   fileprivate var timeUsedAtRest: UInt64? {
     guard !isEmpty, processes.allSatisfy({ $0.state == .sleeping }) else { return nil }
-    return processes.reduce(0) { $0 &+ $1.cpuTicks }
+    return timeUsed
   }
+
+  /// In clock ticks.
+  fileprivate var timeUsed: UInt64 { processes.reduce(0) { $0 &+ $1.cpuTicks } }
 }

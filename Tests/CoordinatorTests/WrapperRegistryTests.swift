@@ -119,6 +119,24 @@ struct RelayTests {
     #expect(answers.count == 1)
   }
 
+  @Test(
+    "that asks for the end has succeeded when the wrapper ends without an answer; others haven't",
+    arguments: [ControlRequest.Verb.stop, .terminate, .hibernate])
+  func ended(verb: ControlRequest.Verb) throws {
+    let (mute, loop) = (try Mute(), try EventLoop())
+    var answers: [ControlResponse] = []
+    try Relay(
+      ControlRequest(id: 7, verb: verb, worker: "web"), to: mute.path, loop: loop,
+      patience: .seconds(60)
+    ) { answers.append($0) }
+    var peer: Descriptor? = mute.accept()
+    #expect(try peer?.read(upTo: 4096).isEmpty == false)
+    peer = nil
+    try turn(loop) { !answers.isEmpty }
+    #expect(answers.map(\.result) == [verb == .hibernate ? .failed : .done])
+    if verb != .hibernate { #expect(answers.map(\.text) == ["web has ended"]) }
+  }
+
   @Test("is answered with what the wrapper says")
   func answered() throws {
     let (mute, loop) = (try Mute(), try EventLoop())

@@ -15,7 +15,7 @@ import Testing
   @Test("stays there when another worker is restarted, by itself or by a person")
   func stays() throws {
     let daemon = try TestDaemon(Self.configuration)
-    // Both are launched at once, and the first that is up takes the foreground.
+    // Both are launched at once, and the last one of the configuration takes the foreground.
     #expect(
       try eventually { try ["front", "back"].allSatisfy { try daemon.worker($0).pid != nil } })
     try daemon.done("foreground", "front")
@@ -59,7 +59,7 @@ import Testing
   @Test("stays there when the daemon is killed, and when workers are started by the next one")
   func overDaemons() throws {
     let daemon = try TestDaemon(Self.configuration)
-    // Both are launched at once, and the first that is up takes the foreground.
+    // Both are launched at once, and the last one of the configuration takes the foreground.
     #expect(
       try eventually { try ["front", "back"].allSatisfy { try daemon.worker($0).pid != nil } })
     try daemon.done("foreground", "front")

@@ -23,7 +23,7 @@ import Testing
     return try command.run(in: daemon.scratch)
   }
 
-  /// Both are launched at once, and the first that is up takes the foreground.
+  /// Both are launched at once, and the last one of the configuration takes the foreground.
   private static func bringToFront(_ worker: String, of daemon: TestDaemon) throws {
     #expect(try eventually { try ["one", "two"].allSatisfy { try daemon.worker($0).pid != nil } })
     try daemon.done("foreground", worker)

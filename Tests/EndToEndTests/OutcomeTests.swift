@@ -21,7 +21,7 @@ import Testing
     return try WireCodec.decode(OutcomeReport.self, from: Array(result.output.utf8))
   }
 
-  /// Both are launched at once, and either may take the foreground.
+  /// Both are launched at once, and the last one of the configuration takes the foreground.
   private func bringToFront(_ daemon: TestDaemon) throws {
     #expect(
       try eventually { try ["bot01", "bot02"].allSatisfy { try daemon.worker($0).pid != nil } })

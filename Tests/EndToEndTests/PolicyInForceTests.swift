@@ -49,7 +49,7 @@ import Testing
     let mode = try value("mode", daemon, worker: "other")
     #expect(mode.value == "shadow" && mode.from == "request" && mode.declared == "enforce")
 
-    // Both are launched at once, and either may take the foreground.
+    // Both are launched at once, and the last one of the configuration takes the foreground.
     #expect(
       try eventually { try ["web", "other"].allSatisfy { try daemon.worker($0).pid != nil } })
     try daemon.done("foreground", "other")

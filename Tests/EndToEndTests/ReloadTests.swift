@@ -11,7 +11,7 @@ import Testing
 
     """
 
-  /// Both are launched at once, and the first that is up takes the foreground.
+  /// Both are launched at once, and the last one of the configuration takes the foreground.
   private static func putBehind(_ daemon: TestDaemon) throws {
     #expect(
       try eventually { try ["stays", "goes"].allSatisfy { try daemon.worker($0).pid != nil } })

@@ -27,7 +27,7 @@ import Testing
   @Test("All can be put to sleep and woken at once, and --dry-run tells whom that would concern")
   func allAsleep() throws {
     let daemon = try TestDaemon(Self.three)
-    // Both are launched at once, and the first that is up takes the foreground.
+    // Both are launched at once, and the last one of the configuration takes the foreground.
     #expect(try eventually { try ["a", "b"].allSatisfy { try daemon.worker($0).pid != nil } })
     try daemon.done("foreground", "b")
     let plan = try daemon.done("suspend", "--all", "--dry-run")
@@ -71,7 +71,7 @@ import Testing
   @Test("--dry-run tells what would happen, and nothing does")
   func dryRun() throws {
     let daemon = try TestDaemon(Self.three)
-    // Both are launched at once, and the first that is up takes the foreground.
+    // Both are launched at once, and the last one of the configuration takes the foreground.
     #expect(try eventually { try ["a", "b"].allSatisfy { try daemon.worker($0).pid != nil } })
     try daemon.done("foreground", "b")
     let pid = try #require(try daemon.worker("a").pid)

@@ -4,6 +4,8 @@
 # Runs inside a machine with systemd, as root. Adopts units, puts them to sleep, and has the service
 # manager work on them: nothing may hang, crash or lose what was written. Each line ends in ok or FAIL.
 # `awake` adopts nothing and runs no daemon: it measures what the same commands take without Dormouse.
+# ONLY= is a regular expression: only commands that match it are run.
+#
 # While a command runs, the state of PID 1 is read 5 times a second: "PID 1 blocked" is its longest time
 # in uninterruptible sleep.
 DM=${1:?the executable}; CLIENT=${CLIENT:-$DM}; HOW=${2:-hibernate}; shift 2
@@ -111,6 +113,7 @@ watchPID1() {
 }
 try() { # UNIT EXPECTED-ACTIVE COMMAND...
   local name=$1 expected=$2 u start took code answer active verdict=ok asleep=awake blocked; shift 2; u=$(unit "$name")
+  [[ "$*" =~ $ONLY ]] || return
   prepare "$name" || { echo "FAIL $name: can't be put to sleep for: $*"; FAILED=1; return; }
   dmesg -C; rm -f /tmp/try.done; local began; began=$(date '+%Y-%m-%d %H:%M:%S')
   [ "$HOW" = awake ] || asleep=$(state w)
@@ -164,7 +167,12 @@ for name in $UNITS; do
       try "$name" failed "systemctl kill -s KILL $u; sleep 2";;
     redis-server) try "$name" active "systemctl kill -s TERM $u; sleep 2";;  # Debian has Restart=always
   esac
-  [ "$HOW" = awake ] || timeout 60 "$CLIENT" release w > /dev/null 2>&1
+  if [ "$HOW" != awake ]; then
+    # The daemon is dead when the manager wants something. The next one finds the worker, and wakes it.
+    try "$name" active "kill -9 \$(systemctl show -p MainPID --value dormouse); systemctl restart $u"
+    try "$name" inactive "kill -9 \$(systemctl show -p MainPID --value dormouse); systemctl stop $u"
+    timeout 60 "$CLIENT" release w > /dev/null 2>&1
+  fi
   systemctl stop "$u" 2> /dev/null; systemctl reset-failed "$u" 2> /dev/null
 done
 exit $FAILED

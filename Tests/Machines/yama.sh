@@ -65,7 +65,7 @@ answers() { # WHEN
   check "$1: every open connection is answered by the same process, with its memory" "[ $ok = yes ]"
   [ $ok = yes ] || timeout 20 "$CLIENT" ps
 }
-sleeping() { timeout 20 "$CLIENT" ps | grep -c hibernated; }
+sleeping() { timeout 20 "$CLIENT" ps | grep -cE '^(web|api|cache) .*hibernated'; }
 sudo sysctl -qw kernel.yama.ptrace_scope="$SCOPE"
 echo "$("$CLIENT" --version), $(systemctl --version | head -1), Linux $(uname -r), $(id -un), ptrace_scope $(cat /proc/sys/kernel/yama/ptrace_scope)"
 systemctl --user daemon-reload; systemctl --user reset-failed dormouse 2> /dev/null; systemctl --user restart dormouse; ready

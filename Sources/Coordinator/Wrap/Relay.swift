@@ -17,6 +17,8 @@ final class Relay {
   private var framer = LineFramer()
   private var respond: ((ControlResponse) -> Void)?
   private let id: UInt64
+  /// The wrapper ends with its program, perhaps before it has answered.
+  private let asksForEnd: Bool
 
   /// From here on it keeps itself until it ends.
   ///
@@ -31,6 +33,7 @@ final class Relay {
     self.loop = loop
     name = request.worker ?? ""
     id = request.id
+    asksForEnd = request.verb == .stop || request.verb == .terminate
     socket = try UnixSocket.connected(to: path, .stream)
     self.respond = respond
     var request = request
@@ -58,8 +61,9 @@ final class Relay {
     let answer = try? framer.next()
     if !bytes.isEmpty, answer == nil { return }
     let response = answer.flatMap { try? WireCodec.decode(ControlResponse.self, from: $0) }
-    guard let response else { return fail("has ended") }
-    finish(response)
+    if let response { return finish(response) }
+    guard asksForEnd else { return fail("has ended") }
+    finish(ControlResponse(id: id, result: .done, text: "\(name) has ended"))
   }
 
   private func fail(_ why: String) {
