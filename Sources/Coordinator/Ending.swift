@@ -20,7 +20,8 @@ extension Daemon {
     if runtime.mustNotRun { return kill(id) }
     dropFoundOffers(runtime)
     let stopSignal = signal ?? runtime.configuration.stopSignal
-    // Whom it has may be others by then.
+    // Its processes may be others by then. A tree that can't be read or signalled is killed when the grace is
+    // over.
     let isTold =
       signal == nil
       && whenToldOfEnd(runtime, process) { _ = try? process.tree().signalAll(stopSignal) }
@@ -85,7 +86,7 @@ extension Daemon {
     endWhatIsLeft(of: runtime, process, left.filter { $0 != process.identity.pid }.count, tries: 1)
   }
 
-  /// On another thread: somebody who forks faster than they can be ended must not hold up the others.
+  /// On another thread: a worker that forks faster than it can be ended must not hold up the others.
   private func endWhatIsLeft(
     of runtime: WorkerRuntime, _ process: WorkerProcess, _ others: Int, tries: Int
   ) {
