@@ -4,7 +4,7 @@ import Policy
 /// a new one, and which have taken too long to send a request.
 struct ClientQuota {
   /// All together. A client that hasn't sent a whole request yet gives way to a new one, so that any
-  /// number of half-open connections shuts nobody out.
+  /// number of half-open connections shuts no other client out.
   var mostClients = 256
   /// Root and the daemon's own user can't shut each other out.
   var mostOfUser = 240

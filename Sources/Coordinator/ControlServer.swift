@@ -87,7 +87,7 @@ final class ControlServer {
   }
 
   private func accept() {
-    // The others wait in the kernel's queue until somebody goes.
+    // The others wait in the kernel's queue until a client goes.
     for _ in 0..<Self.mostAtOnce {
       guard !quota.isFull else { return setListening([]) }
       let raw = clinux_accept(listener.raw)
@@ -151,7 +151,7 @@ final class ControlServer {
     try? daemon.loop.change(listener, listening, to: interest)
   }
 
-  /// Only the daemon's own user and root may give orders (SO_PEERCRED). nil: it is somebody else.
+  /// Only the daemon's own user and root may give orders (SO_PEERCRED). nil: it is another user.
   private func trustedUser(of descriptor: Descriptor) -> uid_t? {
     var pid: pid_t = 0
     var user: uid_t = 0
@@ -172,7 +172,7 @@ final class ControlServer {
         reception = try Reception.take(from: client.descriptor, 65536, &bytes)
       } catch { return drop(client) }
       guard let reception else { return }
-      // Nobody is asked for descriptors here.
+      // No request comes with descriptors.
       guard reception.passed.isEmpty else { return drop(client) }
       guard reception.count > 0 else {
         // What it has asked for goes on, though it won't hear of it.

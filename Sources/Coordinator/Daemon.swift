@@ -46,7 +46,7 @@ public final class Daemon {
   /// Freezing, thawing and clearing away: mostly microseconds, seconds where a thread hangs. About one
   /// worker one after the other; what wakes one waits for no other.
   let mechanics = JobPool(name: "dormouse-mech", most: 4, reserve: 4)
-  /// Ends processes, until nobody new is found.
+  /// Ends processes, until no new one is found.
   let killers = JobPool(name: "dormouse-kill", most: 4, reserve: 4)
   /// Measures memory; see `Measuring`.
   let measurers = JobPool(name: "dormouse-meas", most: 2)
@@ -256,7 +256,7 @@ public final class Daemon {
       }
     } catch { throw .system(error) }
     ServiceManager.tell("STOPPING=1")
-    // From here on nobody is served any more, and the disk may be waited for.
+    // From here on no client is served any more, and the disk may be waited for.
     chronicle.close(at: EventLoop.now)
     closeMemory()
     records.drain()

@@ -22,7 +22,8 @@ extension Daemon {
     let stopSignal = signal ?? runtime.configuration.stopSignal
     let all = (root: process.identity, session: process.session, cgroup: process.cgroup)
     let ask: @Sendable () -> Void = {
-      // One that can't be signalled is killed when the grace is over.
+      // Its processes may be others by then. A tree that can't be read or signalled is killed when the grace is
+      // over.
       _ = try? ProcessTree.discover(root: all.root, session: all.session, cgroup: all.cgroup)
         .signalAll(stopSignal)
     }
@@ -107,7 +108,7 @@ extension Daemon {
     endWhatIsLeft(of: runtime, process, left.filter { $0 != process.identity.pid }.count, tries: 1)
   }
 
-  /// On another thread: somebody who forks faster than they can be ended must not hold up the others.
+  /// On another thread: a worker that forks faster than it can be ended must not hold up the others.
   private func endWhatIsLeft(
     of runtime: WorkerRuntime, _ process: WorkerProcess, _ others: Int, tries: Int
   ) {

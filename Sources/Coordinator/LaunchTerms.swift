@@ -196,8 +196,8 @@ extension Daemon {
     }
   }
 
-  /// In a directory of its own below /run, where nothing is in the way of other users. Nobody but the
-  /// worker's user can send to it; an abstract name, to which everybody can, is the last resort.
+  /// In a directory of its own below /run, where nothing is in the way of other users. Only the
+  /// worker's user can send to it; an abstract name, to which every user can, is the last resort.
   private func reachableNotifySocket(
     of id: WorkerID, for account: Account, takesDescriptors: Bool
   ) -> NotifySocket? {

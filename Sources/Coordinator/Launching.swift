@@ -101,6 +101,7 @@ extension Daemon {
     if let refusal = process.cgroupRefusal {
       log(.warning, "\(id): runs outside its cgroup: \(refusal)")
       let unused = process.plan.cgroup
+      // What stays behind is an empty group, which the next launch takes.
       mechanics.submit(about: id.name) { try? unused?.remove(until: Deadline(in: .zero)) }
     }
     try attach(process, to: runtime)
@@ -128,10 +129,16 @@ extension Daemon {
     if cgroup == nil, killing == nil { return concludeFailedLaunch(id, why) }
     // Not before the group can be used again. A child that hangs in a file system can't be removed.
     mechanics.submit(about: id.name) { [mailbox] in
-      try? killing?.perform(until: Deadline(in: .seconds(5)))
-      try? cgroup?.kill()
+      let failure = Self.failure {
+        try killing?.perform(until: Deadline(in: .seconds(5)))
+        try cgroup?.kill()
+      }
+      // What stays behind is found by the next launch (`Leftovers`).
       try? cgroup?.remove(until: Deadline(in: .seconds(1)))
-      mailbox.post { $0.concludeFailedLaunch(id, why) }
+      mailbox.post { daemon in
+        if let failure { daemon.log(.warning, "\(id): not all of it could be killed: \(failure)") }
+        daemon.concludeFailedLaunch(id, why)
+      }
     }
   }
 
@@ -297,13 +304,16 @@ extension Daemon {
 
   // MARK: what workers say
 
+  /// Handles what has come to its `NOTIFY_SOCKET`.
   ///
-  /// - Parameter limit: a few at a time, so that one who never stops talking leaves time for the others.
+  /// - Parameter limit: a few at a time, so that a worker that never stops sending leaves time for the others.
   func heard(_ runtime: WorkerRuntime, limit: Int = 8) {
     guard let notify = runtime.notify, let process = runtime.process else { return }
+    // A socket that can't be read has nothing to say; it is made again with the next run.
     let messages =
       (try? notify.receive(limit: limit) { pid in
-        // Ended, and not waited for yet: what it has sent last counts.
+        // Ended, and not waited for yet: what it has sent last counts. A process that can't be read has been
+        // waited for, and isn't the worker's.
         (try? ProcessStat.read(pid))?.identity == process.identity || process.owns(pid)
       }) ?? []
     if !notify.mayReceive { pauseListening(to: notify, of: runtime) }
@@ -311,8 +321,8 @@ extension Daemon {
     for message in messages { handle(message, from: runtime) }
   }
 
-  /// Somebody sends more than anybody has to say. Its datagrams wait in the kernel, which lets senders
-  /// wait when its queue is full.
+  /// The worker sends more than it is allowed. Its datagrams wait in the kernel, which makes senders wait when
+  /// its queue is full.
   private func pauseListening(to notify: NotifySocket, of runtime: WorkerRuntime) {
     guard let token = runtime.notifyWatch else { return }
     // What can't be changed is read on at once, as before.

@@ -61,12 +61,12 @@ final class LogWriter: Sendable {
           kernelResult { Glibc.write(target, part.baseAddress, part.count) }
         }
         if count == -Int(EAGAIN) || count == -Int(EINTR) {
-          // Somebody has made standard error non-blocking, for all who share it.
+          // Another process has made standard error non-blocking, for all that share it.
           var place = pollfd(fd: target, events: Int16(POLLOUT), revents: 0)
           _ = poll(&place, 1, 1000)
           continue
         }
-        // If even this can't be written there is nobody to tell.
+        // A failure to write the log can't be logged.
         guard count > 0 else { return }
         rest = rest.dropFirst(count)
       }
@@ -103,7 +103,7 @@ final class LogWriter: Sendable {
     shared.work.signal()
   }
 
-  /// Waits until all of it is written.
+  /// Waits until all of it is written. Only at the daemon's end, when its loop doesn't run any more.
   func drain(within limit: Duration) {
     let deadline = Deadline(in: limit)
     while !shared.isIdle, !deadline.hasPassed { usleep(500) }

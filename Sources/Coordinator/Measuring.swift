@@ -155,7 +155,7 @@ extension Daemon {
     guard let process = runtime.process else { return finishMeasuring(runtime, number, nil) }
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
     measurers.submit(about: id.name) { [mailbox, missing = runtime.missing] in
-      // Without a cgroup that is a look at all processes of the machine.
+      // Without a cgroup that is a look at all processes of the machine. nil: it has ended meanwhile.
       let pids = (try? ProcessTree.discover(root: root, session: session, cgroup: cgroup))?.pids
       let measurement = pids.map { Measurement.take($0, missing) }
       mailbox.post { daemon in

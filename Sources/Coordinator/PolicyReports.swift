@@ -36,7 +36,7 @@ extension Daemon {
     return response
   }
 
-  /// Shadow mode is on where the machine's policy or the worker's wants it, unless somebody asked for
+  /// Shadow mode is on where the machine's policy or the worker's wants it, unless a person asked for
   /// another mode.
   private func applyMode(_ snapshot: WorkerSnapshot, to values: inout PolicyInForce) {
     let mode = (snapshot.isShadow ? LifecyclePolicy.Mode.shadow : .enforce).rawValue

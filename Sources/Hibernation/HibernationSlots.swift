@@ -3,7 +3,7 @@ import Linux
 import Synchronization
 
 /// Hibernations of different workers are performed one after the other: they compete for the disk and for
-/// processors. Each waits on its worker's own thread. One that somebody waits for goes on at once, beside
+/// processors. Each waits on its worker's own thread. One that a client waits for goes on at once, beside
 /// the one that is under way.
 final class HibernationSlots: Sendable {
   private struct State {
@@ -47,7 +47,7 @@ final class HibernationSlots: Sendable {
     next?.raise()
   }
 
-  /// Somebody waits for that worker.
+  /// A client waits for that worker.
   func hasten(_ name: String) {
     let turn: Signal? = state.withLock { state in
       guard let place = state.waiting.firstIndex(where: { $0.name == name }) else { return nil }

@@ -69,7 +69,8 @@ extension Engine {
     if !worker.profile.mayBeTerminated {
       obstacles.append(
         Obstacle(
-          "not_permitted", "somebody else supervises it, and didn't say that it may be terminated",
+          "not_permitted",
+          "another program supervises it, and didn't say that it may be terminated",
           nil))
     }
     if level == nil, obstacles.isEmpty {

@@ -35,6 +35,7 @@ public struct OutsideWait: Hashable, Sendable {
   /// The thread has ended, or waits in another call by now. False while it runs: it may be about to make
   /// this call again.
   public var isOver: Bool {
+    // What can't be read has ended.
     guard let line = try? readText("/proc/\(pid)/task/\(thread)/syscall") else { return true }
     guard let call = WaitingCall(line) else { return false }
     return Self.reason(of: call, in: pid) != reason

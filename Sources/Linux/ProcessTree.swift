@@ -153,7 +153,7 @@ public struct ProcessTree: Hashable, Sendable {
     if let failure { throw failure }
   }
 
-  /// Nearly always the second finds nobody.
+  /// Nearly always the second finds no process.
   private static let roundsOfKilling = 4
 
   /// False when the process is gone.

@@ -50,8 +50,8 @@ public enum UnixSocket {
     return socket
   }
 
-  /// Nobody can send descriptors to it, or to what it accepts, where the kernel can refuse that (Linux
-  /// 6.16). Elsewhere they arrive, and whoever receives closes them with `Closer`.
+  /// No process can send descriptors to it, or to what it accepts, where the kernel can refuse that (Linux
+  /// 6.16). Elsewhere they arrive, and the receiver closes them with `Closer`.
   public static func refuseDescriptors(_ socket: Descriptor) {
     // Older kernels answer ENOPROTOOPT; then `Reception` closes what comes.
     _ = clinux_refuse_descriptors(socket.raw)

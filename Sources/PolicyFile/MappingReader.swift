@@ -190,7 +190,7 @@ final class MappingReader {
       places: places ?? self.places, expander: expander)
   }
 
-  /// Keys that nobody has asked for, with a mapping that has this one; `finish` leaves them out.
+  /// Keys that no reader has asked for, with a mapping that has this one; `finish` leaves them out.
   func takeUnknown(holding key: String) -> [String] {
     let found = order.filter {
       !asked.contains($0) && entries[$0]?.value.mapping?[Node(key)] != nil

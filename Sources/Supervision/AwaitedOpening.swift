@@ -65,6 +65,7 @@ final class AwaitedOpening: Sendable {
     let other = try? Descriptor.open(link, (writes ? O_RDONLY : O_WRONLY) | O_NONBLOCK)
     let isStarted = Thread.start(name: "dormouse-fifo") { [self] in
       let deadline = Deadline(in: .seconds(10))
+      // On a thread of its own: inotify reports our own openings, too, so this looks again and again.
       while !hasBeenOpened, !wait.isOver, !deadline.hasPassed { usleep(2000) }
       withExtendedLifetime((self, other)) {}
     }

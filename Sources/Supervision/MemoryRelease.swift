@@ -12,6 +12,7 @@ public struct MemoryRelease: Sendable {
   /// Before the signal: the number of what has exited may be another process's.
   public init(of tree: ProcessTree, about subject: String) {
     self.subject = subject
+    // One that has ended has no memory to give back.
     processes = tree.processes.compactMap { try? $0.identity.openPidfd() }
   }
 
@@ -39,6 +40,7 @@ public struct MemoryRelease: Sendable {
         let result = clinux_process_mrelease(process.raw)
         if result == 0 { released += 1 }
         guard result == -EAGAIN, attempt < Self.mostTries else { break }
+        // On a thread of its own; there is no event for it.
         usleep(1000)
       }
     }

@@ -36,7 +36,7 @@ public struct WorkerKilling: Sendable {
 
   private func kill(until deadline: Deadline) throws(CgroupError) {
     if let cgroup { return try cgroup.kill() }
-    // One call for the whole process group, in which nobody can fork meanwhile. Our own child keeps its
+    // One call for the whole process group, in which no process can fork meanwhile. Our own child keeps its
     // number until we wait for it, ended or not: that can't be another group's.
     if let stat = try? ProcessStat.read(root.pid), stat.identity == root, stat.parent == getpid(),
       getpgid(root.pid) == root.pid

@@ -13,7 +13,8 @@ import Testing
   }
 
   @Test(
-    "Nobody waits for a reader that has stopped, and lost lines are counted where they are missing")
+    "The log waits for no reader that has stopped, and lost lines are counted where they are missing"
+  )
   func stopped() throws {
     let (out, into) = try pipe()
     let writer = LogWriter(into)
@@ -33,7 +34,7 @@ import Testing
     #expect(reports().count - 1 + lost == 3000)
   }
 
-  @Test("At the end everything is written, as long as somebody reads")
+  @Test("At the end everything is written, as long as a reader reads")
   func drained() throws {
     let (out, into) = try pipe()
     let writer = LogWriter(into)

@@ -71,7 +71,7 @@ import Testing
 }
 
 @Suite("Closing what others have opened") struct CloserTests {
-  @Test("The last close of a socket that lingers keeps nobody waiting")
+  @Test("The last close of a socket that lingers holds up no caller")
   func lingering() throws {
     let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
     var small: Int32 = 4096
