@@ -110,6 +110,8 @@ public final class Daemon {
   var stalls = StallMeter()
   /// Counts the looks of `sampleRegularly`.
   var samples = 0
+  /// While children can't be told from orphans, because one is being forked.
+  var orphanTimer: EventLoop.Token?
   /// Looks at all processes of the machine; the last one that has ended. See `Processes`.
   lazy var processLook = makeProcessLook()
   var lastScan: (scan: ProcessScan, begun: Instant)?

@@ -278,13 +278,23 @@ extension Daemon {
   func reapOrphans() {
     let known = Set(
       workers.values.flatMap { [$0.process?.identity.pid, $0.launching?.pid].compactMap(\.self) })
-    let children = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
-    for word in children.split(separator: " ") {
-      guard let pid = Int32(word), !known.contains(pid), let stat = try? ProcessStat.read(pid),
-        stat.isEnded, !isOurOwn(pid)
+    let children = Linux.children(of: getpid())
+    // One of them may be a worker that is being started, whose end its owner has to learn of.
+    if ForkedChild.anyIsUnclaimed { return reapOrphansLater() }
+    for pid in children {
+      guard !known.contains(pid), let stat = try? ProcessStat.read(pid), stat.isEnded,
+        !isOurOwn(pid)
       else { continue }
       var status: Int32 = 0
       waitpid(pid, &status, WNOHANG)
+    }
+  }
+
+  private func reapOrphansLater() {
+    guard orphanTimer == nil else { return }
+    orphanTimer = loop.after(.milliseconds(50)) { [unowned self] in
+      orphanTimer = nil
+      reapOrphans()
     }
   }
 

@@ -2,8 +2,8 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// One launch from the directive to its outcome: looking up what it depends on and preparing (on another
-/// thread), then starting (a child between fork and execve). At most one for each worker. Belongs to the loop's thread.
+/// One launch from the directive to its outcome: looking up what it depends on, preparing and the fork (on
+/// other threads), then starting (a child between fork and execve). At most one for each worker. Belongs to the loop's thread.
 final class LaunchAttempt {
   /// As soon as it is made.
   var cgroup: WorkerCgroup?
@@ -18,28 +18,26 @@ final class LaunchAttempt {
 
   init(_ loop: EventLoop) { self.loop = loop }
 
-  /// Forks, and calls back once, when the worker's program runs or the launch has failed; at the deadline
-  /// at the latest, and perhaps before this returns.
+  /// Calls back once, when the worker's program runs or the launch has failed; at the deadline at the
+  /// latest, and perhaps before this returns.
   func begin(
-    _ prepared: PreparedLaunch, then report: @escaping (Result<WorkerProcess, LaunchError>) -> Void
+    _ forked: ForkedWorker, then report: @escaping (Result<WorkerProcess, LaunchError>) -> Void
   ) {
     self.report = report
-    do throws(LaunchError) {
-      let start = try WorkerStart(prepared)
-      self.start = start
-      do throws(SystemCallError) {
-        watch = try loop.watch(start.report, .readable) { [unowned self] _ in
-          look { () throws(LaunchError) in try start.look() }
-        }
-      } catch {
-        start.abandon()
-        return end(.failure(.stuck("its start can't be watched: \(error)")))
+    let start = WorkerStart(forked)
+    self.start = start
+    do throws(SystemCallError) {
+      watch = try loop.watch(start.report, .readable) { [unowned self] _ in
+        look { () throws(LaunchError) in try start.look() }
       }
-      timer = loop.after(WorkerStart.patience) { [unowned self] in
-        timer = nil
-        look { () throws(LaunchError) in try start.expire() }
-      }
-    } catch { end(.failure(error)) }
+    } catch {
+      start.abandon()
+      return end(.failure(.stuck("its start can't be watched: \(error)")))
+    }
+    timer = loop.after(WorkerStart.patience) { [unowned self] in
+      timer = nil
+      look { () throws(LaunchError) in try start.expire() }
+    }
   }
 
   private func look(_ body: () throws(LaunchError) -> WorkerProcess?) {

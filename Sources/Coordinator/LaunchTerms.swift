@@ -90,7 +90,6 @@ extension Daemon {
       plan.readinessChannel = try ReadinessChannel(number: number)
     }
     plan.listeners = try listeners(for: runtime, as: account)
-    if let limit = configuration.limits.memory { limitMemory(of: runtime.id, plan.cgroup, limit) }
   }
 
   /// The same of one that runs already, as far as it matters then.
@@ -103,7 +102,7 @@ extension Daemon {
     plan.ownKeyring = geteuid() == 0
     // The controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
     if let limit = runtime.configuration.limits.memory {
-      limitMemory(of: runtime.id, plan.cgroup, limit)
+      limitMemory(of: runtime, plan.cgroup, limit)
     }
     let path = plan.logPath
     takeLog(&plan, runtime.configuration)
@@ -147,20 +146,35 @@ extension Daemon {
     return result.merging(runtime.configuration.environment) { $1 }
   }
 
-  private func limitMemory(of id: WorkerID, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
-    guard let cgroup else {
-      return log(
-        .warning, "\(id): limits.memory, \(limit), isn't enforced: it has no cgroup of its own")
+  /// Of one that runs. Where it uses more than it is allowed, the kernel reclaims before it answers.
+  private func limitMemory(of runtime: WorkerRuntime, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
+    guard let cgroup else { return complainOfMemoryLimit(runtime, limit, nil, nil) }
+    mechanics.submit(about: runtime.id.name) { [mailbox, id = runtime.id] in
+      do throws(SystemCallError) {
+        try cgroup.limitMemory(to: limit.bytes)
+      } catch {
+        mailbox.post { daemon in
+          guard let runtime = daemon.workers[id] else { return }
+          daemon.complainOfMemoryLimit(runtime, limit, cgroup, error)
+        }
+      }
     }
-    do throws(SystemCallError) {
-      try cgroup.limitMemory(to: limit.bytes)
-    } catch {
-      log(
-        .warning,
-        "\(id): limits.memory, \(limit), isn't enforced: "
-          + (limitsObstacle?.description
-            ?? "the memory controller isn't there for its cgroup (\(error))"))
+  }
+
+  func complainOfMemoryLimit(
+    _ runtime: WorkerRuntime, _ limit: ByteCount, _ cgroup: WorkerCgroup?, _ error: SystemCallError?
+  ) {
+    let reason: String
+    if cgroup == nil {
+      reason = "it has no cgroup of its own"
+    } else if let error {
+      reason =
+        limitsObstacle?.description
+        ?? "the memory controller isn't there for its cgroup (\(error))"
+    } else {
+      return
     }
+    log(.warning, "\(runtime.id): limits.memory, \(limit), isn't enforced: \(reason)")
   }
 
   // MARK: the sockets over which it talks with us

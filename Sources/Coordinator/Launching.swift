@@ -17,34 +17,63 @@ extension Daemon {
     }
     let attempt = LaunchAttempt(loop)
     runtime.launching = attempt
-    // What inherits looks nothing up and opens nothing.
-    if wrapped != nil { return begin(attempt, runtime, as: nil) }
     lookUp(runtime) { [unowned self] found in
       guard runtime.launching === attempt else { return }
       switch found {
-      case .success(let account):
-        openFiles(of: runtime, as: account) { [unowned self] refusal in
+      case .success(let terms):
+        attempt.cgroup = terms.cgroup
+        if let refusal = terms.cgroupRefusal {
+          log(.warning, "\(id): no cgroup of its own: \(refusal)")
+        }
+        if let limit = runtime.configuration.limits.memory {
+          complainOfMemoryLimit(runtime, limit, terms.cgroup, terms.limitRefusal)
+        }
+        // What inherits opens nothing.
+        if wrapped != nil { return begin(attempt, runtime, as: nil) }
+        openFiles(of: runtime, as: terms.account) { [unowned self] refusal in
           guard runtime.launching === attempt else { return }
-          if let refusal { return launchFailed(runtime, nil, refusal) }
-          begin(attempt, runtime, as: account)
+          if let refusal { return launchFailed(runtime, attempt.cgroup, refusal) }
+          begin(attempt, runtime, as: terms.account)
         }
       case .failure(let refusal): launchFailed(runtime, nil, refusal.text)
       }
     }
   }
 
-  /// Whether it may be launched, and as which user. The name service, /proc and the worker's record may
-  /// take their time.
+  /// What a launch depends on, looked up and made on another thread.
+  private struct LaunchTerms: Sendable {
+    var account: Account?
+    var cgroup: WorkerCgroup?
+    var cgroupRefusal: CgroupError?
+    var limitRefusal: SystemCallError?
+  }
+
+  /// Whether it may be launched, as which user, and in which cgroup. The name service, /proc, the worker's
+  /// record and a change of the cgroup tree may take their time.
   private func lookUp(
-    _ runtime: WorkerRuntime, then: @escaping (Result<Account?, Refusal>) -> Void
+    _ runtime: WorkerRuntime, then: @escaping (Result<LaunchTerms, Refusal>) -> Void
   ) {
     let (name, limit) = (runtime.id.name, WorkerStart.patience)
-    let (leftovers, wanted) = (leftovers, WantedAccount(runtime.configuration))
-    jobs.run(about: "terms of \(name)", within: limit) { () -> Result<Account?, Refusal> in
-      if let left = leftovers.refusal(ofLaunching: name) { return .failure(Refusal(text: left)) }
-      do throws(TermsError) { return .success(try wanted.lookUp()) } catch {
+    // What is wrapped runs as its caller does, and none of an earlier daemon's can be there.
+    let leftovers = wrapped == nil ? leftovers : nil
+    let (cgroups, wanted) = (cgroups, WantedAccount(runtime.configuration))
+    let limitBytes = runtime.configuration.limits.memory?.bytes
+    jobs.run(about: "terms of \(name)", within: limit) { () -> Result<LaunchTerms, Refusal> in
+      if let left = leftovers?.refusal(ofLaunching: name) { return .failure(Refusal(text: left)) }
+      var terms = LaunchTerms()
+      do throws(TermsError) {
+        if leftovers != nil { terms.account = try wanted.lookUp() }
+      } catch {
         return .failure(Refusal(text: "\(error)"))
       }
+      guard let cgroups else { return .success(terms) }
+      do throws(CgroupError) {
+        terms.cgroup = try WorkerCgroup.create(in: cgroups, name: name)
+      } catch { terms.cgroupRefusal = error }
+      do throws(SystemCallError) {
+        if let limitBytes { try terms.cgroup?.limitMemory(to: limitBytes) }
+      } catch { terms.limitRefusal = error }
+      return .success(terms)
     } then: { outcome in
       switch outcome {
       case .done(let result): then(result)
@@ -56,21 +85,19 @@ extension Daemon {
 
   private func begin(_ attempt: LaunchAttempt, _ runtime: WorkerRuntime, as account: Account?) {
     do {
-      let plan = try plan(for: runtime, as: account)
-      attempt.cgroup = plan.cgroup
-      if plan.inheritance != nil { return start(try plan.prepare(), attempt, runtime) }
-      prepare(plan, attempt, runtime)
-    } catch { launchFailed(runtime, nil, "\(error)") }
+      prepare(try plan(for: runtime, as: account, in: attempt.cgroup), attempt, runtime)
+    } catch { launchFailed(runtime, attempt.cgroup, "\(error)") }
   }
 
-  /// The program and the log may be in a file system that doesn't answer.
+  /// Opens its files and forks. The program and the log may be in a file system that doesn't answer, and a
+  /// fork into a cgroup waits for every change of any cgroup on the machine.
   private func prepare(_ plan: LaunchPlan, _ attempt: LaunchAttempt, _ runtime: WorkerRuntime) {
     let limit = WorkerStart.patience
     jobs.run(about: "launch of \(plan.name)", within: limit) {
-      Result { () throws(LaunchError) in try plan.prepare() }
+      Result { () throws(LaunchError) in try plan.prepare().fork() }
     } then: { [unowned self] outcome in
       switch outcome {
-      case .done(.success(let prepared)): start(prepared, attempt, runtime)
+      case .done(.success(let forked)): start(forked, attempt, runtime)
       case .done(.failure(let error)): launchFailed(runtime, attempt.cgroup, "\(error)")
       case .overdue:
         launchFailed(
@@ -85,10 +112,8 @@ extension Daemon {
     }
   }
 
-  private func start(
-    _ prepared: PreparedLaunch, _ attempt: LaunchAttempt, _ runtime: WorkerRuntime
-  ) {
-    attempt.begin(prepared) { [unowned self] outcome in
+  private func start(_ forked: ForkedWorker, _ attempt: LaunchAttempt, _ runtime: WorkerRuntime) {
+    attempt.begin(forked) { [unowned self] outcome in
       do {
         try launched(runtime, try outcome.get())
       } catch { launchFailed(runtime, attempt.cgroup, "\(error)") }
@@ -165,16 +190,12 @@ extension Daemon {
       logs: state.logs)
   }
 
-  private func plan(for runtime: WorkerRuntime, as account: Account?) throws -> LaunchPlan {
+  private func plan(
+    for runtime: WorkerRuntime, as account: Account?, in cgroup: WorkerCgroup?
+  ) throws -> LaunchPlan {
     let name = runtime.id.name
     // What is wrapped has its own caller's environment, and no channel to us.
     if wrapped == nil { try openChannels(runtime, account) }
-    var cgroup: WorkerCgroup?
-    if let cgroups {
-      do throws(CgroupError) {
-        cgroup = try WorkerCgroup.create(in: cgroups, name: name)
-      } catch { log(.warning, "\(name): no cgroup of its own: \(error)") }
-    }
     var plan = LaunchPlan(
       name: name, command: runtime.configuration.command,
       directory: runtime.configuration.directory, environment: runtime.launchEnvironment,
@@ -185,10 +206,7 @@ extension Daemon {
     plan.watchdog = runtime.notify == nil ? nil : runtime.configuration.watchdog
     plan.stored = storedDescriptors(of: runtime)
     plan.inheritance = wrapped?.inheritance
-    do { try complete(&plan, of: runtime, as: account) } catch {
-      try? cgroup?.remove(until: Deadline(in: .zero))
-      throw error
-    }
+    try complete(&plan, of: runtime, as: account)
     return plan
   }
 

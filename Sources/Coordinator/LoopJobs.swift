@@ -22,6 +22,7 @@ final class LoopJobs {
   private var count: UInt64 = 0
 
   private struct Waiting {
+    let subject: String
     var timer: EventLoop.Token
     /// The job is done.
     var done: () -> Void
@@ -45,7 +46,7 @@ final class LoopJobs {
     let (id, result) = (count, LateResult<Value>())
     let isAccepted = jobs.submit(about: subject) { [mailbox] in
       let isWanted = result.set(job())
-      return { if isWanted { mailbox.post { $0.waiting[id]?.done() } } }
+      return { if isWanted { mailbox.post { $0.finish(id) } } }
     }
     guard isAccepted else {
       loop.after(.zero) { then(.busy) }
@@ -56,10 +57,15 @@ final class LoopJobs {
       result.abandon()
       then(.overdue)
     }
-    waiting[id] = Waiting(timer: timer) { [unowned self] in
+    waiting[id] = Waiting(subject: subject, timer: timer) { [unowned self] in
       loop.cancel(timer)
       waiting[id] = nil
       if let value = result.take() { then(.done(value)) }
     }
+  }
+  /// The subject names what the loop does with the outcome.
+  private func finish(_ id: UInt64) {
+    guard let waiting = waiting[id] else { return }
+    loop.step(waiting.subject) { waiting.done() }
   }
 }

@@ -15,13 +15,9 @@ public struct ProcessScan: Sendable {
     var found: [Int32] = []
     var parents = [getpid()]
     while let parent = parents.popLast() {
-      for thread in (try? threads(of: parent)) ?? [] {
-        // A thread that has ended meanwhile has passed its children on to another.
-        let list = (try? readNamedFile("/proc/\(parent)/task/\(thread)/children")) ?? []
-        let children: [Int32] = list.words().compactMap { $0.number() }
-        found += children
-        parents += children
-      }
+      let children = Linux.children(of: parent)
+      found += children
+      parents += children
     }
     return ProcessScan(processes: try ProcessTree.living(found, skipsHidden: true))
   }
@@ -30,5 +26,15 @@ public struct ProcessScan: Sendable {
   public func tree(root: ProcessIdentity, session: Int32? = nil) -> ProcessTree {
     let members = ProcessTree.members(of: processes, root: root, session: session)
     return ProcessTree(processes: ProcessTree.parentsFirst(members))
+  }
+}
+
+/// The children of all threads of a process: the kernel lists a child with the thread that forked it, and an
+/// orphan that a subreaper gets with its first one.
+public func children(of pid: Int32) -> [Int32] {
+  // One that has ended has none, and a thread that has ended meanwhile has passed its children on to another.
+  ((try? threads(of: pid)) ?? []).flatMap { thread -> [Int32] in
+    let list = (try? readNamedFile("/proc/\(pid)/task/\(thread)/children")) ?? []
+    return list.words().compactMap { $0.number() }
   }
 }

@@ -5,37 +5,24 @@ import Glibc
 /// because its user can stop it, or because a file system doesn't answer. Nothing here waits. The
 /// owner watches `report` together with a timer, and calls `look` or `expire`.
 public final class StartingProcess {
-  public let process: SpawnedProcess
-  /// Polls readable when `look` can say more.
-  public let report: Descriptor
-  private let request: SpawnRequest
-  private var birth: clinux_birth
+  private let child: ForkedChild
   private var progress = StartReport()
 
-  /// Forks. Only from a thread that lives as long as the daemon (see `clinux_spawn_begin`).
-  public init(_ request: SpawnRequest) throws(SpawnError) {
-    var birth = clinux_birth()
-    let pid = try withPrepared(request) { (prepared: inout clinux_spawn) in
-      clinux_spawn_begin(&prepared, &birth)
-    }
-    guard pid > 0 else { throw SpawnError(step: .fork, code: -pid, request: request) }
-    self.request = request
-    report = Descriptor(owning: birth.report)
-    self.birth = birth
-    do throws(SystemCallError) {
-      let held = birth.pidfd >= 0 ? Descriptor(owning: birth.pidfd) : try Descriptor.pidfd(of: pid)
-      // It is our child and not yet reaped, so its entry in /proc is there even if it has ended.
-      process = SpawnedProcess(
-        pid: pid, pidfd: held, startTime: try ProcessStat.read(pid).startTime)
-    } catch {
-      // A process that we couldn't hold on to must not run on unseen. SIGCHLD reports its end.
-      kill(pid, SIGKILL)
-      clinux_spawn_forget(&birth)
-      throw SpawnError(step: .hold, code: error.code, request: request)
-    }
+  public var process: SpawnedProcess { child.process }
+  /// Polls readable when `look` can say more.
+  public var report: Descriptor { child.report }
+  private var request: SpawnRequest { child.request }
+
+  /// Watches over one that another thread has forked.
+  public init(_ child: ForkedChild) {
+    self.child = child
+    child.claim()
   }
 
-  deinit { clinux_spawn_forget(&birth) }
+  /// Forks on this thread, which must live until the child has executed its program.
+  public convenience init(_ request: SpawnRequest) throws(SpawnError) {
+    self.init(try ForkedChild(request))
+  }
 
   /// The process, if it is the program by now; nil while it isn't known. A process whose start failed
   /// has ended, or is about to: it is given up.
@@ -85,7 +72,7 @@ public final class StartingProcess {
   }
 
   private var step: SpawnError.Step {
-    SpawnError.Step(rawValue: clinux_spawn_step(&birth) & 0xFF) ?? .session
+    SpawnError.Step(rawValue: child.step & 0xFF) ?? .session
   }
 
   private var state: ProcessStat.State? {

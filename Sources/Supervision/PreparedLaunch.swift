@@ -85,12 +85,52 @@ extension LaunchPlan {
   }
 }
 
+/// A worker's process between fork and execve, before the event loop watches over it.
+public struct ForkedWorker: Sendable {
+  fileprivate let prepared: PreparedLaunch
+  fileprivate let child: ForkedChild
+  fileprivate let cgroupRefusal: SpawnError?
+
+  /// Where the worker's cgroup can't be born into, it is forked outside of it.
+  fileprivate init(
+    _ prepared: PreparedLaunch, by fork: (SpawnRequest) throws(SpawnError) -> ForkedChild
+  ) throws(LaunchError) {
+    self.prepared = prepared
+    do throws(SpawnError) {
+      (child, cgroupRefusal) = try Self.fork(prepared.request, by: fork)
+    } catch { throw .spawn(error) }
+    prepared.dispose()
+  }
+
+  private static func fork(
+    _ request: SpawnRequest, by fork: (SpawnRequest) throws(SpawnError) -> ForkedChild
+  ) throws(SpawnError) -> (ForkedChild, SpawnError?) {
+    do throws(SpawnError) { return (try fork(request), nil) } catch {
+      guard error.mayBeTheCgroup else { throw error }
+      var request = request
+      request.cgroup = nil
+      return (try fork(request), error)
+    }
+  }
+}
+
+extension PreparedLaunch {
+  /// Forks on the daemon's thread for that, and waits for it: not on the event loop's thread.
+  public func fork() throws(LaunchError) -> ForkedWorker {
+    try ForkedWorker(self) { (request) throws(SpawnError) in try ForkThread.shared.fork(request) }
+  }
+
+  /// Forks on this thread, which must live until the program runs.
+  public func forkHere() throws(LaunchError) -> ForkedWorker {
+    try ForkedWorker(self) { (request) throws(SpawnError) in try ForkedChild(request) }
+  }
+}
+
 /// A worker's launch between fork and execve. Belongs to the event loop's thread, which watches `report`
 /// and calls `look`, or `expire` at the deadline.
 public final class WorkerStart {
-  private let prepared: PreparedLaunch
+  private let forked: ForkedWorker
   private let start: StartingProcess
-  private let cgroupRefusal: SpawnError?
 
   /// How long the way from fork to execve may take. A file system that is mounted at its first use
   /// needs some seconds.
@@ -101,24 +141,9 @@ public final class WorkerStart {
   /// A child of this process that nobody else may reap.
   public var pid: Int32 { start.process.pid }
 
-  /// Forks; where the worker's cgroup can't be born into, outside of it.
-  public init(_ prepared: PreparedLaunch) throws(LaunchError) {
-    self.prepared = prepared
-    do throws(SpawnError) {
-      (start, cgroupRefusal) = try Self.fork(prepared.request)
-    } catch { throw .spawn(error) }
-    prepared.dispose()
-  }
-
-  private static func fork(
-    _ request: SpawnRequest
-  ) throws(SpawnError) -> (StartingProcess, SpawnError?) {
-    do throws(SpawnError) { return (try StartingProcess(request), nil) } catch {
-      guard error.mayBeTheCgroup else { throw error }
-      var request = request
-      request.cgroup = nil
-      return (try StartingProcess(request), error)
-    }
+  public init(_ forked: ForkedWorker) {
+    self.forked = forked
+    start = StartingProcess(forked.child)
   }
 
   /// The worker, if its program runs by now; nil while that isn't known.
@@ -139,7 +164,7 @@ public final class WorkerStart {
   ) throws(LaunchError) -> WorkerProcess? {
     do throws(SpawnError) {
       return try look().map {
-        WorkerProcess(prepared, $0, cgroupRefusal: cgroupRefusal)
+        WorkerProcess(forked.prepared, $0, cgroupRefusal: forked.cgroupRefusal)
       }
     } catch { throw .spawn(error) }
   }

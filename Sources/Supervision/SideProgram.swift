@@ -8,7 +8,7 @@ import Linux
 ///     preparing ──▶ starting ──▶ running ──▶ ended
 ///         └────────────┴────▶ failed           any of them ──cancel──▶ cancelled
 ///
-/// *Preparing* is looking for the program and opening its files, on a thread that may hang
+/// *Preparing* is looking for the program, opening its files, and the fork, on a thread that may hang
 /// (`BlockingJobs`). *Starting* is the way from fork to execve. The owner sets the deadline.
 public final class SideProgram {
   public enum Phase: Hashable, Sendable {
@@ -25,7 +25,7 @@ public final class SideProgram {
   private let began = Clocks.monotonic
   private let remover: ProcessRemover
 
-  private typealias Preparation = Result<PreparedLaunch, LaunchError>
+  private typealias Preparation = Result<ForkedChild, LaunchError>
 
   /// What to watch; nil when it is over.
   public var descriptor: Descriptor? {
@@ -54,7 +54,7 @@ public final class SideProgram {
       preparation = (result, ready)
       let isAccepted = jobs.submit(about: subject) {
         let prepared: Preparation
-        do throws(LaunchError) { prepared = .success(try prepare()) } catch {
+        do throws(LaunchError) { prepared = .success(try Self.fork(try prepare())) } catch {
           prepared = .failure(error)
         }
         let isWanted = result.set(prepared)
@@ -79,17 +79,18 @@ public final class SideProgram {
   private func begin() {
     guard let prepared = preparation?.result.take() else { return }
     preparation = nil
-    do {
-      let launch = try prepared.get()
-      start = try StartingProcess(launch.request)
-      launch.dispose()
+    do throws(LaunchError) {
+      start = StartingProcess(try prepared.get())
       phase = .starting
       lookAtStart()
-    } catch let error as SpawnError {
-      fail(.spawn(error))
-    } catch let error as LaunchError {
-      fail(error)
-    } catch { fail(.stuck("\(error)")) }
+    } catch { fail(error) }
+  }
+
+  private static func fork(_ launch: PreparedLaunch) throws(LaunchError) -> ForkedChild {
+    defer { launch.dispose() }
+    do throws(SpawnError) { return try ForkThread.shared.fork(launch.request) } catch {
+      throw .spawn(error)
+    }
   }
 
   private func lookAtStart() {

@@ -103,7 +103,7 @@ public final class WorkerProcess {
   /// Starts it and waits until its program runs, for `WorkerStart.patience` at most. Not on the event
   /// loop's thread.
   public static func launch(_ plan: LaunchPlan) throws(LaunchError) -> WorkerProcess {
-    let start = try WorkerStart(try plan.prepare())
+    let start = WorkerStart(try plan.prepare().forkHere())
     let deadline = Deadline(in: WorkerStart.patience)
     while true {
       if let process = try start.look() { return process }

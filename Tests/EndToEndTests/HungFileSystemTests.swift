@@ -86,7 +86,8 @@ import Testing
         other: { command: sleep 685 }
       """, setting: setting)
     // One of the two is in front, whichever was ready last.
-    #expect(try eventually { ["foreground", "background"].contains(try daemon.worker("locks").state) })
+    #expect(
+      try eventually { ["foreground", "background"].contains(try daemon.worker("locks").state) })
     // Where userfaultfd(2) is refused, no program can do that.
     guard try readText("\(daemon.state)/logs/locks.log") == "locked\n" else { return }
     // Some looks later it still answers.

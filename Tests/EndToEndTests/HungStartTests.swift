@@ -48,17 +48,16 @@ import Testing
 
   /// Stops a child of the daemon that isn't its program yet; its pid.
   private func stopChild(of daemon: TestDaemon, _ start: () throws -> Void) throws -> Int32 {
-    let children = "/proc/\(daemon.pid)/task/\(daemon.pid)/children"
     for _ in 0..<50 {
       try start()
       let deadline = Deadline(in: .milliseconds(500))
       while !deadline.hasPassed {
-        for word in try readText(children).split(separator: " ") {
-          guard let pid = Int32(word), let stat = try? ProcessStat.read(pid),
-            stat.name == "dormouse", !stat.isEnded, kill(pid, SIGSTOP) == 0
+        for pid in children(of: daemon.pid) {
+          guard let stat = try? ProcessStat.read(pid), stat.name.hasPrefix("dormouse"),
+            !stat.isEnded, kill(pid, SIGSTOP) == 0
           else { continue }
           if try eventually({ try ProcessStat.read(pid).state == .stopped }),
-            try ProcessStat.read(pid).name == "dormouse"
+            try ProcessStat.read(pid).name.hasPrefix("dormouse")
           {
             return pid
           }

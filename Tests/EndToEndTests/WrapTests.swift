@@ -45,10 +45,7 @@ import Testing
       let resume = try host.status().resume?.text
       #expect(resume == "hot first: hibernate.resume is hot_first", "\(host.words)")
     }
-    let children = try readText("/proc/\(host.pid)/task/\(host.pid)/children")
-    let names = children.split(separator: " ").compactMap { Int32($0) }.compactMap {
-      try? readText("/proc/\($0)/cmdline")
-    }
+    let names = children(of: host.pid).compactMap { try? readText("/proc/\($0)/cmdline") }
     #expect(!names.contains { $0.contains("\0pager") }, "\(names)")
   }
 

@@ -114,6 +114,29 @@ import Testing
     waitForChild(child.process.pid)
   }
 
+  @Test("A child that another thread has forked, and that nobody watches over, is killed")
+  func unclaimed() throws {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let request = SpawnRequest(
+      path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: "/",
+      input: null.raw, output: null.raw, error: null.raw)
+    let forked = try ForkThread.shared.fork(request)
+    #expect(ForkedChild.anyIsUnclaimed)
+    #expect(children(of: getpid()).contains(forked.process.pid))
+    let watched = StartingProcess(forked)
+    let lost: SpawnedProcess
+    do { lost = try ForkThread.shared.fork(request).process }
+    #expect(
+      try pollDescriptor(lost.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    waitForChild(lost.pid)
+    // The other one became its program.
+    #expect(
+      try pollDescriptor(watched.report.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    #expect(try watched.look()?.pid == forked.process.pid)
+    watched.abandon()
+    waitForChild(forked.process.pid)
+  }
+
   @Test(
     "A protected daemon's workers are not protected, and a session's higher value holds for all")
   func oomScores() {

@@ -201,8 +201,7 @@ final class TestDaemon {
 
   /// Names of zombies that the daemon hasn't waited for.
   func zombies() throws -> [String] {
-    try readText("/proc/\(pid)/task/\(pid)/children").split(separator: " ")
-      .compactMap { Int32($0).flatMap { try? ProcessStat.read($0) } }
+    children(of: pid).compactMap { try? ProcessStat.read($0) }
       .filter(\.isEnded).map { "\($0.pid) (\($0.name))" }
   }
 

@@ -166,8 +166,7 @@ final class WrapHost {
   }
 
   func guardianPid() throws -> Int32 {
-    let found = try readText("/proc/\(pid)/task/\(pid)/children").split(separator: " ")
-      .compactMap { Int32($0) }.first { (try? ProcessStat.read($0))?.name == "dormouse-guard" }
+    let found = children(of: pid).first { (try? ProcessStat.read($0))?.name == "dormouse-guard" }
     guard let found else { throw TestFailure("no guardian") }
     return found
   }

@@ -1,0 +1,94 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// A child between fork and execve, as the thread that forked has made it: fork may wait, above all the one
+/// into a cgroup, which waits for every change of any cgroup on the machine. `StartingProcess` claims it on the
+/// thread that watches over it. One that isn't claimed is killed when this is dropped.
+public final class ForkedChild: Sendable {
+  let process: SpawnedProcess
+  /// Polls readable when it has executed the program, or failed.
+  let report: Descriptor
+  let request: SpawnRequest
+  // Set once, before anybody else has this object. What it points to, memory that is shared with the child, is
+  // read atomically (clinux_spawn_step), and unmapped when nobody has this object any more.
+  nonisolated(unsafe) private let birth: clinux_birth
+  private let isClaimed = Atomic(false)
+
+  /// Children that exist, or are being forked, and that nobody has claimed: they may not be taken for orphans.
+  private static let unclaimed = Atomic(0)
+
+  /// Whether a child of this process may be one that is being started. Ask after the children were listed.
+  public static var anyIsUnclaimed: Bool { unclaimed.load(ordering: .sequentiallyConsistent) > 0 }
+
+  /// Forks. Only on a thread that lives until the child has executed its program (see `clinux_spawn_begin`).
+  public init(_ request: SpawnRequest) throws(SpawnError) {
+    Self.unclaimed.add(1, ordering: .sequentiallyConsistent)
+    var birth = clinux_birth()
+    do throws(SpawnError) {
+      let pid = try withPrepared(request) { (prepared: inout clinux_spawn) in
+        clinux_spawn_begin(&prepared, &birth)
+      }
+      guard pid > 0 else { throw SpawnError(step: .fork, code: -pid, request: request) }
+      report = Descriptor(owning: birth.report)
+      process = try Self.hold(pid, &birth, request)
+    } catch {
+      Self.unclaimed.subtract(1, ordering: .sequentiallyConsistent)
+      throw error
+    }
+    self.request = request
+    self.birth = birth
+  }
+
+  private static func hold(
+    _ pid: Int32, _ birth: inout clinux_birth, _ request: SpawnRequest
+  ) throws(SpawnError) -> SpawnedProcess {
+    do throws(SystemCallError) {
+      let held = birth.pidfd >= 0 ? Descriptor(owning: birth.pidfd) : try Descriptor.pidfd(of: pid)
+      // It is our child and not yet reaped, so its entry in /proc is there even if it has ended.
+      return SpawnedProcess(
+        pid: pid, pidfd: held, startTime: try ProcessStat.read(pid).startTime)
+    } catch {
+      // A process that we couldn't hold on to must not run on unseen. SIGCHLD reports its end.
+      kill(pid, SIGKILL)
+      clinux_spawn_forget(&birth)
+      throw SpawnError(step: .hold, code: error.code, request: request)
+    }
+  }
+
+  deinit {
+    if !isClaimed.load(ordering: .relaxed) {
+      clinux_pidfd_send_signal(process.pidfd.raw, SIGKILL)
+      // If it hasn't ended yet, SIGCHLD reports its end, and it is reaped with the orphans.
+      process.reapIfEnded()
+      Self.unclaimed.subtract(1, ordering: .sequentiallyConsistent)
+    }
+    var birth = birth
+    clinux_spawn_forget(&birth)
+  }
+
+  /// From now on its owner knows its pid.
+  func claim() {
+    guard !isClaimed.exchange(true, ordering: .relaxed) else { return }
+    Self.unclaimed.subtract(1, ordering: .sequentiallyConsistent)
+  }
+
+  /// The last step that it has begun.
+  var step: Int32 {
+    var birth = birth
+    return clinux_spawn_step(&birth)
+  }
+}
+
+/// The thread on which the daemon forks. It lives as long as the daemon, because until it executes its program
+/// a child ends with the thread that forked it.
+public final class ForkThread: Sendable {
+  public static let shared = ForkThread()
+
+  private let queue = WorkQueue(name: "dormouse-fork")
+
+  /// Waits until the child is there: not on the event loop's thread.
+  public func fork(_ request: SpawnRequest) throws(SpawnError) -> ForkedChild {
+    try queue.perform { Result { () throws(SpawnError) in try ForkedChild(request) } }.get()
+  }
+}
