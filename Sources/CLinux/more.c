@@ -2,19 +2,50 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clinux_more.h"
 
+// Its delivery interrupts a system call, and that is all that it is for.
+static void interrupt(int number) { (void)number; }
+
 int clinux_accept(int listener) {
+  // What blocks or not is a flag of the listener, which its other owners share: between a look at it and the
+  // call another one may take the connection. A timer that goes off every 10 ms ends the wait.
+  int number = SIGRTMAX - 3;
+  struct sigaction action, before;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = interrupt;
+  sigaction(number, &action, &before);
+  struct sigevent event;
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = number;
+  event._sigev_un._tid = gettid();
+  timer_t timer;
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0) return -errno;
+  sigset_t one, mask;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  pthread_sigmask(SIG_UNBLOCK, &one, &mask);
+  struct itimerspec often = {{0, 10000000}, {0, 10000000}};
+  timer_settime(timer, 0, &often, NULL);
   int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  return fd < 0 ? -errno : fd;
+  int error = errno;
+  timer_delete(timer);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+  if (fd >= 0) return fd;
+  return error == EINTR ? -EAGAIN : -error;
 }
 
 int clinux_page_out(int pidfd, const struct clinux_range *range) {

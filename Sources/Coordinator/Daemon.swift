@@ -147,7 +147,7 @@ public final class Daemon {
   let resumeOverride: ResumePreference?
   var standby: Standby?
   /// See `KeeperStart`.
-  var keeper: DescriptorKeeper?
+  let keepers = KeeperProcess()
   var handedOver: HandedOver?
   /// Why writes can't be tracked, as logged.
   var toldTrackingRefusals: Set<String> = []

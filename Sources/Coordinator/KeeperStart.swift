@@ -2,6 +2,7 @@ import Glibc
 import Hibernation
 import Linux
 import Supervision
+import Synchronization
 
 // Where Yama lets a daemon open the memory of its own children only, a keeper hands it to the next one.
 
@@ -41,21 +42,28 @@ extension Daemon {
     startKeeper(taking: sleepers, from: handedOver)
   }
 
-  /// From the first worker on that is to be hibernated.
-  func startKeeper(
+  private func startKeeper(
     taking sleepers: [String: [ProcessIdentity: Descriptor]] = [:],
     from handedOver: HandedOver? = nil
   ) {
-    guard Yama.current.forbidsStrangers, wrapped == nil else { return }
-    if let keeper, !keeper.hasEnded() { return }
-    do {
-      let new = try DescriptorKeeper(command: [try Self.ownExecutable(), "keeper", keeperPath])
-      keeper = new
-      hibernation.set(new, taking: sleepers, from: handedOver) { [mailbox] error in
-        mailbox.post { $0.log(.error, "a later daemon can't bring sleepers back: \(error)") }
+    startKeeperWhereMissing()(sleepers, handedOver)
+  }
+
+  /// What has to be done before a hibernation, on its thread: starting the keeper waits until its program
+  /// runs.
+  func startKeeperWhereMissing() -> (
+    @Sendable ([String: [ProcessIdentity: Descriptor]], HandedOver?) -> Void
+  ) {
+    guard Yama.current.forbidsStrangers, wrapped == nil else { return { _, _ in } }
+    return { [keepers, hibernation, log, mailbox, keeperPath] sleepers, handedOver in
+      keepers.startWhereMissing(at: keeperPath) { new in
+        hibernation.set(new, taking: sleepers, from: handedOver) { error in
+          mailbox.post { $0.log(.error, "a later daemon can't bring sleepers back: \(error)") }
+        }
+      } refusal: { error in
+        log(
+          .error, "no keeper for what a later daemon needs, so workers aren't hibernated: \(error)")
       }
-    } catch {
-      log(.error, "no keeper for what a later daemon needs, so workers aren't hibernated: \(error)")
     }
   }
 
@@ -66,5 +74,24 @@ extension Daemon {
       readlink($0, &buffer, capacity)
     }
     return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+/// The process that keeps descriptors for a later daemon: started with the first worker that is to be
+/// hibernated, and again when it has been killed. From any thread that may wait.
+final class KeeperProcess: Sendable {
+  private let current = Mutex<DescriptorKeeper?>(nil)
+
+  func startWhereMissing(
+    at path: String, then use: (DescriptorKeeper) -> Void, refusal: (any Error) -> Void
+  ) {
+    current.withLock { current in
+      if let current, !current.hasEnded() { return }
+      do {
+        let new = try DescriptorKeeper(command: [try Daemon.ownExecutable(), "keeper", path])
+        current = new
+        use(new)
+      } catch { refusal(error) }
+    }
   }
 }

@@ -93,7 +93,7 @@ extension Daemon {
     let policy = runtime.configuration.policy.hibernate
     recount(runtime)
     makeRoomOnDisk(for: engine.footprint(of: id))
-    startKeeper()
+    let startKeeper = startKeeperWhereMissing()
     let path = state.image(of: id.name)
     let pids = Array(target.memories.keys)
     let started = EventLoop.now
@@ -112,6 +112,7 @@ extension Daemon {
         durability: policy.durability == .synced ? .synced : .cached,
         dropsCache: engine.pressure != .normal),
       first: {
+        startKeeper([:], nil)
         removal?()
         before.take(pids, missing)
       }

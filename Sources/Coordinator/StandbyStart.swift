@@ -37,14 +37,19 @@ extension Daemon {
   func startStandbyPager() {
     if wrapped != nil { return }
     if let standby, !standby.hasEnded() { return }
-    var buffer = [CChar](repeating: 0, count: 4096)
-    let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
-    let own = String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    do {
-      let new = try Standby(command: [own, "pager"])
-      standby = new
-      hibernation.set(new)
-    } catch { log(.warning, "no standby pager: \(error)") }
+    // On another thread: it waits until the program runs. A start that is under way is enough.
+    jobs.run(about: "standby pager", within: .seconds(10)) {
+      Result { try Standby(command: [try Self.ownExecutable(), "pager"]) }
+    } then: { [unowned self] outcome in
+      switch outcome {
+      case .done(.success(let new)):
+        standby = new
+        hibernation.set(new)
+      case .done(.failure(let error)): log(.warning, "no standby pager: \(error)")
+      case .overdue: log(.warning, "no standby pager: its program didn't start within 10 s")
+      case .busy: break
+      }
+    }
   }
 }
 

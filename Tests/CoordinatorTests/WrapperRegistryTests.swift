@@ -77,6 +77,8 @@ struct RelayTests {
     }
 
     func accept() -> Descriptor { Descriptor(owning: Glibc.accept(listener.raw, nil, nil)) }
+
+    var isAsked: Bool { listener.inputEvents != 0 }
   }
 
   private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
@@ -84,15 +86,24 @@ struct RelayTests {
     while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
   }
 
+  /// The connection of a relay, which has sent its request.
+  private func peer(of mute: Mute, _ loop: EventLoop) throws -> Descriptor {
+    try turn(loop) { mute.isAsked }
+    let peer = mute.accept()
+    try turn(loop) { peer.inputEvents != 0 }
+    return peer
+  }
+
   @Test("ends at its deadline, once, and closes its connection")
   func deadline() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
     var answers: [ControlResponse] = []
-    try Relay(
-      ControlRequest(id: 7, verb: .hibernate, worker: "web"), to: mute.path, loop: loop,
-      patience: .milliseconds(50)
+    Relay(
+      ControlRequest(id: 7, verb: .hibernate, worker: "web"), to: mute.path,
+      jobs: try LoopJobs(loop), loop: loop,
+      patience: .milliseconds(500)
     ) { answers.append($0) }
-    let peer = mute.accept()
+    let peer = try peer(of: mute, loop)
     try turn(loop) { !answers.isEmpty }
     #expect(answers.map(\.result) == [.failed] && answers.first?.id == 7)
     var bytes: [UInt8] = []
@@ -110,8 +121,9 @@ struct RelayTests {
   func cancelled() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
     var answers: [ControlResponse] = []
-    let relay = try Relay(
-      ControlRequest(id: 7, verb: .terminate, worker: "web"), to: mute.path, loop: loop,
+    let relay = Relay(
+      ControlRequest(id: 7, verb: .terminate, worker: "web"), to: mute.path,
+      jobs: try LoopJobs(loop), loop: loop,
       patience: .seconds(60)
     ) { answers.append($0) }
     relay.cancel()
@@ -125,11 +137,12 @@ struct RelayTests {
   func ended(verb: ControlRequest.Verb) throws {
     let (mute, loop) = (try Mute(), try EventLoop())
     var answers: [ControlResponse] = []
-    try Relay(
-      ControlRequest(id: 7, verb: verb, worker: "web"), to: mute.path, loop: loop,
+    Relay(
+      ControlRequest(id: 7, verb: verb, worker: "web"), to: mute.path, jobs: try LoopJobs(loop),
+      loop: loop,
       patience: .seconds(60)
     ) { answers.append($0) }
-    var peer: Descriptor? = mute.accept()
+    var peer: Descriptor? = try peer(of: mute, loop)
     #expect(try peer?.read(upTo: 4096).isEmpty == false)
     peer = nil
     try turn(loop) { !answers.isEmpty }
@@ -141,11 +154,12 @@ struct RelayTests {
   func answered() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
     var answers: [ControlResponse] = []
-    try Relay(
-      ControlRequest(id: 7, verb: .wake, worker: "web"), to: mute.path, loop: loop,
+    Relay(
+      ControlRequest(id: 7, verb: .wake, worker: "web"), to: mute.path, jobs: try LoopJobs(loop),
+      loop: loop,
       patience: .seconds(60)
     ) { answers.append($0) }
-    let peer = mute.accept()
+    let peer = try peer(of: mute, loop)
     try peer.writeAll(
       String(
         decoding: WireCodec.line(for: ControlResponse(id: 7, result: .done, text: "awake")),

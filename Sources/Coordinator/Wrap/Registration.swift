@@ -50,8 +50,9 @@ final class Registration {
 
   /// As of now.
   func report() {
-    guard connect() else { return }
-    daemon.withWrappedReport { [weak self] in self?.send($0) }
+    connect { [weak self] in
+      self?.daemon.withWrappedReport { self?.send($0) }
+    }
   }
 
   private func send(_ report: WorkerReport) {
@@ -73,13 +74,19 @@ final class Registration {
     return try? WireCodec.line(for: request)
   }
 
-  private func connect() -> Bool {
-    if connection != nil { return true }
-    guard let socket = try? UnixSocket.connected(to: path, .stream), isTrusted(socket),
-      let token = try? daemon.loop.watch(socket, .readable, { [unowned self] _ in hear() })
-    else { return false }
-    connection = (socket, token)
-    return true
+  /// Where there is a daemon. The way to its socket may lead through a file system that doesn't answer.
+  private func connect(then: @escaping () -> Void) {
+    if connection != nil { return then() }
+    daemon.jobs.run(about: "daemon at \(path)", within: .seconds(5)) { [path] in
+      // None runs, mostly: that is no failure.
+      try? UnixSocket.connected(to: path, .stream)
+    } then: { [weak self] outcome in
+      guard let self, connection == nil, case .done(let found?) = outcome, isTrusted(found),
+        let token = try? daemon.loop.watch(found, .readable, { [unowned self] _ in hear() })
+      else { return }
+      connection = (found, token)
+      then()
+    }
   }
 
   /// Anybody may listen in a directory that anybody can make.

@@ -11,7 +11,7 @@ import Policy
 final class Relay {
   private let loop: EventLoop
   private let name: String
-  private let socket: Descriptor
+  private var socket: Descriptor?
   private var watch: EventLoop.Token?
   private var timer: EventLoop.Token?
   private var framer = LineFramer()
@@ -27,35 +27,60 @@ final class Relay {
   ///   - patience: longest that the answer is awaited; the wrapper must have begun by then, too.
   @discardableResult
   init(
-    _ request: ControlRequest, to path: String, loop: EventLoop, patience: Duration,
-    then respond: @escaping (ControlResponse) -> Void
-  ) throws {
+    _ request: ControlRequest, to path: String, jobs: LoopJobs, loop: EventLoop,
+    patience: Duration, then respond: @escaping (ControlResponse) -> Void
+  ) {
     self.loop = loop
     name = request.worker ?? ""
     id = request.id
     asksForEnd = request.verb == .stop || request.verb == .terminate
-    socket = try UnixSocket.connected(to: path, .stream)
     self.respond = respond
     var request = request
     request.expires = (EventLoop.now + patience).nanoseconds
-    let line = try WireCodec.line(for: request)
-    let sent = send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-    guard sent == line.count else {
-      fail("doesn't listen")
-      return
-    }
-    watch = try loop.watch(socket, .readable) { [self] _ in hear() }
     timer = loop.after(patience) { [self] in
       timer = nil
       fail("didn't answer within \(patience.spoken)")
     }
+    connect(to: path, jobs, request)
+  }
+
+  /// So long the way to a socket may take.
+  private static let connecting = Duration.seconds(5)
+
+  /// The path may be in a file system that doesn't answer.
+  private func connect(to path: String, _ jobs: LoopJobs, _ request: ControlRequest) {
+    jobs.run(about: "wrapper at \(path)", within: Self.connecting) {
+      Result { () throws(SystemCallError) in try UnixSocket.connected(to: path, .stream) }
+    } then: { [self] outcome in
+      switch outcome {
+      case .done(.success(let socket)): send(request, over: socket)
+      case .done(.failure(let error)): fail("isn't there: \(error)")
+      case .overdue: fail("has a socket at \(path) that can't be reached")
+      case .busy:
+        // Another request is on its way to it.
+        if respond == nil { return }
+        loop.after(.milliseconds(5)) { [self] in connect(to: path, jobs, request) }
+      }
+    }
+  }
+
+  private func send(_ request: ControlRequest, over socket: Descriptor) {
+    // Cancelled, or overdue.
+    if respond == nil { return }
+    do {
+      let line = try WireCodec.line(for: request)
+      let sent = Glibc.send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      guard sent == line.count else { return fail("doesn't listen") }
+      watch = try loop.watch(socket, .readable) { [self] _ in hear() }
+      self.socket = socket
+    } catch { fail("can't be asked: \(error)") }
   }
 
   /// Its answer isn't wanted any more.
   func cancel() { fail("was not waited for") }
 
   private func hear() {
-    let bytes = (try? socket.read(upTo: 65536)) ?? []
+    let bytes = (try? socket?.read(upTo: 65536)) ?? []
     framer.append(bytes)
     // A line that is too long is no answer either.
     let answer = try? framer.next()
@@ -78,9 +103,9 @@ final class Relay {
   private func finish(_ response: ControlResponse) {
     guard let respond else { return }
     self.respond = nil
-    if let watch { loop.unwatch(socket, watch) }
+    if let socket, let watch { loop.unwatch(socket, watch) }
     if let timer { loop.cancel(timer) }
-    (watch, timer) = (nil, nil)
+    (watch, timer, socket) = (nil, nil, nil)
     respond(response)
   }
 }

@@ -93,9 +93,8 @@ extension Daemon {
     guard let entry = wrappers.entry(of: request.worker) else {
       return respond(Relay.failure(request.id, name, "has ended"))
     }
-    do {
-      try Relay(request, to: entry.report.socket, loop: loop, patience: patience, then: respond)
-    } catch { respond(Relay.failure(request.id, name, "isn't there: \(error)")) }
+    Relay(
+      request, to: entry.report.socket, jobs: jobs, loop: loop, patience: patience, then: respond)
   }
 
   /// A client waits for what may take a wrapper a while: to end gracefully, or to write its memory.
