@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Testing
 
@@ -20,6 +21,16 @@ import Testing
         body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
       }
     }
+  }
+
+  @Test("that another process takes first don't make the one wait that comes second")
+  func takenByAnother() throws {
+    let listener = Self.socket()
+    #expect(Self.withAddress(0) { bind(listener.raw, $0, $1) } == 0)
+    #expect(listen(listener.raw, 16) == 0)
+    // The listener blocks, and by the time of the call its queue is empty.
+    #expect(clinux_accept(listener.raw) == -EAGAIN)
+    #expect(try acceptConnection(listener) == nil)
   }
 
   @Test("are told from those that have gone and those that have spoken, without being taken")
