@@ -321,6 +321,8 @@ public final class Daemon {
       loop.step("the journal") { chronicle.note(next, directives, engine, at: now) }
       for directive in directives {
         loop.step("\(directive)") { perform(directive) }
+        // Of two hundred workers whose time is over at once, each is checked by itself.
+        loop.checkpoint()
       }
     } whenQuiet: { [self] in
       if isEnding { endWhenAllIsQuiet() }

@@ -74,7 +74,10 @@ extension Daemon {
     latches?.take()
     // Sleepers, most of them, cost nothing: what is frozen doesn't change.
     let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
-    for runtime in running { sample(runtime) }
+    for runtime in running {
+      sample(runtime)
+      loop.checkpoint()
+    }
     samples += 1
     saveMemoryWhenDue()
     // Midnight, and what others write to the disk.

@@ -2,11 +2,12 @@ import CLinux
 import Glibc
 import Linux
 
-/// Finds what blocks the event loop. A turn is the handling of one descriptor, message or timer; time that
-/// the thread computed, or was ready and waited for a processor, doesn't count. A turn that is blocked for
-/// longer than the limit aborts the process with a message that names the handlers and their durations, so
-/// that chaos, soak and end-to-end tests fail when a system call on the loop's thread can be delayed. A turn
-/// in which pages of the daemon itself had to be read from a disk is only reported.
+/// Finds what blocks the event loop. A turn is the handling of one descriptor, message, timer or directive,
+/// or the look at one worker; time that the thread computed, or was ready and waited for a processor, doesn't
+/// count. A turn that is blocked for longer than the limit aborts the process with a message that names the
+/// handlers and their durations, so that chaos, soak and end-to-end tests fail when a system call on the
+/// loop's thread can be delayed. A turn in which pages of the daemon itself had to be read from a disk is
+/// only reported.
 ///
 /// A debug build always checks, with 100 ms. `DORMOUSE_LOOP_CHECK` overrides that, in a release build
 /// too: `off`, a limit (`100ms`, `2s`), or `report:LIMIT`, which writes the message and goes on.
