@@ -82,14 +82,32 @@ let package = Package(
       name: "Coordinator",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux", "Hibernation",
-        "Supervision", "Control", "Drawing", "FootprintTrace", "JSONLines", "WorkerProtocol",
+        "Supervision", "Control", "JSONLines", "WorkerProtocol",
+      ],
+      swiftSettings: strict),
+
+    // Beside the daemon: what measures a worker's resume, examines a machine, and records footprints.
+    .target(
+      name: "Bench",
+      dependencies: ["CLinux", "Control", "Drawing", "Hibernation", "Linux", "Supervision"],
+      swiftSettings: strict),
+    .target(
+      name: "Doctor",
+      dependencies: ["CLinux", "Control", "Hibernation", "Linux", "Supervision"],
+      swiftSettings: strict),
+    .target(
+      name: "FootprintRecording",
+      dependencies: [
+        "CLinux", "Control", "FootprintTrace", "JSONLines", "Journal", "Linux", "Policy",
+        "Supervision",
       ],
       swiftSettings: strict),
     .executableTarget(
       name: "dormouse",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
-        "Coordinator", "Control", "FootprintTrace", "JSONLines", "Simulation",
+        "Bench", "Coordinator", "Doctor", "FootprintRecording", "Control", "FootprintTrace",
+        "JSONLines", "Simulation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
@@ -155,8 +173,16 @@ let package = Package(
       name: "BreadcrumbsTests", dependencies: ["Breadcrumbs"], swiftSettings: strict),
     .testTarget(
       name: "CoordinatorTests",
-      dependencies: ["Control", "Coordinator", "FootprintTrace", "Linux", "Policy"],
+      dependencies: ["Control", "Coordinator", "Linux", "Policy"],
       swiftSettings: strict),
+    .testTarget(
+      name: "BenchTests", dependencies: ["Bench", "Control", "Doctor", "Linux"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "DoctorTests", dependencies: ["Control", "Doctor", "Linux"], swiftSettings: strict),
+    .testTarget(
+      name: "FootprintRecordingTests",
+      dependencies: ["FootprintRecording", "FootprintTrace", "Linux"], swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests", dependencies: ["CLinux", "Control", "JSONLines", "Linux"],
       swiftSettings: strict),

@@ -1,6 +1,5 @@
 import Linux
 import Policy
-import Synchronization
 
 /// The daemon's one loop, on its main thread: descriptors, timers, and messages from the threads
 /// that do what takes long.
@@ -108,47 +107,5 @@ final class EventLoop {
   func checkpoint() {
     check?.end()
     check?.begin()
-  }
-}
-
-/// Hands work back to the loop's thread.
-final class Mailbox<Receiver>: Sendable {
-  typealias Message = @Sendable (Receiver) -> Void
-
-  private struct Entry: Sendable {
-    var message: Message
-    var file: StaticString
-    var line: UInt
-  }
-
-  private let messages = Mutex<[Entry]>([])
-  private let counter: EventCounter
-
-  init() throws(SystemCallError) { counter = try EventCounter() }
-
-  /// Readable when there are messages.
-  var descriptor: Descriptor { counter.descriptor }
-
-  /// From any thread.
-  func post(
-    file: StaticString = #fileID, line: UInt = #line, _ message: @escaping Message
-  ) {
-    messages.withLock { $0.append(Entry(message: message, file: file, line: line)) }
-    counter.signal()
-  }
-
-  /// On the receiver's thread.
-  func drain(_ receiver: Receiver, on loop: EventLoop) {
-    counter.clear()
-    let waiting = messages.withLock { messages in
-      defer { messages = [] }
-      return messages
-    }
-    for entry in waiting {
-      loop.step("\(TurnCheck.Label(file: entry.file, line: entry.line))") {
-        entry.message(receiver)
-      }
-      loop.checkpoint()
-    }
   }
 }

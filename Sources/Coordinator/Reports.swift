@@ -252,7 +252,3 @@ extension Directive.ShedKind {
     }
   }
 }
-
-extension Duration {
-  var seconds: Double { Double(wholeNanoseconds) / 1_000_000_000 }
-}

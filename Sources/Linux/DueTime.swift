@@ -151,12 +151,3 @@ struct WaitingCall: Hashable {
   var isRestart: Bool { clinux_is_restart(number) == 1 }
   var again: clinux_again { clinux_again_of(number) }
 }
-
-extension Clocks {
-  /// CLOCK_REALTIME.
-  static var realtime: Int64 {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
-  }
-}

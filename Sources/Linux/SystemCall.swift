@@ -123,6 +123,12 @@ public enum Clocks {
   /// CLOCK_BOOTTIME: counts through the machine's sleep.
   public static var boottime: Int64 { clinux_boottime() }
   public static var monotonic: Int64 { clinux_monotonic() }
+  /// CLOCK_REALTIME: nanoseconds since 1970, as far as the machine's clock is right.
+  public static var realtime: Int64 {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec)
+  }
 }
 
 /// The size of a page, in bytes.

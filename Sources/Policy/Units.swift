@@ -69,6 +69,9 @@ extension Duration {
     return overflow ? (seconds < 0 ? .min : .max) : product + attoseconds / 1_000_000_000
   }
 
+  /// The duration in seconds, with its fraction.
+  public var seconds: Double { Double(wholeNanoseconds) / 1_000_000_000 }
+
   /// The duration in milliseconds, with its fraction.
   public var milliseconds: Double { Double(wholeNanoseconds) / 1_000_000 }
 

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Control
-import Coordinator
+import Bench
 import Glibc
 
 struct BenchCommand: ParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Control
-import Coordinator
+import Doctor
 
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

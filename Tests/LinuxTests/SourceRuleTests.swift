@@ -58,10 +58,8 @@ struct SourceRuleTests {
 
   @Test("look at all processes only where the event loop doesn't wait for that")
   func processLooks() throws {
-    // These have no loop.
-    let others = ["Coordinator/Bench/", "Coordinator/Doctor/", "Coordinator/Recording/"]
     for (path, lines) in try Self.sources() where path.hasPrefix("Coordinator/") {
-      if others.contains(where: path.hasPrefix) || Self.processLooks.contains(path) { continue }
+      if Self.processLooks.contains(path) { continue }
       for (number, line) in lines.enumerated() {
         let code = line.components(separatedBy: "//")[0]
         #expect(

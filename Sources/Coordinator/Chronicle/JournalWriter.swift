@@ -130,9 +130,5 @@ final class JournalWriter {
     begin(engine, at: now)
   }
 
-  static func wall() -> WallTime {
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    return WallTime(nanoseconds: Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec))
-  }
+  static func wall() -> WallTime { WallTime(nanoseconds: Clocks.realtime) }
 }

@@ -1,6 +1,6 @@
 import Control
 import FootprintTrace
-import Coordinator
+import FootprintRecording
 import Glibc
 import Linux
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Coordinator
+import FootprintRecording
 import FootprintTrace
 import Glibc
 import Linux

@@ -4,6 +4,7 @@ import Glibc
 import JSONLines
 import Journal
 import Linux
+import Policy
 
 /// What is recorded, and how.
 public struct RecorderSettings {
@@ -56,7 +57,7 @@ public final class Recorder {
   public init(_ settings: RecorderSettings) throws(RecordingFailure) {
     self.settings = settings
     began = Clocks.boottime
-    let wall = JournalWriter.wall()
+    let wall = WallTime(nanoseconds: Clocks.realtime)
     warnings = settings.warnings.map(\.seconds).sorted()
     if case .command(_, let words, _) = settings.subject {
       // First: a program isn't started for a recording that has no place.

@@ -1,15 +1,14 @@
 import Glibc
-import Linux
 
 /// A directory that exists for a while: those above it that were missing are made, and removed with
 /// it if nobody has put anything into them.
-final class BorrowedDirectory {
-  let path: String
+public final class BorrowedDirectory {
+  public let path: String
   /// What has been made, outermost first.
   private var made: [String] = []
 
   /// Makes sure that there is a directory at `path`.
-  init(_ path: String) throws(SystemCallError) {
+  public init(_ path: String) throws(SystemCallError) {
     self.path = path
     do throws(SystemCallError) {
       try make(path)
@@ -20,7 +19,7 @@ final class BorrowedDirectory {
   }
 
   /// A new directory inside another one.
-  convenience init(newIn parent: String, prefix: String) throws(SystemCallError) {
+  public convenience init(newIn parent: String, prefix: String) throws(SystemCallError) {
     try self.init(parent)
     var template = Array("\(parent)/\(prefix)XXXXXX".utf8CString)
     // mkdtemp(3) returns its argument, or NULL.
@@ -34,7 +33,7 @@ final class BorrowedDirectory {
 
   /// The new directory; `path` where none was asked for.
   private var inner: String?
-  var usable: String { inner ?? path }
+  public var usable: String { inner ?? path }
 
   private func make(_ path: String) throws(SystemCallError) {
     if access(path, F_OK) == 0 || path.isEmpty { return }
@@ -43,7 +42,7 @@ final class BorrowedDirectory {
     made.append(path)
   }
 
-  func end() {
+  public func end() {
     if let inner {
       for name in (try? listDirectory(inner)) ?? [] { unlink("\(inner)/\(name)") }
       rmdir(inner)

@@ -2,7 +2,7 @@ import FootprintTrace
 import Glibc
 import Testing
 
-@testable import Coordinator
+@testable import FootprintRecording
 @testable import Linux
 
 @Suite struct RecordingTests {

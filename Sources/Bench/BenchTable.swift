@@ -16,7 +16,7 @@ extension BenchReport {
       } else if let reason = result.refusal {
         let indent = Self.columns[0] + 2
         for (index, part) in wrapped(
-          "not measured: \(escaped(reason))", width: max(width - indent, 30)
+          "not measured: \(escaped(reason))", to: max(width - indent, 30)
         ).enumerated() {
           lines.append(Self.pad(index == 0 ? result.title : "", indent) + part)
         }
@@ -25,7 +25,7 @@ extension BenchReport {
     lines.append("")
     for (label, text) in summary {
       let indent = 12
-      for (index, part) in wrapped(text, width: max(width - indent, 30)).enumerated() {
+      for (index, part) in wrapped(text, to: max(width - indent, 30)).enumerated() {
         let label = Self.pad(index == 0 ? label : "", indent)
         lines.append((index == 0 ? bold(label) : label) + part)
       }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Coordinator
+@testable import Bench
 
 @Suite struct HTTPAddressTests {
   @Test func `URLs of this machine are taken apart`() throws {

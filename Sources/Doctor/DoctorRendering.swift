@@ -1,3 +1,5 @@
+import Control
+
 extension DoctorReport {
   /// For people: a table of what was tried, and below it what is lost and how to get it.
   ///
@@ -9,14 +11,14 @@ extension DoctorReport {
     var lines = ["dormouse \(version) on Linux \(kernel), as user \(user)", ""]
     lines.append(paint("MECHANISM".padded(columns[0]) + "RESULT".padded(columns[1]) + "FOUND", "1"))
     for check in checks {
-      let found = wrapped(check.found, width: max(width - indent, 24))
+      let found = wrapped(check.found, to: max(width - indent, 24))
       let first = check.name.padded(columns[0]) + paint(check.result, columns[1])
       for (index, part) in found.enumerated() {
         lines.append((index == 0 ? first : String(repeating: " ", count: indent)) + part)
       }
     }
     lines += details(width: width)
-    lines += [""] + wrapped(verdict.text, width: width)
+    lines += [""] + wrapped(verdict.text, to: width)
     return lines.joined(separator: "\n") + "\n"
 
     func paint(_ result: DoctorCheck.Result, _ count: Int) -> String {
@@ -37,7 +39,7 @@ extension DoctorReport {
 
   private func labelled(_ label: String, _ text: String, _ width: Int) -> [String] {
     let label = "  \(label)"
-    return wrapped(text, width: max(width - label.count, 24)).enumerated().map { index, part in
+    return wrapped(text, to: max(width - label.count, 24)).enumerated().map { index, part in
       (index == 0 ? label : String.blanks(label.count)) + part
     }
   }
@@ -52,20 +54,6 @@ extension DoctorCheck.Result {
     case .missing: "31"
     }
   }
-}
-
-/// Breaks a text at blanks; a word that is too long has a line of its own. Never empty.
-func wrapped(_ text: String, width: Int) -> [String] {
-  var lines: [String] = []
-  var line = ""
-  for word in text.split(separator: " ") {
-    if !line.isEmpty, line.count + 1 + word.count > width {
-      lines.append(line)
-      line = ""
-    }
-    line += line.isEmpty ? String(word) : " \(word)"
-  }
-  return lines + [line]
 }
 
 extension String {

@@ -1,7 +1,8 @@
 import Glibc
 import Testing
 
-@testable import Coordinator
+@testable import Bench
+@testable import Doctor
 @testable import Linux
 
 @Suite struct BenchSwapTests {

@@ -2,7 +2,7 @@ import Control
 import Glibc
 import Testing
 
-@testable import Coordinator
+@testable import Bench
 @testable import Linux
 
 /// Whole runs, with programs that every machine has.

@@ -1,7 +1,7 @@
 import Control
 import Testing
 
-@testable import Coordinator
+@testable import Doctor
 
 @Suite struct DoctorRenderingTests {
   private let report = DoctorReport(
@@ -45,7 +45,7 @@ import Testing
     ("one two", 6, ["one", "two"]), ("a bb ccc", 4, ["a bb", "ccc"]),
   ])
   func `Lines break at blanks`(text: String, width: Int, lines: [String]) {
-    #expect(wrapped(text, width: width) == lines)
+    #expect(wrapped(text, to: width) == lines)
   }
 
   @Test func `A probe that throws is a mechanism that is missing, with the reason`() {

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import Coordinator
+@testable import Doctor
 @testable import Linux
 
 /// What doctor says of the machine that the tests run on. Which mechanisms that has is its own
