@@ -21,13 +21,16 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-crypto", from: "3.12.3"),
-    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
     .systemLibrary(
       name: "CZstd",
       pkgConfig: "libzstd",
       providers: [.apt(["libzstd-dev"])]),
+    .systemLibrary(
+      name: "CYaml",
+      pkgConfig: "yaml-0.1",
+      providers: [.apt(["libyaml-dev"])]),
     .target(name: "CLinux"),
 
     // JSON without Foundation, a value a line, and base64: for journal, control socket and workers.
@@ -53,10 +56,8 @@ let package = Package(
 
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
-    .target(
-      name: "PolicyFile",
-      dependencies: ["Policy", .product(name: "Yams", package: "Yams")],
-      swiftSettings: strict),
+    .target(name: "YAML", dependencies: ["CYaml"], swiftSettings: strict),
+    .target(name: "PolicyFile", dependencies: ["Policy", "YAML"], swiftSettings: strict),
     .target(
       name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"], swiftSettings: strict),
     .target(
@@ -140,9 +141,9 @@ let package = Package(
       name: "JournalTests",
       dependencies: ["Journal", "JSONLines", "Lifecycle", "Policy", "Simulation"],
       swiftSettings: strict),
+    .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
     .testTarget(
-      name: "PolicyFileTests",
-      dependencies: ["PolicyFile", "Policy", .product(name: "Yams", package: "Yams")],
+      name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy", "YAML"],
       swiftSettings: strict),
     .testTarget(name: "LinuxTests", dependencies: ["Linux", "CLinux"], swiftSettings: strict),
     .testTarget(

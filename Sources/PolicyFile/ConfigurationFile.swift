@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// `dormouse.yaml` and its `conf.d`: YAML to `DaemonConfiguration`. docs/configuration.md lists the
 /// keys.
@@ -55,8 +55,7 @@ public enum ConfigurationFile {
       guard let document = Document.compose(sink),
         let mapping = sink.topMapping(document.root, of: "a configuration")
       else { return nil }
-      return MappingReader(
-        mapping, title: "", renamed: document.renamed, sink: sink, expander: expander)
+      return MappingReader(mapping, title: "", sink: sink, expander: expander)
     }
     let reader = ConfigurationReader(
       directory: directory, library: library, environment: environment, replacement: policy,

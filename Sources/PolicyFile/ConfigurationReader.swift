@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// Reads the tops of the files of a configuration, as if they were one.
 struct ConfigurationReader {

@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// Makes a value out of a node, or says what is wrong with the node.
 struct Converter<Value> {
@@ -6,7 +6,7 @@ struct Converter<Value> {
   var expects: String
   /// The same for programs: see `ValueShape`.
   var shape: ValueShape = .any
-  var convert: (Node) -> Result<Value, Problem>
+  var convert: (YAMLNode) -> Result<Value, Problem>
 }
 
 /// Why a node has no value of the wanted kind.

@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// Collects what is wrong with one text while it is read.
 final class DiagnosticSink {
@@ -51,8 +51,8 @@ final class DiagnosticSink {
   }
 }
 
-extension Node {
-  var position: Position? { mark.map { Position(line: $0.line, column: $0.column) } }
+extension YAMLNode {
+  var position: Position? { mark.map { Position($0) } }
 
   /// For messages: what this is, in a reader's words.
   var kind: String {
@@ -61,7 +61,6 @@ extension Node {
       scalar.string.isEmpty ? "empty" : "`\(shortened(scalar.string))`"
     case .mapping: "a mapping"
     case .sequence: "a list"
-    case .alias: "an alias"
     }
   }
 }

@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// `${VAR}` and `${VAR:-default}` in values. `$$` stands for one `$`; any other `$` for itself.
 struct Expander {
@@ -73,14 +73,15 @@ struct Expander {
 
 extension MappingReader {
   /// The node with its variables replaced; `nil` where that can't be done, which is reported.
-  func expanded(_ node: Node, called name: String, by expander: Expander?) -> Node? {
+  func expanded(_ node: YAMLNode, called name: String, by expander: Expander?) -> YAMLNode? {
     guard let expander, case .scalar(let scalar) = node, scalar.string.contains("$") else {
       return node
     }
     switch expander.expand(scalar.string) {
     case .success(let text):
       // In quotes: an empty value that comes from a variable is an empty text, and not nothing.
-      return .scalar(.init(text, scalar.tag, .doubleQuoted, scalar.mark))
+      return .scalar(
+        .init(text, tag: scalar.tag, style: .doubleQuoted, mark: scalar.mark))
     case .failure(let problem):
       sink.error(
         at: position(problem.offset, in: node),
@@ -92,7 +93,7 @@ extension MappingReader {
 
   /// Where in the file something stands that is `offset` scalars inside a scalar's text: its beginning,
   /// where escapes or line ends make that uncertain.
-  func position(_ offset: Int?, in node: Node) -> Position? {
+  func position(_ offset: Int?, in node: YAMLNode) -> Position? {
     guard let start = node.position, let offset, offset > 0, let text = node.scalar?.string else {
       return node.position
     }

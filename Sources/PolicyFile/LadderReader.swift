@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// `ladder:`, and what makes one level's list right. Across levels: `PolicyChecks`.
 struct LadderReader {
@@ -19,7 +19,7 @@ struct LadderReader {
   }
 
   /// A rung whose loss is smaller than that of one before it would never get its chance.
-  private func checkOrder(_ items: [(rung: Ladder.Rung, node: Node)]) {
+  private func checkOrder(_ items: [(rung: Ladder.Rung, node: YAMLNode)]) {
     var dearest: Ladder.Rung?
     for (rung, node) in items {
       guard let loss = rung.loss else { continue }

@@ -1,11 +1,11 @@
-import Yams
+import YAML
 
 extension MappingReader {
   /// The items of a list that are right; `nil` where the key is missing or no list. An item that
   /// is wrong is reported and left out.
   func list<Item>(
     _ key: String, of converter: Converter<Item>
-  ) -> [(value: Item, node: Node)]? {
+  ) -> [(value: Item, node: YAMLNode)]? {
     if let shape {
       shape.note(key, .list(converter.shape))
       return nil
@@ -30,7 +30,7 @@ extension MappingReader {
   }
 
   /// The values without the repetitions, which are reported.
-  func unique<Item: Hashable>(_ items: [(value: Item, text: String, node: Node)]) -> [Item] {
+  func unique<Item: Hashable>(_ items: [(value: Item, text: String, node: YAMLNode)]) -> [Item] {
     var seen: Set<Item> = []
     return items.compactMap { item in
       guard seen.insert(item.value).inserted else {

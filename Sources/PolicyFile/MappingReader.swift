@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// Reads one mapping by its known keys. Whoever reads asks for each key in turn and ends with
 /// `finish()`, which reports the keys that nobody asked for; nothing stops at the first error.
@@ -15,48 +15,37 @@ final class MappingReader {
   let expander: Expander?
   /// There is no text: keys are noted here instead of being read. See `ValueShape`.
   let shape: MappingShape?
-  private let entries: [String: (key: Position?, value: Node)]
+  private let entries: [String: (key: Position?, value: YAMLNode)]
   private var asked: [String] = []
   /// Those that are known for being wrong here: other systems' names, keys of later versions.
   var refusedKeys: Set<String> = []
   private var taken: Set<String> = []
-  private let renamed: [String: String]
   /// Keys in the order of the text.
   private(set) var order: [String] = []
 
   init(
-    _ mapping: Node.Mapping, title: String, path: String = "", renamed: [String: String],
-    sink: DiagnosticSink, places: Places = Places(), expander: Expander? = nil
+    _ mapping: YAMLNode.Mapping, title: String, path: String = "", sink: DiagnosticSink,
+    places: Places = Places(), expander: Expander? = nil
   ) {
     self.sink = sink
-    self.own = mapping.mark.map { Position(line: $0.line, column: $0.column) }
+    self.own = mapping.mark.map { Position($0) }
     self.title = title
     self.path = path
     self.places = places
-    self.renamed = renamed
     self.expander = expander
     self.shape = nil
-    var entries: [String: (key: Position?, value: Node)] = [:]
-    var firsts: [String: Position] = [:]
+    var entries: [String: (key: Position?, value: YAMLNode)] = [:]
     for (key, value) in mapping {
       guard let word = key.scalar?.string else {
         sink.error(at: key.position, "a key must be a word, not \(key.kind)")
         continue
       }
-      if let original = renamed[word] {
-        firsts[original] = firsts[original] ?? key.position
-      } else if word == "<<" {
+      if word == "<<" {
         sink.error(
           at: key.position, "merge keys (`<<`) aren't supported",
           suggestion: "write the keys out; an alias may stand for a whole value")
-      } else {
-        if let first = firsts[word] {
-          sink.error(
-            at: key.position,
-            "`\(shortened(word))` stands twice; the first is in line \(first.line)")
-        }
-        entries[word] = (key.position, value)
-        self.order.append(word)
+      } else if entries.updateValue((key.position, value), forKey: word) == nil {
+        order.append(word)
       }
     }
     self.entries = entries
@@ -67,13 +56,13 @@ final class MappingReader {
     self.shape = shape
     self.path = path
     sink = DiagnosticSink(source: SourceText(text: "", file: ""))
-    (places, title, own, expander, entries, renamed) = (Places(), path, nil, nil, [:], [:])
+    (places, title, own, expander, entries) = (Places(), path, nil, nil, [:])
   }
 
   func position(ofKey key: String) -> Position? { entries[key]?.key }
 
   /// The value of a known key, if it is there.
-  func node(_ key: String) -> Node? {
+  func node(_ key: String) -> YAMLNode? {
     asked.append(key)
     shape?.note(key, .any)
     guard let entry = entries[key], untagged(entry.value, called: key) else { return nil }
@@ -82,7 +71,7 @@ final class MappingReader {
   }
 
   /// A tag (`!include file`) that were ignored would deceive.
-  private func untagged(_ node: Node, called name: String) -> Bool {
+  private func untagged(_ node: YAMLNode, called name: String) -> Bool {
     guard let tag = node.foreignTag else { return true }
     sink.error(
       at: node.position, "`\(shortened(name))` has a tag (`\(shortened(tag))`); none is known here",
@@ -106,13 +95,15 @@ final class MappingReader {
 
   /// For values under a key that has been asked for.
   ///
-  func convert<Value>(_ node: Node, called name: String, as converter: Converter<Value>) -> Value? {
+  func convert<Value>(_ node: YAMLNode, called name: String, as converter: Converter<Value>)
+    -> Value?
+  {
     convert(node, called: name, as: converter, by: expander)
   }
 
   /// - Parameter expander: instead of the reader's own; `nil`: nothing is expanded.
   func convert<Value>(
-    _ node: Node, called name: String, as converter: Converter<Value>, by expander: Expander?
+    _ node: YAMLNode, called name: String, as converter: Converter<Value>, by expander: Expander?
   ) -> Value? {
     guard untagged(node, called: name) else { return nil }
     guard let node = expanded(node, called: name, by: expander) else { return nil }
@@ -126,7 +117,7 @@ final class MappingReader {
   }
 
   private func report(
-    _ problem: Problem, with node: Node, called name: String, expects: String
+    _ problem: Problem, with node: YAMLNode, called name: String, expects: String
   ) {
     let message =
       problem.message.map { "`\(shortened(name))` \($0)" }
@@ -173,11 +164,11 @@ final class MappingReader {
   }
 
   /// A reader for a mapping under `key`; reports anything else.
-  func reader(of node: Node, called key: String, places: Places? = nil) -> MappingReader? {
-    let mapping: Node.Mapping
+  func reader(of node: YAMLNode, called key: String, places: Places? = nil) -> MappingReader? {
+    let mapping: YAMLNode.Mapping
     switch node {
     case .mapping(let found): mapping = found
-    case _ where node.isEmpty: mapping = Node.Mapping([])
+    case _ where node.isEmpty: mapping = YAMLNode.Mapping()
     default:
       sink.error(
         at: node.position,
@@ -186,14 +177,14 @@ final class MappingReader {
     }
     return MappingReader(
       mapping, title: title.isEmpty ? key : "\(title).\(key)",
-      path: places == nil ? path(of: key) : "", renamed: renamed, sink: sink,
-      places: places ?? self.places, expander: expander)
+      path: places == nil ? path(of: key) : "", sink: sink, places: places ?? self.places,
+      expander: expander)
   }
 
   /// Keys that no reader has asked for, with a mapping that has this one; `finish` leaves them out.
   func takeUnknown(holding key: String) -> [String] {
     let found = order.filter {
-      !asked.contains($0) && entries[$0]?.value.mapping?[Node(key)] != nil
+      !asked.contains($0) && entries[$0]?.value.mapping?[key] != nil
     }
     taken.formUnion(found)
     return found
@@ -214,11 +205,14 @@ final class MappingReader {
   func path(of key: String) -> String { path.isEmpty ? key : "\(path).\(key)" }
 }
 
-extension Node {
+extension YAMLNode {
   /// A tag that was written, other than those of texts, mappings and lists.
   var foreignTag: String? {
-    let name: Tag.Name = Tag.Name(rawValue: tag.description)
-    return [.implicit, .nonSpecific, .str, .map, .seq].contains(name) ? nil : name.rawValue
+    switch tag {
+    case nil, "", "!", "tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq":
+      nil
+    case let name?: name
+    }
   }
 
   /// A plain scalar without any text, as in `key:`.

@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// Durations and sizes as all options of the command line take them: written as in a policy file.
 public enum OptionUnits {
@@ -23,7 +23,7 @@ public enum OptionUnits {
   private static func read<Value>(
     _ text: String, with converter: Converter<Value>
   ) -> Result<Value, UnitError> {
-    converter.convert(Node(text)).mapError { problem in
+    converter.convert(.scalar(.init(text, style: .doubleQuoted))).mapError { problem in
       let what = problem.message ?? "must be \(converter.expects), not `\(shortened(text))`"
       return UnitError(
         description: [what, problem.suggestion].compactMap { $0 }.joined(separator: "; "))

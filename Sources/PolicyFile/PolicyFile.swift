@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// Policy files: YAML to `LifecyclePolicy` and back. docs/policy-files.md lists the keys.
 public enum PolicyFile {
@@ -50,7 +50,7 @@ public enum PolicyFile {
     guard let mapping = sink.topMapping(document.root, of: "a policy") else {
       return sink.result(nil)
     }
-    let reader = MappingReader(mapping, title: "", renamed: document.renamed, sink: sink)
+    let reader = MappingReader(mapping, title: "", sink: sink)
     let policy = PolicyReader(scope: scope).read(reader, over: base)
     var origins = Origins()
     origins.machine = [
@@ -75,15 +75,15 @@ extension ParseResult {
 
 extension DiagnosticSink {
   /// The mapping that a file consists of; an empty file is an empty mapping.
-  func topMapping(_ root: Node?, of what: String) -> Node.Mapping? {
-    guard let root else { return Node.Mapping([]) }
+  func topMapping(_ root: YAMLNode?, of what: String) -> YAMLNode.Mapping? {
+    guard let root else { return YAMLNode.Mapping() }
     if let tag = root.foreignTag {
       error(at: root.position, "\(what) has no tag such as `\(shortened(tag))`")
       return nil
     }
     switch root {
     case .mapping(let mapping): return mapping
-    case _ where root.isEmpty: return Node.Mapping([])
+    case _ where root.isEmpty: return YAMLNode.Mapping()
     default:
       error(at: root.position, "\(what) is a mapping of keys to values, not \(root.kind)")
       return nil

@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// Reads the keys of a policy over a base, then checks what concerns more than one key.
 struct PolicyReader {

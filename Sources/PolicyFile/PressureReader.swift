@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// `pressure:`. A level that is written lists all its conditions; it isn't mixed with the base's.
 struct PressureReader {
@@ -46,7 +46,7 @@ struct PressureReader {
     inner.finish()
   }
 
-  private func noCondition(_ key: String, _ node: Node) {
+  private func noCondition(_ key: String, _ node: YAMLNode) {
     reader.sink.error(
       at: node.position, "`\(key)` lists no condition that would raise this level",
       suggestion: "write `\(key): { available_below: 10% }`, or `\(key): never`")

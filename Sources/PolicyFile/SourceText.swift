@@ -5,6 +5,9 @@ struct SourceText {
   private let lines: [Substring.UnicodeScalarView]
 
   init(text: String, file: String) {
+    // A byte order mark is no part of the first line.
+    let text =
+      text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
     self.text = text
     self.file = file
     // libYAML ends lines at LF, CR LF, CR, NEL, LS and PS; the positions it gives count those.
@@ -59,12 +62,11 @@ struct SourceText {
     return lines[position.line - 1].dropFirst(position.column - 1).first
   }
 
-  /// The position of the scalar that begins `offset` characters after the start.
-  func position(ofCharacter offset: Int) -> Position {
-    let end = text.index(text.startIndex, offsetBy: offset, limitedBy: text.endIndex)
-    let before = text[..<(end ?? text.endIndex)]
-    let line = SourceText(text: String(before), file: file).lines
-    return Position(line: line.count, column: (line.last?.count ?? 0) + 1)
+  /// The position of the scalar that begins `offset` bytes after the start.
+  func position(ofByte offset: Int) -> Position {
+    let before = String(decoding: text.utf8.prefix(offset), as: UTF8.self)
+    let lines = SourceText(text: before, file: file).lines
+    return Position(line: lines.count, column: (lines.last?.count ?? 0) + 1)
   }
 }
 

@@ -1,28 +1,35 @@
-import Yams
+import YAML
 
 extension DiagnosticSink {
-  /// What Yams throws, as one of our own diagnostics.
-  func report(_ thrown: any Error) {
-    guard let problem = thrown as? YamlError else {
-      return error(at: nil, "can't be read as YAML: \(thrown)")
-    }
+  /// A text that is no YAML, or too much of it, as one of our own diagnostics.
+  func report(_ problem: YAMLError) {
     switch problem {
-    case .scanner(let context, let text, let mark, _),
-      .parser(let context, let text, let mark, _),
-      .composer(let context, let text, let mark, _):
-      let position = source.clamped(Position(line: mark.line, column: mark.column))
+    case .syntax(let syntax): report(syntax)
+    case .character(let text, let offset):
+      error(at: source.position(ofByte: offset), "syntax: \(text)")
+    case .depth(let limit, let mark):
       error(
-        at: position, "syntax: " + Self.sentence(context?.text, text),
-        suggestion: hint(for: text, at: position) ?? Self.beginning(context, before: position))
-    case .reader(let text, let offset, _, _):
-      error(at: offset.map(source.position(ofCharacter:)), "syntax: \(text)")
-    case .duplicatedKeysInMapping(_, let context):
+        at: Position(mark), "mappings and lists are nested more than \(limit) levels deep",
+        suggestion: "no key here needs more than ten levels")
+    case .aliases:
       error(
-        at: Position(line: context.mark.line, column: context.mark.column),
-        "this key stands more than once in its mapping")
-    default:
-      error(at: nil, "can't be read as YAML: \(problem)")
+        at: nil, "the aliases (`*name`) in this file may unfold into too much",
+        suggestion: "write the values out, or nest aliases less")
+    case .tagDirectives(let limit):
+      error(
+        at: nil, "more than \(limit) lines begin with `%TAG`",
+        suggestion: "leave these lines out: tags aren't used here")
+    case .outOfMemory:
+      error(at: nil, "can't be read as YAML: out of memory")
     }
+  }
+
+  private func report(_ syntax: YAMLError.Syntax) {
+    let position = source.clamped(Position(syntax.mark))
+    error(
+      at: position, "syntax: " + Self.sentence(syntax.context?.text, syntax.problem),
+      suggestion: hint(for: syntax.problem, at: position)
+        ?? Self.beginning(syntax.context, before: position))
   }
 
   private static func sentence(_ context: String?, _ problem: String) -> String {
@@ -31,9 +38,9 @@ extension DiagnosticSink {
   }
 
   /// An unclosed bracket or quote is noticed far behind it.
-  private static func beginning(_ context: YamlError.Context?, before end: Position) -> String? {
+  private static func beginning(_ context: YAMLError.Context?, before end: Position) -> String? {
     guard let context else { return nil }
-    let begin = Position(line: context.mark.line, column: context.mark.column)
+    let begin = Position(context.mark)
     return begin < end ? "it begins in line \(begin.line), column \(begin.column)" : nil
   }
 
@@ -47,4 +54,8 @@ extension DiagnosticSink {
     }
     return nil
   }
+}
+
+extension Position {
+  init(_ mark: YAMLMark) { self.init(line: mark.line, column: mark.column) }
 }

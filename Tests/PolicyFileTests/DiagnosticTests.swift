@@ -93,6 +93,34 @@ import Testing
         """)
   }
 
+  @Test func `each repetition of a key is reported, in sections that aren't read, too`() {
+    let result = policy(
+      """
+      mode: shadow
+      'mode': shadow
+      mode: shadow
+      misspelt: { a: 1, a: 2 }
+      """)
+    #expect(
+      result.errors.filter { $0.message.contains("twice") }.map(\.rendered) == [
+        """
+        p.yaml:2:1: error: `mode` stands twice; the first is in line 1
+        'mode': shadow
+        ^
+        """,
+        """
+        p.yaml:3:1: error: `mode` stands twice; the first is in line 1
+        mode: shadow
+        ^
+        """,
+        """
+        p.yaml:4:19: error: `a` stands twice; the first is in line 4
+        misspelt: { a: 1, a: 2 }
+                          ^
+        """,
+      ])
+  }
+
   @Test func `several errors come in one run, in the order of the text`() {
     let result = policy(
       """

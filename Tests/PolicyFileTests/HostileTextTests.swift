@@ -1,5 +1,7 @@
+import Glibc
 import Policy
 import Testing
+import YAML
 
 @testable import PolicyFile
 
@@ -30,6 +32,41 @@ import Testing
       "workers:\n  first: { command: run, environment: &env { A: '1' } }\n"
       + workers.joined(separator: "\n")
     #expect(configuration(text).value?.workers.last?.environment == ["A": "1"])
+  }
+
+  @Test func `too much nesting is refused where it begins`() {
+    let text = "name: x\nmemory: " + String(repeating: "[", count: 200_000)
+    let result = policy(text)
+    #expect(
+      result.errors.map(\.message) == ["mappings and lists are nested more than 100 levels deep"])
+    #expect(result.errors.first?.position == Position(line: 2, column: 108))
+  }
+
+  @Test func `a file of tag directives is refused before it takes seconds`() {
+    let text = (0..<60_000).map { "%TAG !a\($0)! b\n" }.joined()
+    #expect(
+      policy(text).rendered == """
+        p.yaml: error: more than 100 lines begin with `%TAG`
+        help: leave these lines out: tags aren't used here
+        """)
+  }
+
+  @Test func `a byte order mark is left out, and columns don't count it`() {
+    #expect(policy("\u{FEFF}name: x\nmode: shadow\n").value?.name == "x")
+    #expect(
+      policy("\u{FEFF}mode: shado\nname: x\n").rendered == """
+        p.yaml:1:7: error: `mode` must be `enforce` or `shadow`, not `shado`
+        mode: shado
+              ^
+        help: did you mean `shadow`?
+        """)
+  }
+
+  @Test(arguments: ["\n", "\r\n", "\u{2028}"])
+  func `a character that YAML doesn't allow is shown in its place`(end: String) {
+    let error = policy("# é\u{1F4A4}\(end)name: é\u{7}\(end)").errors.first
+    #expect(error?.message == "syntax: control characters are not allowed")
+    #expect(error?.position == Position(line: 2, column: 8))
   }
 
   @Test(arguments: ["[", "{", "- ", "{a: ", "? ", "&a [", "\"", "'", "!", "| ", "%"])
@@ -76,29 +113,69 @@ import Testing
       return
     }
     let plain = Array(text.unicodeScalars)
-    let letters = Array("abz019 :,[]{}#&*!|>'\"%-?\n\t\0\u{85}é\u{1F4A4}".unicodeScalars)
     var random = SeededGenerator(state: 1)
     var refused = 0
     for round in 0..<400 {
-      var damaged = plain
-      for _ in 0..<Int.random(in: 1...4, using: &random) {
-        let at = Int.random(in: 0..<damaged.count, using: &random)
-        let letter = letters[Int.random(in: 0..<letters.count, using: &random)]
-        switch Int.random(in: 0..<4, using: &random) {
-        case 0: damaged[at] = letter
-        case 1: damaged.insert(letter, at: at)
-        case 2: damaged.removeSubrange(at..<min(damaged.count, at + 20))
-        default:
-          let end = min(damaged.count, at + 60)
-          damaged.insert(contentsOf: damaged[at..<end], at: at)
-        }
-      }
-      let result = policy(String(String.UnicodeScalarView(damaged)))
+      let result = policy(Self.damaged(plain, by: &random))
       #expect((result.value == nil) == !result.errors.isEmpty, "round \(round)")
       for diagnostic in result.diagnostics { #expect(!diagnostic.rendered.isEmpty) }
       refused += result.value == nil ? 1 : 0
     }
     // Most of the file is comments, so not all damage shows; but the damage must be real.
     #expect((40..<400).contains(refused), "\(refused)")
+  }
+  /// Another seed on each run. `DORMOUSE_SEED` repeats the one that was printed.
+  private static let seed: UInt64 =
+    getenv("DORMOUSE_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0 ... .max)
+
+  @Test(arguments: shipped)
+  func `damaged shipped policies never crash or hang a reader`(name: String) throws {
+    // Printed before the rounds, because a crash leaves no other chance.
+    print("damage to \(name): DORMOUSE_SEED=\(Self.seed)")
+    fflush(nil)
+    let plain = try FileContents.read("\(shippedDirectory)/\(name).yaml").get().unicodeScalars
+    let workers = "processes: &all\n  web: &web { command: run, vars: { A: b } }\nservices: *all\n"
+    var random = SeededGenerator(state: Self.seed)
+    for round in 0..<100 {
+      let text = Self.damaged(Array(workers.unicodeScalars + plain), by: &random)
+      let comment: Comment = "DORMOUSE_SEED=\(Self.seed), \(name), round \(round)"
+      let asPolicy = policy(text)
+      #expect((asPolicy.value == nil) == !asPolicy.errors.isEmpty, comment)
+      let asConfiguration = configuration(text)
+      #expect((asConfiguration.value == nil) == !asConfiguration.errors.isEmpty, comment)
+      for result in [
+        ComposeImport.convert(text: text, file: "c.yaml"),
+        ProcessComposeImport.convert(text: text, file: "p.yaml"),
+      ] {
+        #expect((result.value == nil) == !result.errors.isEmpty, comment)
+        // The result of an import is valid YAML.
+        if let imported = result.value {
+          #expect(throws: Never.self, comment) { try YAMLDocument(parsing: imported.text) }
+        }
+      }
+    }
+  }
+
+  private static let letters = Array(
+    "abz019 :,[]{}#&*!|>'\"%-?\n\t\0\u{85}é\u{1F4A4}\r\u{FEFF}<\\@`~".unicodeScalars)
+
+  /// The text with one to four letters put in or replaced, pieces removed or repeated.
+  private static func damaged(
+    _ plain: [Unicode.Scalar], by random: inout SeededGenerator
+  ) -> String {
+    var damaged = plain
+    for _ in 0..<Int.random(in: 1...4, using: &random) {
+      let at = Int.random(in: 0..<damaged.count, using: &random)
+      let letter = letters[Int.random(in: 0..<letters.count, using: &random)]
+      switch Int.random(in: 0..<4, using: &random) {
+      case 0: damaged[at] = letter
+      case 1: damaged.insert(letter, at: at)
+      case 2: damaged.removeSubrange(at..<min(damaged.count, at + 20))
+      default:
+        let end = min(damaged.count, at + 60)
+        damaged.insert(contentsOf: damaged[at..<end], at: at)
+      }
+    }
+    return String(String.UnicodeScalarView(damaged))
   }
 }

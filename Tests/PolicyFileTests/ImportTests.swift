@@ -194,6 +194,16 @@ import Testing
     #expect(ComposeImport.convert(text: "a: b", file: "compose.yaml").value == nil)
   }
 
+  @Test func `of a process-compose file with a key that stands twice say where`() {
+    let text = "processes:\n  a:\n    command: x\n    command: y\n"
+    #expect(
+      ProcessComposeImport.convert(text: text, file: "pc.yaml").rendered == """
+        pc.yaml:4:5: error: `command` stands twice; the first is in line 3
+            command: y
+            ^
+        """)
+  }
+
   @Test func `of what is no process-compose file are refused`() {
     for text in [
       "a: b", "[1]", "processes:\n  a: 1", "processes: { a: { working_dir: x } }", "a: [",

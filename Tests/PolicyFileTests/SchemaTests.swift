@@ -1,17 +1,17 @@
 import Policy
 import Testing
-import Yams
+import YAML
 
 @testable import PolicyFile
 
 @Suite struct `JSON Schemas` {
-  private static func schema(_ kind: JSONSchema.Kind) throws -> Node {
+  private static func schema(_ kind: JSONSchema.Kind) throws -> YAMLNode {
     // JSON is YAML.
-    try #require(try Yams.compose(yaml: JSONSchema.text(kind)))
+    try #require(try YAMLDocument(parsing: JSONSchema.text(kind)).root)
   }
 
-  private static func document(_ text: String) throws -> Node {
-    try #require(try Yams.compose(yaml: text))
+  private static func document(_ text: String) throws -> YAMLNode {
+    try #require(try YAMLDocument(parsing: text).root)
   }
 
   @Test(arguments: shipped) func `accept the shipped policies`(name: String) throws {
@@ -102,10 +102,10 @@ import Yams
 
 /// As much of JSON Schema as ours use. `policy schema` is checked by hand with other validators.
 private struct Validator {
-  var root: Node
+  var root: YAMLNode
 
   /// Paths of the values that a schema refuses.
-  func problems(_ value: Node, _ schema: Node? = nil, at path: String = "") -> [String] {
+  func problems(_ value: YAMLNode, _ schema: YAMLNode? = nil, at path: String = "") -> [String] {
     let schema = schema ?? root
     if schema["$ref"]?.string == "#/$defs/variable", let variable = root["$defs"]?["variable"] {
       return problems(value, variable, at: path)
@@ -135,7 +135,7 @@ private struct Validator {
     return found
   }
 
-  private func keys(_ mapping: Node.Mapping, _ schema: Node, at path: String) -> [String] {
+  private func keys(_ mapping: YAMLNode.Mapping, _ schema: YAMLNode, at path: String) -> [String] {
     var found: [String] = []
     for (key, value) in mapping {
       let name = key.string ?? ""
@@ -154,19 +154,32 @@ private struct Validator {
     return missing ? found + [path] : found
   }
 
-  private func fits(_ value: Node, _ type: Node) -> Bool {
+  private func fits(_ value: YAMLNode, _ type: YAMLNode) -> Bool {
     let types = type.string.map { [$0] } ?? type.array().compactMap(\.string)
     return types.contains { type in
       switch (type, value) {
       case ("object", .mapping), ("array", .sequence): true
-      case ("null", .scalar): value.null != nil
+      case ("null", .scalar): value.isNull
       case ("integer", .scalar): value.int != nil
       case ("number", .scalar): value.float != nil
       case ("boolean", .scalar): value.bool != nil
       case ("string", .scalar(let scalar)):
-        scalar.style != .plain || value.null == nil && value.bool == nil && value.float == nil
+        scalar.style != .plain || !value.isNull && value.bool == nil && value.float == nil
       default: false
       }
     }
   }
+}
+
+/// Values as YAML's core schema has them, as far as the schemas need it.
+extension YAMLNode {
+  fileprivate var string: String? { scalar?.string }
+  fileprivate var int: Int? { string.flatMap { Int($0) } }
+  fileprivate var float: Double? { string.flatMap { Double($0) } }
+  fileprivate var bool: Bool? { string.flatMap { Bool($0) } }
+  fileprivate var isNull: Bool {
+    scalar.map { $0.style == .plain && ["", "~", "null"].contains($0.string) } ?? false
+  }
+  fileprivate func array() -> [YAMLNode] { sequence.map(Array.init) ?? [] }
+  fileprivate subscript(key: String) -> YAMLNode? { mapping?[key] }
 }

@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// Docker's compose file, as far as a process without a container can do the same.
 ///

@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// One entry of `services:`.
 struct ComposeService {
@@ -7,7 +7,7 @@ struct ComposeService {
   private var imported: ImportedWorker
   private let names: Set<String>
 
-  init(name: String, _ mapping: Node.Mapping, _ names: Set<String>) {
+  init(name: String, _ mapping: YAMLNode.Mapping, _ names: Set<String>) {
     service = ForeignMapping(mapping)
     imported = ImportedWorker(name: name)
     imported.isStopped = true

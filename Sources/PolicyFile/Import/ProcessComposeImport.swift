@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// The common part of a process-compose file (F1bonacc1/process-compose, version 0.5).
 public enum ProcessComposeImport {
@@ -48,7 +48,7 @@ public enum ProcessComposeImport {
 
   /// The names of the workers that one entry becomes: itself, or `NAME-0` to `NAME-9`, as many digits as
   /// the highest has.
-  private static func replicas(_ name: String, _ node: Node) -> [String] {
+  private static func replicas(_ name: String, _ node: YAMLNode) -> [String] {
     guard case .mapping(let mapping) = node else { return [name] }
     var process = ForeignMapping(mapping)
     guard let count = process.number("replicas", 2...1_000) else { return [name] }
@@ -68,8 +68,8 @@ public enum ProcessComposeImport {
 extension DiagnosticSink {
   /// The entries that can become workers: a valid name with a mapping. All others are reported.
   func namedEntries(
-    of mapping: Node.Mapping
-  ) -> [(name: String, key: Node, entry: Node.Mapping)] {
+    of mapping: YAMLNode.Mapping
+  ) -> [(name: String, key: YAMLNode, entry: YAMLNode.Mapping)] {
     mapping.compactMap { key, node in
       guard let name = key.scalar?.string, isName(name) else {
         error(
@@ -88,12 +88,12 @@ extension DiagnosticSink {
 
 /// A mapping of somebody else's, read key by key, and what is left at the end.
 struct ForeignMapping {
-  private let mapping: Node.Mapping
+  private let mapping: YAMLNode.Mapping
   private var taken: Set<String> = []
   /// Variables that a list names without a value.
   private(set) var inherited: [String] = []
 
-  init(_ mapping: Node.Mapping) { self.mapping = mapping }
+  init(_ mapping: YAMLNode.Mapping) { self.mapping = mapping }
 
   /// Keys that nobody asked for, in their order.
   var leftovers: [String] {
@@ -102,7 +102,7 @@ struct ForeignMapping {
 
   mutating func skip(_ keys: String...) { taken.formUnion(keys) }
 
-  mutating func node(_ key: String) -> Node? {
+  mutating func node(_ key: String) -> YAMLNode? {
     taken.insert(key)
     return mapping[key]
   }
@@ -152,7 +152,7 @@ struct ForeignMapping {
     }
   }
 
-  var pairs: [(String, Node)] {
+  var pairs: [(String, YAMLNode)] {
     mapping.compactMap { pair in pair.key.scalar.map { ($0.string, pair.value) } }
   }
 }

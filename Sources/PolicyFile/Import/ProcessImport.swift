@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// One entry of `processes:`.
 struct ProcessImport {
@@ -17,7 +17,7 @@ struct ProcessImport {
   private var ownVariables: [(String, String)] = []
 
   init(
-    name: String, _ mapping: Node.Mapping, _ shared: Shared, _ names: [String: [String]]
+    name: String, _ mapping: YAMLNode.Mapping, _ shared: Shared, _ names: [String: [String]]
   ) {
     process = ForeignMapping(mapping)
     imported = ImportedWorker(name: name)

@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// process-compose's templates: `{{.NAME}}`, Go's text/template with nothing but a variable in it.
 struct Template {
@@ -28,7 +28,7 @@ struct Template {
   }
 
   /// The same for all that is in a node; names of keys stay.
-  func render(_ node: Node) -> (node: Node, unknown: [String]) {
+  func render(_ node: YAMLNode) -> (node: YAMLNode, unknown: [String]) {
     switch node {
     case .scalar(var scalar):
       let (text, unknown) = render(scalar.string)
@@ -36,21 +36,20 @@ struct Template {
       return (.scalar(scalar), unknown)
     case .sequence(var sequence):
       var unknown: [String] = []
-      for index in sequence.indices {
-        let (inner, more) = render(sequence[index])
-        sequence[index] = inner
+      sequence.items = sequence.items.map { item in
+        let (inner, more) = render(item)
         unknown += more
+        return inner
       }
       return (.sequence(sequence), unknown)
     case .mapping(var mapping):
       var unknown: [String] = []
-      for (key, value) in mapping {
+      mapping.entries = mapping.entries.map { key, value in
         let (inner, more) = render(value)
-        mapping[key] = inner
         unknown += more
+        return (key, inner)
       }
       return (.mapping(mapping), unknown)
-    default: return (node, [])
     }
   }
 }

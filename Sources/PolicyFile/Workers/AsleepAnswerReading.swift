@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 extension AsleepAnswer {
   var text: String { path.map { "\(port)\($0)" } ?? "\(port)" }

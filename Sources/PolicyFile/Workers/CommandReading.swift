@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// Reads programs and their arguments. `${VAR}` is replaced from the worker's own environment, after
 /// the text has been split: a value with blanks stays one word.
@@ -31,14 +31,15 @@ struct CommandReader {
     }
     let words = command.words.map { word -> String? in
       guard case .scalar(let whole) = node else { return nil }
-      let node = Node.scalar(.init(word, whole.tag, .doubleQuoted, whole.mark))
+      let node = YAMLNode.scalar(
+        .init(word, tag: whole.tag, style: .doubleQuoted, mark: whole.mark))
       return reader.convert(node, called: key, as: .word, by: expander)
     }
     return nonEmpty(words, node, key, reader)
   }
 
   private func nonEmpty(
-    _ words: [String?], _ node: Node, _ key: String, _ reader: MappingReader
+    _ words: [String?], _ node: YAMLNode, _ key: String, _ reader: MappingReader
   ) -> [String]? {
     guard !words.contains(nil) else { return nil }
     let words = words.compactMap(\.self)

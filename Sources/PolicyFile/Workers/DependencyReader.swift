@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// Reads `depends_on:`, a list of names or a mapping from names to conditions.
 struct DependencyReader {

@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// Reads `environment:`; values are texts, with variables of the daemon's environment expanded.
 struct EnvironmentReader {

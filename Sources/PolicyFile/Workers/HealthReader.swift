@@ -1,6 +1,6 @@
 import Glibc
 import Policy
-import Yams
+import YAML
 
 /// Reads `readiness:` and `liveness:`. The probes have Kubernetes' names, so that they can be copied.
 struct HealthReader {

@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// Reads `limits:`.
 struct LimitsReader {

@@ -1,6 +1,6 @@
 import Glibc
 import Policy
-import Yams
+import YAML
 
 /// Reads `listen:`: an address, a list of them, or a mapping from names to them.
 struct ListenReader {

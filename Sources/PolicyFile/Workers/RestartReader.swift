@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// Reads `restart:`, a word or a mapping.
 struct RestartReader {

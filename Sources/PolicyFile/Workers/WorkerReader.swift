@@ -1,5 +1,5 @@
 import Policy
-import Yams
+import YAML
 
 /// Reads one entry of `workers:`.
 struct WorkerReader {
@@ -173,7 +173,7 @@ extension MappingReader {
   /// A value, or a list of such values.
   func oneOrMore<Item>(
     _ key: String, of converter: Converter<Item>
-  ) -> [(value: Item, node: Node)] {
+  ) -> [(value: Item, node: YAMLNode)] {
     if let shape {
       shape.note(key, .either([converter.shape, .list(converter.shape)]))
       return []
