@@ -16,7 +16,6 @@ let package = Package(
   products: [
     .executable(name: "dormouse", targets: ["dormouse"]),
     .library(name: "WorkerKit", targets: ["WorkerKit"]),
-    .executable(name: "Breadcrumbs", targets: ["Breadcrumbs"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -42,14 +41,6 @@ let package = Package(
     .target(
       name: "WorkerKit", dependencies: ["CWorkerKit", "JSONLines", "WorkerProtocol"],
       swiftSettings: strict),
-
-    // The talks' demo. Nothing else needs its libraries; without `pkgConfig`, who doesn't build it isn't
-    // warned of their absence.
-    .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
-    .systemLibrary(name: "CTurboJPEG", providers: [.apt(["libturbojpeg0-dev"])]),
-    .executableTarget(
-      name: "Breadcrumbs", dependencies: ["CSQLite", "CTurboJPEG", "WorkerKit"],
-      exclude: ["README.md"], swiftSettings: strict),
 
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
@@ -93,10 +84,6 @@ let package = Package(
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),
-
-    // The recipe's demo: an object cache that consumes a megabyte a step (Examples/consume).
-    .executableTarget(
-      name: "consume", dependencies: ["WorkerKit"], path: "Sources/Consume", swiftSettings: strict),
 
     // Benchmarks/engine.py runs it.
     .executableTarget(
@@ -151,8 +138,6 @@ let package = Package(
     .executableTarget(
       name: "WorkerKitProbe", dependencies: ["WorkerKit"], path: "Tests/WorkerKitProbe",
       swiftSettings: strict),
-    .testTarget(
-      name: "BreadcrumbsTests", dependencies: ["Breadcrumbs"], swiftSettings: strict),
     .testTarget(
       name: "CoordinatorTests",
       dependencies: ["Control", "Coordinator", "FootprintTrace", "Linux", "Policy"],
