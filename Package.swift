@@ -94,6 +94,9 @@ let package = Package(
       name: "WorkerKitBenchmark", dependencies: ["WorkerKit"], path: "Benchmarks/WorkerKit",
       swiftSettings: strict),
 
+    // What tests share: no product of this package, and no Foundation.
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
       name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
@@ -111,11 +114,14 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "PolicyFileTests",
-      dependencies: ["PolicyFile", "Policy", .product(name: "Yams", package: "Yams")],
+      dependencies: [
+        "PolicyFile", "Policy", .product(name: "Yams", package: "Yams"), "TestSupport",
+      ],
       swiftSettings: strict),
-    .testTarget(name: "LinuxTests", dependencies: ["Linux", "CLinux"], swiftSettings: strict),
     .testTarget(
-      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],
+      name: "LinuxTests", dependencies: ["Linux", "CLinux", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux", "TestSupport"],
       swiftSettings: strict),
     // A daemon that the tests of recovery kill.
     .executableTarget(
@@ -123,16 +129,19 @@ let package = Package(
       path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
       name: "SupervisionTests",
-      dependencies: ["Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol"],
+      dependencies: ["Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "ControlTests", dependencies: ["Control", "JSONLines"], swiftSettings: strict),
+      name: "ControlTests", dependencies: ["Control", "JSONLines", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],
       swiftSettings: strict),
     .testTarget(
       name: "WorkerKitTests",
-      dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
+      dependencies: [
+        "WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision", "TestSupport",
+      ],
       swiftSettings: strict),
     // A worker with all of WorkerKit, which EndToEndTests runs under a daemon.
     .executableTarget(
@@ -140,10 +149,11 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "CoordinatorTests",
-      dependencies: ["Control", "Coordinator", "FootprintTrace", "Linux", "Policy"],
+      dependencies: ["Control", "Coordinator", "FootprintTrace", "Linux", "Policy", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["CLinux", "Control", "JSONLines", "Linux"],
+      name: "EndToEndTests",
+      dependencies: ["CLinux", "Control", "JSONLines", "Linux", "TestSupport"],
       swiftSettings: strict),
   ]
 )

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 /// `dormouse trace`, and what it records of an object cache that WorkerKit empties.

@@ -1,4 +1,5 @@
 import Policy
+import TestSupport
 import Testing
 
 @testable import PolicyFile
@@ -77,7 +78,7 @@ import Testing
     }
     let plain = Array(text.unicodeScalars)
     let letters = Array("abz019 :,[]{}#&*!|>'\"%-?\n\t\0\u{85}é\u{1F4A4}".unicodeScalars)
-    var random = SeededGenerator(state: 1)
+    var random = TestRandom(seed: 1)
     var refused = 0
     for round in 0..<400 {
       var damaged = plain
