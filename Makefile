@@ -1,14 +1,14 @@
 # make demo and make test are all that a fresh Debian or Ubuntu with a Swift toolchain needs.
 SWIFT ?= swift
 PREFIX ?= /usr/local
-SOURCES = Package.swift Sources Tests
+SOURCES = Package.swift Sources Tests Examples
 
 # The standard library is linked in: the daemon needs no Swift on the machine, and less memory.
 RELEASE = -c release --static-swift-stdlib --product dormouse
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
-.PHONY: build debug demo test fuzz tsan format lint install clean
+.PHONY: build debug demo test examples fuzz tsan format lint install clean
 
 build:
 	scripts/bootstrap build
@@ -28,9 +28,19 @@ test:
 	$(MAKE) --no-print-directory lint
 	$(SWIFT) build --build-tests $(CHECKED)
 	$(SWIFT) test --skip-build $(CHECKED)
+	$(MAKE) --no-print-directory examples
 	scripts/chaos-minute "$$($(SWIFT) build --show-bin-path)/dormouse"
 	DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
 	  python3 Benchmarks/soak.py --quiet --seconds 30 --workers 40 --rss-limit 0
+
+# Packages of their own, which share one build directory, so that WorkerKit is built once. The tests of
+# Breadcrumbs run it under the debug build of dormouse, if there is one.
+examples:
+	scripts/bootstrap examples
+	for example in Breadcrumbs consume; do \
+	  DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \
+	    $(SWIFT) test --package-path Examples/$$example --scratch-path .build/examples || exit; \
+	done
 
 # Minutes, and it wants a toolchain with libFuzzer; not part of `test`.
 fuzz:

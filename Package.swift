@@ -16,7 +16,6 @@ let package = Package(
   products: [
     .executable(name: "dormouse", targets: ["dormouse"]),
     .library(name: "WorkerKit", targets: ["WorkerKit"]),
-    .executable(name: "Breadcrumbs", targets: ["Breadcrumbs"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -45,14 +44,6 @@ let package = Package(
     .target(
       name: "WorkerKit", dependencies: ["CWorkerKit", "JSONLines", "WorkerProtocol"],
       swiftSettings: strict),
-
-    // The talks' demo. Nothing else needs its libraries; without `pkgConfig`, who doesn't build it isn't
-    // warned of their absence.
-    .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
-    .systemLibrary(name: "CTurboJPEG", providers: [.apt(["libturbojpeg0-dev"])]),
-    .executableTarget(
-      name: "Breadcrumbs", dependencies: ["CSQLite", "CTurboJPEG", "WorkerKit"],
-      exclude: ["README.md"], swiftSettings: strict),
 
     .target(name: "Policy", swiftSettings: strict),
     .target(name: "Lifecycle", dependencies: ["Policy"], swiftSettings: strict),
@@ -113,10 +104,6 @@ let package = Package(
       ],
       swiftSettings: strict),
 
-    // The recipe's demo: an object cache that consumes a megabyte a step (Examples/consume).
-    .executableTarget(
-      name: "consume", dependencies: ["WorkerKit"], path: "Sources/Consume", swiftSettings: strict),
-
     // Benchmarks/engine.py runs it.
     .executableTarget(
       name: "EngineBenchmark", dependencies: ["Lifecycle", "Policy", "Simulation"],
@@ -125,6 +112,9 @@ let package = Package(
     .executableTarget(
       name: "WorkerKitBenchmark", dependencies: ["WorkerKit"], path: "Benchmarks/WorkerKit",
       swiftSettings: strict),
+
+    // What tests share: no product of this package, and no Foundation.
+    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
 
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
@@ -143,11 +133,12 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
     .testTarget(
-      name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy", "YAML"],
+      name: "PolicyFileTests", dependencies: ["PolicyFile", "Policy", "TestSupport", "YAML"],
       swiftSettings: strict),
-    .testTarget(name: "LinuxTests", dependencies: ["Linux", "CLinux"], swiftSettings: strict),
     .testTarget(
-      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],
+      name: "LinuxTests", dependencies: ["Linux", "CLinux", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux", "TestSupport"],
       swiftSettings: strict),
     // A daemon that the tests of recovery kill.
     .executableTarget(
@@ -155,37 +146,41 @@ let package = Package(
       path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
       name: "SupervisionTests",
-      dependencies: ["Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol"],
+      dependencies: ["Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "ControlTests", dependencies: ["Control", "JSONLines"], swiftSettings: strict),
+      name: "ControlTests", dependencies: ["Control", "JSONLines", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines"],
       swiftSettings: strict),
     .testTarget(
       name: "WorkerKitTests",
-      dependencies: ["WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision"],
+      dependencies: [
+        "WorkerKit", "WorkerProtocol", "JSONLines", "Linux", "Supervision", "TestSupport",
+      ],
       swiftSettings: strict),
     // A worker with all of WorkerKit, which EndToEndTests runs under a daemon.
     .executableTarget(
       name: "WorkerKitProbe", dependencies: ["WorkerKit"], path: "Tests/WorkerKitProbe",
       swiftSettings: strict),
     .testTarget(
-      name: "BreadcrumbsTests", dependencies: ["Breadcrumbs"], swiftSettings: strict),
-    .testTarget(
       name: "CoordinatorTests",
-      dependencies: ["Control", "Coordinator", "Linux", "Policy"],
+      dependencies: ["Control", "Coordinator", "Linux", "Policy", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "BenchTests", dependencies: ["Bench", "Control", "Doctor", "Linux"],
+      name: "BenchTests", dependencies: ["Bench", "Control", "Doctor", "Linux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
-      name: "DoctorTests", dependencies: ["Control", "Doctor", "Linux"], swiftSettings: strict),
+      name: "DoctorTests", dependencies: ["Control", "Doctor", "Linux", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
       name: "FootprintRecordingTests",
-      dependencies: ["FootprintRecording", "FootprintTrace", "Linux"], swiftSettings: strict),
+      dependencies: ["FootprintRecording", "FootprintTrace", "Linux", "TestSupport"],
+      swiftSettings: strict),
     .testTarget(
-      name: "EndToEndTests", dependencies: ["CLinux", "Control", "JSONLines", "Linux"],
+      name: "EndToEndTests",
+      dependencies: ["CLinux", "Control", "JSONLines", "Linux", "TestSupport"],
       swiftSettings: strict),
   ]
 )

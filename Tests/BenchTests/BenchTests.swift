@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Bench
@@ -116,14 +117,7 @@ import Testing
     try withPlace { (place) throws in
       let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
       #expect(listen(listener.raw, 1) == 0)
-      var address = sockaddr_in()
-      var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-      _ = withUnsafeMutablePointer(to: &address) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          getsockname(listener.raw, $0, &length)
-        }
-      }
-      let url = "http://127.0.0.1:\(UInt16(bigEndian: address.sin_port))/"
+      let url = "http://127.0.0.1:\(localPort(of: listener.raw))/"
       var options = place.options(["/bin/sh", "-c", "touch \"$FIFO.started\""])
       options.request = .http(try #require(HTTPAddress(url)))
       let error = #expect(throws: BenchError.self) { try Bench.run(options) }

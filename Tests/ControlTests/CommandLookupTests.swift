@@ -1,24 +1,21 @@
 import Control
 import Glibc
+import TestSupport
 import Testing
 
 @testable import struct Control.ProcessEnvironment
 
 /// A directory with `bin/tool` (a program), `bin/notes` (not executable) and `other/tool`.
 private final class Tree {
-  let root: String
+  private let scratch: Scratch
+  var root: String { scratch.path }
 
   init() throws {
-    root = try makeTemporaryDirectory()
+    scratch = try Scratch()
     for directory in ["bin", "other", "bin/folder"] { mkdir("\(root)/\(directory)", 0o755) }
     for (file, mode) in [("bin/tool", 0o755), ("bin/notes", 0o644), ("other/tool", 0o755)] {
       close(open("\(root)/\(file)", O_CREAT | O_WRONLY, mode_t(mode)))
     }
-  }
-
-  deinit {
-    for file in ["bin/tool", "bin/notes", "other/tool"] { unlink("\(root)/\(file)") }
-    for directory in ["bin/folder", "bin", "other", ""] { rmdir("\(root)/\(directory)") }
   }
 }
 

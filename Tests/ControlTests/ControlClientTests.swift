@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Control
@@ -183,8 +184,8 @@ import Testing
 
 @Suite struct Connecting {
   @Test func `where no socket is, there is no daemon`() throws {
-    let directory = try makeTemporaryDirectory()
-    defer { rmdir(directory) }
+    let scratch = try Scratch()
+    let directory = scratch.path
     for path in ["\(directory)/control.sock", "\(directory)/no/control.sock"] {
       let error = #expect(throws: ControlError.self) { _ = try ControlClient(connectingTo: path) }
       #expect(error == .noDaemon(path: path))
@@ -196,12 +197,8 @@ import Testing
   }
 
   @Test func `a socket that a dead daemon left behind is no daemon`() throws {
-    let directory = try makeTemporaryDirectory()
-    let path = "\(directory)/control.sock"
-    defer {
-      unlink(path)
-      rmdir(directory)
-    }
+    let scratch = try Scratch()
+    let path = "\(scratch.path)/control.sock"
     let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     let status = try UnixSocketAddress.with(path: path) { bind(listener, $0, $1) }
     close(listener)

@@ -1,15 +1,17 @@
 import Control
 import Glibc
+import TestSupport
 import Testing
 
 /// A file that is written by system calls, as a worker does.
 private final class Log {
-  let directory: String
+  private let scratch: Scratch
   let path: String
+  var directory: String { scratch.path }
 
   init(_ text: String) throws {
-    directory = try makeTemporaryDirectory()
-    path = "\(directory)/worker.log"
+    scratch = try Scratch()
+    path = "\(scratch.path)/worker.log"
     append(text)
   }
 
@@ -18,11 +20,6 @@ private final class Log {
     let bytes = Array(text.utf8)
     #expect(bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) } == bytes.count)
     close(file)
-  }
-
-  deinit {
-    unlink(path)
-    rmdir(directory)
   }
 }
 

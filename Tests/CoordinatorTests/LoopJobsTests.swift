@@ -2,17 +2,12 @@ import Glibc
 import Linux
 import Policy
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Coordinator
 
 @Suite("Jobs beside the event loop") struct LoopJobsTests {
-  private final class Gate: Sendable {
-    private let isOpen = Mutex(false)
-    func open() { isOpen.withLock { $0 = true } }
-    func pass() { while !isOpen.withLock({ $0 }) { usleep(1000) } }
-  }
-
   private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
     let deadline = EventLoop.now + .seconds(10)
     while !isDone(), EventLoop.now < deadline { try loop.turn(until: deadline) }
@@ -22,7 +17,7 @@ import Testing
   func outcomes() throws {
     let loop = try EventLoop()
     let jobs = try LoopJobs(loop, BlockingJobs(name: "test"))
-    let gate = Gate()
+    let gate = ThreadGate()
     defer { gate.open() }
     var outcomes: [String] = []
     func note(_ outcome: JobOutcome<Int>) {

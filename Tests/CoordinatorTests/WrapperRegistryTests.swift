@@ -4,6 +4,7 @@ import JSONLines
 import Lifecycle
 import Linux
 import Policy
+import TestSupport
 import Testing
 
 @testable import Coordinator
@@ -60,20 +61,14 @@ struct WrapperRegistryTests {
 struct RelayTests {
   /// A wrapper that accepts and reads, and says nothing.
   private final class Mute {
-    let directory: String
+    private let scratch: Scratch
     let listener: Descriptor
-    var path: String { directory + "/socket" }
+    var path: String { scratch.path + "/socket" }
 
     init() throws {
-      var template = Array("/tmp/dormouse-relay-XXXXXX".utf8CString)
-      directory = String(cString: mkdtemp(&template))
-      listener = try UnixSocket.bound(to: directory + "/socket", .stream)
+      scratch = try Scratch()
+      listener = try UnixSocket.bound(to: scratch.path + "/socket", .stream)
       listen(listener.raw, 8)
-    }
-
-    deinit {
-      unlink(path)
-      rmdir(directory)
     }
 
     func accept() -> Descriptor { Descriptor(owning: Glibc.accept(listener.raw, nil, nil)) }

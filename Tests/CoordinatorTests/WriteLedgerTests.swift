@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Coordinator
@@ -6,23 +7,13 @@ import Testing
 
 /// What is written to images is counted over 24 hours, whoever the daemon is.
 struct WriteLedgerTests {
-  private let path: String = {
-    var template = Array("/tmp/dormouse-ledger-XXXXXX".utf8CString)
-    _ = mkdtemp(&template)
-    let directory = String(
-      decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    return directory + "/writes"
-  }()
+  private let scratch: Scratch
+  private var path: String { "\(scratch.path)/writes" }
 
-  private func remove() {
-    unlink(path)
-    unlink(path + ".new")
-    rmdir(String(path.dropLast(7)))
-  }
+  init() throws { scratch = try Scratch() }
 
   @Test("a later daemon goes on counting, and a day later it is forgotten")
   func rolls() throws {
-    defer { remove() }
     let start: Int64 = 1_790_000_000
     var ledger = WriteLedger(path: path)
     #expect(ledger.damage == nil)
@@ -44,7 +35,6 @@ struct WriteLedgerTests {
 
   @Test("a clock that is set back doesn't make room")
   func clock() throws {
-    defer { remove() }
     let start: Int64 = 1_790_000_000
     var ledger = WriteLedger(path: path)
     ledger.add(bytes: 1000, milliseconds: 30, at: start)
@@ -56,7 +46,6 @@ struct WriteLedgerTests {
 
   @Test("a damaged file counts as none, and is said to be")
   func damaged() throws {
-    defer { remove() }
     var ledger = WriteLedger(path: path)
     ledger.add(bytes: 1000, milliseconds: 30, at: 1_790_000_000)
     try ledger.save()
@@ -74,7 +63,6 @@ struct WriteLedgerTests {
 
   @Test("where it can't be kept it holds for this daemon")
   func unwritable() {
-    defer { remove() }
     var ledger = WriteLedger(path: "/proc/none/writes")
     #expect(throws: SystemCallError.self) {
       ledger.add(bytes: 7, milliseconds: 1, at: 1_790_000_000)

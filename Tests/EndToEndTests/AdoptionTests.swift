@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("A daemon that finds less than the last one left") struct AdoptionTests {

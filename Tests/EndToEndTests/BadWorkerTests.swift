@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Workers that can't work") struct BadWorkerTests {
@@ -24,7 +25,7 @@ import Testing
 
   @Test("Of two workers on one port the second is gone, with its exit, and its log says why")
   func onePort() throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let command = "[\(Surroundings.python), -u, -m, http.server, \"\(port)\", -b, 127.0.0.1]"
     let daemon = try TestDaemon(
       Self.calm + """
@@ -139,7 +140,7 @@ import Testing
 
   @Test("One that closes its standard input, output and error while it runs serves on")
   func closesInput() throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let scratch = try Scratch()
     let script = try scratch.write(
       "closer.py",

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("Verbs as people use them") struct CommonVerbTests {

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("The control socket in bad company") struct ControlSocketTests {

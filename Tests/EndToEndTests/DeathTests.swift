@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Workers that are killed by somebody else") struct DeathTests {

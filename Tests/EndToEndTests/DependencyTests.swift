@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Dependencies") struct DependencyTests {
@@ -22,7 +23,7 @@ import Testing
   func order() throws {
     let scratch = try Scratch()
     let file = "\(scratch.path)/order"
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     // Ready when somebody listens, a while after its launch.
     let server =
       "import time, socket; time.sleep(0.4); open('\(file)', 'a').write('+db\\\\n'); "

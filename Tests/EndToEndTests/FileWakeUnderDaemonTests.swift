@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 /// Programs that wait for files: dev servers with watchers, readers of FIFOs.

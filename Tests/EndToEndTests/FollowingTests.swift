@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Verbs that go on until something ends them") struct FollowingTests {

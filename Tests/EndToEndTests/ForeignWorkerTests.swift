@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("What somebody else has started") struct ForeignWorkerTests {
@@ -11,7 +12,7 @@ import Testing
     private let root: CgroupRoot?
 
     init(_ scratch: Scratch, inGroup: Bool = false) throws {
-      port = try Surroundings.freePort()
+      port = try freePort()
       process = try Command(
         arguments: [
           Surroundings.python, Surroundings.fixture("http_state.py"), "--port", "\(port)",

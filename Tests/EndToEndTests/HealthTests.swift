@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Health checks") struct HealthTests {
@@ -11,8 +12,8 @@ import Testing
     let scratch: Scratch
 
     init() throws {
-      port = try Surroundings.freePort()
-      healthPort = try Surroundings.freePort()
+      port = try freePort()
+      healthPort = try freePort()
       scratch = try Scratch()
     }
 

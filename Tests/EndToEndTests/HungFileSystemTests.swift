@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 /// A file system, or the name service, doesn't answer. In these builds the daemon aborts when its event loop

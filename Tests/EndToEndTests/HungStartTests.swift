@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 /// Whatever a worker, its user or a file system does to a launch or a log, the daemon answers.

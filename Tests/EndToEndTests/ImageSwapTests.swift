@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Images that aren't the workers' own") struct ImageSwapTests {

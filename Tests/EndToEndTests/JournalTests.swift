@@ -2,6 +2,7 @@ import Control
 import Glibc
 import JSONLines
 import Linux
+import TestSupport
 import Testing
 
 @Suite("What the daemon keeps of what happened") struct JournalTests {

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 /// A daemon with `WorkerKitProbe`, and the means to ask that.

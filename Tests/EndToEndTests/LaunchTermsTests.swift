@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("What a declared worker runs with") struct LaunchTermsTests {
@@ -147,7 +148,7 @@ import Testing
 
   @Test("Readiness comes by a descriptor, a pattern, a command or a page, and not before")
   func readiness() throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let daemon = try TestDaemon(
       """
       workers:

@@ -1,5 +1,6 @@
 import Control
 import Linux
+import TestSupport
 import Testing
 
 @Suite("The life cycle by itself") struct LifeCycleTests {

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Sockets that the daemon opens") struct ListenTests {
@@ -46,7 +47,7 @@ import Testing
 
   @Test("A worker that never ran is started by a connection, which it then serves; and again")
   func activation() throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let daemon = try TestDaemon(
       """
       workers:
@@ -107,7 +108,7 @@ import Testing
 
   @Test("A sleeping worker is woken by a connection to it", arguments: Setting.ofOwnUser)
   func asleep(setting: Setting) throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let daemon = try TestDaemon(
       """
       workers:
@@ -125,7 +126,7 @@ import Testing
   @Test(
     "The next daemon gets the sockets back from a worker that lives", arguments: Setting.ofOwnUser)
   func recovered(setting: Setting) throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let daemon = try TestDaemon(
       """
       workers:
@@ -173,7 +174,7 @@ import Testing
   @Test("A worker that ends without taking its connection isn't started for ever") func hopeless()
     throws
   {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let daemon = try TestDaemon(
       "workers: { w: { command: 'true', listen: \(port), autostart: false } }")
     let client = try Command(

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 /// A test that plays the service manager of an adopted group: it does with the group what systemd 252
@@ -17,7 +18,7 @@ struct ManagedGroupTests {
 
     init(_ scratch: Scratch) throws {
       self.scratch = scratch
-      port = try Surroundings.freePort()
+      port = try freePort()
       file = scratch.uniquePath("saved")
       server = try Command(
         arguments: [Surroundings.python, Surroundings.fixture("unit_server.py"), "\(port)", file]

@@ -1,5 +1,6 @@
 import Control
 import JSONLines
+import TestSupport
 import Testing
 
 @Suite("The outcome of verbs as JSON") struct OutcomeTests {

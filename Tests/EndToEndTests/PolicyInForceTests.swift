@@ -1,4 +1,5 @@
 import Control
+import TestSupport
 import Testing
 
 @Suite("`policy show --effective` with a running daemon") struct PolicyInForceTests {

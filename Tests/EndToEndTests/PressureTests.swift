@@ -1,5 +1,6 @@
 import Control
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Pressure on a device of a given size") struct PressureTests {

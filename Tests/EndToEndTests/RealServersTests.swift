@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("Servers that many run") struct RealServersTests {

@@ -2,6 +2,7 @@ import CLinux
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 extension Surroundings {

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("Verbs for all workers, and verbs that only tell") struct SelectionTests {

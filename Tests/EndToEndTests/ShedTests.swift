@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Shedding") struct ShedTests {
@@ -66,7 +67,7 @@ import Testing
     """
 
   private func daemon(path: String, policy: String, _ scratch: Scratch) throws -> TestDaemon {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let script = try scratch.write("server.py", Self.server)
     return try TestDaemon(
       """

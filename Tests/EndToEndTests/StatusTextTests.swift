@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite("What a worker says of itself") struct StatusTextTests {

@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Descriptors that workers store with the daemon") struct StoreTests {
@@ -69,7 +70,7 @@ import Testing
 
   @Test("What a worker stores is handed to its next run, behind its sockets, with its name")
   func kept() throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let worker = try Worker("fdstore: 4\n    listen: { http: \(port) }")
     try worker.waitForLog("given http\n")
     try worker.order(

@@ -1,4 +1,5 @@
 import Control
+import TestSupport
 import Testing
 
 /// What people see in a terminal of 80 columns; a file or a pipe gets everything.

@@ -1,9 +1,10 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
-/// `dormouse trace`, and the object cache of Examples/consume.
+/// `dormouse trace`, and what it records of an object cache that WorkerKit empties.
 @Suite("Footprints over time") struct TraceTests {
   /// What `trace show --json` prints.
   private struct Shown: Decodable {
@@ -25,9 +26,8 @@ import Testing
   }
 
   static let megabyte: Int64 = 1 << 20
-  static let consume =
-    Surroundings.executable.split(separator: "/", omittingEmptySubsequences: false)
-    .dropLast().joined(separator: "/") + "/consume"
+  /// Reads commands from its standard input: `Hoard`.
+  static let hoard = Surroundings.built("WorkerKitProbe")
 
   /// A verb without a daemon in its arguments.
   private func trace(
@@ -64,37 +64,37 @@ import Testing
     let daemon = try TestDaemon(
       """
       policy_overrides: { background: { suspend_after: 1h } }
-      workers: { consume: { command: [sh, -c, "exec \(Self.consume) <\(feeder.path)"] } }
+      workers: { cache: { command: [sh, -c, "exec \(Self.hoard) <\(feeder.path)"] } }
       """)
-    try daemon.wait("consume", toBe: "foreground")
-    #expect(try eventually { (try daemon.worker("consume").connections ?? 0) > 0 })
-    let pid = try #require(try daemon.worker("consume").pid)
+    try daemon.wait("cache", toBe: "foreground")
+    #expect(try eventually { (try daemon.worker("cache").connections ?? 0) > 0 })
+    let pid = try #require(try daemon.worker("cache").pid)
     try feeder.say("footprint")
     let start = try footprint(pid)
 
     let file = "\(daemon.scratch.path)/worker.trace"
     let recorder = try trace(
-      ["record", "consume", "--every", "20ms", "-o", file], in: daemon.scratch,
+      ["record", "cache", "--every", "20ms", "-o", file], in: daemon.scratch,
       socket: daemon.socket
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor(file, toHave: #""footprint""#)
-    try feeder.say("consume 24")
+    try feeder.say("fill 24")
     #expect(try eventually { try footprint(pid) >= start + 24 * Self.megabyte })
-    try daemon.done("warn", "consume")
+    try daemon.done("warn", "cache")
     #expect(try eventually { try footprint(pid) <= start + Self.megabyte })
     try waitFor(file, toHave: #""mark":"returned""#)
     let after = try footprint(pid)
     #expect(after <= start + Self.megabyte, "\(start) → \(after)")
 
     // To the background, and asleep: all of it is in the same recording.
-    try daemon.done("background", "consume")
-    try daemon.done("hibernate", "consume")
+    try daemon.done("background", "cache")
+    try daemon.done("hibernate", "cache")
     try waitFor(file, toHave: #""to":"hibernated""#)
     kill(recorder.pid, SIGINT)
     #expect(try recorder.wait(.seconds(20)) == 0)
 
     let shown = try show(file, in: daemon.scratch)
-    #expect(shown.worker == "consume")
+    #expect(shown.worker == "cache")
     #expect(shown.statistics.peak >= start + 24 * Self.megabyte)
     #expect(shown.statistics.hibernations == 1 && shown.statistics.backgrounds == 1)
     let warning = try #require(shown.statistics.warnings.first)
@@ -115,18 +115,18 @@ import Testing
     let daemon = try TestDaemon(
       """
       policy_overrides: { background: { suspend_after: 1h } }
-      workers: { consume: { command: [sh, -c, "exec \(Self.consume) <\(feeder.path)"] } }
+      workers: { cache: { command: [sh, -c, "exec \(Self.hoard) <\(feeder.path)"] } }
       """)
-    try daemon.wait("consume", toBe: "foreground")
-    #expect(try eventually { (try daemon.worker("consume").connections ?? 0) > 0 })
-    let pid = try #require(try daemon.worker("consume").pid)
+    try daemon.wait("cache", toBe: "foreground")
+    #expect(try eventually { (try daemon.worker("cache").connections ?? 0) > 0 })
+    let pid = try #require(try daemon.worker("cache").pid)
     try feeder.say("footprint")
     let start = try footprint(pid)
     for round in 1...5 {
-      try feeder.say("consume 24")
+      try feeder.say("fill 24")
       #expect(try eventually { try footprint(pid) >= start + 24 * Self.megabyte })
       // A warning is answered when its effect has been measured; the background when it is entered.
-      let said = try daemon.done(round < 5 ? "warn" : "background", "consume")
+      let said = try daemon.done(round < 5 ? "warn" : "background", "cache")
       if round == 5 {
         #expect(try eventually { try footprint(pid) <= start + Self.megabyte })
       }
@@ -143,7 +143,7 @@ import Testing
     let moments = (1...60).flatMap { ["--warn-at", "\($0)s"] }
     let recorder = try trace(
       ["record", "--every", "20ms", "-o", file] + moments
-        + ["--", "sh", "-c", "exec \(Self.consume) <\(feeder.path)"], in: scratch
+        + ["--", "sh", "-c", "exec \(Self.hoard) <\(feeder.path)"], in: scratch
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor(file, toHave: #""footprint""#)
     let header = try readText(file).split(separator: "\n")[0]
@@ -156,7 +156,7 @@ import Testing
     #expect(
       try eventually {
         if try footprint(pid) >= start + 15 * Self.megabyte { return true }
-        try feeder.say("consume 16")
+        try feeder.say("fill 16")
         return try eventually(within: .milliseconds(500)) {
           try footprint(pid) >= start + 15 * Self.megabyte
         }

@@ -1,5 +1,6 @@
 import JSONLines
 import Linux
+import TestSupport
 import Testing
 
 @Suite("The worker protocol's transcript") struct TranscriptTests {

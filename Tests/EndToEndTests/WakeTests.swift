@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @Suite("Waking") struct WakeTests {
@@ -56,7 +57,7 @@ import Testing
 
   @Test("redis with an idle client sleeps, and answers its next command")
   func redis() throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let daemon = try TestDaemon(
       Self.manual + """
           redis:
@@ -85,7 +86,7 @@ import Testing
 
   @Test("A Unix socket wakes", arguments: Setting.ofOwnUser)
   func unixSocket(setting: Setting) throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let scratch = try Scratch()
     let path = "\(scratch.path)/redis.sock"
     let daemon = try TestDaemon(
@@ -134,7 +135,7 @@ import Testing
   @Test("Under the server policy a request a second keeps it awake, and silence doesn't")
   func activity() throws {
     let web = try WebWorker()
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let daemon = try TestDaemon(
       Self.server + web.entry() + """
           redis:
@@ -177,7 +178,7 @@ import Testing
 
   @Test("A request that takes long is waited for")
   func slowRequest() throws {
-    let port = try Surroundings.freePort()
+    let port = try freePort()
     let daemon = try TestDaemon(
       Self.server + """
           slow:
@@ -222,7 +223,7 @@ final class LineClient {
   init(port: UInt16) throws {
     socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
     let raw = socket.raw
-    guard Surroundings.withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
+    guard withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
       throw TestFailure("nobody listens at \(port)")
     }
   }

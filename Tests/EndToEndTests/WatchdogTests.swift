@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("Watchdogs, holds and heartbeats of real workers") struct WatchdogTests {

@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import TestSupport
 import Testing
 
 @Suite("Workers that are told to read their configuration again") struct WorkerReloadTests {

@@ -2,6 +2,7 @@ import Control
 import Glibc
 import JSONLines
 import Linux
+import TestSupport
 import Testing
 
 /// A daemon with `talker.py` in one of its modes, and what that has written down.

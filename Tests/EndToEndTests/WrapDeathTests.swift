@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 /// Deaths that nobody can prepare for: of the wrapper, its guardian, its caller.

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 /// At Yama's scope 1 an ordinary user's daemon may trace and open its own children only: a later daemon

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -54,13 +55,8 @@ struct BlockedTests {
   static func sendDatagram(to port: Int) throws {
     let socket = Descriptor(
       owning: try systemCall("socket") { Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0) })
-    var address = loopback(port: port)
-    _ = try withUnsafeBytes(of: &address) { bytes in
-      try systemCall("sendto") {
-        sendto(
-          socket.raw, "x", 1, 0, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
-          socklen_t(bytes.count))
-      }
+    _ = try systemCall("sendto") {
+      withLoopback(UInt16(port)) { sendto(socket.raw, "x", 1, 0, $0, $1) }
     }
   }
 }

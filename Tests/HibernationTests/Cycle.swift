@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -92,13 +93,8 @@ extension Talk {
       owning: try systemCall("socket") {
         Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
       })
-    var address = loopback(port: port)
-    _ = try withUnsafeBytes(of: &address) { bytes in
-      try systemCall("connect", on: "port \(port)") {
-        connect(
-          socket.raw, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
-          socklen_t(bytes.count))
-      }
+    _ = try systemCall("connect", on: "port \(port)") {
+      withLoopback(UInt16(port)) { connect(socket.raw, $0, $1) }
     }
     self.init(input: socket, output: socket, name: "port \(port)")
   }
@@ -109,26 +105,11 @@ extension Talk {
       owning: try systemCall("socket") {
         Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
       })
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    _ = try withUnsafeBytes(of: &address) { bytes in
-      try systemCall("connect", on: path) {
-        connect(
-          socket.raw, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self),
-          socklen_t(bytes.count))
-      }
+    _ = try systemCall("connect", on: path) {
+      withUnixAddress(path) { connect(socket.raw, $0, $1) }
     }
     self.init(input: socket, output: socket, name: path)
   }
-}
-
-func loopback(port: Int) -> sockaddr_in {
-  var address = sockaddr_in()
-  address.sin_family = sa_family_t(AF_INET)
-  address.sin_port = in_port_t(UInt16(port)).bigEndian
-  address.sin_addr.s_addr = in_addr_t(0x7f00_0001).bigEndian
-  return address
 }
 
 /// Programs that a machine may have or not.

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -59,7 +60,7 @@ struct DamageTests {
     try victim.sleep(service, at: path)
     let image = try readFile(path)
     let state = try ProcessStat.read(victim.process.pid).cpuTicks
-    var random = SplitMix(seed: 7)
+    var random = TestRandom(seed: 7)
     for attempt in 0..<12 {
       var bytes = image
       if attempt % 2 == 0 {

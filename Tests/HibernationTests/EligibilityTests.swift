@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -56,7 +57,7 @@ struct EligibilityTests {
     #expect(try listDirectory(Fixture.scratch).allSatisfy { !path.hasSuffix($0) })
     if isSuspended {
       // SIGSTOP takes effect in each thread by itself.
-      #expect(try TreeTests.eventually { try victim.isSuspended })
+      #expect(try eventually { try victim.isSuspended })
       #expect(try victim.anonymousMemory() == before)
       try victim.carryOn()
     }

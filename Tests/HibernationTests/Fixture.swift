@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -16,10 +17,7 @@ enum Fixture {
 
   /// A scratch directory of this test run, which goes when it ends.
   static let scratch: String = {
-    var template = Array("/tmp/dormouse-tests-XXXXXX".utf8CString)
-    let made = mkdtemp(&template) != nil
-    precondition(made, "can't make a directory in /tmp")
-    let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    guard let path = try? Scratch.make() else { fatalError("can't make a directory in /tmp") }
     chmod(path, 0o755)
     atexit { Fixture.removeScratch() }
     return path
@@ -28,10 +26,7 @@ enum Fixture {
   private static func removeScratch() {
     BootKey.discard(in: scratch)
     if let root = Victim.cgroupRoot { rmdir(root.path) }
-    for name in (try? listDirectory(scratch)) ?? [] {
-      if unlink("\(scratch)/\(name)") != 0 { rmdir("\(scratch)/\(name)") }
-    }
-    rmdir(scratch)
+    Scratch.remove(scratch)
   }
 
   private static let compiled = Mutex<[String: String]>([:])

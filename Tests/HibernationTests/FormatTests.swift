@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -97,7 +98,7 @@ struct FormatTests {
     let path = Fixture.imagePath()
     try Self.write(file, to: path)
     let right = try Self.describe(path)
-    var random = SplitMix(seed: 2026)
+    var random = TestRandom(seed: 2026)
     // Every bit of the header, and some of the rest.
     let positions =
       Array(0..<(64 * 8))
@@ -123,7 +124,7 @@ struct FormatTests {
       readFile(Self.image(chunks: 2)), readFile(Self.image(chunks: 3, hasMappings: true)),
     ]
     let path = Fixture.imagePath()
-    var random = SplitMix(seed: 47)
+    var random = TestRandom(seed: 47)
     var refused = 0
     for round in 0..<600 {
       var file = files[round % 2]
@@ -167,7 +168,7 @@ struct FormatTests {
 
   /// One of the things that happen to files.
   private static func mutate(
-    _ file: inout [UInt8], from start: Int, using random: inout SplitMix
+    _ file: inout [UInt8], from start: Int, using random: inout TestRandom
   ) {
     guard file.count > start else { return }
     let place = Int.random(in: start..<file.count, using: &random)
@@ -206,7 +207,7 @@ struct FormatTests {
   }
 
   static func pages(seed: UInt64) -> [UInt8] {
-    var random = SplitMix(seed: seed)
+    var random = TestRandom(seed: seed)
     return (0..<Int(2 * pageSize)).map {
       $0 % 64 < 8 ? UInt8(truncatingIfNeeded: random.next()) : 7
     }

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -22,7 +23,7 @@ struct GearTests {
 
   @Test("whatever order the kinds of images come in, every byte is right", arguments: 1...3)
   func mixed(seed: UInt64) throws {
-    var random = SplitMix(seed: seed)
+    var random = TestRandom(seed: seed)
     var service = HibernationService()
     let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
     try #require(try victim.line().hasPrefix("ready"))

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -76,7 +77,7 @@ struct OverlayDeathTests {
   @Test("a daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
   func randomMoments(rest: Victim.Rest) throws {
     for seed in 0..<RecoveryTests.randomRounds {
-      var random = SplitMix(seed: seed)
+      var random = TestRandom(seed: seed)
       let probe = try Probe(
         Self.command(), rest: rest,
         overlays: (OverlayTests.Way.available.randomElement(

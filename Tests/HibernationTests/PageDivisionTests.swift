@@ -1,4 +1,5 @@
 import CLinux
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -9,7 +10,7 @@ struct PageDivisionTests {
   private static let span: UInt64 = 400
 
   private static func randomSet(
-    _ density: Double, using random: inout SplitMix
+    _ density: Double, using random: inout TestRandom
   ) -> (pages: Set<UInt64>, ranges: [clinux_range]) {
     var pages: Set<UInt64> = []
     var isIn = false
@@ -23,7 +24,8 @@ struct PageDivisionTests {
   }
 
   /// In runs, some of which touch, as those of two mappings do.
-  private static func ranges(of pages: Set<UInt64>, using random: inout SplitMix) -> [clinux_range]
+  private static func ranges(of pages: Set<UInt64>, using random: inout TestRandom)
+    -> [clinux_range]
   {
     var ranges: [clinux_range] = []
     for page in pages.sorted() {
@@ -45,7 +47,7 @@ struct PageDivisionTests {
 
   @Test("a page is kept on evidence only, and every page has one place", arguments: 0..<UInt64(300))
   func division(seed: UInt64) {
-    var random = SplitMix(seed: seed)
+    var random = TestRandom(seed: seed)
     let moving = Self.randomSet(0.7, using: &random)
     let base = Self.randomSet(0.7, using: &random)
     let tracked = Self.randomSet(0.6, using: &random)
@@ -70,7 +72,7 @@ struct PageDivisionTests {
 
   @Test("the base's chunks are found for any pages that it has", arguments: 0..<UInt64(200))
   func parts(seed: UInt64) throws {
-    var random = SplitMix(seed: seed)
+    var random = TestRandom(seed: seed)
     let base = Self.randomSet(0.7, using: &random)
     var chunks: [ImageChunk] = []
     for range in base.ranges {

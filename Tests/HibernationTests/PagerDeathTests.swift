@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -83,7 +84,7 @@ struct PagerDeathTests {
   func randomMoments() throws {
     var refused = 0
     for seed in 0..<Self.rounds {
-      var random = SplitMix(seed: seed)
+      var random = TestRandom(seed: seed)
       let probe = try Probe(Self.command(), rest: .frozen, isLazy: true)
       #expect(try probe.talk.line().hasPrefix("ready"))
       try probe.perform("hibernate")
@@ -106,7 +107,7 @@ struct PagerDeathTests {
   @Test("nor does a kill while a part of it is known to be hot", arguments: [false, true])
   func randomMomentsWhenKnown(hasStandby: Bool) throws {
     for seed in 0..<Self.rounds {
-      var random = SplitMix(seed: seed)
+      var random = TestRandom(seed: seed)
       let command = [try Fixture.compile("torture"), "6", "10", "\(seed)"]
       let probe = try Probe(command, rest: .frozen, isLazy: true, hasStandby: hasStandby)
       #expect(try probe.talk.line().hasPrefix("ready"))
@@ -161,7 +162,7 @@ struct PagerDeathTests {
   @Test("a standby pager and a new daemon don't get in each other's way")
   func standbyAndNewDaemon() throws {
     for seed in 0..<Self.rounds {
-      var random = SplitMix(seed: seed)
+      var random = TestRandom(seed: seed)
       let probe = try Probe(Self.command(), rest: .frozen, isLazy: true, hasStandby: true)
       #expect(try probe.talk.line().hasPrefix("ready"))
       try probe.perform("hibernate")

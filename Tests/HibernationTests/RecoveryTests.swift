@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -44,7 +45,7 @@ struct RecoveryTests {
     "a daemon killed at random moments loses nothing", arguments: Victim.Rest.available)
   func randomMoments(rest: Victim.Rest) throws {
     for seed in 0..<Self.randomRounds {
-      var random = SplitMix(seed: seed)
+      var random = TestRandom(seed: seed)
       let probe = try Probe(Self.command(), rest: rest)
       let sum = try Self.sum(probe)
       if seed % 4 == 3 {
@@ -186,20 +187,5 @@ struct RecoveryTests {
       $0.executable && !$0.writable && !$0.hasFile && $0.name.isEmpty
     }
     #expect(leftover.isEmpty, note)
-  }
-}
-
-/// A small generator for reproducible tests (Steele, Lea and Flood 2014).
-struct SplitMix: RandomNumberGenerator {
-  private var state: UInt64
-
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var x = state
-    x = (x ^ (x >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    x = (x ^ (x >> 27)) &* 0x94d0_49bb_1331_11eb
-    return x ^ (x >> 31)
   }
 }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -54,7 +55,7 @@ struct SealTests {
   func flippedBits() throws {
     let file = try readFile(FormatTests.image(chunks: 2, sealed: true))
     let path = Fixture.imagePath()
-    var random = SplitMix(seed: 39)
+    var random = TestRandom(seed: 39)
     // The progress, at 60, is outside of it.
     let places =
       Array(0..<60) + (0..<300).map { _ in Int.random(in: 64..<file.count, using: &random) }

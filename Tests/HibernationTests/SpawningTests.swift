@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -16,7 +17,7 @@ struct SpawningTests {
   func longVfork() throws {
     let victim = try Victim([try Fixture.compile("longvfork"), "2500"], rest: .frozen)
     #expect(try victim.line() == "ready")
-    #expect(try TreeTests.eventually { try victim.hasThread(in: .uninterruptible) })
+    #expect(try eventually { try victim.hasThread(in: .uninterruptible) })
     try victim.suspend()
     let started = Clocks.monotonic
     victim.target.mendInterruptedCalls()
@@ -26,7 +27,7 @@ struct SpawningTests {
     #expect(try victim.tracedThreads().isEmpty)
     let count = try victim.ask("count")
     #expect(
-      try TreeTests.eventually { try victim.ask("count") != count }, "no child has ended since")
+      try eventually { try victim.ask("count") != count }, "no child has ended since")
     #expect(try victim.tracedThreads().isEmpty)
   }
 
@@ -49,7 +50,7 @@ struct SpawningTests {
     try target.wake()
     let count = try victim.ask("count")
     #expect(
-      try TreeTests.eventually { try victim.ask("count") != count }, "no child has ended since")
+      try eventually { try victim.ask("count") != count }, "no child has ended since")
   }
 
   @Test(
@@ -84,13 +85,13 @@ struct SpawningTests {
         #expect(rest == .traced, "\(error)")
       }
       let before = try counts(victim)
-      let goesOn = try TreeTests.eventually {
+      let goesOn = try eventually {
         zip(before, try counts(victim)).allSatisfy { $0 < $1 }
       }
       let after = try counts(victim)
       try #require(goesOn, "round \(round): from \(before) to \(after)")
       // What was released late has been, by the time at which everything goes on.
-      let free = try TreeTests.eventually { try victim.tracedThreads().isEmpty }
+      let free = try eventually { try victim.tracedThreads().isEmpty }
       try #require(free, "round \(round)")
     }
     print("spawnstorm, \(rest): hibernated \(hibernated) of 10 times")
@@ -136,7 +137,7 @@ struct SpawningTests {
         try victim.carryOn()
       } catch is ProcessTreeError {}
       let before = try victim.ask("count")
-      try #require(try TreeTests.eventually { try victim.ask("count") != before }, "round \(round)")
+      try #require(try eventually { try victim.ask("count") != before }, "round \(round)")
       try #require(try victim.tracedThreads().isEmpty, "round \(round)")
     }
   }
@@ -148,7 +149,7 @@ struct SpawningTests {
     let tracer = WorkQueue(name: "test-tracer")
     let pid = victim.process.pid
     tracer.perform { leaveTraced(pid) }
-    try #require(try TreeTests.eventually { try victim.hasThread(in: .traced) })
+    try #require(try eventually { try victim.hasThread(in: .traced) })
     try victim.suspend()
     let target = victim.target
     let error = #expect(throws: TraceError.self) { try target.wake() }
@@ -165,15 +166,15 @@ struct SpawningTests {
     let victim = try Victim([try Fixture.compile("longvfork"), "600"])
     #expect(try victim.line() == "ready")
     let pid = victim.process.pid
-    #expect(try TreeTests.eventually { try victim.hasThread(in: .uninterruptible) })
+    #expect(try eventually { try victim.hasThread(in: .uninterruptible) })
     try service.wait { (_) throws(HibernationError) in
       leaveTraced(pid)
     }
     #expect(try victim.tracedThreads() == [pid])
-    #expect(try TreeTests.eventually { try victim.tracedThreads().isEmpty })
+    #expect(try eventually { try victim.tracedThreads().isEmpty })
     let count = try victim.ask("count")
     #expect(
-      try TreeTests.eventually { try victim.ask("count") != count }, "no child has ended since")
+      try eventually { try victim.ask("count") != count }, "no child has ended since")
   }
 
   @Test("a process that isn't the one that was meant is let go, and goes on")
@@ -202,7 +203,7 @@ struct SpawningTests {
 
   /// What was seized on this thread is released by it, as soon as it has stopped.
   private func expectFree(_ victim: Victim) throws {
-    let isFree = try TreeTests.eventually {
+    let isFree = try eventually {
       Stragglers.shared.release()
       return try victim.tracedThreads().isEmpty
     }

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -46,7 +47,7 @@ struct TreeTests {
     }
     #expect(hibernated >= 3, "only \(hibernated) of 20 rounds were possible")
     // They still do it.
-    let goes = try Self.eventually {
+    let goes = try eventually {
       let words = try victim.ask("sum").split(separator: " ")
       return words.count == 3 && (Int(words[2]) ?? 0) > births
     }
@@ -106,14 +107,5 @@ struct TreeTests {
         "\(pid)/\($0) \(try ProcessStat.read(thread: $0, of: pid).cpuTicks)"
       }
     }
-  }
-
-  static func eventually(_ condition: () throws -> Bool) throws -> Bool {
-    let deadline = Deadline(in: .seconds(20))
-    while !deadline.hasPassed {
-      if try condition() { return true }
-      usleep(2000)
-    }
-    return false
   }
 }

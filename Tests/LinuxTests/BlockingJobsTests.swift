@@ -1,17 +1,11 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Linux
 
 @Suite("Jobs that may hang") struct BlockingJobsTests {
-  /// A job that hangs until it is let go.
-  private final class Gate: Sendable {
-    private let isOpen = Mutex(false)
-    func open() { isOpen.withLock { $0 = true } }
-    func pass() { while !isOpen.withLock({ $0 }) { usleep(1000) } }
-  }
-
   private final class Counter: Sendable {
     private let value = Mutex(0)
     var count: Int { value.withLock { $0 } }
@@ -20,7 +14,7 @@ import Testing
 
   @Test("One that hangs delays no job about another subject")
   func othersGoOn() throws {
-    let (jobs, gate, done) = (BlockingJobs(name: "test"), Gate(), Counter())
+    let (jobs, gate, done) = (BlockingJobs(name: "test"), ThreadGate(), Counter())
     defer { gate.open() }
     for number in 0..<5 {
       #expect(
@@ -37,7 +31,7 @@ import Testing
 
   @Test("A subject whose job hangs is refused another, and accepted again when it has ended")
   func oneForEachSubject() throws {
-    let (jobs, gate, done) = (BlockingJobs(name: "test"), Gate(), Counter())
+    let (jobs, gate, done) = (BlockingJobs(name: "test"), ThreadGate(), Counter())
     #expect(
       jobs.submit(about: "disk") {
         gate.pass()

@@ -1,28 +1,21 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Linux
 
 @Suite("The daemon's place in a delegated cgroup") struct DelegatedGroupTests {
-  /// Directories stand in for groups where only names and files count.
-  private func directory() throws -> String {
-    var template = Array("/tmp/dormouse-group-XXXXXX\0".utf8CString)
-    try #require(mkdtemp(&template) != nil)
-    return String(
-      decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
   private func write(_ path: String, _ text: String) throws {
     try Descriptor.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644).writeAll(text)
   }
 
   @Test("workers belong beside the daemon's own group, where the group around both is empty")
   func place() throws {
-    let unit = try directory()
-    defer { rmdir(unit) }
+    // Directories stand in for groups where only names and files count.
+    let scratch = try Scratch()
+    let unit = scratch.path
     let procs = "\(unit)/cgroup.procs"
     try write(procs, "")
-    defer { unlink(procs) }
     #expect(DelegatedGroup.place(of: "\(unit)/daemon") == unit)
     #expect(DelegatedGroup.place(of: "\(unit)/self") == unit)
     #expect(DelegatedGroup.place(of: "\(unit)/other") == "\(unit)/other")
@@ -32,16 +25,12 @@ import Testing
 
   @Test("before a start, controllers are turned off, unless systemd starts it in a child group")
   func prepare() throws {
-    let unit = try directory()
+    let scratch = try Scratch()
+    let unit = scratch.path
     let workers = "\(unit)/dormouse-x"
     let controls = ["\(unit)/cgroup.subtree_control", "\(workers)/cgroup.subtree_control"]
     mkdir(workers, 0o755)
     for path in controls { try write(path, "memory pids\n") }
-    defer {
-      for path in controls { unlink(path) }
-      for name in ["self", "daemon", "dormouse-x"] { rmdir("\(unit)/\(name)") }
-      rmdir(unit)
-    }
     mkdir("\(unit)/daemon", 0o755)
     try DelegatedGroup.prepareForStart("\(unit)/.control")
     #expect(access("\(unit)/self", F_OK) == 0)
@@ -49,7 +38,6 @@ import Testing
     rmdir("\(unit)/daemon")
     // `self` has no such file here; a group always has.
     try write("\(unit)/self/cgroup.subtree_control", "")
-    defer { unlink("\(unit)/self/cgroup.subtree_control") }
     try DelegatedGroup.prepareForStart("\(unit)/.control")
     for path in controls { #expect(try readText(path).hasPrefix("-memory -pids")) }
     // Before the first daemon, in the unit's own group.

@@ -1,34 +1,12 @@
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
-/// A directory of a test, removed with all that is in it.
-private final class Scratch {
-  let path: String
-
-  init() throws {
-    var template = Array("/tmp/dormouse-trust-XXXXXX".utf8CString)
-    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
-    path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-  }
-
-  deinit { Self.remove(path) }
-
-  private static func remove(_ path: String) {
-    chmod(path, 0o700)
-    for name in (try? listDirectory(path)) ?? [] {
-      let inner = "\(path)/\(name)"
-      var status = stat()
-      if lstat(inner, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
-        remove(inner)
-      } else {
-        unlink(inner)
-      }
-    }
-    rmdir(path)
-  }
-
-  func directory(_ name: String, mode: mode_t = 0o755, owner: uid_t? = nil) throws -> String {
+extension Scratch {
+  fileprivate func directory(_ name: String, mode: mode_t = 0o755, owner: uid_t? = nil) throws
+    -> String
+  {
     let path = "\(path)/\(name)"
     guard mkdir(path, 0o700) == 0, chmod(path, mode) == 0 else {
       throw TestFailure("mkdir \(path)")
@@ -39,7 +17,7 @@ private final class Scratch {
     return path
   }
 
-  func file(_ path: String, _ text: String) throws {
+  fileprivate func file(_ path: String, _ text: String) throws {
     try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600).writeAll(text)
   }
 }

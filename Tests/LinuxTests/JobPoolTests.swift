@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Linux
@@ -76,18 +77,10 @@ import Testing
     let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
     var small: Int32 = 4096
     setsockopt(listener.raw, SOL_SOCKET, SO_RCVBUF, &small, 4)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    let connected = withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
-        bind(listener.raw, name, length) == 0 && listen(listener.raw, 1) == 0
-          && getsockname(listener.raw, name, &length) == 0 && connect(raw, name, length) == 0
-      }
-    }
-    try #require(connected)
+    try #require(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
+    try #require(listen(listener.raw, 1) == 0)
+    try #require(withLoopback(localPort(of: listener.raw)) { connect(raw, $0, $1) } == 0)
     let block = [UInt8](repeating: 0, count: 65536)
     while send(raw, block, block.count, Int32(MSG_DONTWAIT)) > 0 {}
     var option = linger(l_onoff: 1, l_linger: 5)

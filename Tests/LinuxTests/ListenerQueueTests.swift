@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Linux
@@ -9,24 +10,10 @@ import Testing
     Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
   }
 
-  private static func withAddress(
-    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-  ) -> Int32 {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    return withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    }
-  }
-
   @Test("that another process takes first don't make the one wait that comes second")
   func takenByAnother() throws {
     let listener = Self.socket()
-    #expect(Self.withAddress(0) { bind(listener.raw, $0, $1) } == 0)
+    #expect(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
     #expect(listen(listener.raw, 16) == 0)
     // The listener blocks, and by the time of the call its queue is empty.
     #expect(clinux_accept(listener.raw) == -EAGAIN)
@@ -36,7 +23,7 @@ import Testing
   @Test("are told from those that have gone and those that have spoken, without being taken")
   func kinds() throws {
     let listener = Self.socket()
-    #expect(Self.withAddress(0) { bind(listener.raw, $0, $1) } == 0)
+    #expect(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
     #expect(listen(listener.raw, 16) == 0)
     guard case .internet(_, let port) = SocketName.local(of: listener) else {
       Issue.record("no port")
@@ -47,7 +34,7 @@ import Testing
     }
     func connected() -> Descriptor {
       let client = Self.socket()
-      #expect(Self.withAddress(port) { connect(client.raw, $0, $1) } == 0)
+      #expect(withLoopback(port) { connect(client.raw, $0, $1) } == 0)
       return client
     }
     #expect(try look().isEmpty)

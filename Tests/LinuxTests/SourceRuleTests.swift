@@ -10,8 +10,6 @@ struct SourceRuleTests {
     // Targets that don't link `Linux`.
     "Control/UnixSocket.swift", "PolicyFile/FileContents.swift",
   ]
-  /// Demonstrations, which decide nothing by it.
-  private static let demonstrations = ["Breadcrumbs/", "Consume/"]
 
   private static func sources() throws -> [(path: String, lines: [String])] {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -19,7 +17,6 @@ struct SourceRuleTests {
     var all: [(path: String, lines: [String])] = []
     let files = try #require(FileManager.default.enumerator(atPath: root))
     for case let path as String in files where path.hasSuffix(".swift") {
-      if demonstrations.contains(where: path.hasPrefix) { continue }
       let text = try String(contentsOfFile: root + "/" + path, encoding: .utf8)
       all.append((path, text.components(separatedBy: "\n")))
     }

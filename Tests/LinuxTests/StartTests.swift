@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Linux
@@ -44,10 +45,7 @@ import Testing
     private let root: String
 
     init() throws {
-      var template = Array("/tmp/dormouse-slow-XXXXXX\0".utf8CString)
-      guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
-      root = String(
-        decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      root = try Scratch.make()
       guard mkdir(root + "/a", 0o755) == 0, mkdir(root + "/t", 0o755) == 0 else {
         throw TestFailure("mkdir")
       }
@@ -62,10 +60,7 @@ import Testing
       path = "\(root)/\(last)"
     }
 
-    deinit {
-      for number in 0..<38 { unlink("\(root)/l\(number)") }
-      for name in ["a", "t", ""] { rmdir("\(root)/\(name)") }
-    }
+    deinit { Scratch.remove(root) }
   }
 
   /// A child that was stopped before its execve.

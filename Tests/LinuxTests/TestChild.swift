@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 
 /// A process of a test, gone when the test is: with everything in its session.
 final class TestChild {
@@ -64,23 +65,6 @@ final class TestChild {
     kill(pid, SIGKILL)
     while waitpid(pid, nil, 0) < 0 && errno == EINTR {}
   }
-}
-
-struct TestFailure: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
-}
-
-/// Waits for something that has no event.
-func eventually(within limit: Duration = .seconds(10), _ condition: () throws -> Bool) throws
-  -> Bool
-{
-  let deadline = Deadline(in: limit)
-  while !deadline.hasPassed {
-    if try condition() { return true }
-    usleep(1000)
-  }
-  return try condition()
 }
 
 /// A place for cgroups, where this machine gives us one.

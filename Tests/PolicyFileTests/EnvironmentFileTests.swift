@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import PolicyFile
 
 @Suite struct `Files of variables` {
   @Test func `are read, and environment is laid over them`() throws {
-    let directory = try ScratchDirectory([
+    let directory = try Scratch([
       "dormouse.yaml": """
       workers:
         w:
@@ -35,7 +36,7 @@ import Testing
   }
 
   @Test func `have errors of their own`() throws {
-    let directory = try ScratchDirectory([
+    let directory = try Scratch([
       "dormouse.yaml": "workers: { w: { command: run, env_file: a.env } }",
       "a.env": "GOOD=1\n  just words\n=x\nOPEN=\"a\nBEHIND='a' b\n",
     ])

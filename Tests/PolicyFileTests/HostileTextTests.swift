@@ -1,5 +1,6 @@
 import Glibc
 import Policy
+import TestSupport
 import Testing
 import YAML
 
@@ -113,7 +114,7 @@ import YAML
       return
     }
     let plain = Array(text.unicodeScalars)
-    var random = SeededGenerator(state: 1)
+    var random = TestRandom(seed: 1)
     var refused = 0
     for round in 0..<400 {
       let result = policy(Self.damaged(plain, by: &random))
@@ -135,7 +136,7 @@ import YAML
     fflush(nil)
     let plain = try FileContents.read("\(shippedDirectory)/\(name).yaml").get().unicodeScalars
     let workers = "processes: &all\n  web: &web { command: run, vars: { A: b } }\nservices: *all\n"
-    var random = SeededGenerator(state: Self.seed)
+    var random = TestRandom(seed: Self.seed)
     for round in 0..<100 {
       let text = Self.damaged(Array(workers.unicodeScalars + plain), by: &random)
       let comment: Comment = "DORMOUSE_SEED=\(Self.seed), \(name), round \(round)"
@@ -161,7 +162,7 @@ import YAML
 
   /// The text with one to four letters put in or replaced, pieces removed or repeated.
   private static func damaged(
-    _ plain: [Unicode.Scalar], by random: inout SeededGenerator
+    _ plain: [Unicode.Scalar], by random: inout TestRandom
   ) -> String {
     var damaged = plain
     for _ in 0..<Int.random(in: 1...4, using: &random) {

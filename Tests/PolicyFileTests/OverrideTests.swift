@@ -1,4 +1,5 @@
 import Policy
+import TestSupport
 import Testing
 
 @testable import PolicyFile
@@ -80,7 +81,7 @@ import Testing
   }
 
   @Test func `random policies survive being written and read`() throws {
-    var random = SeededGenerator(state: 5)
+    var random = TestRandom(seed: 5)
     for _ in 0..<300 {
       var policy = LifecyclePolicy(name: "r")
       policy.hibernate.minFootprint = ByteCount(Int64.random(in: 0...(1 << 40), using: &random))

@@ -1,4 +1,5 @@
 import Policy
+import TestSupport
 import Testing
 
 @testable import PolicyFile
@@ -14,7 +15,7 @@ import Testing
     """
 
   @Test func `is the main file and then those of conf.d by their names`() throws {
-    let directory = try ScratchDirectory([
+    let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/20-b.yaml": "workers: { b: { command: run, directory: data } }",
       "conf.d/10-a.yml": "workers: { a: { command: run } }\nsocket: /run/d.sock",
@@ -37,22 +38,22 @@ import Testing
   }
 
   @Test func `may be all in conf.d`() throws {
-    let directory = try ScratchDirectory(["conf.d/a.yaml": "workers: { a: { command: run } }"])
+    let directory = try Scratch(["conf.d/a.yaml": "workers: { a: { command: run } }"])
     #expect(directory.load().value?.workers.map(\.name) == ["a"])
     #expect(directory.load("dormouse.yaml").value?.workers.map(\.name) == ["a"])
     #expect(ConfigurationFiles.isThere(directory.path))
-    #expect(try !ConfigurationFiles.isThere(ScratchDirectory().path))
+    #expect(try !ConfigurationFiles.isThere(Scratch().path))
   }
 
   @Test func `has no conf.d where the file is called otherwise`() throws {
-    let directory = try ScratchDirectory([
+    let directory = try Scratch([
       "other.yaml": Self.main, "conf.d/a.yaml": "workers: { a: { command: run } }",
     ])
     #expect(directory.load("other.yaml").value?.workers.map(\.name) == ["web"])
   }
 
   @Test func `says each thing once, or names both places`() throws {
-    let directory = try ScratchDirectory([
+    let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/a.yaml": """
       policy: server
@@ -80,7 +81,7 @@ import Testing
   }
 
   @Test func `is checked as a whole: thresholds, dependencies, sockets`() throws {
-    let directory = try ScratchDirectory([
+    let directory = try Scratch([
       "dormouse.yaml": """
       policy_overrides: { pressure: { warning: { available_below: 8% } } }
       workers: { web: { command: run, depends_on: [db], listen: 8080 } }
@@ -99,7 +100,7 @@ import Testing
   }
 
   @Test func `is none with an unreadable part`() throws {
-    let directory = try ScratchDirectory([
+    let directory = try Scratch([
       "dormouse.yaml": "workers: { web: { command: run, depends_on: [db] } }",
       "conf.d/a.yaml": "workers: [",
     ])
@@ -110,7 +111,7 @@ import Testing
   }
 
   @Test func `tells of every value where it comes from`() throws {
-    let directory = try ScratchDirectory([
+    let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/b.yaml": "policy_overrides: { pressure: { warning: { available_below: 20% } } }",
     ])

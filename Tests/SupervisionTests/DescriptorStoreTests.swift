@@ -1,6 +1,7 @@
 import Glibc
 import Linux
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Supervision

@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @testable import Supervision

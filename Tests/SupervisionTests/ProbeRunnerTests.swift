@@ -1,6 +1,7 @@
 import Glibc
 import Linux
 import Policy
+import TestSupport
 import Testing
 
 @testable import Supervision

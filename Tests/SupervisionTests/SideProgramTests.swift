@@ -1,17 +1,12 @@
 import Glibc
 import Linux
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Supervision
 
 @Suite("Programs beside a worker") struct SideProgramTests {
-  private final class Gate: Sendable {
-    private let isOpen = Mutex(false)
-    func open() { isOpen.withLock { $0 = true } }
-    func pass() { while !isOpen.withLock({ $0 }) { usleep(1000) } }
-  }
-
   private func plan(_ scratch: Scratch) -> LaunchPlan {
     LaunchPlan(
       name: "test", command: ["true"], directory: scratch.path,
@@ -21,7 +16,7 @@ import Testing
   @Test("One whose file system doesn't answer is waited for by nobody, and says where it hangs")
   func hungPreparation() throws {
     let scratch = try Scratch()
-    let (gate, jobs, plan) = (Gate(), BlockingJobs(name: "test"), plan(scratch))
+    let (gate, jobs, plan) = (ThreadGate(), BlockingJobs(name: "test"), plan(scratch))
     defer { gate.open() }
     let program = SideProgram(about: "test", jobs: jobs) { () throws(LaunchError) in
       gate.pass()

@@ -1,33 +1,7 @@
 import Glibc
 import Linux
 import Supervision
-
-struct TestFailure: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
-}
-
-/// A directory of a test's own, removed with all that is in it.
-final class Scratch {
-  let path: String
-
-  init() throws {
-    var template = Array("/tmp/dormouse-test-XXXXXX\0".utf8CString)
-    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
-    path = String(
-      decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  deinit { Scratch.remove(path) }
-
-  private static func remove(_ path: String) {
-    for name in (try? listDirectory(path)) ?? [] {
-      let entry = "\(path)/\(name)"
-      if unlink(entry) != 0 { remove(entry) }
-    }
-    rmdir(path)
-  }
-}
+import TestSupport
 
 /// A worker of a test, with all the sockets, ended with the test.
 final class TestWorker {
@@ -81,18 +55,6 @@ final class TestWorker {
     }
     return all
   }
-}
-
-/// Waits for something that has no event.
-func eventually(
-  within limit: Duration = .seconds(10), _ condition: () throws -> Bool
-) throws -> Bool {
-  let deadline = Deadline(in: limit)
-  while !deadline.hasPassed {
-    if try condition() { return true }
-    usleep(1000)
-  }
-  return try condition()
 }
 
 extension SideProgram {

@@ -2,6 +2,7 @@ import CLinux
 import Glibc
 import Linux
 import Supervision
+import TestSupport
 import Testing
 import WorkerProtocol
 

@@ -5,11 +5,12 @@ import WorkerKit
 ///
 ///     WorkerKitProbe SOCKET LOG
 ///
-/// Whoever connects to SOCKET gives one command (`Commands`) and gets one line. LOG gets a line for
-/// each event.
+/// A client that connects to SOCKET gives one command (`Commands`) and gets one line. LOG gets a line for
+/// each event. Without arguments it is a `Hoard`.
 @main struct Probe {
   static func main() {
     let arguments = CommandLine.arguments
+    if arguments.count == 1 { Hoard.main() }
     guard arguments.count == 3, let log = LogFile(arguments[2]),
       let listener = CommandListener(arguments[1])
     else { exit(2) }

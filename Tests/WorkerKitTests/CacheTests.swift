@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import WorkerKit
@@ -89,7 +90,7 @@ import Testing
   }
 
   @Test func `limits follow the pressure that is told`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let cache = MemoryCache<Int, Int>(countLimit: 100, costLimit: 1000, worker: worker)
     let stubborn = MemoryCache<Int, Int>(countLimit: 100, worker: worker)
@@ -229,7 +230,7 @@ import Testing
 
   @Test(arguments: 1...200 as ClosedRange<UInt64>)
   func `behaves as its model`(_ seed: UInt64) {
-    var random = SplitMix64(state: seed)
+    var random = TestRandom(seed: seed)
     let countLimit = Int.random(in: 0...20, using: &random)
     let costLimit = Bool.random(using: &random) ? Int.random(in: 1...200, using: &random) : 0
     let cache = MemoryCache<Int, Int>(
@@ -273,7 +274,7 @@ import Testing
       }
     }()
     try await onThreads(4) { thread in
-      var random = SplitMix64(state: UInt64(thread))
+      var random = TestRandom(seed: UInt64(thread))
       for _ in 0..<20_000 {
         let key = Int.random(in: 0..<200, using: &random)
         let value = cache.value(for: key, cost: { _ in key }, orMake: { [key, key + 1] })

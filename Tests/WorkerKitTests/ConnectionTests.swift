@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import WorkerKit
 import WorkerProtocol
@@ -6,7 +7,7 @@ import WorkerProtocol
   @Test func `what still holds is said again to the next daemon, and old answers aren't`()
     async throws
   {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let recorder = Recorder()
     let gate = Gate()
@@ -51,7 +52,7 @@ import WorkerProtocol
   }
 
   @Test func `a daemon that comes later is found`() async throws {
-    let daemon = try FakeDaemon(listens: false)
+    let daemon = try KitDaemon(listens: false)
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     worker.setStatus("alone")
@@ -65,7 +66,7 @@ import WorkerProtocol
   @Test func `lines that mean nothing are passed over, and an endless one ends the connection`()
     async throws
   {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     let peer = try await daemon.peer()
@@ -88,7 +89,7 @@ import WorkerProtocol
   }
 
   @Test func `nobody waits for a daemon that reads nothing`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     // It never accepts: the queue of the listener takes the connection, and the socket's buffer some lines.
     worker.connect()
@@ -100,7 +101,7 @@ import WorkerProtocol
   }
 
   @Test func `a worker that goes ends its connection`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     do {
       let worker = Worker(socketPath: daemon.path)
       worker.connect()
@@ -110,7 +111,7 @@ import WorkerProtocol
   }
 
   @Test func `many threads say things at once, and each line arrives whole`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     _ = try await daemon.peer()
@@ -131,7 +132,7 @@ import WorkerProtocol
   }
 
   @Test func `a status that no line could carry is cut, and ends no connection`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     _ = try await daemon.peer()

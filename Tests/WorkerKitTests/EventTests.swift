@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import WorkerKit
 import WorkerProtocol
@@ -9,7 +10,7 @@ import WorkerProtocol
   @Test func `the delegate hears all events in their order, and each request is answered`()
     async throws
   {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let recorder = Recorder()
     worker.connect(delegate: recorder)
@@ -36,7 +37,7 @@ import WorkerProtocol
   }
 
   @Test func `the answer waits for the delegate, each loop and each object`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let recorder = Recorder()
     let gates = (delegate: Gate(), loop: Gate(), object: Gate())
@@ -74,7 +75,7 @@ import WorkerProtocol
   }
 
   @Test func `a loop that ends, and one that is cancelled, owe no answer`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let ready = (Gate(), Gate())
     let breaking = Task {
@@ -105,7 +106,7 @@ import WorkerProtocol
   }
 
   @Test func `an answer that comes after its deadline is sent all the same`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     let recorder = Recorder()
     let gate = Gate()

@@ -2,6 +2,7 @@ import Glibc
 import Linux
 import Supervision
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import WorkerKit
@@ -97,7 +98,7 @@ private struct Pattern {
         counts.withLock { $0.purged += purged }
         return
       }
-      var random = SplitMix64(state: UInt64(thread))
+      var random = TestRandom(seed: UInt64(thread))
       var (kept, gone) = (0, 0)
       for _ in 0..<accesses / threads {
         let place = Int.random(in: 0..<64, using: &random)

@@ -2,6 +2,7 @@ import Glibc
 import Linux
 import Supervision
 import Synchronization
+import TestSupport
 import Testing
 import WorkerProtocol
 
@@ -152,7 +153,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
   }
 
   @Test func `the daemon gets the descriptor, once on each connection`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     let peer = try await daemon.peer()
@@ -176,7 +177,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
 
   @Test(arguments: 1...50 as ClosedRange<UInt64>)
   func `pages are given out once, and join again`(_ seed: UInt64) {
-    var random = SplitMix64(state: seed)
+    var random = TestRandom(seed: seed)
     var extents = PageExtents(pages: 100)
     var owners = [Int?](repeating: nil, count: 100)
     var held: [(start: Int, count: Int)] = []

@@ -21,7 +21,7 @@ import WorkerProtocol
   }
 
   @Test func `a snapshot is sent, and asked for on entering the background`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     let peer = try await daemon.peer()

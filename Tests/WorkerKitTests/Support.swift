@@ -1,35 +1,18 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import WorkerKit
-
-/// Starts a thread that isn't one of those that tasks run on.
-func startThread(_ run: @escaping @Sendable () -> Void) throws {
-  final class Body: Sendable {
-    let run: @Sendable () -> Void
-    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-  }
-  let body = Unmanaged.passRetained(Body(run))
-  var thread = pthread_t()
-  let code = pthread_create(
-    &thread, nil,
-    { argument in
-      if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
-      return nil
-    }, body.toOpaque())
-  guard code == 0 else { throw TestFailure("pthread_create: \(code)") }
-  pthread_detach(thread)
-}
 
 /// Runs `body` on so many threads at once, and waits for all of them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async throws {
   let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
   for index in 0..<count {
-    try startThread {
+    try TestThread {
       body(index)
       continuation.yield()
-    }
+    }.detach()
   }
   var ended = 0
   for await _ in stream {
@@ -37,11 +20,6 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) async th
     if ended == count { break }
   }
   if ended < count { throw TestFailure("\(ended) of \(count) threads have ended") }
-}
-
-/// For what has no event. The test's time limit ends it.
-func eventually(_ condition: () throws -> Bool) async throws {
-  while try !condition() { try await Task.sleep(for: .milliseconds(1)) }
 }
 
 /// Opens once. Cancellation doesn't open it.
@@ -92,16 +70,4 @@ final class Recorder: WorkerDelegate {
   func didResume(_ resumption: Resumption) async { await record(.didResume(resumption)) }
   func willTerminate(reason: String) async { await record(.willTerminate(reason: reason)) }
   func pressureChanged(_ level: PressureLevel) async { await record(.pressureChanged(level)) }
-}
-
-/// Seeded, so that a failure comes again.
-struct SplitMix64: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
-  }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import WorkerProtocol
 
@@ -7,7 +8,7 @@ import WorkerProtocol
   private struct Failure: Error {}
 
   @Test func `a task begins and ends with its scope, however that ends`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     _ = try await daemon.peer()
@@ -49,7 +50,7 @@ import WorkerProtocol
   @Test func `one whose time is over is cancelled first, and its handler called then`()
     async throws
   {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     let peer = try await daemon.peer()
@@ -81,7 +82,7 @@ import WorkerProtocol
   }
 
   @Test func `two of one name are two tasks`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     let peer = try await daemon.peer()
@@ -118,7 +119,7 @@ import WorkerProtocol
   }
 
   @Test func `a thousand tasks at once leave none open`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     let peer = try await daemon.peer()
@@ -150,7 +151,7 @@ import WorkerProtocol
   @Test func `what has ended is said again to the next, since nobody knows that it was heard`()
     async throws
   {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     let first = try await daemon.peer()
@@ -168,7 +169,7 @@ import WorkerProtocol
   }
 
   @Test func `one whose time is over isn't begun again at the next daemon`() async throws {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     let first = try await daemon.peer()
@@ -191,7 +192,7 @@ import WorkerProtocol
   @Test func `one with a name that can't be shown is known by the daemon's name for it`()
     async throws
   {
-    let daemon = try FakeDaemon()
+    let daemon = try KitDaemon()
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     let peer = try await daemon.peer()

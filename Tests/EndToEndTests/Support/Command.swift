@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 
 /// What a command left behind.
 struct Outcome: CustomStringConvertible {
@@ -64,40 +65,5 @@ extension SpawnedProcess {
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
     if !ended { throw TestFailure("a command was still running after \(limit)") }
     return status & 0x7f == 0 ? status >> 8 & 0xff : nil
-  }
-}
-
-/// A directory of a test's own, removed with all that is in it.
-final class Scratch {
-  let path: String
-  private var counter = 0
-
-  init() throws {
-    var template = Array("/tmp/dormouse-e2e-XXXXXX\0".utf8CString)
-    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
-    path = String(
-      decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
-
-  deinit { Scratch.remove(path) }
-
-  func uniquePath(_ suffix: String) -> String {
-    counter += 1
-    return "\(path)/\(counter).\(suffix)"
-  }
-
-  func write(_ name: String, _ text: String) throws -> String {
-    let file = try Descriptor.open(
-      "\(path)/\(name)", O_WRONLY | O_CREAT | O_TRUNC, mode: 0o644)
-    try file.writeAll(text)
-    return "\(path)/\(name)"
-  }
-
-  private static func remove(_ path: String) {
-    for name in (try? listDirectory(path)) ?? [] {
-      let entry = "\(path)/\(name)"
-      if unlink(entry) != 0 { remove(entry) }
-    }
-    rmdir(path)
   }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 
 /// One TCP connection to a worker's HTTP server, which is never opened again: what answers on it is
 /// the process that accepted it.
@@ -10,7 +11,7 @@ final class HTTPConnection {
   init(port: UInt16) throws {
     socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
     let raw = socket.raw
-    guard Surroundings.withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
+    guard withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
       throw TestFailure("nobody listens at \(port): \(String(cString: strerror(errno)))")
     }
   }

@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 
 /// A file system over a directory that answers nothing, as one whose server is gone. It answers with errors
 /// when this object is gone.

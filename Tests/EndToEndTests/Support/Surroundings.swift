@@ -1,11 +1,6 @@
 import Glibc
 import Linux
 
-struct TestFailure: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
-}
-
 /// What the tests find on this machine.
 enum Surroundings {
   /// Of the repository.
@@ -48,43 +43,6 @@ enum Surroundings {
     root.remove()
     return true
   }()
-
-  /// A port of the loopback interface that nobody uses: below those that the kernel gives out by
-  /// itself, and never the same twice in one run.
-  static func freePort() throws -> UInt16 {
-    for _ in 0..<1000 {
-      let port = UInt16.random(in: 12_000..<32_000)
-      let socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
-      if withLoopback(port, { bind(socket.raw, $0, $1) }) == 0 { return port }
-    }
-    throw TestFailure("no free port")
-  }
-
-  static func withLoopback(
-    _ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
-  ) -> Int32 {
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    return withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    }
-  }
-}
-
-/// Waits for something that has no event. Machines under load are slow; none is so slow.
-func eventually(
-  within limit: Duration = .seconds(20), _ condition: () throws -> Bool
-) throws -> Bool {
-  let deadline = Deadline(in: limit)
-  while !deadline.hasPassed {
-    if try condition() { return true }
-    usleep(3000)
-  }
-  return try condition()
 }
 
 /// Nothing of the process runs any more. A zombie has ended: an orphan stays one for as long as this

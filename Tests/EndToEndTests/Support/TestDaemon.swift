@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 /// What `ps --json` and `status --json` print.

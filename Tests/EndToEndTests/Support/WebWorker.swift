@@ -1,3 +1,5 @@
+import TestSupport
+
 /// An unmodified HTTP server with state in memory, in the foreground once it listens.
 struct WebWorker {
   let port: UInt16
@@ -8,7 +10,7 @@ struct WebWorker {
 
   init(megabytes: Int = 4, cacheMegabytes: Int = 0, name: String = "web", more: String = "") throws
   {
-    port = try Surroundings.freePort()
+    port = try freePort()
     self.megabytes = megabytes
     self.cacheMegabytes = cacheMegabytes
     self.name = name

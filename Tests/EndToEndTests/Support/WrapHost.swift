@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import TestSupport
 
 /// What an editor is to `dormouse wrap`: it starts it with pipes, talks with the helper behind it,
 /// and waits for its end. Whatever happens, both are gone with this object.

@@ -1,27 +1,25 @@
-import Control
-import Glibc
-import Linux
+import Foundation
 import Testing
 
-/// The talks' demo under a real daemon, in a data directory of its own.
-private struct Breadcrumbs {
-  static let program = Surroundings.built("Breadcrumbs")
-
-  /// Painting takes two seconds: once is enough. The photos' files, the first one first.
-  private static let painted = Result<[[UInt8]], any Error> {
-    let scratch = try Scratch()
-    let outcome = try Command(arguments: [program, "--data", scratch.path])
-      .run(in: Scratch(), limit: .seconds(120))
-    guard outcome.code == 0 else { throw TestFailure("painting: \(outcome)") }
-    return try (1...10).map { try readFile("\(scratch.path)/\($0).jpg") }
+/// Breadcrumbs as the worker `journal` of a daemon, in a data directory of its own.
+private struct JournalWorker {
+  /// Painting takes two seconds: once is enough. The directory with the photos.
+  private static let painted = Result<Scratch, any Error> {
+    let (photos, output) = (try Scratch(), try Scratch())
+    let code = try Running(
+      Programs.breadcrumbs, ["--data", photos.path], output: "\(output.path)/out"
+    ).wait(.seconds(120))
+    guard code == 0 else { throw TestFailure("painting ended with code \(code)") }
+    return photos
   }
 
-  let daemon: TestDaemon
+  let daemon: DaemonProcess
   let port: UInt16
   private let scratch: Scratch
 
   static let patient = """
     policy_overrides:
+      pressure: { warning: never, urgent: never, critical: { available_below: 1% } }
       background: { suspend_after: 1h, shed_deadline: 5s }
       hibernate: { after: never, cooldown: 0s }
 
@@ -30,35 +28,42 @@ private struct Breadcrumbs {
   init(
     _ policy: String = patient, options: String = "", setting: Setting = .traced
   ) throws {
-    port = try Surroundings.freePort()
+    port = try freePort()
     scratch = try Scratch()
-    for (index, bytes) in try Self.painted.get().enumerated() {
-      let file = try Descriptor.open(
-        "\(scratch.path)/\(index + 1).jpg", O_WRONLY | O_CREAT, mode: 0o644)
-      let written: Void? = bytes.withUnsafeBytes { try? file.writeAll($0) }
-      if written == nil { throw TestFailure("no photo \(index + 1)") }
+    let photos = try Self.painted.get().path
+    for number in 1...10 {
+      try FileManager.default.copyItem(
+        atPath: "\(photos)/\(number).jpg", toPath: "\(scratch.path)/\(number).jpg")
     }
-    daemon = try TestDaemon(
+    daemon = try DaemonProcess(
       policy + """
         workers:
           journal:
-            command: [\(Self.program), --data, \(scratch.path)\(options)]
+            command: [\(Programs.breadcrumbs), --data, \(scratch.path)\(options)]
             listen: \(port)
             readiness: { notify: true }
         """, setting: setting)
     try daemon.wait("journal", toBe: "foreground")
   }
 
-  func connect() throws -> HTTPConnection { try HTTPConnection(port: port) }
+  func connect() throws -> Connection { try Connection(port: port) }
 
-  /// Bytes, as the kernel counts them.
+  /// Bytes, as the kernel counts them: anonymous and shared memory that no other process has, and swap.
   func footprint() throws -> Int64 {
     let pid = try #require(try daemon.worker("journal").pid)
-    return try #require(try Footprint.measure(pid)).footprint
+    let text = try String(contentsOfFile: "/proc/\(pid)/smaps_rollup", encoding: .utf8)
+    let fields = text.split(separator: "\n").map { $0.split(separator: " ") }
+    func kilobytes(_ name: String) -> Int64? {
+      fields.first { $0.first == "\(name):" }.flatMap { Int64($0[1]) }
+    }
+    let dirty = try #require(kilobytes("Private_Dirty"))
+    let anonymous = try #require(kilobytes("Anonymous"))
+    let shared = try #require(kilobytes("Pss_Shmem"))
+    return (min(dirty, anonymous + shared) + (kilobytes("Swap") ?? 0)) << 10
   }
 
   /// Everything decoded that there is to decode.
-  func fill(_ connection: HTTPConnection) throws {
+  func fill(_ connection: Connection) throws {
     _ = try connection.page("/show/5")
     _ = try connection.page("/thumbnails")
     _ = try connection.post("/slideshow/start")
@@ -66,11 +71,14 @@ private struct Breadcrumbs {
   }
 }
 
-@Suite("Breadcrumbs") struct BreadcrumbsTests {
+@Suite(
+  "Breadcrumbs under a daemon",
+  .enabled(if: Programs.dormouse != nil, "dormouse isn't built: `swift build`, or set DORMOUSE"))
+struct UnderDaemonTests {
   @Test("One warning brings it from its peak to under a quarter, and loses no edit")
   func warning() throws {
-    for setting in Setting.ofOwnUser {
-      let crumbs = try Breadcrumbs(setting: setting)
+    for setting in Setting.allCases {
+      let crumbs = try JournalWorker(setting: setting)
       let connection = try crumbs.connect()
       _ = try connection.post("/edit/5", "It sings in G.")
       try crumbs.fill(connection)
@@ -91,9 +99,9 @@ private struct Breadcrumbs {
 
   @Test(
     "It answers the same after a warning, the background, hibernation, and a termination",
-    arguments: Setting.ofOwnUser)
+    arguments: Setting.allCases)
   func answersTheSame(setting: Setting) throws {
-    let crumbs = try Breadcrumbs(setting: setting)
+    let crumbs = try JournalWorker(setting: setting)
     let daemon = crumbs.daemon
     let connection = try crumbs.connect()
     _ = try connection.post("/edit/3", "Dogs, and opinions; “ä”.")
@@ -129,9 +137,9 @@ private struct Breadcrumbs {
 
   @Test("The background alone makes it small enough to be hibernated by ios-5's own rules")
   func hibernates() throws {
-    let crumbs = try Breadcrumbs(
+    let crumbs = try JournalWorker(
       """
-      policy: \(Surroundings.policy("ios-5"))
+      policy: ios-5
       policy_overrides:
         background: { suspend_after: 100ms, shed_deadline: 5s }
         hibernate: { after: 100ms, cooldown: 0s, only_if_faster_than_relaunch: false }
@@ -146,32 +154,31 @@ private struct Breadcrumbs {
 
   /// A device on which five photos are no trouble, and ten are.
   private static let device = """
-    policy: \(Surroundings.policy("ios-5"))
+    policy: ios-5
     policy_overrides: { memory: { budget: 80MB }, background: { suspend_after: 1h } }
 
     """
 
   @Test("Broken, it is terminated for memory, and the low memory report says so")
   func broken() throws {
-    let crumbs = try Breadcrumbs(Self.device, options: ", --broken")
+    let crumbs = try JournalWorker(Self.device, options: ", --broken")
     let connection = try crumbs.connect()
     _ = try connection.post("/slideshow/start")
     for _ in 0..<50 {
-      // Until nobody answers any more.
-      guard (try? connection.post("/slideshow/next")) != nil else { break }
+      do { _ = try connection.post("/slideshow/next") } catch { break }  // it has ended
     }
     try crumbs.daemon.wait("journal", toBe: "terminated")
-    // Written when it has shown what the end gave back.
-    #expect(try eventually { try crumbs.daemon.ask(.jetsam).jetsam != nil })
-    let record = try crumbs.daemon.json(JetsamRecord.self, "jetsam")
-    let victim = try #require(record.workers.first { $0.victimBecause != nil })
+    // Written after it has been measured what the end gave back.
+    #expect(try eventually { try crumbs.daemon.jetsam().workers != nil })
+    let workers = try #require(try crumbs.daemon.jetsam().workers)
+    let victim = try #require(workers.first { $0.victimBecause != nil })
     #expect(victim.name == "journal")
     #expect(victim.footprint > 60 << 20)
   }
 
   @Test("Otherwise it survives a long slide show on the same device")
   func longSlideShow() throws {
-    let crumbs = try Breadcrumbs(Self.device)
+    let crumbs = try JournalWorker(Self.device)
     let connection = try crumbs.connect()
     let pid = try crumbs.daemon.worker("journal").pid
     _ = try connection.post("/slideshow/start")
@@ -181,7 +188,7 @@ private struct Breadcrumbs {
     #expect(try crumbs.daemon.worker("journal").pid == pid)
     #expect(try crumbs.daemon.worker("journal").state == "foreground")
     #expect(try crumbs.footprint() < 60 << 20)
-    #expect(try crumbs.daemon.ask(.jetsam).jetsam == nil)
+    #expect(try crumbs.daemon.jetsam().code == "no_report")
   }
 }
 

@@ -1,16 +1,12 @@
 import Glibc
 import JSONLines
 import Synchronization
+import TestSupport
 import WorkerProtocol
-
-struct TestFailure: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
-}
 
 /// A daemon on a socket of a test's own. Its threads are its own, too: tests run on the few threads that the
 /// worker's tasks need, and must not block them.
-final class FakeDaemon: Sendable {
+final class KitDaemon: Sendable {
   enum Heard: Sendable {
     case connected(Peer)
     case message(WorkerMessage, Peer)
@@ -19,56 +15,27 @@ final class FakeDaemon: Sendable {
     case closed(Peer)
   }
 
-  let path: String
-  private let directory: String
-  private let listener: Int32
+  var path: String { daemon.path }
+  private let daemon: FakeDaemon
   private let hearing: AsyncStream<Heard>.Continuation
   private let iterator: Reader
 
   /// - Parameter listens: false: it doesn't exist before `listen`.
   init(listens: Bool = true) throws {
-    var template = Array("/tmp/dormouse-kit-XXXXXX\0".utf8CString)
-    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
-    directory = String(
-      decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    path = "\(directory)/worker.sock"
-    listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     let (stream, hearing) = AsyncStream.makeStream(of: Heard.self)
     self.hearing = hearing
     iterator = Reader(stream)
-    if listens { try listen() }
-  }
-
-  deinit {
-    shutdown(listener, Int32(SHUT_RDWR))
-    unlink(path)
-    rmdir(directory)
-  }
-
-  func listen() throws {
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
-    let bound = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, size) }
-    }
-    guard bound == 0, Glibc.listen(listener, 8) == 0 else { throw TestFailure("bind: \(errno)") }
-    try startThread { [listener, hearing] in
-      while true {
-        let socket = accept(listener, nil, nil)
-        guard socket >= 0 else { break }
-        let peer = Peer(socket)
-        hearing.yield(.connected(peer))
-        try? startThread {
-          peer.readAll { hearing.yield($0) }
-          hearing.yield(.closed(peer))
-        }
-      }
-      close(listener)
-      hearing.finish()
+    daemon = try FakeDaemon(listens: listens) { connection in
+      let peer = Peer(connection)
+      hearing.yield(.connected(peer))
+      peer.readAll { hearing.yield($0) }
+      hearing.yield(.closed(peer))
     }
   }
+
+  deinit { hearing.finish() }
+
+  func listen() throws { try daemon.listen() }
 
   /// The next thing that it hears; a test's time limit ends the waiting.
   func next() async throws -> Heard {
@@ -115,9 +82,8 @@ final class FakeDaemon: Sendable {
 
 /// A connection, from the daemon's side.
 final class Peer: Sendable {
-  private let socket: Int32
-  init(_ socket: Int32) { self.socket = socket }
-  deinit { Glibc.close(socket) }
+  private let connection: FakeConnection
+  init(_ connection: FakeConnection) { self.connection = connection }
 
   func send(_ message: DaemonMessage) { send(message.line + [UInt8(ascii: "\n")]) }
 
@@ -125,21 +91,12 @@ final class Peer: Sendable {
     send(.request(id: id, deadlineSeconds: deadline, request))
   }
 
-  func send(_ bytes: [UInt8]) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes {
-        Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-      }
-      guard count > 0 else { return }
-      rest = rest.dropFirst(count)
-    }
-  }
+  func send(_ bytes: [UInt8]) { connection.send(bytes) }
 
   /// Hangs up.
-  func close() { shutdown(socket, Int32(SHUT_RDWR)) }
+  func close() { connection.hangUp() }
 
-  func readAll(_ hear: (FakeDaemon.Heard) -> Void) {
+  func readAll(_ hear: (KitDaemon.Heard) -> Void) {
     var framer = LineFramer()
     while let (bytes, descriptor) = receive() {
       framer.append(bytes)
@@ -162,7 +119,7 @@ final class Peer: Sendable {
           header.msg_iovlen = 1
           header.msg_control = control.baseAddress
           header.msg_controllen = control.count
-          return recvmsg(socket, &header, Int32(MSG_CMSG_CLOEXEC))
+          return recvmsg(connection.descriptor, &header, Int32(MSG_CMSG_CLOEXEC))
         }
       }
     }

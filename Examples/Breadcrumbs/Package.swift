@@ -1,0 +1,23 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+]
+
+let package = Package(
+  name: "Breadcrumbs",
+  platforms: [.macOS(.v15)],
+  dependencies: [.package(name: "dormouse", path: "../..")],
+  targets: [
+    // Without `pkgConfig`: SwiftPM would warn of a missing .pc file in each build.
+    .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+    .systemLibrary(name: "CTurboJPEG", providers: [.apt(["libturbojpeg0-dev"])]),
+    .executableTarget(
+      name: "Breadcrumbs",
+      dependencies: ["CSQLite", "CTurboJPEG", .product(name: "WorkerKit", package: "dormouse")],
+      swiftSettings: strict),
+    .testTarget(name: "BreadcrumbsTests", dependencies: ["Breadcrumbs"], swiftSettings: strict),
+  ]
+)

@@ -1,0 +1,98 @@
+import Foundation
+import Testing
+
+/// How workers are stopped, and rest while they are hibernated.
+enum Setting: String, CaseIterable, CustomTestStringConvertible {
+  /// Frozen in cgroups, where the machine permits them.
+  case frozen
+  /// By signal, and traced.
+  case traced
+
+  var testDescription: String { rawValue }
+}
+
+/// `dormouse daemon` in a directory of its own. It ends its workers when it is told to end.
+final class DaemonProcess {
+  struct WorkerReport: Decodable {
+    struct Snapshot: Decodable { var text: String? }
+    var state: String
+    var pid: Int32?
+    var snapshot: Snapshot?
+  }
+
+  struct JetsamReport: Decodable {
+    struct Worker: Decodable {
+      var name: String
+      var footprint: Int64
+      var victimBecause: Code?
+    }
+    struct Code: Decodable { var code: String }
+    /// `no_report`
+    var code: String?
+    var workers: [Worker]?
+  }
+
+  private let scratch = Result { try Scratch() }
+  private let program: String
+  private let socket: String
+  private let log: String
+  private let running: Running
+  private var verbs = 0
+
+  init(_ configuration: String, setting: Setting) throws {
+    program = try #require(Programs.dormouse)
+    let path = try scratch.get().path
+    socket = "\(path)/control.sock"
+    log = "\(path)/daemon.log"
+    let file = "\(path)/dormouse.yaml"
+    try configuration.write(toFile: file, atomically: false, encoding: .utf8)
+    running = try Running(
+      program,
+      ["daemon", "--config", file, "--socket", socket, "--state-directory", "\(path)/state"],
+      output: log, environment: setting == .traced ? ["DORMOUSE_CGROUP": "/proc/nowhere"] : [:])
+    let answers = try eventually { try !running.process.isRunning || enter(["ps"]).code == 0 }
+    guard answers, running.process.isRunning else { throw TestFailure("no daemon: \(words)") }
+  }
+
+  deinit {
+    running.process.terminate()
+    running.wait(.seconds(30))
+  }
+
+  /// Its log.
+  var words: String {
+    // Only for messages.
+    (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+  }
+
+  private func enter(_ words: [String]) throws -> (code: Int32, output: String) {
+    verbs += 1
+    let output = "\(try scratch.get().path)/\(verbs).out"
+    let code = try Running(
+      program, words.prefix(1) + ["--socket", socket] + words.dropFirst(), output: output
+    ).wait()
+    return (code, try String(contentsOfFile: output, encoding: .utf8))
+  }
+
+  /// A verb that must succeed; its output.
+  @discardableResult
+  func done(_ words: String...) throws -> String {
+    let outcome = try enter(words)
+    guard outcome.code == 0 else { throw TestFailure("\(words): \(outcome); \(self.words)") }
+    return outcome.output
+  }
+
+  func worker(_ name: String) throws -> WorkerReport {
+    try JSONDecoder().decode(WorkerReport.self, from: Data(done("status", name, "--json").utf8))
+  }
+
+  func jetsam() throws -> JetsamReport {
+    try JSONDecoder().decode(JetsamReport.self, from: Data(done("jetsam", "--json").utf8))
+  }
+
+  func wait(_ name: String, toBe state: String) throws {
+    guard try eventually({ try worker(name).state == state }) else {
+      throw TestFailure("\(name) is \(try worker(name).state), not \(state): \(words)")
+    }
+  }
+}

@@ -1,0 +1,20 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+]
+
+let package = Package(
+  name: "consume",
+  platforms: [.macOS(.v15)],
+  dependencies: [.package(name: "dormouse", path: "../..")],
+  targets: [
+    .executableTarget(
+      name: "consume", dependencies: [.product(name: "WorkerKit", package: "dormouse")],
+      swiftSettings: strict),
+    // Runs the executable, which SwiftPM builds before it.
+    .testTarget(name: "ConsumeTests", dependencies: ["consume"], swiftSettings: strict),
+  ]
+)

@@ -1,0 +1,23 @@
+import Control
+import JSONLines
+import TestSupport
+
+extension FakeConnection {
+  /// The next `count` requests; fewer where the client hangs up.
+  func requests(_ count: Int) -> [ControlRequest] {
+    var framer = LineFramer()
+    var result: [ControlRequest] = []
+    while result.count < count {
+      let bytes = receive()
+      guard !bytes.isEmpty else { return result }
+      framer.append(bytes[...])
+      while let line = try? framer.next() {
+        guard let request = try? WireCodec.decode(ControlRequest.self, from: line) else { continue }
+        result.append(request)
+      }
+    }
+    return result
+  }
+
+  func send(_ response: ControlResponse) { send((try? WireCodec.line(for: response)) ?? []) }
+}

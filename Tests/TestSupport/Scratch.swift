@@ -1,0 +1,66 @@
+import Glibc
+import Synchronization
+
+/// A directory of a test's own, removed with everything in it. Its path is short enough for a socket.
+public final class Scratch: Sendable {
+  public let path: String
+  private let counter = Atomic(0)
+
+  /// With these files in it, by name; a name may have directories.
+  public init(_ files: [String: String] = [:]) throws {
+    path = try Self.make()
+    for (name, text) in files { try write(name, text) }
+  }
+
+  deinit { Self.remove(path) }
+
+  public func uniquePath(_ suffix: String) -> String {
+    "\(path)/\(counter.add(1, ordering: .relaxed).newValue).\(suffix)"
+  }
+
+  /// Replaces the file; its path.
+  @discardableResult
+  public func write(_ name: String, _ text: String) throws -> String {
+    let file = "\(path)/\(name)"
+    var directory = path
+    for part in name.split(separator: "/").dropLast() {
+      directory += "/\(part)"
+      mkdir(directory, 0o755)
+    }
+    let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard descriptor >= 0 else { throw TestFailure("\(file): errno \(errno)") }
+    defer { close(descriptor) }
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      guard count > 0 else { throw TestFailure("\(file): errno \(errno)") }
+      rest = rest.dropFirst(count)
+    }
+    return file
+  }
+
+  /// For a directory that outlives every object: the caller removes it.
+  public static func make() throws -> String {
+    var template = Array("/tmp/dormouse-test-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp: errno \(errno)") }
+    return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+
+  /// Follows no symbolic links.
+  public static func remove(_ path: String) {
+    if unlink(path) == 0 { return }
+    chmod(path, 0o700)
+    if let directory = opendir(path) {
+      var names: [String] = []
+      while let entry = readdir(directory) {
+        let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+          String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name != ".", name != ".." { names.append(name) }
+      }
+      closedir(directory)
+      for name in names { remove("\(path)/\(name)") }
+    }
+    rmdir(path)
+  }
+}
