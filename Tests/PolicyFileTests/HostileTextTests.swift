@@ -125,6 +125,7 @@ import YAML
     // Most of the file is comments, so not all damage shows; but the damage must be real.
     #expect((40..<400).contains(refused), "\(refused)")
   }
+
   /// Another seed on each run. `DORMOUSE_SEED` repeats the one that was printed.
   private static let seed: UInt64 =
     getenv("DORMOUSE_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0 ... .max)
@@ -162,7 +163,7 @@ import YAML
 
   /// The text with one to four letters put in or replaced, pieces removed or repeated.
   private static func damaged(
-    _ plain: [Unicode.Scalar], by random: inout TestRandom
+    _ plain: [Unicode.Scalar], by random: inout some RandomNumberGenerator
   ) -> String {
     var damaged = plain
     for _ in 0..<Int.random(in: 1...4, using: &random) {
