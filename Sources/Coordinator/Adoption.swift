@@ -58,7 +58,7 @@ extension Daemon {
 
   func startAutomatically(_ id: WorkerID, _ verb: Request.Verb = .start) {
     guard engine.state(of: id) == .terminated else { return }
-    startInOrder(id, verb) { [unowned self] answer in
+    dependencyStarter.start(id, verb) { [unowned self] answer in
       if answer.code != .done { log(.error, answer.text) }
     }
   }

@@ -92,16 +92,14 @@ public final class Daemon {
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
-  /// Workers that are started when others have come far enough; see `Dependencies`.
-  var waits: [WorkerID: DependencyWait] = [:]
+  /// Starts workers when others have come far enough.
+  private(set) lazy var dependencyStarter = DependencyStarter(self)
   /// The daemon's end: who has been told, and who won't end.
   var askedToStop: Set<WorkerID> = []
   var unstoppable: Set<WorkerID> = []
   var stoppedByPerson: StoppedByPerson
-  /// See `Schedules`.
-  var wakePlan: WakePlan
-  var scheduleTimer: EventLoop.Token?
-  var overdue: [WorkerID] = []
+  let stateFiles: StateFiles
+  private(set) lazy var schedules = makeScheduleMonitor()
   /// Probes that are being asked.
   var questions: [ObjectIdentifier: Question] = [:]
   /// Workers of `run` that have ended, the latest last.
@@ -173,13 +171,13 @@ public final class Daemon {
       loop = try EventLoop()
       mailbox = try Mailbox()
       jobs = try LoopJobs(loop)
+      stateFiles = try StateFiles(loop, disk)
       bootID = try WorkerRecord.currentBootID()
     } catch { throw .system(error) }
     do throws(WorkerRecordError) {
       records = try WorkerRecordKeeper(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped")
-    wakePlan = WakePlan(path: state.path + "/schedule")
     jetsamReports = JetsamReports(directory: state.jetsam)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
     ledger = WriteLedger(path: state.writes)
@@ -245,7 +243,7 @@ public final class Daemon {
     takeOverKeeping()
     openListeners()
     startWorkers()
-    followSchedules()
+    schedules.follow()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
     sampleRegularly()

@@ -14,7 +14,7 @@ final class EventLoop {
   private var check: TurnCheck?
 
   /// Names a watched descriptor or a timer, so that it can be called off.
-  struct Token: Hashable { fileprivate let id: UInt64 }
+  struct Token: Hashable { let id: UInt64 }
 
   /// On the thread that will call `turn`.
   init(check: TurnCheck.Settings? = .current()) throws(SystemCallError) {

@@ -138,7 +138,7 @@ extension Daemon {
     log(.info, "\(id): launched as pid \(process.identity.pid)")
     feed(.launched(id))
     startWatchdog(of: runtime)
-    lookAtDependents()
+    dependencyStarter.advance()
     if case .probe(let probe) = runtime.readiness?.rule {
       probeReadiness(runtime, probe)
     } else if runtime.readiness != nil {

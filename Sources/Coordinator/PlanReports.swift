@@ -23,7 +23,8 @@ extension Daemon {
           at: $0.at, why: CodedText($0), footprint: $0.footprint.bytes, lastWords: $0.lastWords)
       }
     report.livenessFailure = runtime.liveness?.lastFailure.map { CodedText("probe_failed", $0) }
-    report.nextWake = nextWake(runtime, after: Int64(time(nil)))
+    report.nextWake = schedules.next(
+      runtime.configuration.wakeAt, after: Int64(time(nil)))
     report.answeredAsleep = runtime.answering?.count
   }
 
@@ -36,7 +37,9 @@ extension Daemon {
     if let why = runs.waitsForMemory {
       return CodedText("waits_for_memory", "comes back when there is memory: \(why)")
     }
-    if let awaited = awaited(by: runtime) { return CodedText("waits_for_worker", awaited) }
+    if let awaited = dependencyStarter.awaited(by: runtime.id) {
+      return CodedText("waits_for_worker", awaited)
+    }
     return runs.problem.map { CodedText("not_started", $0) }
   }
 }

@@ -65,7 +65,7 @@ extension Daemon {
     for worker in inStartingOrder(added) where worker.autostart {
       startAutomatically(WorkerID(worker.name))
     }
-    lookAtDependents()
+    dependencyStarter.advance()
     // `run` workers live by the daemon's policy.
     for runtime in workers.values.sorted(by: { $0.id < $1.id }) where !runtime.isDeclared {
       guard runtime.configuration.policy != new.policy else { continue }
@@ -76,7 +76,7 @@ extension Daemon {
     for runtime in workers.values where !runtime.keepsBase {
       hibernation.dropIdleBase(of: runtime.id.name)
     }
-    followSchedules()
+    schedules.follow()
     feed(.deadline)
     return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
   }

@@ -113,7 +113,7 @@ extension Daemon {
     default: break
     }
     followLiveness(of: runtime, transition)
-    lookAtDependents()
+    dependencyStarter.advance()
   }
 
   private func ended(_ runtime: WorkerRuntime, _ cause: Cause) {
@@ -195,7 +195,7 @@ extension Daemon {
         return
       }
       runtime.runs.restarts += 1
-      startInOrder(runtime.id, .restart) { [unowned self] answer in
+      dependencyStarter.start(runtime.id, .restart) { [unowned self] answer in
         if answer.code != .done { log(.error, answer.text) }
       }
     }
@@ -222,7 +222,7 @@ extension Daemon {
       stoppedByPerson.set(id.name, false, disk, log)
     case .stop, .terminate:
       cancelRestart(of: runtime)
-      stopWaiting(id, "\(id) was stopped before it was started")
+      dependencyStarter.stopWaiting(id, "\(id) was stopped before it was started")
       runtime.runs.problem = nil
       if runtime.configuration.restart.condition == .unlessStopped {
         stoppedByPerson.set(id.name, true, disk, log)
@@ -244,7 +244,7 @@ extension Daemon {
   /// Nothing of it is to happen any more.
   func forgetPlans(of runtime: WorkerRuntime) {
     cancelRestart(of: runtime)
-    stopWaiting(runtime.id, "\(runtime.id) is no longer in the configuration")
+    dependencyStarter.stopWaiting(runtime.id, "\(runtime.id) is no longer in the configuration")
     stoppedByPerson.set(runtime.id.name, false, disk, log)
   }
 }

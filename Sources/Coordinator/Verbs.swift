@@ -68,7 +68,7 @@ extension Daemon {
           ControlResponse(id: request.id, result: .init(answer.code), text: answer.text))
       }
       if verb == .start || verb == .restart {
-        startInOrder(WorkerID(name), verb) { [unowned self] in
+        dependencyStarter.start(WorkerID(name), verb) { [unowned self] in
           watchFirstMoments(of: WorkerID(name), $0, then: answered)
         }
       } else {

@@ -1,0 +1,184 @@
+import Lifecycle
+import Policy
+
+/// What `DependencyStarter` knows of a worker.
+struct DependencyStanding: Hashable {
+  struct End: Hashable {
+    var succeeded: Bool
+    /// A person stopped it.
+    var wasStopped: Bool
+  }
+
+  /// nil: there is no such worker.
+  var state: WorkerState?
+  /// An earlier daemon's, which is being brought back.
+  var isAdopting = false
+  var hasProcess = false
+  /// It will be started again: after a back-off, or when there is memory again.
+  var willRestart = false
+  /// How its last run ended, since it was last asked to start.
+  var lastEnd: End?
+  /// Why its last run ended; a clause.
+  var lastExit: String?
+
+  var isAlive: Bool { isAdopting || state?.isAlive == true }
+}
+
+/// What `DependencyStarter` needs of the daemon. Tests hand in their own.
+protocol DependencyHost: AnyObject {
+  var now: Instant { get }
+  /// `depends_on:` of a worker.
+  func dependencies(of id: WorkerID) -> [Dependency]
+  func standing(of id: WorkerID) -> DependencyStanding
+  /// - Parameter asked: when; `nil`: now.
+  func request(
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void)
+  /// Why it isn't started.
+  func note(problem: String, of id: WorkerID)
+}
+
+/// `depends_on:`. A worker is started when those that it needs have come far enough, which are started
+/// for it where they aren't running. Belongs to the loop's thread.
+final class DependencyStarter {
+  /// A worker that is to be started, and waits for others.
+  private struct Wait {
+    /// `start`, or `restart`.
+    var verb: Request.Verb
+    /// When it was asked for.
+    var asked: Instant
+    var answers: [(Answer) -> Void]
+    /// Asked to start for it: their end, now, is final.
+    var started: Set<WorkerID> = []
+    /// Why one of them can't be started.
+    var failure: String?
+  }
+
+  private unowned let host: any DependencyHost
+  private var waits: [WorkerID: Wait] = [:]
+
+  init(_ host: any DependencyHost) { self.host = host }
+
+  /// Starts a worker after those that it depends on.
+  ///
+  /// - Parameter verb: `restart` displaces no other worker from the foreground.
+  func start(
+    _ id: WorkerID, _ verb: Request.Verb = .start, then answer: @escaping (Answer) -> Void
+  ) {
+    let (dependencies, own) = (host.dependencies(of: id), host.standing(of: id))
+    guard !dependencies.isEmpty, own.state == .terminated, !own.isAdopting else {
+      return host.request(verb, id, asked: nil, then: answer)
+    }
+    if waits[id] != nil {
+      if verb == .start {
+        waits[id]?.verb = .start
+        waits[id]?.asked = host.now
+      }
+      waits[id]?.answers.append(answer)
+      return
+    }
+    waits[id] = Wait(verb: verb, asked: host.now, answers: [answer])
+    for dependency in dependencies { startIfNeeded(dependency, for: id) }
+    advance()
+  }
+
+  private func startIfNeeded(_ dependency: Dependency, for id: WorkerID) {
+    let other = WorkerID(dependency.worker)
+    let standing = host.standing(of: other)
+    guard standing.state != nil, verdict(dependency) != .met, !standing.isAlive,
+      !standing.willRestart
+    else { return }
+    waits[id]?.started.insert(other)
+    start(other, .restart) { [unowned self] answer in
+      let standing = host.standing(of: other)
+      guard answer.code != .done, !standing.isAlive, !standing.willRestart else { return }
+      // One that ends quickly may have done all that is asked of it.
+      guard waits[id] != nil, verdict(dependency) != .met else { return }
+      waits[id]?.failure = answer.text
+      advance()
+    }
+  }
+
+  /// A worker has come further, or has ended.
+  func advance() {
+    for id in waits.keys.sorted() { look(at: id) }
+  }
+
+  private func look(at id: WorkerID) {
+    guard let wait = waits[id] else { return }
+    if let failure = wait.failure { return conclude(id, failure) }
+    for dependency in host.dependencies(of: id) {
+      switch verdict(dependency) {
+      case .met: continue
+      case .waiting:
+        guard wasStopped(dependency, wait) else { return }
+        conclude(id, "\(dependency.worker) was stopped")
+      case .impossible:
+        let why = host.standing(of: WorkerID(dependency.worker)).lastExit ?? "it has ended"
+        conclude(id, "\(dependency.worker) has ended: \(why)")
+      }
+      return
+    }
+    waits[id] = nil
+    host.request(wait.verb, id, asked: wait.asked) { answer in
+      for each in wait.answers { each(answer) }
+    }
+  }
+
+  private func conclude(_ id: WorkerID, _ why: String) {
+    let text = "\(id) isn't started, because it depends on a worker that failed: \(why)"
+    host.note(problem: "not started: \(why)", of: id)
+    for each in waits.removeValue(forKey: id)?.answers ?? [] { each(Answer(.failed, text)) }
+    advance()
+  }
+
+  /// It isn't to be started any more.
+  func stopWaiting(_ id: WorkerID, _ text: String) {
+    for each in waits.removeValue(forKey: id)?.answers ?? [] { each(Answer(.refused, text)) }
+  }
+
+  /// None is.
+  func stopWaiting(_ text: String) {
+    for id in waits.keys.sorted() { stopWaiting(id, text) }
+  }
+
+  /// For `ps`: what it waits for; nil where it doesn't.
+  func awaited(by id: WorkerID) -> String? {
+    guard waits[id] != nil else { return nil }
+    let missing = host.dependencies(of: id).filter { verdict($0) != .met }
+    let texts = missing.map { "\($0.worker) (\($0.condition.rawValue))" }
+    return "waits for " + texts.joined(separator: ", ")
+  }
+
+  // MARK: how far they are
+
+  private func verdict(_ dependency: Dependency) -> Dependency.Verdict {
+    let standing = host.standing(of: WorkerID(dependency.worker))
+    let verdict = dependency.verdict(standing.progress(for: dependency.condition))
+    // Not for good: it will be started again.
+    return verdict == .impossible && standing.willRestart ? .waiting : verdict
+  }
+
+  private func wasStopped(_ dependency: Dependency, _ wait: Wait) -> Bool {
+    let id = WorkerID(dependency.worker)
+    return wait.started.contains(id) && host.standing(of: id).lastEnd?.wasStopped == true
+  }
+}
+
+extension DependencyStanding {
+  /// One that sleeps is ready: whoever needs it wakes it.
+  fileprivate func progress(for condition: Dependency.Condition) -> Dependency.Progress {
+    if isAdopting { return .ready }
+    switch state {
+    case nil: return .notStarted
+    case .launching: return hasProcess ? .launched : .notStarted
+    case .terminating: return .launched
+    case .terminated:
+      guard let lastEnd else { return .notStarted }
+      let wantsItsEnd = condition == .exited || condition == .exitedOK
+      // A server that a person stopped isn't one that has done its work.
+      return lastEnd.wasStopped && !wantsItsEnd
+        ? .notStarted : .ended(succeeded: lastEnd.succeeded)
+    default: return .ready
+    }
+  }
+}

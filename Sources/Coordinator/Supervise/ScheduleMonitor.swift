@@ -1,0 +1,140 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+
+/// `wake_at:`. A sleeping worker is woken at the instants that a line of cron names, in local time.
+///
+/// The next instant of each worker is written down, so that one that passed while there was no daemon,
+/// or that the clock jumped over, is made good for: once, however many of them there were. Belongs to the
+/// loop's thread.
+final class ScheduleMonitor {
+  typealias Schedules = [WorkerID: [CalendarSchedule]]
+
+  private let path: String
+  private let timers: any Timers
+  private let files: any StateFileWriter
+  /// Nanoseconds since 1970.
+  private let wallClock: () -> Int64
+  /// Of local time from UTC then, in seconds.
+  private let offset: (Int64) -> Int
+  private let schedules: () -> Schedules
+  private let wake: (WorkerID) -> Void
+  private let warn: (String) -> Void
+
+  /// The next instants, in seconds since 1970, as they are written down.
+  private var planned: [WorkerID: Int64]
+  private var timer: EventLoop.Token?
+  /// To be woken as soon as the plan is written.
+  private var overdue: [WorkerID] = []
+
+  /// A clock that is set is noticed within so long.
+  private static let maxPause = Duration.seconds(60)
+  /// A disk that doesn't answer is no reason to sleep on.
+  private static let diskPatience = Duration.seconds(5)
+
+  /// - Parameters:
+  ///   - path: of the file with the next instants: lines of `seconds name`.
+  ///   - schedules: those of the configuration as it is now.
+  ///   - wake: called for a worker whose time has come, whether it sleeps or not.
+  init(
+    path: String, timers: any Timers, files: any StateFileWriter,
+    wallClock: @escaping () -> Int64 = { Clocks.realtime },
+    offset: @escaping (Int64) -> Int = LocalTime.offset,
+    schedules: @escaping () -> Schedules, wake: @escaping (WorkerID) -> Void,
+    warn: @escaping (String) -> Void
+  ) {
+    self.path = path
+    self.timers = timers
+    self.files = files
+    self.wallClock = wallClock
+    self.offset = offset
+    self.schedules = schedules
+    self.wake = wake
+    self.warn = warn
+    planned = Self.read(path)
+  }
+
+  private static func read(_ path: String) -> [WorkerID: Int64] {
+    // Without the file, or with lines that aren't its own, nothing is made good for.
+    let lines = ((try? readText(path)) ?? "").split(separator: "\n")
+    return lines.reduce(into: [:]) { result, line in
+      let words = line.split(separator: " ", maxSplits: 1)
+      guard words.count == 2, let seconds = Int64(words[0]) else { return }
+      result[WorkerID(String(words[1]))] = seconds
+    }
+  }
+
+  /// Wakes those whose time has come, and sets the timer for the next. Also when the configuration was read.
+  func follow() {
+    if let timer { timers.cancel(timer) }
+    timer = nil
+    let now = wallClock()
+    let seconds = now / 1_000_000_000
+    var plan: [WorkerID: Int64] = [:]
+    for (id, lines) in schedules().sorted(by: { $0.key < $1.key }) where !lines.isEmpty {
+      let next = next(lines, after: seconds)
+      // The clock was set back, or the schedule is another: what was planned doesn't hold.
+      let due = planned[id].flatMap { due in
+        due <= seconds || next.map { due <= $0 } == true ? due : nil
+      }
+      if let due, due > seconds { plan[id] = due } else { plan[id] = next }
+      // Before it is woken: a daemon that dies between the two wakes too seldom rather than twice.
+      if let due, due <= seconds { overdue.append(id) }
+    }
+    write(plan)
+    guard let next = plan.values.min() else { return }
+    let pause = Duration.nanoseconds(next * 1_000_000_000 - now) + .milliseconds(1)
+    timer = timers.after(max(.zero, min(pause, Self.maxPause))) { [unowned self] in follow() }
+  }
+
+  /// The next instant of a worker with these schedules, in seconds since 1970.
+  func next(_ lines: [CalendarSchedule], after seconds: Int64) -> Int64? {
+    lines.compactMap { LocalTime.next($0, after: seconds, offset: offset) }.min()
+  }
+
+  private func write(_ plan: [WorkerID: Int64]) {
+    guard plan != planned else { return wakeOverdue() }
+    planned = plan
+    let lines = plan.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)\n" }
+    files.replace(path, with: lines.joined()) { [weak self] failure in
+      if let failure {
+        self?.warn("when workers are to be woken can't be kept for later: \(failure)")
+      }
+      self?.wakeOverdue()
+    }
+    if !overdue.isEmpty {
+      timers.after(Self.diskPatience) { [weak self] in self?.wakeOverdue() }
+    }
+  }
+
+  private func wakeOverdue() {
+    let due = overdue
+    overdue = []
+    for id in due { wake(id) }
+  }
+}
+
+extension Daemon {
+  func makeScheduleMonitor() -> ScheduleMonitor {
+    ScheduleMonitor(path: state.path + "/schedule", timers: loop, files: stateFiles) {
+      [unowned self] in
+      workers.mapValues { $0.configuration.wakeAt }
+    } wake: { [unowned self] in
+      wakeOnSchedule($0)
+    } warn: { [log] in
+      log(.warning, $0)
+    }
+  }
+
+  private func wakeOnSchedule(_ id: WorkerID) {
+    guard let runtime = workers[id] else { return }
+    if adopting[id] != nil {
+      adopting[id]?.append { [unowned self] in wakeOnSchedule(id) }
+      return
+    }
+    guard engine.state(of: id)?.sleeps == true else { return }
+    let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
+    feed(.wakeNeeded(id, "its schedule (\(lines))"))
+  }
+}
