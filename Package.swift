@@ -20,7 +20,6 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    .package(url: "https://github.com/apple/swift-crypto", from: "3.12.3"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
@@ -29,8 +28,11 @@ let package = Package(
       pkgConfig: "libzstd",
       providers: [.apt(["libzstd-dev"])]),
     .target(name: "CLinux"),
+    // CRC-32, of both kinds, for whatever is written to a disk.
+    .target(name: "Checksum", swiftSettings: strict),
 
-    // JSON without Foundation, a value a line, and base64: for journal, control socket and workers.
+    // JSON without Foundation, its Codable values, lines of a stream, and base64: for journal, control
+    // socket and workers.
     .target(name: "JSONLines", swiftSettings: strict),
     .target(name: "WorkerProtocol", dependencies: ["JSONLines"], swiftSettings: strict),
 
@@ -60,18 +62,17 @@ let package = Package(
     .target(
       name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"], swiftSettings: strict),
     .target(
-      name: "Journal", dependencies: ["JSONLines", "Lifecycle", "Policy"], swiftSettings: strict),
+      name: "Journal", dependencies: ["Checksum", "JSONLines", "Lifecycle", "Policy"],
+      swiftSettings: strict),
 
     .target(name: "Linux", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
       name: "Hibernation",
-      dependencies: [
-        "Linux", "CLinux", "CZstd", .product(name: "Crypto", package: "swift-crypto"),
-      ],
+      dependencies: ["Checksum", "Linux", "CLinux", "CZstd"],
       swiftSettings: strict),
     .target(
       name: "Supervision",
-      dependencies: ["Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
+      dependencies: ["Checksum", "Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
     .target(name: "Control", dependencies: ["JSONLines"], swiftSettings: strict),
     // Footprints over time: the format, what can be said of them, and their pictures.
@@ -81,7 +82,8 @@ let package = Package(
     .target(
       name: "Coordinator",
       dependencies: [
-        "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux", "Hibernation",
+        "Checksum", "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux",
+        "Hibernation",
         "Supervision", "Control", "Drawing", "FootprintTrace", "JSONLines", "WorkerProtocol",
       ],
       swiftSettings: strict),
@@ -107,6 +109,8 @@ let package = Package(
       name: "WorkerKitBenchmark", dependencies: ["WorkerKit"], path: "Benchmarks/WorkerKit",
       swiftSettings: strict),
 
+    .testTarget(name: "ChecksumTests", dependencies: ["Checksum"], swiftSettings: strict),
+    .testTarget(name: "JSONLinesTests", dependencies: ["JSONLines"], swiftSettings: strict),
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
       name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
@@ -128,7 +132,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "LinuxTests", dependencies: ["Linux", "CLinux"], swiftSettings: strict),
     .testTarget(
-      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux"],
+      name: "HibernationTests", dependencies: ["Checksum", "Hibernation", "Linux", "CLinux"],
       swiftSettings: strict),
     // A daemon that the tests of recovery kill.
     .executableTarget(
@@ -136,7 +140,7 @@ let package = Package(
       path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
       name: "SupervisionTests",
-      dependencies: ["Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol"],
+      dependencies: ["Checksum", "Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
     .testTarget(
       name: "ControlTests", dependencies: ["Control", "JSONLines"], swiftSettings: strict),

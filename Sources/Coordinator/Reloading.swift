@@ -51,6 +51,7 @@ extension Daemon {
       hibernation.dropIdleBase(of: runtime.id.name)
     }
     followSchedules()
+    tryEncryption()
     feed(.deadline)
     return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
   }
