@@ -18,8 +18,7 @@ let package = Package(
     .library(name: "WorkerKit", targets: ["WorkerKit"]),
   ],
   dependencies: [
-    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    .package(url: "https://github.com/apple/swift-crypto", from: "3.12.3"),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2")
   ],
   targets: [
     .systemLibrary(
@@ -31,8 +30,11 @@ let package = Package(
       pkgConfig: "yaml-0.1",
       providers: [.apt(["libyaml-dev"])]),
     .target(name: "CLinux"),
+    // CRC-32, of both kinds, for whatever is written to a disk.
+    .target(name: "Checksum", swiftSettings: strict),
 
-    // JSON without Foundation, a value a line, and base64: for journal, control socket and workers.
+    // JSON without Foundation, its Codable values, lines of a stream, and base64: for journal, control
+    // socket and workers.
     .target(name: "JSONLines", swiftSettings: strict),
     .target(name: "WorkerProtocol", dependencies: ["JSONLines"], swiftSettings: strict),
 
@@ -52,18 +54,17 @@ let package = Package(
     .target(
       name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"], swiftSettings: strict),
     .target(
-      name: "Journal", dependencies: ["JSONLines", "Lifecycle", "Policy"], swiftSettings: strict),
+      name: "Journal", dependencies: ["Checksum", "JSONLines", "Lifecycle", "Policy"],
+      swiftSettings: strict),
 
     .target(name: "Linux", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
       name: "Hibernation",
-      dependencies: [
-        "Linux", "CLinux", "CZstd", .product(name: "Crypto", package: "swift-crypto"),
-      ],
+      dependencies: ["Checksum", "Linux", "CLinux", "CZstd"],
       swiftSettings: strict),
     .target(
       name: "Supervision",
-      dependencies: ["Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
+      dependencies: ["Checksum", "Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
       swiftSettings: strict),
     .target(name: "Control", dependencies: ["JSONLines"], swiftSettings: strict),
     // Footprints over time: the format, what can be said of them, and their pictures.
@@ -73,8 +74,8 @@ let package = Package(
     .target(
       name: "Coordinator",
       dependencies: [
-        "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux", "Hibernation",
-        "Supervision", "Control", "JSONLines", "WorkerProtocol",
+        "Checksum", "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux",
+        "Hibernation", "Supervision", "Control", "JSONLines", "WorkerProtocol",
       ],
       swiftSettings: strict),
 
@@ -116,6 +117,8 @@ let package = Package(
     // What tests share: no product of this package, and no Foundation.
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
 
+    .testTarget(name: "ChecksumTests", dependencies: ["Checksum"], swiftSettings: strict),
+    .testTarget(name: "JSONLinesTests", dependencies: ["JSONLines"], swiftSettings: strict),
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
       name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
@@ -138,7 +141,8 @@ let package = Package(
     .testTarget(
       name: "LinuxTests", dependencies: ["Linux", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(
-      name: "HibernationTests", dependencies: ["Hibernation", "Linux", "CLinux", "TestSupport"],
+      name: "HibernationTests",
+      dependencies: ["Checksum", "Hibernation", "Linux", "CLinux", "TestSupport"],
       swiftSettings: strict),
     // A daemon that the tests of recovery kill.
     .executableTarget(
@@ -146,7 +150,9 @@ let package = Package(
       path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
       name: "SupervisionTests",
-      dependencies: ["Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol", "TestSupport"],
+      dependencies: [
+        "Checksum", "Supervision", "CLinux", "Linux", "Policy", "WorkerProtocol", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "ControlTests", dependencies: ["Control", "JSONLines", "TestSupport"],

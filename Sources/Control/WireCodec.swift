@@ -1,4 +1,3 @@
-import FoundationEssentials
 import JSONLines
 
 /// One JSON object a line, keys sorted, so that equal values are equal bytes.
@@ -15,10 +14,8 @@ public enum WireCodec {
 
   /// The JSON for a value, on one line and without an end: what `--json` prints.
   public static func json(for value: some Encodable) throws(WireError) -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     do {
-      return escapingControls(in: Array(try encoder.encode(value)))
+      return escapingControls(in: try JSON(encoding: value, by: .document).line)
     } catch {
       throw .unencodable(explain(error))
     }
@@ -29,8 +26,9 @@ public enum WireCodec {
   public static func decode<Value: Decodable>(
     _ type: Value.Type, from line: [UInt8]
   ) throws(WireError) -> Value {
+    guard let json = JSON(line) else { throw .malformed(invalid) }
     do {
-      return try JSONDecoder().decode(type, from: Data(line))
+      return try json.decode(type, by: .document)
     } catch {
       throw .malformed(explain(error))
     }
@@ -43,28 +41,25 @@ public enum WireCodec {
     return try? decode(Identified.self, from: line).id
   }
 
+  private static let invalid = "it isn't valid JSON, or a number in it is out of range"
+
   private static func explain(_ error: any Error) -> String {
     switch error {
     case DecodingError.typeMismatch(_, let context) where context.codingPath.isEmpty,
       DecodingError.valueNotFound(_, let context) where context.codingPath.isEmpty:
       "it isn't a JSON object"
     case DecodingError.keyNotFound(let key, let context):
-      "`\(path(context.codingPath + [key]))` is missing"
+      "`\((context.codingPath + [key]).dotted)` is missing"
     case DecodingError.typeMismatch(_, let context), DecodingError.valueNotFound(_, let context):
-      "`\(path(context.codingPath))` has the wrong type"
-    // The decoder doesn't tell these two apart.
-    case DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty:
-      "it isn't valid JSON, or a number in it is out of range"
+      "`\(context.codingPath.dotted)` has the wrong type"
+    case DecodingError.dataCorrupted(let context) where context.underlyingError is JSONMisfit:
+      invalid
     case DecodingError.dataCorrupted(let context):
-      "`\(path(context.codingPath))` has a value that isn't known here"
+      "`\(context.codingPath.dotted)` has a value that isn't known here"
     case EncodingError.invalidValue(let value, let context):
-      "`\(path(context.codingPath))` can't be \(value)"
+      "`\(context.codingPath.dotted)` can't be \(value)"
     default: "\(error)"
     }
-  }
-
-  private static func path(_ keys: [any CodingKey]) -> String {
-    keys.map { key in key.intValue.map(String.init) ?? key.stringValue }.joined(separator: ".")
   }
 }
 

@@ -238,6 +238,7 @@ public final class Daemon {
     chronicle.begin(engine, at: EventLoop.now)
     followStreams()
     introduceWorkers()
+    tryEncryption()
     collectKeptMemories()
     adoptSurvivors()
     takeOverKeeping()

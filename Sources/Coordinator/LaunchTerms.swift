@@ -1,5 +1,5 @@
+import Checksum
 import Glibc
-import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -237,7 +237,7 @@ extension Daemon {
 
   /// For root, whose own runtime directory others can't pass. One for each control socket.
   static func publicChannelDirectory(of socket: String) -> String {
-    "/run/dormouse-channels-" + String(Checksum.crc32c(socket.utf8), radix: 16)
+    "/run/dormouse-channels-" + String(CRC32.castagnoli.checksum(of: socket.utf8), radix: 16)
   }
 
   /// False: it can't be reached.

@@ -1,5 +1,5 @@
+import Checksum
 import Glibc
-import Hibernation
 import JSONLines
 import Journal
 import Lifecycle
@@ -59,8 +59,7 @@ struct Memory: Codable, Hashable, Sendable {
   init() {}
 
   private static func seal(_ body: some Sequence<UInt8>) -> String {
-    let sum = String(Checksum.crc32c(body), radix: 16)
-    return "crc32c " + String(repeating: "0", count: 8 - sum.count) + sum + "\n"
+    "crc32c \(CRC32.castagnoli.text(of: body))\n"
   }
 }
 

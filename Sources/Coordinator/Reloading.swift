@@ -77,6 +77,7 @@ extension Daemon {
       hibernation.dropIdleBase(of: runtime.id.name)
     }
     schedules.follow()
+    tryEncryption()
     feed(.deadline)
     return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
   }

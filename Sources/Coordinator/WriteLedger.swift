@@ -1,5 +1,5 @@
+import Checksum
 import Glibc
-import Hibernation
 import Linux
 
 /// What hibernations have cost the disk in the last 24 hours, by the hour. Kept in a file, so that a
@@ -84,8 +84,7 @@ struct WriteLedger: Sendable {
   }
 
   private static func seal(_ text: String) -> String {
-    let sum = String(Checksum.crc32c(text.utf8), radix: 16)
-    return "crc32c " + String(repeating: "0", count: 8 - sum.count) + sum + "\n"
+    "crc32c \(CRC32.castagnoli.text(of: text.utf8))\n"
   }
 
   private static func decode(_ bytes: [UInt8]) -> [Int64: Costs]? {

@@ -4,7 +4,7 @@ import Hibernation
 import Linux
 
 extension Probe {
-  static let ofPlaces = [images, keyring, socket]
+  static let ofPlaces = [images, libcrypto, keyring, socket]
 
   private static let images = Probe(
     "state-directory", "a place for images", .required,
@@ -21,6 +21,16 @@ extension Probe {
     try file.writeAll("dormouse")
     _ = try systemCall("fsync", on: examination.stateDirectory) { fsync(file.raw) }
     return space(try FileSystem(file), at: escaped(examination.stateDirectory))
+  }
+
+  private static let libcrypto = Probe(
+    "libcrypto", "OpenSSL, for encrypted images",
+    lost: "Where a policy says `hibernate.encrypt`, nothing is hibernated.",
+    enable: "OpenSSL's libcrypto.so.3 (Debian: apt-get install libssl3)."
+  ) { _ in
+    do throws(CryptoLibraryError) { return .works(try CryptoLibrary.tryLoading()) } catch {
+      return .missing(escaped(error.reason))
+    }
   }
 
   private static let keyring = Probe(

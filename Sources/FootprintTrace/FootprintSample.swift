@@ -63,14 +63,6 @@ extension JSON {
   /// Whole milliseconds; more would be noise.
   static func seconds(_ value: Double) -> JSON { .double((value * 1000).rounded() / 1000) }
 
-  var number: Double? {
-    switch self {
-    case .int(let value): Double(value)
-    case .double(let value): value
-    default: nil
-    }
-  }
-
   /// 0 … 2^50, so that sums don't overflow; nil where there is no such member.
   func bytes(_ name: String) throws(RecordingFault) -> Int64? {
     guard let value = self[name] else { return nil }

@@ -1,6 +1,4 @@
 import CLinux
-// SymmetricKey isn't declared Sendable in this version; it is a value that nobody changes.
-@preconcurrency import Crypto
 import Glibc
 import Linux
 import Synchronization
@@ -16,13 +14,13 @@ public enum BootKey {
 
   /// Those that this process has used. What happens to the keyring can't take them away from us; it
   /// could from the next daemon, so they are put back when they are found missing.
-  private static let known = Mutex<[String: SymmetricKey]>([:])
+  private static let known = Mutex<[String: SecretBytes]>([:])
 
   /// The key for new images in a directory; made where there is none.
-  static func forSealing(in directory: String) throws(BootKeyError) -> SymmetricKey {
+  static func forSealing(in directory: String) throws(BootKeyError) -> SecretBytes {
     let name = try name(of: directory)
     if let key = try read(name) { return key }
-    let key = known.withLock { $0[name] } ?? SymmetricKey(size: .bits256)
+    let key = known.withLock { $0[name] } ?? SecretBytes(randomCount: length)
     try add(key, name)
     // What a later daemon would find.
     guard let stored = try read(name) else { throw .missing }
@@ -30,7 +28,7 @@ public enum BootKey {
   }
 
   /// The key of images that are there.
-  static func forOpening(in directory: String) throws(BootKeyError) -> SymmetricKey {
+  static func forOpening(in directory: String) throws(BootKeyError) -> SecretBytes {
     let name = try name(of: directory)
     if let key = known.withLock({ $0[name] }) { return key }
     guard let key = try read(name) else { throw .missing }
@@ -50,7 +48,7 @@ public enum BootKey {
   public static func tryKeyring() throws(BootKeyError) {
     let name = "dormouse:doctor:\(getpid())"
     defer { _ = clinux_key_remove(name) }
-    let key = SymmetricKey(size: .bits256)
+    let key = SecretBytes(randomCount: length)
     try add(key, name)
     guard try read(name) == key else { throw .missing }
     known.withLock { _ = $0.removeValue(forKey: name) }
@@ -66,20 +64,20 @@ public enum BootKey {
     return "dormouse:" + String(cString: resolved)
   }
 
-  private static func add(_ key: SymmetricKey, _ name: String) throws(BootKeyError) {
-    let result = key.withUnsafeBytes { clinux_key_add(name, $0.baseAddress, Int64($0.count)) }
+  private static func add(_ key: SecretBytes, _ name: String) throws(BootKeyError) {
+    let result = key.withBytes { clinux_key_add(name, $0.baseAddress, Int64($0.count)) }
     if result < 0 { throw .unusable(SystemCallError("add_key", on: name, code: -result)) }
   }
 
-  private static func read(_ name: String) throws(BootKeyError) -> SymmetricKey? {
-    var bytes = [UInt8](repeating: 0, count: length)
-    let count = clinux_key_read(name, &bytes, Int64(length))
-    defer { explicit_bzero(&bytes, length) }
+  private static func read(_ name: String) throws(BootKeyError) -> SecretBytes? {
+    var count: Int64 = 0
+    let key = SecretBytes(count: length) {
+      count = clinux_key_read(name, $0.baseAddress, Int64($0.count))
+    }
     let code = Int32(truncatingIfNeeded: -count)
     if [ENOKEY, EKEYREVOKED, EKEYEXPIRED].contains(code) { return nil }
     if count < 0 { throw .unusable(SystemCallError("read the key", on: name, code: code)) }
     guard count == length else { return nil }
-    let key = SymmetricKey(data: bytes)
     known.withLock { $0[name] = key }
     return key
   }

@@ -120,7 +120,7 @@ public final class Hibernator {
   }
 
   private func newSeal(for path: String) throws(HibernationError) -> Seal {
-    do throws(BootKeyError) { return try Seal.new(for: path) } catch {
+    do throws(SealError) { return try Seal.new(for: path) } catch {
       throw HibernationError(.checking, "its image can't be encrypted: \(error)")
     }
   }

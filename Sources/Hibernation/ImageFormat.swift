@@ -138,8 +138,8 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
   case damaged(path: String, part: String)
   /// The file that lies where its base should is another one.
   case foreignBase(path: String, base: String)
-  /// It is encrypted, and there is no key.
-  case locked(path: String, BootKeyError)
+  /// It is encrypted, and there is no key, or nothing to decrypt it with.
+  case locked(path: String, SealError)
 
   public var description: String {
     switch self {
@@ -163,7 +163,7 @@ extension ImageError {
   var isTransient: Bool {
     switch self {
     case .unreadable(_, let error): error.isTransient
-    case .locked(_, .unusable): true
+    case .locked(_, let error): error.isTransient
     default: false
     }
   }

@@ -1,4 +1,5 @@
 import CLinux
+import Checksum
 import Glibc
 import Linux
 
@@ -38,7 +39,7 @@ public struct ImageReader: Sendable {
     fileLength = header.fileLength
     progress = header.progress
     var index = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
-    guard Checksum.crc32c(index) == header.indexChecksum else {
+    guard CRC32.castagnoli.checksum(of: index) == header.indexChecksum else {
       throw .damaged(path: path, part: "its index has a wrong checksum")
     }
     indexChecksum = header.indexChecksum
@@ -236,7 +237,7 @@ private struct Header {
   /// Whereby it was encrypted; `nil`: it wasn't.
   func seal(at path: String) throws(ImageError) -> Seal? {
     guard bytes[10] & 1 == 1 else { return nil }
-    do throws(BootKeyError) { return try Seal.of(Array(bytes[40..<56]), at: path) } catch {
+    do throws(SealError) { return try Seal.of(Array(bytes[40..<56]), at: path) } catch {
       throw .locked(path: path, error)
     }
   }
@@ -260,7 +261,7 @@ private struct Header {
       throw .unknownVersion(path: path, version: fields.version)
     }
     let covered = bytes[..<(ImageLayout.progressOffset - 4)]
-    guard Checksum.crc32c(covered) == fields.checksum else {
+    guard CRC32.castagnoli.checksum(of: covered) == fields.checksum else {
       throw .damaged(path: path, part: "its header has a wrong checksum")
     }
     guard let progress = ImageProgress(rawValue: fields.progress) else {

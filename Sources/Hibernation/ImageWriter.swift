@@ -1,4 +1,5 @@
 import CLinux
+import Checksum
 import Glibc
 import Linux
 import Synchronization
@@ -98,7 +99,7 @@ final class ImageWriter: Sendable {
       index = try Self.close(index, seal, header, at: end)
     }
     try write(index, at: end)
-    let checksum = Checksum.crc32c(index)
+    let checksum = CRC32.castagnoli.checksum(of: index)
     try write(
       header(indexOffset: end, indexLength: stored, checksum: checksum, fileLength: length), at: 0)
     if durability == .synced {
@@ -172,7 +173,7 @@ final class ImageWriter: Sendable {
     writer.append(indexOffset)
     writer.append(UInt64(indexLength))
     writer.append(seal?.identifier ?? [UInt8](repeating: 0, count: Seal.identifierLength))
-    writer.append(Checksum.crc32c(writer.bytes))
+    writer.append(CRC32.castagnoli.checksum(of: writer.bytes))
     writer.append(ImageProgress.committed.rawValue)
     return writer.bytes
   }

@@ -1,5 +1,3 @@
-// SymmetricKey isn't declared Sendable in this version; it is a value that nobody changes.
-@preconcurrency import Crypto
 import Glibc
 import Linux
 
@@ -11,29 +9,48 @@ import Linux
 /// change places, neither within an image nor between two.
 struct Seal: Sendable {
   /// What sealing adds to a part's length, in bytes.
-  static let overhead = 16
+  static let overhead = CryptoLibrary.tagLength
   static let identifierLength = 16
 
   let identifier: [UInt8]
-  private let key: SymmetricKey
+  private let key: SecretBytes
+  private let library: CryptoLibrary
 
   /// For a new image in the directory of `path`.
-  static func new(for path: String) throws(BootKeyError) -> Seal {
+  static func new(for path: String) throws(SealError) -> Seal {
     var random = SystemRandomNumberGenerator()
     let identifier = (0..<identifierLength).map { _ in UInt8.random(in: 0...255, using: &random) }
-    return Seal(identifier, try BootKey.forSealing(in: directory(of: path)))
+    return try make(identifier) { () throws(BootKeyError) in
+      try BootKey.forSealing(in: directory(of: path))
+    }
   }
 
   /// Of an image that is there.
-  static func of(_ identifier: [UInt8], at path: String) throws(BootKeyError) -> Seal {
-    Seal(identifier, try BootKey.forOpening(in: directory(of: path)))
+  static func of(_ identifier: [UInt8], at path: String) throws(SealError) -> Seal {
+    try make(identifier) { () throws(BootKeyError) in
+      try BootKey.forOpening(in: directory(of: path))
+    }
   }
 
-  private init(_ identifier: [UInt8], _ bootKey: SymmetricKey) {
+  private static func make(
+    _ identifier: [UInt8], bootKey: () throws(BootKeyError) -> SecretBytes
+  ) throws(SealError) -> Seal {
+    let library: CryptoLibrary
+    // First: without it, no key has to be made.
+    do throws(CryptoLibraryError) { library = try .load() } catch { throw .library(error) }
+    let key: SecretBytes
+    do throws(BootKeyError) { key = try bootKey() } catch { throw .key(error) }
+    do throws(CryptoLibrary.Failed) {
+      return try Seal(identifier, bootKey: key, library: library)
+    } catch { throw .derivation }
+  }
+
+  init(
+    _ identifier: [UInt8], bootKey: SecretBytes, library: CryptoLibrary
+  ) throws(CryptoLibrary.Failed) {
     self.identifier = identifier
-    key = HKDF<SHA256>.deriveKey(
-      inputKeyMaterial: bootKey, salt: identifier, info: Array("dormouse image".utf8),
-      outputByteCount: 32)
+    self.library = library
+    key = try library.deriveKey(from: bootKey, salt: identifier, info: "dormouse image")
   }
 
   /// What a part is, beside where it is.
@@ -47,12 +64,17 @@ struct Seal: Sendable {
   func close(
     _ content: UnsafeRawBufferPointer, _ part: Part, at offset: UInt64
   ) throws(SystemCallError) -> [UInt8] {
-    do {
-      let box = try AES.GCM.seal(
-        content, using: key, nonce: Self.nonce(offset),
-        authenticating: authenticated(part, offset, content.count))
-      return [UInt8](box.ciphertext) + [UInt8](box.tag)
-    } catch { throw SystemCallError("encrypt", on: "an image", code: EIO) }
+    var sealed = [UInt8](repeating: 0, count: content.count + Self.overhead)
+    let context = authenticated(part, offset, content.count)
+    let isSealed = sealed.withUnsafeMutableBytes { sealed in
+      do throws(CryptoLibrary.Failed) {
+        try library.seal(
+          content, into: sealed, key: key, nonce: Self.nonce(offset), authenticating: context)
+      } catch { return false }
+      return true
+    }
+    guard isSealed else { throw SystemCallError("encrypt", on: "an image", code: EIO) }
+    return sealed
   }
 
   struct Broken: Error {}
@@ -63,29 +85,27 @@ struct Seal: Sendable {
   ) throws(Broken) -> Int {
     let length = sealed.count - Self.overhead
     guard length >= 0 else { throw Broken() }
-    do {
-      let box = try AES.GCM.SealedBox(
-        nonce: Self.nonce(offset), ciphertext: UnsafeRawBufferPointer(rebasing: sealed[..<length]),
-        tag: UnsafeRawBufferPointer(rebasing: sealed[length...]))
-      sealed.copyBytes(
-        from: try AES.GCM.open(
-          box, using: key, authenticating: authenticated(part, offset, length)))
-      return length
+    do throws(CryptoLibrary.Failed) {
+      try library.open(
+        sealed, key: key, nonce: Self.nonce(offset),
+        authenticating: authenticated(part, offset, length))
     } catch { throw Broken() }
+    return length
   }
 
   /// The same for an array, which is shortened.
   func open(_ sealed: inout [UInt8], _ part: Part, at offset: UInt64) throws(Broken) {
+    // Its only error is that of this function.
     let length = sealed.withUnsafeMutableBytes { try? open($0, part, at: offset) }
     guard let length else { throw Broken() }
     sealed.removeLast(sealed.count - length)
   }
 
-  private static func nonce(_ offset: UInt64) throws -> AES.GCM.Nonce {
+  private static func nonce(_ offset: UInt64) -> [UInt8] {
     var writer = ByteWriter()
     writer.append(UInt32(0))
     writer.append(offset)
-    return try AES.GCM.Nonce(data: writer.bytes)
+    return writer.bytes
   }
 
   private func authenticated(_ part: Part, _ offset: UInt64, _ length: Int) -> [UInt8] {
@@ -110,5 +130,29 @@ struct Seal: Sendable {
   private static func directory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
+  }
+}
+
+/// Why an image can't be encrypted or decrypted here.
+public enum SealError: Error, Sendable, CustomStringConvertible {
+  case key(BootKeyError)
+  case library(CryptoLibraryError)
+  /// The library couldn't derive the image's key from that of its directory.
+  case derivation
+
+  public var description: String {
+    switch self {
+    case .key(let error): error.description
+    case .library(let error): error.description
+    case .derivation: "OpenSSL's libcrypto couldn't compute HMAC-SHA-256"
+    }
+  }
+
+  /// Says nothing about the image: it may be read when this is put right.
+  var isTransient: Bool {
+    switch self {
+    case .key(.missing): false
+    case .key(.unusable), .library, .derivation: true
+    }
   }
 }

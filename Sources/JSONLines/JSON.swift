@@ -3,6 +3,8 @@ public enum JSON: Hashable, Sendable {
   case null
   case bool(Bool)
   case int(Int64)
+  /// Only those above `Int64.max`; equal numbers are equal values.
+  case unsigned(UInt64)
   case double(Double)
   case string(String)
   case array([JSON])
@@ -24,6 +26,15 @@ public enum JSON: Hashable, Sendable {
   }
 
   public var integer: Int64? { if case .int(let value) = self { value } else { nil } }
+  /// Any number, as near as a `Double` comes to it.
+  public var number: Double? {
+    switch self {
+    case .int(let value): Double(value)
+    case .unsigned(let value): Double(value)
+    case .double(let value): value
+    default: nil
+    }
+  }
   public var text: String? { if case .string(let value) = self { value } else { nil } }
   public var elements: [JSON]? { if case .array(let value) = self { value } else { nil } }
 
@@ -54,6 +65,7 @@ extension JSON {
     case .null: bytes += "null".utf8
     case .bool(let value): bytes += (value ? "true" : "false").utf8
     case .int(let value): bytes += String(value).utf8
+    case .unsigned(let value): bytes += String(value).utf8
     case .double(let value): Self.write(value, to: &bytes)
     case .string(let value): Self.write(value, to: &bytes)
     case .array(let values):
@@ -76,9 +88,13 @@ extension JSON {
   }
 
   /// The shortest text that reads back as the same number. JSON has no infinity; such a number is
-  /// written as a text, which the decoder takes for one.
+  /// written as a text, which the decoder takes for one where its rules permit that.
   private static func write(_ value: Double, to bytes: inout [UInt8]) {
-    value.isFinite ? bytes += "\(value)".utf8 : write("\(value)", to: &bytes)
+    if value == 0, value.sign == .minus {
+      bytes += "-0".utf8
+    } else {
+      value.isFinite ? bytes += "\(value)".utf8 : write("\(value)", to: &bytes)
+    }
   }
 
   private static func write(_ text: String, to bytes: inout [UInt8]) {
@@ -90,6 +106,8 @@ extension JSON {
       case UInt8(ascii: "\n"): bytes += "\\n".utf8
       case UInt8(ascii: "\r"): bytes += "\\r".utf8
       case UInt8(ascii: "\t"): bytes += "\\t".utf8
+      case 0x08: bytes += "\\b".utf8
+      case 0x0C: bytes += "\\f".utf8
       case 0..<0x20:
         bytes += "\\u00".utf8
         for digit in [byte >> 4, byte & 15] {

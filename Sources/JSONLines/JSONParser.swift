@@ -1,5 +1,7 @@
 extension JSON {
-  /// The value that `bytes` hold, all of them; `nil` where they aren't JSON.
+  /// The value that `bytes` hold, all of them; `nil` where they aren't JSON as RFC 8259 has it, and where
+  /// readers would differ over what it means: a name twice in one object, half a surrogate pair, a number
+  /// beyond every `Double`. Nesting ends at 64 levels.
   public init?(_ bytes: [UInt8]) {
     let value = bytes.withUnsafeBufferPointer { buffer -> JSON? in
       var parser = JSONParser(bytes: buffer)
@@ -26,7 +28,9 @@ private struct JSONParser {
   private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
 
   mutating func skipBlanks() {
-    while let byte = next, byte == 0x20 || (0x09...0x0D).contains(byte) { place += 1 }
+    while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
+      place += 1
+    }
   }
 
   private mutating func take(_ byte: UInt8) -> Bool {
@@ -59,11 +63,13 @@ private struct JSONParser {
   private mutating func object(_ depth: Int) -> JSON? {
     place += 1
     var members: [JSON.Member] = []
+    var names = MemberNames()
     skipBlanks()
     if take(UInt8(ascii: "}")) { return .object([]) }
     while true {
       skipBlanks()
-      guard next == UInt8(ascii: "\""), let name = string() else { return nil }
+      guard next == UInt8(ascii: "\""), let name = string(), names.insert(name, after: members)
+      else { return nil }
       skipBlanks()
       guard take(UInt8(ascii: ":")), let value = value(depth: depth + 1) else { return nil }
       members.append(JSON.Member(name, value))
@@ -86,28 +92,61 @@ private struct JSONParser {
       guard take(UInt8(ascii: ",")) else { return nil }
     }
   }
+}
 
+/// The names of one object's members. Where they come sorted, as from our own writer, each costs one
+/// comparison; otherwise a set is kept, for an object may have a hundred thousand.
+private struct MemberNames {
+  private var known: Set<String>?
+
+  /// False: it is there already.
+  mutating func insert(_ name: String, after members: [JSON.Member]) -> Bool {
+    if known == nil {
+      guard let last = members.last, name <= last.name else { return true }
+      known = Set(members.map(\.name))
+    }
+    return known?.insert(name).inserted == true
+  }
+}
+
+// MARK: - Numbers
+
+extension JSONParser {
   private mutating func number() -> JSON? {
     let start = place
     var isWhole = true
-    while let byte = next {
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "+"): break
-      case UInt8(ascii: "."), UInt8(ascii: "e"), UInt8(ascii: "E"): isWhole = false
-      default: return number(from: start, isWhole)
-      }
-      place += 1
+    let isNegative = take(UInt8(ascii: "-"))
+    // A zero has no digits behind it.
+    guard take(UInt8(ascii: "0")) || takeDigits() else { return nil }
+    if take(UInt8(ascii: ".")) {
+      isWhole = false
+      guard takeDigits() else { return nil }
     }
-    return number(from: start, isWhole)
-  }
-
-  private func number(from start: Int, _ isWhole: Bool) -> JSON? {
-    guard start < place, bytes[start] != UInt8(ascii: "+") else { return nil }
+    if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
+      isWhole = false
+      if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
+      guard takeDigits() else { return nil }
+    }
     let text = String(decoding: bytes[start..<place], as: UTF8.self)
-    if isWhole, let value = Int64(text) { return .int(value) }
-    return Double(text).map(JSON.double)
+    if isWhole, let value = Int64(text) {
+      return isNegative && value == 0 ? .double(-0.0) : .int(value)
+    }
+    if isWhole, let value = UInt64(text) { return .unsigned(value) }
+    guard let value = Double(text), value.isFinite else { return nil }
+    return .double(value)
   }
 
+  /// One at least.
+  private mutating func takeDigits() -> Bool {
+    let start = place
+    while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { place += 1 }
+    return place > start
+  }
+}
+
+// MARK: - Texts
+
+extension JSONParser {
   private mutating func string() -> String? {
     place += 1
     let start = place
@@ -117,6 +156,7 @@ private struct JSONParser {
         return String(validating: bytes[start..<place], as: UTF8.self)
       }
       if byte == UInt8(ascii: "\\") { return escapedString(from: start) }
+      guard byte >= 0x20 else { return nil }
       place += 1
     }
     return nil
@@ -129,6 +169,7 @@ private struct JSONParser {
       place += 1
       if byte == UInt8(ascii: "\"") { return String(validating: text, as: UTF8.self) }
       guard byte == UInt8(ascii: "\\") else {
+        guard byte >= 0x20 else { return nil }
         text.append(byte)
         continue
       }
@@ -155,6 +196,7 @@ private struct JSONParser {
 
   private mutating func unicodeEscape() -> Unicode.Scalar? {
     guard let first = fourDigits() else { return nil }
+    // The second half of a pair, alone, is no scalar.
     guard (0xD800..<0xDC00).contains(first) else { return Unicode.Scalar(first) }
     guard take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")), let second = fourDigits(),
       (0xDC00..<0xE000).contains(second)
@@ -164,7 +206,16 @@ private struct JSONParser {
 
   private mutating func fourDigits() -> UInt32? {
     guard place + 4 <= bytes.count else { return nil }
-    defer { place += 4 }
-    return UInt32(String(decoding: bytes[place..<place + 4], as: UTF8.self), radix: 16)
+    var value: UInt32 = 0
+    for byte in bytes[place..<place + 4] {
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): value = value << 4 | UInt32(byte - 0x30)
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): value = value << 4 | UInt32(byte - 0x61 + 10)
+      case UInt8(ascii: "A")...UInt8(ascii: "F"): value = value << 4 | UInt32(byte - 0x41 + 10)
+      default: return nil
+      }
+    }
+    place += 4
+    return value
   }
 }

@@ -1,3 +1,4 @@
+import Checksum
 import Linux
 
 /// What a later daemon needs to find a worker again.
@@ -126,7 +127,7 @@ extension WorkerRecord {
       if let value { lines.append(line(key, value)) }
     }
     let body = lines.joined(separator: "\n") + "\n"
-    return body + "\(Self.checksumKey)=\(CRC32.text(of: body.utf8))\n"
+    return body + "\(Self.checksumKey)=\(CRC32.ieee.text(of: body.utf8))\n"
   }
 
   private func line(_ key: String, _ value: String) -> String { "\(key)=\(Self.escape(value))" }
@@ -194,7 +195,7 @@ extension WorkerRecord {
     guard bytes.last == newline else { throw .torn }
     let body = bytes.dropLast().lastIndex(of: newline).map { bytes[...$0] } ?? []
     let last = String(decoding: bytes[body.endIndex...].dropLast(), as: UTF8.self)
-    guard !body.isEmpty, last == "\(checksumKey)=\(CRC32.text(of: body))" else { throw .torn }
+    guard !body.isEmpty, last == "\(checksumKey)=\(CRC32.ieee.text(of: body))" else { throw .torn }
     return body
   }
 
@@ -228,23 +229,5 @@ extension WorkerRecord {
       }
     }
     return String(result)
-  }
-}
-
-/// The checksum of IEEE 802.3, as in zlib and PNG.
-enum CRC32 {
-  static func checksum(of bytes: some Sequence<UInt8>) -> UInt32 {
-    var sum = UInt32.max
-    for byte in bytes {
-      sum ^= UInt32(byte)
-      for _ in 0..<8 { sum = sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
-    }
-    return ~sum
-  }
-
-  /// Eight hex digits.
-  static func text(of bytes: some Sequence<UInt8>) -> String {
-    let digits = String(checksum(of: bytes), radix: 16)
-    return String(repeating: "0", count: 8 - digits.count) + digits
   }
 }

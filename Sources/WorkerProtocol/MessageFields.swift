@@ -49,11 +49,8 @@ struct MessageFields {
   }
 
   func number(_ key: String) throws(WorkerMessageError) -> Double {
-    switch object[key] {
-    case .int(let value): return Double(value)
-    case .double(let value): return value
-    default: throw missing(key, "a number")
-    }
+    guard let value = object[key]?.number else { throw missing(key, "a number") }
+    return value
   }
 
   func flag(_ key: String) throws(WorkerMessageError) -> Bool {

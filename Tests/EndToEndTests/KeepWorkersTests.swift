@@ -145,7 +145,7 @@ import Testing
     "Images of every kind are brought back by `recover`, and none is left",
     arguments: ["resume: eager", "resume: hot_first", "encrypt: true"])
   func recoverKinds(rule: String) throws {
-    if rule.hasPrefix("encrypt"), !Surroundings.hasKeyring { return }
+    if rule.hasPrefix("encrypt"), !Surroundings.canEncrypt { return }
     let web = try WebWorker(megabytes: 1)
     let policy = MainJobTests.patient.replacing("hibernate: {", with: "hibernate: { \(rule),")
     let daemon = try TestDaemon(policy + web.entry())

@@ -12,6 +12,13 @@ extension Surroundings {
     defer { _ = clinux_key_remove(name) }
     return clinux_key_add(name, "key", 3) == 0
   }()
+
+  /// Encrypted images need a key and OpenSSL.
+  static let canEncrypt =
+    hasKeyring
+    && ["libcrypto.so.3", "libcrypto.so.1.1"].contains { (name: String) in
+      dlopen(name, RTLD_LAZY) != nil
+    }
 }
 
 @Suite("Images hold secrets") struct SecretTests {
@@ -58,7 +65,7 @@ extension Surroundings {
 
   @Test(
     "Encrypted, they are read by the next daemon too, in whatever session that is started",
-    .enabled(if: Surroundings.hasKeyring, "the kernel's keyring can't be used here"),
+    .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
     arguments: Setting.available)
   func restart(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -91,7 +98,7 @@ extension Surroundings {
 
   @Test(
     "Without its key the worker is ended and reported, as with a damaged image",
-    .enabled(if: Surroundings.hasKeyring, "the kernel's keyring can't be used here"),
+    .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
     arguments: Setting.ofOwnUser)
   func keyIsGone(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
@@ -129,9 +136,100 @@ extension Surroundings {
     #expect(try connection.get("/digest") == digest)
   }
 
+  @Test(
+    "Without OpenSSL nothing is written in plain: the worker stays suspended, and the messages name the package",
+    arguments: Setting.ofOwnUser)
+  func noLibrary(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1)
+    let library = try HiddenLibrary()
+    library.hide()
+    let daemon = try TestDaemon(
+      Self.encrypted + web.entry(setting), setting: setting, wrapper: library.wrapper)
+    try daemon.wait("web", toBe: "foreground")
+    // The log has it before the first hibernation.
+    try daemon.waitForWords("images can't be encrypted (hibernate.encrypt)")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    let outcome = try daemon.verb("hibernate", "web")
+    #expect(outcome.code == 1)
+    #expect(
+      outcome.error.contains("its image can't be encrypted: can't load OpenSSL's libcrypto.so.3"))
+    #expect(outcome.error.contains("install OpenSSL 3 (Debian: libssl3)"))
+    #expect(try daemon.worker("web").state == "suspended")
+    #expect(try daemon.done("status", "web").contains("can't be encrypted"))
+    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
+    try daemon.done("foreground", "web")
+    #expect(try connection.get("/digest") == digest)
+  }
+
+  @Test(
+    "A daemon without OpenSSL leaves a worker asleep on its encrypted image, and the next one with it resumes it",
+    .enabled(if: Surroundings.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
+    arguments: Setting.ofOwnUser)
+  func libraryIsBack(setting: Setting) throws {
+    let web = try WebWorker(megabytes: 1)
+    let library = try HiddenLibrary()
+    let daemon = try TestDaemon(
+      Self.encrypted + web.entry(setting), setting: setting, wrapper: library.wrapper)
+    try daemon.wait("web", toBe: "foreground")
+    let connection = try HTTPConnection(port: web.port)
+    let digest = try connection.get("/digest")
+    try daemon.done("hibernate", "web")
+    let pid = try #require(try daemon.worker("web").pid)
+    try daemon.crash()
+    library.hide()
+    try daemon.start()
+    try daemon.waitForWords("can't be decrypted: can't load OpenSSL's libcrypto.so.3")
+    #expect(!hasEnded(pid))
+    #expect(try listDirectory("\(daemon.state)/images") == ["web.image"])
+    try daemon.crash()
+    library.show()
+    try daemon.start()
+    try daemon.done("foreground", "web")
+    #expect(try connection.get("/digest") == digest, "\(daemon.words)")
+  }
+
+  @Test("OPENSSL_CONF makes OpenSSL load nothing: the file that it names isn't opened")
+  func noOpenSSLConfiguration() throws {
+    let scratch = try Scratch()
+    // Opening it waits for a writer.
+    let pipe = "\(scratch.path)/openssl.cnf"
+    #expect(mkfifo(pipe, 0o666) == 0)
+    var doctor = Command(
+      arguments: [
+        Surroundings.executable, "doctor", "--json", "--state-directory", "\(scratch.path)/state",
+        "--socket", "\(scratch.path)/s",
+      ])
+    doctor.environment["OPENSSL_CONF"] = pipe
+    let outcome = try doctor.run(in: scratch)
+    #expect(outcome.output.contains("\"id\":\"libcrypto\""), "\(outcome.error)")
+  }
+
   private func mode(_ path: String) throws -> mode_t {
     var status = stat()
     _ = try systemCall("stat", on: path) { stat(path, &status) }
     return status.st_mode & 0o777
+  }
+}
+
+/// Makes a daemon find a libcrypto that is no library, from its next start on.
+private struct HiddenLibrary {
+  private let scratch: Scratch
+  private var mark: String { "\(scratch.path)/hidden" }
+
+  init() throws {
+    scratch = try Scratch()
+    for name in ["libcrypto.so.3", "libcrypto.so.1.1"] { _ = try scratch.write(name, "") }
+  }
+
+  func hide() { close(open(mark, O_WRONLY | O_CREAT, 0o600)) }
+  func show() { unlink(mark) }
+
+  /// For `TestDaemon`. The workers inherit the variable, too, and need no libcrypto.
+  var wrapper: [String] {
+    let code =
+      #"if [ -e "$1/hidden" ]; then export LD_LIBRARY_PATH="$1${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi; "#
+      + #"shift; exec "$@""#
+    return ["/bin/sh", "-c", code, "sh", scratch.path]
   }
 }

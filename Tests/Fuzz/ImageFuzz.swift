@@ -1,6 +1,7 @@
 // A libFuzzer target for the image reader: scripts/fuzz-image builds and runs it. Compiled into one
 // module with Sources/Hibernation.
 import CLinux
+import Checksum
 import Glibc
 import Linux
 
@@ -89,8 +90,8 @@ private func reseal(_ file: inout [UInt8]) {
   if file[10] == 1, file.count - Int(start) >= Seal.overhead {
     for place in (file.count - Seal.overhead)..<file.count { file[place] = 0 }
   }
-  put(UInt64(Checksum.crc32c(file[Int(start)...])), 4, 12, &file)
-  put(UInt64(Checksum.crc32c(file[..<56])), 4, 56, &file)
+  put(UInt64(CRC32.castagnoli.checksum(of: file[Int(start)...])), 4, 12, &file)
+  put(UInt64(CRC32.castagnoli.checksum(of: file[..<56])), 4, 56, &file)
   if ImageProgress(rawValue: UInt32(truncatingIfNeeded: number(file, 60, 4))) == nil {
     put(1, 4, 60, &file)
   }

@@ -1,4 +1,5 @@
 import CLinux
+import Checksum
 import Glibc
 import TestSupport
 import Testing
@@ -201,7 +202,7 @@ struct FormatTests {
     let image = try ImageReader(path: path)
     var text = ["\(image.progress) \(image.processes)"]
     try image.forEachChunk { chunk, pages in
-      text.append("\(chunk.process) \(chunk.ranges) \(Checksum.crc32c(pages))")
+      text.append("\(chunk.process) \(chunk.ranges) \(CRC32.castagnoli.checksum(of: pages))")
     }
     return text
   }
@@ -261,10 +262,10 @@ struct FormatTests {
     }
 
     static func seal(_ file: inout [UInt8], index: [UInt8], indexOffset: Int) {
-      put(UInt64(Checksum.crc32c(index)), 4, at: 12, in: &file)
+      put(UInt64(CRC32.castagnoli.checksum(of: index)), 4, at: 12, in: &file)
       put(UInt64(file.count), 8, at: 16, in: &file)
       put(UInt64(index.count), 8, at: 32, in: &file)
-      put(UInt64(Checksum.crc32c(file[..<56])), 4, at: 56, in: &file)
+      put(UInt64(CRC32.castagnoli.checksum(of: file[..<56])), 4, at: 56, in: &file)
     }
 
     static func put(_ value: UInt64, _ bytes: Int, at offset: Int, in file: inout [UInt8]) {

@@ -121,13 +121,6 @@ import Testing
     #expect(read.map(\.event) == events.map(\.1))
   }
 
-  @Test("is told by a checksum that iSCSI would give")
-  func checksum() {
-    // RFC 3720, B.4.
-    #expect(CRC32C.checksum(of: [UInt8](repeating: 0, count: 32)) == 0x8A91_36AA)
-    #expect(CRC32C.text(of: Array("123456789".utf8)) == "e3069283")
-  }
-
   @Test(
     "has dates that people know",
     arguments: [

@@ -1,3 +1,4 @@
+import Checksum
 import Glibc
 import Linux
 import TestSupport
@@ -63,7 +64,7 @@ import Testing
   }
 
   private func sealed(_ body: String) -> [UInt8] {
-    Array((body + "crc32=\(CRC32.text(of: body.utf8))\n").utf8)
+    Array((body + "crc32=\(CRC32.ieee.text(of: body.utf8))\n").utf8)
   }
 
   @Test func `a newer version and missing keys are told apart`() {
@@ -122,11 +123,6 @@ import Testing
     try worker.process.killAll()
     _ = try worker.waitForExit()
     #expect(!record.isAlive(bootID: boot))
-  }
-
-  @Test func `the checksum is the one that everybody has`() {
-    #expect(CRC32.text(of: "123456789".utf8) == "cbf43926")
-    #expect(CRC32.text(of: "".utf8) == "00000000")
   }
 }
 

@@ -47,7 +47,7 @@ struct Schema {
       let missing = (argument.elements ?? []).first { value[$0.text ?? ""] == nil }
       return missing.map { "\($0) is missing" }
     case "minimum":
-      guard let number = Self.number(value), let least = Self.number(argument) else { return nil }
+      guard let number = value.number, let least = argument.number else { return nil }
       return number >= least ? nil : "less than \(least)"
     case "minLength", "maxLength":
       guard let text = value.text, let limit = argument.integer else { return nil }
@@ -65,14 +65,6 @@ struct Schema {
       ("integer", .int), ("number", .int), ("number", .double):
       true
     default: false
-    }
-  }
-
-  private static func number(_ value: JSON) -> Double? {
-    switch value {
-    case .int(let number): Double(number)
-    case .double(let number): number
-    default: nil
     }
   }
 }

@@ -99,7 +99,7 @@ extension FieldReader {
   func level(_ name: String) throws -> PressureLevel {
     let text = try text(name)
     guard let level = PressureLevel.allCases.first(where: { $0.name == text }) else {
-      throw JournalMismatch("`\(text)` is no level of pressure", at: ".\(name)")
+      throw JournalMismatch("`\(text)` is no level of pressure", at: name)
     }
     return level
   }

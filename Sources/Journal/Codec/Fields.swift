@@ -25,25 +25,25 @@ struct FieldReader {
   let record: JSON
 
   private func value(_ name: String) throws -> JSON {
-    guard let value = record[name] else { throw JournalMismatch("is missing", at: ".\(name)") }
+    guard let value = record[name] else { throw JournalMismatch("is missing", at: name) }
     return value
   }
 
   func text(_ name: String) throws -> String {
     guard let text = try value(name).text else {
-      throw JournalMismatch("isn't a text", at: ".\(name)")
+      throw JournalMismatch("isn't a text", at: name)
     }
     return text
   }
   func integer(_ name: String) throws -> Int64 {
     guard let number = try value(name).integer else {
-      throw JournalMismatch("isn't a whole number", at: ".\(name)")
+      throw JournalMismatch("isn't a whole number", at: name)
     }
     return number
   }
   func truth(_ name: String) throws -> Bool {
     guard case .bool(let truth) = try value(name) else {
-      throw JournalMismatch("isn't a truth", at: ".\(name)")
+      throw JournalMismatch("isn't a truth", at: name)
     }
     return truth
   }

@@ -1,3 +1,4 @@
+import Checksum
 import JSONLines
 import Policy
 
@@ -38,7 +39,7 @@ enum SealedLine {
   static func seal(_ fields: FieldWriter) -> [UInt8] {
     var line = fields.object.line
     line.removeLast()
-    let sum = CRC32C.text(of: line)
+    let sum = CRC32.castagnoli.text(of: line)
     return line + mark + Array("\(sum)\"}\n".utf8)
   }
 
@@ -46,7 +47,7 @@ enum SealedLine {
   static func open(_ line: ArraySlice<UInt8>) -> JSON? {
     guard line.count > sealLength else { return nil }
     let body = line.dropLast(sealLength)
-    let sum = Array("\(CRC32C.text(of: body))\"}".utf8)
+    let sum = Array("\(CRC32.castagnoli.text(of: body))\"}".utf8)
     guard line[body.endIndex...].elementsEqual(mark + sum) else { return nil }
     return JSON(Array(body) + [UInt8(ascii: "}")])
   }

@@ -57,7 +57,7 @@ enum KeyDescriptions {
     "hibernate.durability":
       "Whether memory is freed when the disk has confirmed the image, or as soon as the image is in the page cache.",
     "hibernate.encrypt":
-      "Images are encrypted, with a key that only the kernel's keyring holds. Without one, nothing is hibernated.",
+      "Images are encrypted, with a key that only the kernel's keyring holds, by OpenSSL (Debian: libssl3). Without one of them, nothing is hibernated.",
     "hibernate.drop_file_pages":
       "Clean pages of files that nobody else uses leave memory, too.",
     "watchdog": "Deadlines, and what a missed one means.",

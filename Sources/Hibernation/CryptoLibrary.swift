@@ -1,0 +1,292 @@
+import Glibc
+import Synchronization
+
+/// What Dormouse uses of OpenSSL's libcrypto: AES-256-GCM and HMAC-SHA-256.
+///
+/// The library is loaded when an encrypted image is first written or read, and never where no policy says
+/// `hibernate.encrypt`. No header of it is needed to build Dormouse: the functions below are declared here,
+/// and are the same in OpenSSL 1.1 and 3.
+public struct CryptoLibrary: Sendable {
+  /// The sonames of OpenSSL 3 (Debian 12: libssl3) and 1.1 (Debian 11: libssl1.1), the first that is there.
+  static let sonames = ["libcrypto.so.3", "libcrypto.so.1.1"]
+  static let tagLength = 16
+
+  private typealias Cipher = OpaquePointer
+  private typealias Context = OpaquePointer
+  private typealias Digest = OpaquePointer
+  private typealias Bytes = UnsafePointer<UInt8>
+  private typealias MutableBytes = UnsafeMutablePointer<UInt8>
+
+  /// `OPENSSL_init_crypto`
+  private typealias Initialize = @convention(c) (UInt64, OpaquePointer?) -> CInt
+  /// `EVP_CIPHER_CTX_new`, `EVP_CIPHER_CTX_free`
+  private typealias NewContext = @convention(c) () -> Context?
+  private typealias FreeContext = @convention(c) (Context?) -> Void
+  /// `EVP_aes_256_gcm`, `EVP_sha256`
+  private typealias Algorithm = @convention(c) () -> OpaquePointer?
+  /// `EVP_CipherInit_ex`; the third argument is an ENGINE.
+  private typealias CipherInit =
+    @convention(c) (Context?, Cipher?, OpaquePointer?, Bytes?, Bytes?, CInt) -> CInt
+  /// `EVP_CipherUpdate`
+  private typealias CipherUpdate =
+    @convention(c) (Context?, MutableBytes?, UnsafeMutablePointer<CInt>?, Bytes?, CInt) -> CInt
+  /// `EVP_CipherFinal_ex`
+  private typealias CipherFinal =
+    @convention(c) (Context?, MutableBytes?, UnsafeMutablePointer<CInt>?) -> CInt
+  /// `EVP_CIPHER_CTX_ctrl`
+  private typealias Control =
+    @convention(c) (Context?, CInt, CInt, UnsafeMutableRawPointer?) -> CInt
+  /// `HMAC`
+  private typealias KeyedHash =
+    @convention(c) (
+      Digest?, UnsafeRawPointer?, CInt, Bytes?, Int, MutableBytes?,
+      UnsafeMutablePointer<CUnsignedInt>?
+    ) -> MutableBytes?
+  /// `OpenSSL_version`
+  private typealias Version = @convention(c) (CInt) -> UnsafePointer<CChar>?
+
+  /// `EVP_CTRL_AEAD_GET_TAG` and `EVP_CTRL_AEAD_SET_TAG`
+  private static let getTag: CInt = 0x10
+  private static let setTag: CInt = 0x11
+  /// `OPENSSL_INIT_NO_LOAD_CONFIG`: a file or a variable of the environment (OPENSSL_CONF) can't make it load
+  /// other code. `OPENSSL_INIT_NO_ATEXIT`: other threads may still be using it when the process ends.
+  private static let initialOptions: UInt64 = 0x80 | 0x80000
+
+  private let newContext: NewContext
+  private let freeContext: FreeContext
+  private let aes256GCM: Algorithm
+  private let sha256: Algorithm
+  private let cipherInit: CipherInit
+  private let cipherUpdate: CipherUpdate
+  private let cipherFinal: CipherFinal
+  private let control: Control
+  private let hmac: KeyedHash
+  private let version: Version
+
+  private static let loaded = Mutex<CryptoLibrary?>(nil)
+
+  /// The library of this process. It stays loaded; where it can't be loaded, the next call tries again.
+  static func load() throws(CryptoLibraryError) -> CryptoLibrary {
+    try loaded.withLock { known throws(CryptoLibraryError) in
+      if let known { return known }
+      let library = try CryptoLibrary(anyOf: sonames)
+      guard library.isRight() else {
+        throw .incomplete(library.versionText, symbol: "AES-256-GCM or HMAC-SHA-256")
+      }
+      known = library
+      return library
+    }
+  }
+
+  /// Whether images can be encrypted here: loads the library, and returns its version.
+  public static func tryLoading() throws(CryptoLibraryError) -> String { try load().versionText }
+
+  init(anyOf names: [String]) throws(CryptoLibraryError) {
+    var reasons: [String] = []
+    for name in names {
+      guard let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) else {
+        reasons.append(dlerror().map { String(cString: $0) } ?? name)
+        continue
+      }
+      do throws(CryptoLibraryError) {
+        self = try CryptoLibrary(handle, name)
+        return
+      } catch {
+        dlclose(handle)
+        throw error
+      }
+    }
+    // The first name is the one that it should be.
+    throw .missing(names.first ?? "", reason: reasons.first ?? "no name")
+  }
+
+  private init(_ handle: UnsafeMutableRawPointer, _ name: String) throws(CryptoLibraryError) {
+    func function<Function>(
+      _ symbol: String, _ type: Function.Type
+    ) throws(CryptoLibraryError) -> Function {
+      guard let address = dlsym(handle, symbol) else { throw .incomplete(name, symbol: symbol) }
+      return unsafeBitCast(address, to: type)
+    }
+    newContext = try function("EVP_CIPHER_CTX_new", NewContext.self)
+    freeContext = try function("EVP_CIPHER_CTX_free", FreeContext.self)
+    aes256GCM = try function("EVP_aes_256_gcm", Algorithm.self)
+    sha256 = try function("EVP_sha256", Algorithm.self)
+    cipherInit = try function("EVP_CipherInit_ex", CipherInit.self)
+    cipherUpdate = try function("EVP_CipherUpdate", CipherUpdate.self)
+    cipherFinal = try function("EVP_CipherFinal_ex", CipherFinal.self)
+    control = try function("EVP_CIPHER_CTX_ctrl", Control.self)
+    hmac = try function("HMAC", KeyedHash.self)
+    version = try function("OpenSSL_version", Version.self)
+    let initialize = try function("OPENSSL_init_crypto", Initialize.self)
+    guard initialize(Self.initialOptions, nil) == 1 else {
+      throw .incomplete(name, symbol: "OPENSSL_init_crypto")
+    }
+  }
+
+  /// Such as `OpenSSL 3.0.17 1 Jul 2025`.
+  private var versionText: String { version(0).map { String(cString: $0) } ?? "OpenSSL" }
+}
+
+extension CryptoLibrary {
+  /// A call of the library failed; for `open`: or what it was given isn't what was sealed.
+  struct Failed: Error {}
+
+  /// HMAC-SHA-256 (RFC 2104): 32 bytes.
+  func hmacSHA256(key: SecretBytes, _ message: SecretBytes) throws(Failed) -> SecretBytes {
+    var isDone = false
+    let result = SecretBytes(count: 32) { result in
+      key.withBytes { key in
+        message.withBytes { message in
+          guard let length = CInt(exactly: key.count) else { return }
+          isDone =
+            hmac(
+              sha256(), key.baseAddress, length, Self.bytes(message), message.count,
+              Self.bytes(result), nil) != nil
+        }
+      }
+    }
+    guard isDone else { throw Failed() }
+    return result
+  }
+
+  /// Encrypts `content` into `target`, which has room for it and for the tag behind it.
+  func seal(
+    _ content: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer, key: SecretBytes,
+    nonce: [UInt8], authenticating context: [UInt8]
+  ) throws(Failed) {
+    guard target.count == content.count + Self.tagLength else { throw Failed() }
+    try withCipher(key, nonce, context, encrypts: true) { cipher throws(Failed) in
+      try update(cipher, content, target.baseAddress)
+      try finish(cipher)
+      let tag = target.baseAddress.map { $0 + content.count }
+      try check(control(cipher, Self.getTag, CInt(Self.tagLength), tag))
+    }
+  }
+
+  /// Decrypts `sealed` in place, without its last 16 bytes, which are the tag. Where it isn't what was
+  /// sealed, nothing of it is left.
+  func open(
+    _ sealed: UnsafeMutableRawBufferPointer, key: SecretBytes, nonce: [UInt8],
+    authenticating context: [UInt8]
+  ) throws(Failed) {
+    guard let start = sealed.baseAddress, sealed.count >= Self.tagLength else { throw Failed() }
+    let length = sealed.count - Self.tagLength
+    do throws(Failed) {
+      try withCipher(key, nonce, context, encrypts: false) { cipher throws(Failed) in
+        try check(control(cipher, Self.setTag, CInt(Self.tagLength), start + length))
+        try update(cipher, UnsafeRawBufferPointer(start: start, count: length), start)
+        try finish(cipher)
+      }
+    } catch {
+      // Unauthenticated text: nobody may use it by mistake.
+      explicit_bzero(start, length)
+      throw error
+    }
+  }
+
+  /// Whether the functions are what they are taken for: known answers come out (NIST's 14th case of AES-GCM, and
+  /// RFC 4231's second of HMAC).
+  private func isRight() -> Bool {
+    let expected: [UInt8] = [
+      0xce, 0xa7, 0x40, 0x3d, 0x4d, 0x60, 0x6b, 0x6e, 0x07, 0x4e, 0xc5, 0xd3, 0xba, 0xf3, 0x9d,
+      0x18,
+      0xd0, 0xd1, 0xc8, 0xa7, 0x99, 0x99, 0x6b, 0xf0, 0x26, 0x5b, 0x98, 0xb5, 0xd4, 0x8a, 0xb9,
+      0x19,
+    ]
+    let zeros = [UInt8](repeating: 0, count: 16)
+    var sealed = [UInt8](repeating: 0, count: expected.count)
+    let isSealed = zeros.withUnsafeBytes { zeros in
+      sealed.withUnsafeMutableBytes { sealed in
+        do throws(Failed) {
+          try seal(
+            zeros, into: sealed, key: SecretBytes(count: 32) { _ in },
+            nonce: [UInt8](repeating: 0, count: 12), authenticating: [])
+        } catch { return false }
+        return true
+      }
+    }
+    let key = Array("Jefe".utf8)
+    let message = Array("what do ya want for nothing?".utf8)
+    let start: [UInt8] = [0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e]
+    do throws(Failed) {
+      let digest = try hmacSHA256(
+        key: SecretBytes(count: key.count) { $0.copyBytes(from: key) },
+        SecretBytes(count: message.count) { $0.copyBytes(from: message) })
+      return isSealed && sealed == expected && digest.withBytes { $0.starts(with: start) }
+    } catch { return false }
+  }
+
+  /// Freeing a context wipes the key's schedule in it.
+  private func withCipher(
+    _ key: SecretBytes, _ nonce: [UInt8], _ context: [UInt8], encrypts: Bool,
+    _ body: (OpaquePointer) throws(Failed) -> Void
+  ) throws(Failed) {
+    guard key.count == 32, nonce.count == 12, let cipher = newContext() else { throw Failed() }
+    defer { freeContext(cipher) }
+    let result = key.withBytes { key in
+      cipherInit(
+        cipher, aes256GCM(), nil, Self.bytes(key), nonce,
+        encrypts ? 1 : 0)
+    }
+    try check(result)
+    let authenticated = context.withUnsafeBytes { context in
+      do throws(Failed) { try update(cipher, context, nil) } catch { return false }
+      return true
+    }
+    guard authenticated else { throw Failed() }
+    try body(cipher)
+  }
+
+  /// - Parameter target: `nil` for what is authenticated only.
+  private func update(
+    _ cipher: OpaquePointer, _ content: UnsafeRawBufferPointer, _ target: UnsafeMutableRawPointer?
+  ) throws(Failed) {
+    if content.isEmpty { return }
+    guard let length = CInt(exactly: content.count) else { throw Failed() }
+    var written: CInt = 0
+    try check(
+      cipherUpdate(
+        cipher, target?.assumingMemoryBound(to: UInt8.self), &written,
+        Self.bytes(content), length))
+    guard written == length else { throw Failed() }
+  }
+
+  /// GCM has no block left to write; room for one is given all the same.
+  private func finish(_ cipher: OpaquePointer) throws(Failed) {
+    var block: (UInt64, UInt64) = (0, 0)
+    var written: CInt = 0
+    let result = withUnsafeMutableBytes(of: &block) { block in
+      cipherFinal(cipher, Self.bytes(block), &written)
+    }
+    try check(result)
+  }
+
+  private static func bytes(_ buffer: UnsafeRawBufferPointer) -> UnsafePointer<UInt8>? {
+    buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
+  }
+
+  private static func bytes(
+    _ buffer: UnsafeMutableRawBufferPointer
+  ) -> UnsafeMutablePointer<UInt8>? {
+    buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
+  }
+
+  private func check(_ result: CInt) throws(Failed) { if result != 1 { throw Failed() } }
+}
+
+/// Why images can't be encrypted here.
+public enum CryptoLibraryError: Error, Sendable, CustomStringConvertible {
+  case missing(String, reason: String)
+  case incomplete(String, symbol: String)
+
+  public var description: String { "\(reason); install OpenSSL 3 (Debian: libssl3)" }
+
+  /// What failed, and why, without what to do.
+  public var reason: String {
+    switch self {
+    case .missing(let name, let reason): "can't load OpenSSL's \(name): \(reason)"
+    case .incomplete(let name, let symbol):
+      "can't use OpenSSL's \(name): \(symbol) isn't in it, or fails"
+    }
+  }
+}
