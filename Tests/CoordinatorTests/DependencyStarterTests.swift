@@ -168,6 +168,7 @@ import Testing
     let world = World(["web": [Dependency("db")], "api": [Dependency("db")]])
     var answers: [Answer] = []
     world.starter.start(WorkerID("web")) { answers.append($0) }
+    world.set("db", DependencyStanding(state: .launching))
     world.starter.start(WorkerID("api")) { answers.append($0) }
     world.starter.stopWaiting(WorkerID("web"), "web was stopped before it was started")
     #expect(answers.map(\.text) == ["web was stopped before it was started"])
