@@ -4,7 +4,8 @@ PREFIX ?= /usr/local
 SOURCES = Package.swift Sources Tests Examples
 
 # The standard library is linked in: the daemon needs no Swift on the machine, and less memory.
-RELEASE = -c release --static-swift-stdlib --product dormouse
+# The build ID is by what debuggers find the symbols that `install` takes out of the executable.
+RELEASE = -c release --static-swift-stdlib --product dormouse -Xlinker --build-id=sha1
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
@@ -58,8 +59,8 @@ lint:
 
 # The manual and the completions are what the executable says of itself.
 install: build
-	install -D -m 755 "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
-	  "$(DESTDIR)$(PREFIX)/bin/dormouse"
+	scripts/install-executable "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" \
+	  "$(DESTDIR)$(PREFIX)"
 	scripts/install-texts "$(DESTDIR)$(PREFIX)/bin/dormouse" "$(DESTDIR)$(PREFIX)/share"
 	install -d "$(DESTDIR)$(PREFIX)/share/dormouse/policies"
 	install -m 644 Policies/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies"

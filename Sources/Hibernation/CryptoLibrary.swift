@@ -85,7 +85,10 @@ public struct CryptoLibrary: Sendable {
     var reasons: [String] = []
     for name in names {
       guard let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) else {
-        reasons.append(dlerror().map { String(cString: $0) } ?? name)
+        let reason = dlerror().map { String(cString: $0) } ?? "no reason is given"
+        // The loader begins with the name as it was asked for.
+        reasons.append(
+          reason.hasPrefix(name + ": ") ? String(reason.dropFirst(name.count + 2)) : reason)
         continue
       }
       do throws(CryptoLibraryError) {
@@ -178,7 +181,7 @@ extension CryptoLibrary {
         try finish(cipher)
       }
     } catch {
-      // Unauthenticated text: nobody may use it by mistake.
+      // It isn't authenticated, and so must not be used, not even by mistake.
       explicit_bzero(start, length)
       throw error
     }

@@ -35,4 +35,41 @@ import Testing
     #expect(file.undefined.filter { $0.hasPrefix("$s10Foundation") } == [])
     #expect(file.undefined.filter { $0.hasPrefix("$s30FoundationInternationalization") } == [])
   }
+
+  @Test("is installed without its symbols, which are where debuggers look for them by its build ID")
+  func stripped() throws {
+    let scratch = try Scratch()
+    let source = try scratch.write(
+      "tool.c", "int helper(int x) { return x; } int main() { return helper(7); }")
+    let tool = "\(scratch.path)/tool"
+    try done(["cc", "-g", "-Wl,--build-id=0x0123456789abcdef", "-o", tool, source], scratch)
+    #expect(try ELFFile(tool).hasSymbols)
+    let prefix = "\(scratch.path)/prefix"
+    let script = "\(Surroundings.root)/scripts/install-executable"
+    try done([script, tool, prefix], scratch)
+    #expect(try !ELFFile("\(prefix)/bin/tool").hasSymbols)
+    #expect(try Command(arguments: ["\(prefix)/bin/tool"]).run(in: scratch).code == 7)
+    let symbols = try ELFFile("\(prefix)/lib/debug/.build-id/01/23456789abcdef.debug")
+    #expect(symbols.hasSymbols)
+  }
+
+  @Test("is installed whole where it has no build ID, and the message says so")
+  func withoutBuildID() throws {
+    let scratch = try Scratch()
+    let source = try scratch.write("tool.c", "int main() { return 7; }")
+    let tool = "\(scratch.path)/tool"
+    try done(["cc", "-Wl,--build-id=none", "-o", tool, source], scratch)
+    let prefix = "\(scratch.path)/prefix"
+    let script = "\(Surroundings.root)/scripts/install-executable"
+    let outcome = try Command(arguments: [script, tool, prefix]).run(in: scratch)
+    #expect(outcome.code == 0)
+    #expect(outcome.error.contains("tool is installed with its symbols: it has no build ID"))
+    #expect(try ELFFile("\(prefix)/bin/tool").hasSymbols)
+    #expect(try listDirectory(prefix) == ["bin"])
+  }
+
+  private func done(_ arguments: [String], _ scratch: Scratch) throws {
+    let outcome = try Command(arguments: arguments).run(in: scratch)
+    try #require(outcome.code == 0, "\(arguments): \(outcome.error)")
+  }
 }

@@ -6,6 +6,8 @@ struct ELFFile {
   let needed: [String]
   /// Symbols that it takes from other files.
   let undefined: [String]
+  /// A table of symbols that only debuggers need (`.symtab`).
+  let hasSymbols: Bool
 
   struct Malformed: Error {}
 
@@ -57,6 +59,7 @@ struct ELFFile {
       default: break
       }
     }
+    hasSymbols = sections.contains { $0.type == 2 }
     self.needed = needed
     self.undefined = undefined.filter { !$0.isEmpty }
   }
