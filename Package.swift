@@ -103,7 +103,8 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
-      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation"],
+      name: "LifecycleTests",
+      dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "SimulationTests", dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile"],
@@ -125,7 +126,7 @@ let package = Package(
       swiftSettings: strict),
     // A daemon that the tests of recovery kill.
     .executableTarget(
-      name: "HibernateProbe", dependencies: ["Hibernation", "Linux", "CLinux"],
+      name: "HibernateProbe", dependencies: ["Hibernation", "Linux", "CLinux", "TestSupport"],
       path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
       name: "SupervisionTests",
