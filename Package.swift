@@ -97,6 +97,8 @@ let package = Package(
     // What tests share: no product of this package, and no Foundation.
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
 
+    .testTarget(
+      name: "TidyTests", exclude: ["ratchet.txt"], swiftSettings: strict),
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
       name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
