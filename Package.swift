@@ -119,13 +119,16 @@ let package = Package(
 
     .testTarget(name: "ChecksumTests", dependencies: ["Checksum"], swiftSettings: strict),
     .testTarget(name: "JSONLinesTests", dependencies: ["JSONLines"], swiftSettings: strict),
+    .testTarget(
+      name: "TidyTests", exclude: ["ratchet.txt"], swiftSettings: strict),
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
       name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
       swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
-      name: "LifecycleTests", dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation"],
+      name: "LifecycleTests",
+      dependencies: ["Lifecycle", "Policy", "PolicyFile", "Simulation", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "SimulationTests", dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile"],
@@ -146,7 +149,7 @@ let package = Package(
       swiftSettings: strict),
     // A daemon that the tests of recovery kill.
     .executableTarget(
-      name: "HibernateProbe", dependencies: ["Hibernation", "Linux", "CLinux"],
+      name: "HibernateProbe", dependencies: ["Hibernation", "Linux", "CLinux", "TestSupport"],
       path: "Tests/HibernateProbe", swiftSettings: strict),
     .testTarget(
       name: "SupervisionTests",

@@ -302,7 +302,8 @@ def main():
     parser.add_argument("--rate", type=float, default=100, help="requests a second, all clients")
     parser.add_argument("--verbs", type=float, default=5, help="verbs a second")
     parser.add_argument("--kilobytes", type=int, default=512, help="memory of a worker")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
+    parser.add_argument("--seed", type=int,
+                        default=os.environ.get("DORMOUSE_TEST_SEED") or random.randrange(1 << 16))
     parser.add_argument("--rss-limit", type=int,
                         help="KB, for the daemon; 0: none, as for a debug build. Without: what a "
                              "hundred idle workers may cost, 16 KB for each further one, and 8 MB "

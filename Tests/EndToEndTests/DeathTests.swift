@@ -94,6 +94,7 @@ import Testing
     try daemon.done("stop", "web")
     _ = try daemon.ask(.ps)
     let before = try Holdings(daemon, groupsIn: parent)
+    var random = TestRandom()
     for round in 0..<24 {
       #expect(try daemon.ask(.start, "web").result == .done)
       #expect(try daemon.ask(.suspend, "web").result == .done)
@@ -102,7 +103,7 @@ import Testing
       let isResume = round % 3 == 2
       if isResume { #expect(try daemon.ask(.hibernate, "web").result == .done) }
       let id = try client.send(isResume ? .wake : .hibernate, worker: "web")
-      usleep(useconds_t.random(in: 0..<(isResume ? 15_000 : 60_000)))
+      usleep(useconds_t.random(in: 0..<(isResume ? 15_000 : 60_000), using: &random))
       kill(pid, SIGKILL)
       // Answered one way or the other, in time.
       _ = try client.response(to: id, timeout: .seconds(20))

@@ -136,7 +136,7 @@ private final class KitProbe {
 
   @Test(
     "What a sleeper offers is taken by the next daemon, and it finds that out when it runs",
-    .enabled(if: Surroundings.hasCgroups))
+    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
     let probe = try KitProbe(KitProbe.purging, setting: .frozen)
     try probe.ask("fill 8 2 1048576")

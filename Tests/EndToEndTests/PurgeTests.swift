@@ -50,7 +50,8 @@ import Testing
 
   @Test(
     "What a sleeper offers is on offer to the next daemon, and is taken by that",
-    .enabled(if: Surroundings.hasCgroups), arguments: ["suspend", "hibernate"])
+    .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"),
+    arguments: ["suspend", "hibernate"])
   func nextDaemon(state: String) throws {
     let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
     let daemon = try TestDaemon(Self.configuration(front), setting: .frozen)

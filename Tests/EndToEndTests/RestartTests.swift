@@ -78,13 +78,14 @@ import Testing
     let pid = try daemon.worker("web").pid
     let connection = try HTTPConnection(port: web.port)
     let digest = try connection.get("/digest")
+    var random = TestRandom()
     for round in 1...8 {
       #expect(try daemon.ask(.suspend, "web").result == .done)
       let isResume = round % 4 == 0
       if isResume { #expect(try daemon.ask(.hibernate, "web").result == .done) }
       var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
       _ = try client.send(isResume ? .wake : .hibernate, worker: "web")
-      usleep(useconds_t.random(in: 0..<(isResume ? 20_000 : 70_000)))
+      usleep(useconds_t.random(in: 0..<(isResume ? 20_000 : 70_000), using: &random))
       try daemon.crash()
       try daemon.start()
       try daemon.done("foreground", "web")

@@ -28,6 +28,7 @@ import CLinux
 import Glibc
 import Hibernation
 import Linux
+import TestSupport
 
 func tell(_ line: String) {
   var line = line + "\n"
@@ -222,7 +223,9 @@ func outlive(
     name: "victim", root: victim.identity, session: victim.pid, cgroup: cgroup)
   let isForResume = round % 3 == 2
   let pid = victim.pid
-  let delay = UInt32.random(in: 0..<(isForResume ? 15_000 : 40_000))
+  // Another one in each round, and the same ones in each run.
+  var random = TestRandom(seed: UInt64(round))
+  let delay = UInt32.random(in: 0..<(isForResume ? 15_000 : 40_000), using: &random)
   func killLater() {
     _ = Thread.start(name: "killer") {
       usleep(delay)

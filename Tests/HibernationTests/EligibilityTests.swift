@@ -109,7 +109,7 @@ struct EligibilityTests {
       try Fixture.run(["as", "--32", "-o", object, Fixture.path("program32.s")]) == 0)
     try #require(try Fixture.run(["ld", "-m", "elf_i386", "-o", program, object]) == 0)
     guard let victim = try? Victim([program]), (try? victim.line()) == "ready" else {
-      return Self.skip("this kernel runs no 32-bit programs")
+      return notTestedHere("this kernel runs no 32-bit programs")
     }
     let error = try victim.refusal(service)
     #expect(error.description.contains("is a 32-bit program"))
@@ -147,11 +147,9 @@ struct EligibilityTests {
     let victim = try Victim([try Fixture.compile("ineligible"), kind], rest: rest)
     let line = try victim.line()
     if line == "ready" { return victim }
-    skip("\(kind): \(line)")
+    notTestedHere("\(kind): \(line)")
     return nil
   }
-
-  private static func skip(_ why: String) { print("Not tested here: \(why)") }
 }
 
 /// A huge page for the kernel to give out, where we may ask for one. Those in use stay when it is

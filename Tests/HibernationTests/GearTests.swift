@@ -7,7 +7,8 @@ import Testing
 
 /// One worker, each time in another way: images that are complete, laid over the last one, laid out
 /// for hot pages first, or encrypted, read by the daemon that wrote them or by the next.
-@Suite(.serialized, .enabled(if: Victim.cgroupRoot != nil, "there is no cgroup to be had"))
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
 struct GearTests {
   enum Gear: CaseIterable {
     case complete, overlay, hotFirst, encrypted

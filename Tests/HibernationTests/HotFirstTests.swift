@@ -1,11 +1,13 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
 @testable import Linux
 
 /// Resumes of which the pages come when the worker runs already.
-@Suite(.serialized, .enabled(if: Victim.cgroupRoot != nil, "there is no cgroup to be had"))
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
 struct HotFirstTests {
   let service = HibernationService()
 
@@ -121,7 +123,9 @@ struct HotFirstTests {
     "a python server answers on the same connection",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func python() throws {
-    guard Program.find("python3") != nil else { return }
+    guard Program.find("python3") != nil else {
+      return notTestedHere("python3 is not installed")
+    }
     let victim = try Victim(
       ["python3", Fixture.path("http_state.py"), "--megabytes", "10"], rest: .frozen)
     let port = try #require(Int(try victim.line().split(separator: " ")[1]))
@@ -193,7 +197,7 @@ struct HotFirstTests {
 
   @Test(
     "where userfaultfd isn't permitted it is eager, and says so",
-    .enabled(if: geteuid() == 0 && Program.find("setpriv") != nil))
+    .enabled(if: geteuid() == 0 && Program.find("setpriv") != nil, "takes root, and setpriv"))
   func notPermitted() throws {
     let churn = try Fixture.compile("churn")
     let victim = try Victim(
@@ -202,7 +206,9 @@ struct HotFirstTests {
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let slept = try sleep(victim, at: path)
-    guard try readText("/proc/sys/vm/unprivileged_userfaultfd").hasPrefix("0") else { return }
+    guard try readText("/proc/sys/vm/unprivileged_userfaultfd").hasPrefix("0") else {
+      return notTestedHere("any user may use userfaultfd here")
+    }
     #expect(slept.lazyRefusal?.contains("isn't permitted") == true)
     #expect(try wake(victim, from: path).eagerReason != nil)
     #expect(try victim.ask("verify").hasSuffix("errors 0"))

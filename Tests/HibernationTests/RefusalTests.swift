@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -13,15 +14,16 @@ struct RefusalTests {
   func busy(rest: Victim.Rest) throws {
     let victim = try Victim([try Fixture.compile("busy")], rest: rest)
     _ = try victim.line()
-    usleep(20_000)  // past its last system call
+    // Two ticks of processor time: past its last system call.
+    let start = try ProcessStat.read(victim.process.pid).cpuTicks
+    #expect(try eventually { try ProcessStat.read(victim.process.pid).cpuTicks >= start + 2 })
     let error = try victim.refusal(service)
     #expect(error.description.hasPrefix("it is busy"))
     #expect(error.aftermath == .intact)
     #expect(try victim.isSuspended)
     try victim.carryOn()
     let before = try ProcessStat.read(victim.process.pid).cpuTicks
-    usleep(200_000)
-    #expect(try ProcessStat.read(victim.process.pid).cpuTicks > before)
+    #expect(try eventually { try ProcessStat.read(victim.process.pid).cpuTicks > before })
   }
 
   @Test("locked memory is refused", arguments: Victim.Rest.available)

@@ -61,7 +61,7 @@ struct SpawningTests {
     let command = [try Fixture.compile("spawnstorm"), "3"] + (rest == .frozen ? ["stops"] : [])
     let victim = try Victim(command, rest: rest)
     #expect(try victim.line() == "ready")
-    var random = SystemRandomNumberGenerator()
+    var random = TestRandom()
     var hibernated = 0
     for round in 1...20 {
       usleep(useconds_t.random(in: 0...5000, using: &random))

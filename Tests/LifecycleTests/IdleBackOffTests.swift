@@ -1,4 +1,5 @@
 import Policy
+import TestSupport
 import Testing
 
 @testable import Lifecycle
@@ -88,7 +89,7 @@ struct IdleBackOffTests {
 
   @Test("is never under the policy's and never over the limit, whatever happens", arguments: 1...50)
   func bounds(_ seed: UInt64) {
-    var random = Noise(state: seed)
+    var random = TestRandom(seed: seed)
     var record = SleepRecord()
     var now = Instant.zero
     let base = Duration.seconds(Int(random.next() % 40))
@@ -105,17 +106,5 @@ struct IdleBackOffTests {
       #expect(later <= after)
       #expect(record.raised(base, from: now + .seconds(100 * 3600), Self.rules) == nil)
     }
-  }
-}
-
-/// splitmix64.
-private struct Noise {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ (mixed >> 31)
   }
 }

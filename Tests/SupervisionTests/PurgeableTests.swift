@@ -198,7 +198,7 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     let file = memory.descriptor
     let goesOn = Mutex(true)
     let scribbler = try TestThread {
-      var random = SystemRandomNumberGenerator()
+      var random = TestRandom()
       let words = size / 8
       while goesOn.withLock({ $0 }) {
         for _ in 0..<1000 {

@@ -19,6 +19,7 @@ import Testing
   @Test func `a connection that came and went between two looks is seen`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
+    let threads = try worker.threadCount()
     let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
     #expect(try !look(monitor, worker))
     for _ in 0..<20 {
@@ -27,11 +28,10 @@ import Testing
       try client?.writeAll("hello\n")
       #expect(try client?.read(upTo: 64) == Array("hello\n".utf8))
       client = nil
-      usleep(5000)
+      // The thread that served it has read its end.
+      #expect(try eventually { try worker.threadCount() == threads })
       #expect(try look(monitor, worker))
-      // What the end of it still stirred up.
-      _ = try look(monitor, worker)
-      usleep(5000)
+      // The latch may have fired once more for the hang-up.
       _ = try look(monitor, worker)
     }
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
@@ -42,14 +42,14 @@ import Testing
     let client = try Client.connect(port: try worker.port())
     try client.writeAll("hello\n")
     #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
-    usleep(20_000)
+    try worker.waitForEmptyQueues()
     let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
     #expect(try !look(monitor, worker))
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
     try client.writeAll("hello\n")
     #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
+    try worker.waitForEmptyQueues()
     #expect(try look(monitor, worker))
-    usleep(20_000)
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
   }
 
@@ -60,7 +60,10 @@ import Testing
       print('ready', listener.getsockname()[1], flush=True)
       connection, _ = listener.accept()
       connection.recv(100)
+      print('got', flush=True)
       sys.stdin.readline()
+      # More than a tick of the kernel's clock after the question: the kernel tells which was first.
+      time.sleep(0.02)
       connection.sendall(b'answer')
       sys.stdin.readline()
       connection.sendall(b'more')
@@ -71,7 +74,7 @@ import Testing
     _ = try look(monitor, worker)
     let asked = Clocks.monotonic
     try client.writeAll("question")
-    usleep(20_000)
+    #expect(try eventually { worker.log.contains("got") })
     for _ in 0..<20 {
       let isSeen = try look(monitor, worker)
       // A request counts as traffic for 2 s; a busy machine may take longer for 20 looks.
@@ -79,7 +82,7 @@ import Testing
     }
     try worker.stdin?.writeAll("\n")
     #expect(try client.read(upTo: 64) == Array("answer".utf8))
-    usleep(20_000)
+    try worker.waitForEmptyQueues()
     _ = try look(monitor, worker)
     for _ in 0..<20 { #expect(try !look(monitor, worker)) }
     try worker.stdin?.writeAll("\n")

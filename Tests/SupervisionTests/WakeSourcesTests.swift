@@ -42,7 +42,7 @@ import Testing
     for _ in 0..<3 {
       try client?.writeAll("hello\n")
       #expect(try client?.read(upTo: 64) == Array("hello\n".utf8))
-      usleep(20_000)
+      try worker.waitForEmptyQueues()
       let sources = try worker.sleep()
       #expect(sources.waiting == nil)
       #expect(sources.take() == nil)
@@ -51,7 +51,7 @@ import Testing
       try worker.resume()
       #expect(try client?.read(upTo: 64) == Array("again\n".utf8))
     }
-    usleep(20_000)
+    try worker.waitForEmptyQueues()
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
     client = nil
@@ -180,7 +180,7 @@ import Testing
     _ = try Descriptor.open("\(worker.scratch.path)/go", O_CREAT | O_WRONLY, mode: 0o600)
     try worker.resume()
     #expect(try client.read(upTo: 64) == Array("answer".utf8))
-    usleep(30_000)
+    try worker.waitForEmptyQueues()
     #expect(try worker.sleep().waiting == nil)
   }
 
@@ -203,7 +203,7 @@ import Testing
       #expect(try client.read(upTo: 1) == Array("a".utf8))
     }
     try client.writeAll("b")
-    usleep(100_000)
+    try worker.waitForEmptyQueues()
     #expect(
       try worker.sleep().waiting == "a request on port \(worker.port()) that it was about to answer"
     )

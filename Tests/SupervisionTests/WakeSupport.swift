@@ -57,6 +57,30 @@ final class Sleeper {
     return port
   }
 
+  /// Bytes in the queues of its connections at the port: sent by it and not acknowledged, received and unread.
+  private func queues(_ port: UInt16) throws -> [(unacknowledged: Int, unread: Int)] {
+    let digits = String(port, radix: 16, uppercase: true)
+    let local = ":" + String(repeating: "0", count: 4 - digits.count) + digits
+    return try readText("/proc/net/tcp").split(separator: "\n").compactMap { line in
+      let fields = line.split(separator: " ")
+      guard fields.count > 4, fields[1].hasSuffix(local), fields[3] == "01" else { return nil }
+      let sizes = fields[4].split(separator: ":").compactMap { Int($0, radix: 16) }
+      return sizes.count == 2 ? (sizes[0], sizes[1]) : nil
+    }
+  }
+
+  /// Returns when it has read everything that came at its port, and its clients' kernels have acknowledged
+  /// everything that it sent.
+  func waitForEmptyQueues() throws {
+    let port = try port()
+    let areEmpty = try eventually {
+      try queues(port).allSatisfy { $0.unacknowledged == 0 && $0.unread == 0 }
+    }
+    if !areEmpty { throw TestFailure("queues at port \(port): \(try queues(port))") }
+  }
+
+  func threadCount() throws -> Int { try listDirectory("/proc/\(process.pid)/task").count }
+
   func tree() throws -> ProcessTree {
     try ProcessTree.discover(root: identity, session: process.pid)
   }

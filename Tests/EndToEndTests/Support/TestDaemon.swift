@@ -19,13 +19,15 @@ enum Setting: String, CaseIterable, CustomTestStringConvertible {
   /// The same, with no rights at all.
   case ordinaryUser
 
-  static var available: [Setting] {
-    allCases.filter {
-      switch $0 {
-      case .frozen: Surroundings.hasCgroups
-      case .traced: true
-      case .ordinaryUser: Surroundings.canBecomeNobody
-      }
+  static let available: [Setting] = allCases.filter {
+    switch $0 {
+    case .frozen:
+      if !Surroundings.hasCgroups { notTestedHere("no cgroup for workers can be made here") }
+      return Surroundings.hasCgroups
+    case .traced: return true
+    case .ordinaryUser:
+      if !Surroundings.canBecomeNobody { notTestedHere("only root can be two users") }
+      return Surroundings.canBecomeNobody
     }
   }
 

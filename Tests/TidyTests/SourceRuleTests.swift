@@ -11,22 +11,16 @@ struct SourceRuleTests {
     "Control/UnixSocket.swift", "PolicyFile/FileContents.swift",
   ]
 
-  private static func sources() throws -> [(path: String, lines: [String])] {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent().appending(path: "Sources").path()
-    var all: [(path: String, lines: [String])] = []
-    let files = try #require(FileManager.default.enumerator(atPath: root))
-    for case let path as String in files where path.hasSuffix(".swift") {
-      let text = try String(contentsOfFile: root + "/" + path, encoding: .utf8)
-      all.append((path, text.components(separatedBy: "\n")))
-    }
+  private static func sources() -> [(path: String, lines: [String])] {
+    let all = Repository.files.filter { $0.isSwift && $0.path.hasPrefix("Sources/") }
+      .map { (String($0.path.dropFirst("Sources/".count)), $0.lines) }
     #expect(all.count > 300)
     return all
   }
 
   @Test("read errno in the funnels for system calls only, where nothing can have changed it")
-  func errnoOnlyInFunnels() throws {
-    for (path, lines) in try Self.sources() where !Self.funnels.contains(path) {
+  func errnoOnlyInFunnels() {
+    for (path, lines) in Self.sources() where !Self.funnels.contains(path) {
       for (number, line) in lines.enumerated() {
         guard line.contains("errno") else { continue }
         let code = line.components(separatedBy: "//")[0]
@@ -79,7 +73,7 @@ struct SourceRuleTests {
     let bridged = try Regex(
       "(\(funnels.joined(separator: "|")))\\b[^\\n]*"
         + "\\{[^{}]*\\b(\(calls))\\((?!\\$0|text\\b|from\\b)")
-    for (path, lines) in try Self.sources() {
+    for (path, lines) in Self.sources() {
       for (number, line) in lines.enumerated() {
         guard funnels.contains(where: line.contains) else { continue }
         let next = number + 1 < lines.count ? lines[number + 1] : ""
@@ -95,8 +89,7 @@ struct SourceRuleTests {
 
   @Test("that SECURITY.md names as holding a defence are there")
   func securityTests() throws {
-    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-      .deletingLastPathComponent()
+    let root = Repository.root
     let text = try String(contentsOf: root.appending(path: "SECURITY.md"), encoding: .utf8)
     let names = text.matches(of: /`([A-Za-z]+Tests\/[A-Za-z]+Tests)`/).map { String($0.output.1) }
     #expect(Set(names).count > 10)

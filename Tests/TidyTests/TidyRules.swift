@@ -1,0 +1,238 @@
+import Foundation
+
+/// Something that there should be less of.
+struct Finding: Hashable {
+  /// The word at the beginning of a line of the ratchet.
+  var rule: String
+  /// What is counted together.
+  var place: String
+  var amount = 1
+  /// For the message.
+  var detail: String
+}
+
+/// Each rule looks at one file; `repeatedNames` at all.
+enum TidyRules {
+  static let all: [@Sendable (SourceFile) -> [Finding]] = [
+    unreasonedTry, libcCalls, longFile, longFunctions, words,
+  ]
+
+  /// `try?` hides an error. A comment on its line, or on one of the two lines before it, says why it may.
+  static let unreasonedTry: @Sendable (SourceFile) -> [Finding] = { file in
+    guard file.isSwift, file.path.hasPrefix("Sources/") else { return [] }
+    return file.lines.indices.compactMap { number in
+      let line = file.lines[number]
+      guard let place = line.utf8Range(of: "try?"), place < SourceFile.code(line).endIndex else {
+        return nil
+      }
+      let isExplained = file.lines[max(0, number - 2)...number].contains {
+        SourceFile.code($0).endIndex < $0.endIndex
+      }
+      return isExplained
+        ? nil
+        : Finding(rule: "try?", place: file.place, detail: "\(file.path):\(number + 1): \(line)")
+    }
+  }
+
+  private static let calls: Set<String> = [
+    "accept", "access", "bind", "chdir", "chmod", "chown", "clock_gettime", "closedir", "connect",
+    "dup", "dup2", "dup3", "epoll_ctl", "epoll_wait", "execv", "execve", "faccessat", "fchmod",
+    "fchown", "fcntl", "fdatasync", "fork", "fstat", "fstatvfs", "fsync", "ftruncate", "getegid",
+    "geteuid", "getgid", "getpgid", "getpid", "getppid", "getpwnam", "getpwuid", "getrlimit",
+    "getsid", "getsockname", "getsockopt", "getuid", "inotify_add_watch", "inotify_init1", "ioctl",
+    "isatty", "kill", "killpg", "lchown", "link", "listen", "lseek", "lstat", "madvise", "mkdir",
+    "mkdtemp", "mkfifo", "mknod", "mkstemp", "mlock", "mmap", "mprotect", "mremap", "msync",
+    "munmap", "nanosleep", "open", "openat", "opendir", "pipe", "poll", "posix_fadvise",
+    "posix_fallocate", "posix_spawn", "ppoll", "prctl", "pread", "pthread_create",
+    "pthread_detach", "pthread_join", "pthread_kill", "pthread_sigmask", "pwrite", "read",
+    "readdir", "readlink", "realpath", "recv", "recvfrom", "recvmsg", "rename", "renameat",
+    "rmdir", "sched_setaffinity", "send", "sendmsg", "sendto", "setpgid", "setpriority",
+    "setrlimit", "setsid", "setsockopt", "shutdown", "sigaction", "sigaddset", "sigemptyset",
+    "signal", "sigprocmask", "sigwait", "sleep", "socket", "socketpair", "stat", "statfs",
+    "statvfs", "strerror", "symlink", "sysconf", "tcgetattr", "tcsetattr", "umask", "uname",
+    "unlink", "unlinkat", "usleep", "utimensat", "wait4", "waitid", "waitpid", "write", "writev",
+  ]
+  /// The module that is there to wrap them, and those that can't link it.
+  private static let systemModules = ["Sources/Linux/"]
+
+  /// Calls of the C library where `Linux` has, or should have, a typed wrapper.
+  static let libcCalls: @Sendable (SourceFile) -> [Finding] = { file in
+    guard file.isSwift, file.path.hasPrefix("Sources/"),
+      !systemModules.contains(where: file.path.hasPrefix),
+      file.lines.contains(where: { $0 == "import Glibc" || $0 == "  import Glibc" })
+    else { return [] }
+    var findings: [Finding] = []
+    for (number, line) in file.lines.enumerated() where line.utf8.contains(UInt8(ascii: "(")) {
+      let code = Array(SourceFile.code(line).utf8)
+      for name in calledFunctions(code) where calls.contains(name) {
+        findings.append(
+          Finding(
+            rule: "libc", place: file.place,
+            detail: "\(file.path):\(number + 1): \(name)"))
+      }
+    }
+    return findings
+  }
+
+  /// Names before a parenthesis that aren't a member's, a declaration's, or in a string.
+  static func calledFunctions(_ code: [UInt8]) -> [String] {
+    var names: [String] = []
+    var start: Int?
+    var isInString = false
+    for (place, byte) in code.enumerated() {
+      if byte == UInt8(ascii: "\""), place == 0 || code[place - 1] != UInt8(ascii: "\\") {
+        isInString.toggle()
+      }
+      if isIdentifier(byte) {
+        if start == nil { start = place }
+        continue
+      }
+      defer { start = nil }
+      guard byte == UInt8(ascii: "("), !isInString, let start else { continue }
+      let before = String(decoding: code[..<start], as: UTF8.self)
+      if before.hasSuffix("func ") || before.hasSuffix("case ") { continue }
+      if before.hasSuffix("."), !before.hasSuffix("Glibc.") { continue }
+      names.append(String(decoding: code[start..<place], as: UTF8.self))
+    }
+    return names
+  }
+
+  private static func isIdentifier(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+      true
+    default: false
+    }
+  }
+
+  private static let longestFile = 300
+  private static let longestFunction = 60
+
+  static let longFile: @Sendable (SourceFile) -> [Finding] = { file in
+    guard file.isSwift || file.path.hasSuffix(".c") || file.path.hasSuffix(".h"),
+      file.lines.count > longestFile
+    else { return [] }
+    let detail = "\(file.path): \(file.lines.count) lines, more than \(longestFile)"
+    return [
+      Finding(rule: "long-file", place: file.path, amount: file.lines.count, detail: detail)
+    ]
+  }
+
+  static let longFunctions: @Sendable (SourceFile) -> [Finding] = { file in
+    guard file.isSwift else { return [] }
+    return functions(file.lines).filter { $0.length > longestFunction }.map { function in
+      Finding(
+        rule: "long-function", place: "\(file.path)#\(function.name)", amount: function.length,
+        detail:
+          "\(file.path): \(function.name): \(function.length) lines, more than \(longestFunction)"
+      )
+    }
+  }
+
+  /// By indentation, which swift-format sees to: a body ends at the brace below its declaration's first letter.
+  static func functions(_ lines: [String]) -> [(name: String, length: Int)] {
+    var functions: [(name: String, length: Int)] = []
+    for (start, line) in lines.enumerated() {
+      guard let name = declaredFunction(line) else { continue }
+      let indent = line.utf8.prefix { $0 == UInt8(ascii: " ") }.count
+      for end in (start + 1)..<max(start + 1, lines.count) {
+        let other = lines[end]
+        let rest = other.utf8.drop { $0 == UInt8(ascii: " ") }
+        guard let first = rest.first, other.utf8.count - rest.count <= indent else { continue }
+        // The rest of a declaration over several lines.
+        if other.utf8.count - rest.count == indent,
+          first == UInt8(ascii: ")") || other.dropFirst(indent).hasPrefix("where ")
+            || other.dropFirst(indent).hasPrefix("-> ") || other.dropFirst(indent).hasPrefix("{")
+        {
+          continue
+        }
+        if first == UInt8(ascii: "}"), other.utf8.count - rest.count == indent {
+          functions.append((name, end - start + 1))
+        }
+        break
+      }
+    }
+    return functions
+  }
+
+  private static func declaredFunction(_ line: String) -> String? {
+    guard !line.hasSuffix("}") else { return nil }
+    let words = SourceFile.code(line).split(separator: " ")
+    for (place, word) in words.enumerated() {
+      if word == "func", place + 1 < words.count {
+        // A raw identifier is a sentence; the ratchet's lines are words.
+        let name = words[(place + 1)...].joined(separator: "_")
+        if name.hasPrefix("`") { return name.split(separator: "`").first.map(String.init) }
+        return String(name.prefix { $0 != "(" && $0 != "<" })
+      }
+      if word.hasPrefix("init(") || word.hasPrefix("init?(") || word.hasPrefix("init<") {
+        return "init"
+      }
+      // A modifier, or not a declaration at all.
+      guard let first = word.utf8.first,
+        first == UInt8(ascii: "@") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(first)
+      else { return nil }
+      if ["return", "let", "var", "if", "guard", "case", "self.init("].contains(word) {
+        return nil
+      }
+    }
+    return nil
+  }
+
+  /// The words that plain English does without (CONTRIBUTING.md).
+  private static let forbidden: Set<String> = [
+    "anew", "nobody", "somebody", "whoever", "who", "whom", "lest", "besides", "mend", "mended",
+    "mends", "told", "tell", "tells",
+  ]
+
+  static let words: @Sendable (SourceFile) -> [Finding] = { file in
+    var findings: [Finding] = []
+    for (number, line) in file.lines.enumerated() {
+      for word in lowercasedWords(line) where forbidden.contains(word) {
+        findings.append(
+          Finding(
+            rule: "word", place: file.place, detail: "\(file.path):\(number + 1): \(word)"))
+      }
+    }
+    return findings
+  }
+
+  /// Words of as many letters as a forbidden one has; part of no identifier.
+  static func lowercasedWords(_ line: String) -> [String] {
+    var words: [String] = []
+    var word: [UInt8] = []
+    var isPart = false
+    for byte in line.utf8 {
+      let lower = byte | 0x20
+      if (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(lower) {
+        // A capital after a small letter begins a part of an identifier.
+        if byte != lower, !word.isEmpty { isPart = true }
+        word.append(lower)
+      } else if isIdentifier(byte) {
+        isPart = true
+      } else {
+        if !isPart, (3...8).contains(word.count) {
+          words.append(String(decoding: word, as: UTF8.self))
+        }
+        word.removeAll(keepingCapacity: true)
+        isPart = false
+      }
+    }
+    if !isPart, (3...8).contains(word.count) { words.append(String(decoding: word, as: UTF8.self)) }
+    return words
+  }
+
+  /// A file's name says what is inside without its folder, and so it is there once.
+  static func repeatedNames(_ files: [SourceFile]) -> [Finding] {
+    let sources = files.filter {
+      $0.isSwift && $0.name != "Package.swift" && $0.name != "main.swift"
+    }
+    return Dictionary(grouping: sources, by: \.name).filter { $0.value.count > 1 }.map {
+      name, all in
+      Finding(
+        rule: "same-name", place: name, amount: all.count,
+        detail: "\(name): \(all.map(\.path).joined(separator: ", "))")
+    }
+  }
+}

@@ -1,0 +1,166 @@
+import Foundation
+import Testing
+
+@Suite("The tidiness of the sources") struct TidyTests {
+  private static func file(_ text: String, _ path: String = "Sources/Some/File.swift") -> SourceFile
+  {
+    SourceFile(path: path, text: text)
+  }
+
+  @Test("The sources hold exactly as much of what there should be less of as the ratchet permits")
+  func ratchet() throws {
+    let files = Repository.files
+    #expect(files.count > 900)
+    let findings =
+      files.flatMap { file in TidyRules.all.flatMap { $0(file) } }
+      + TidyRules.repeatedNames(files)
+    let url = Repository.root.appending(path: Ratchet.path)
+    let ratchet = try Ratchet(String(contentsOf: url, encoding: .utf8))
+    // `lower`: what scripts/tidy does; `write`: also raises, for a merge of branches that each changed it.
+    if let order = ProcessInfo.processInfo.environment["DORMOUSE_TIDY"] {
+      try ratchet.text(for: findings, raises: order == "write")
+        .write(to: url, atomically: true, encoding: .utf8)
+      return
+    }
+    let complaints = ratchet.complaints(about: findings)
+    #expect(complaints.isEmpty, "\(complaints.joined(separator: "\n"))")
+  }
+
+  @Test("A number may neither be exceeded nor be too high")
+  func bothWays() throws {
+    let ratchet = try Ratchet("# comment\ntry? Sources/Some 2\nlong-file a.swift 310\n")
+    let two = (1...2).map { Finding(rule: "try?", place: "Sources/Some", detail: "\($0)") }
+    let long = Finding(rule: "long-file", place: "a.swift", amount: 310, detail: "a")
+    #expect(ratchet.complaints(about: two + [long]).isEmpty)
+    let third = Finding(rule: "try?", place: "Sources/Some", detail: "the third")
+    let more = ratchet.complaints(about: two + [third, long])
+    #expect(more.count == 1 && more[0].contains("rose from 2 to 3"))
+    #expect(more[0].contains("the third") && more[0].contains("say in a comment"))
+    let fewer = ratchet.complaints(about: [two[0]])
+    #expect(fewer.count == 2)
+    #expect(fewer[0].contains("fell from 310 to 0") && fewer[0].contains("remove the line"))
+    #expect(fewer[1].contains("write `try? Sources/Some 1`"))
+    #expect(ratchet.complaints(about: []).count == 2)
+
+    #expect(
+      ratchet.text(for: [two[0], third, third], raises: false).hasSuffix("try? Sources/Some 2\n"))
+    #expect(
+      ratchet.text(for: [third, third, third], raises: true).hasSuffix("try? Sources/Some 3\n"))
+    #expect(ratchet.text(for: [], raises: false) == Ratchet.heading)
+    #expect(throws: Ratchet.BadLine.self) { try Ratchet("try? Sources/Some\n") }
+    #expect(throws: Ratchet.BadLine.self) { try Ratchet("try? a 1\ntry? a 2\n") }
+    #expect(throws: Ratchet.BadLine.self) { try Ratchet("try? a 0\n") }
+  }
+
+  @Test("try? counts where neither its line nor the two before it have a comment")
+  func unreasoned() {
+    let text = """
+      _ = try? one()
+      _ = try? two()  // it is only tidying up
+      print()
+      print()
+      // Nothing depends on it.
+      let x = foo(
+        try? three())
+      print()
+      print("x")  // try? in a comment
+      """
+    let found = TidyRules.unreasonedTry(Self.file(text))
+    #expect(found.map(\.detail) == ["Sources/Some/File.swift:1: _ = try? one()"])
+    #expect(found.first?.place == "Sources/Some")
+    #expect(TidyRules.unreasonedTry(Self.file(text, "Tests/A/B.swift")).isEmpty)
+  }
+
+  @Test("Calls of the C library count outside of Linux, and members and declarations don't")
+  func libc() {
+    let text = """
+      import Glibc
+      let a = Glibc.open(path, O_RDONLY)
+      func read(_ x: Int) {}
+      daemon.kill(pid)
+      if kill(pid, 0) == 0 || getpid() == 1 {}
+      print("close it, or unlink(2) does")  // unlink(path)
+      reopen(x)
+      case open(String)
+      """
+    let found = TidyRules.libcCalls(Self.file(text)).map(\.detail)
+    #expect(
+      found == ["2: open", "5: kill", "5: getpid"].map { "Sources/Some/File.swift:\($0)" })
+    #expect(TidyRules.libcCalls(Self.file(text, "Sources/Linux/A.swift")).isEmpty)
+    #expect(TidyRules.libcCalls(Self.file("kill(1)")).isEmpty)
+  }
+
+  @Test("Files of more than 300 lines and functions of more than 60 count with their length")
+  func lengths() {
+    #expect(TidyRules.longFile(Self.file(String(repeating: "x\n", count: 300))).isEmpty)
+    let long = TidyRules.longFile(Self.file(String(repeating: "x\n", count: 301)))
+    #expect(long.map(\.amount) == [301] && long.map(\.place) == ["Sources/Some/File.swift"])
+
+    let body = String(repeating: "    work()\n\n", count: 30)
+    let text =
+      "struct A {\n  public static func long(\n    _ x: Int\n  ) throws -> Int {\n\(body)  }\n\n"
+      + "  func short() {\n    work()\n  }\n  func one() { work() }\n  init?(_ x: Int) {\n\(body)  }\n}\n"
+      + "@Test func `a sentence (of words)`() {\n  work()\n}\n"
+      + "protocol P {\n  func without(_ x: Int)\n  func another()\n}\n"
+    let functions = TidyRules.functions(Self.file(text).lines)
+    #expect(functions.map(\.name) == ["long", "short", "init", "a_sentence_(of_words)"])
+    #expect(functions.map(\.length) == [64, 3, 62, 3])
+    let found = TidyRules.longFunctions(Self.file(text))
+    #expect(found.map(\.place) == ["long", "init"].map { "Sources/Some/File.swift#\($0)" })
+  }
+
+  @Test("Words that plain English does without count as words, not as parts of names")
+  func plainWords() {
+    let text = "Who is told? Nobody, said the nobodyElse of who_knows, retold: whoever."
+    let found = TidyRules.words(Self.file(text, "docs/a.md")).map(\.detail)
+    #expect(found == ["who", "told", "nobody", "whoever"].map { "docs/a.md:1: \($0)" })
+  }
+
+  @Test("A file's name may not be given twice")
+  func names() {
+    let files = ["Sources/A/One.swift", "Tests/B/One.swift", "Sources/A/Two.swift", "a/One.md"]
+      .map { Self.file("", $0) }
+    let found = TidyRules.repeatedNames(files)
+    #expect(found.map(\.place) == ["One.swift"] && found.map(\.amount) == [2])
+  }
+
+  @Test("Places are modules, folders, and files of the repository's own directory")
+  func places() {
+    let expected = [
+      "Sources/Linux/A/B.swift": "Sources/Linux", "docs/a/b.md": "docs", "README.md": "README.md",
+      "Examples/consume/x.md": "Examples/consume", "Tests/permitted-skips.txt": "Tests",
+    ]
+    for (path, place) in expected { #expect(Self.file("", path).place == place) }
+  }
+
+  @Test(
+    "A skipped test fails a CI run unless its reason is permitted",
+    arguments: [
+      ("➜ Test \"a “b” (c)\" skipped: \"the moon is full\"", false),
+      ("➜ Test noReason() skipped.", false),
+      ("➜ Suite \"Of the moon\" skipped: \"the moon is full\"", false),
+      ("Not tested here: the moon is full", false),
+      ("chaos: not run: there is no C compiler", false),
+      ("➜ Test \"fish offers names\" skipped: \"fish isn't installed\"", true),
+      ("Not tested here: java is not installed", true),
+      ("✔ Test \"what is skipped: nothing\" passed after 1.0 seconds.", true),
+    ])
+  func skips(line: String, isPermitted: Bool) throws {
+    let log = FileManager.default.temporaryDirectory
+      .appending(path: "dormouse-skips-\(UUID().uuidString)")
+    try "started\n\(line)\nended\n".write(to: log, atomically: false, encoding: .utf8)
+    defer { unlink(log.path()) }
+    let process = Process()
+    process.executableURL = Repository.root.appending(path: "scripts/check-skips")
+    process.arguments = [log.path()]
+    process.environment = ProcessInfo.processInfo.environment.merging(
+      ["DORMOUSE_MACHINE": "ci"]) { $1 }
+    let output = Pipe()
+    process.standardOutput = output
+    process.standardError = output
+    try process.run()
+    let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    #expect((process.terminationStatus == 0) == isPermitted, "\(said)")
+  }
+}
