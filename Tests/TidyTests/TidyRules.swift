@@ -22,7 +22,7 @@ enum TidyRules {
     guard file.isSwift, file.path.hasPrefix("Sources/") else { return [] }
     return file.lines.indices.compactMap { number in
       let line = file.lines[number]
-      guard let place = line.utf8Range(of: "try?"), place < SourceFile.code(line).endIndex else {
+      guard line.utf8Range(of: "try?") != nil, hasTry(Array(SourceFile.code(line).utf8)) else {
         return nil
       }
       let isExplained = file.lines[max(0, number - 2)...number].contains {
@@ -31,6 +31,13 @@ enum TidyRules {
       return isExplained
         ? nil
         : Finding(rule: "try?", place: file.place, detail: "\(file.path):\(number + 1): \(line)")
+    }
+  }
+
+  /// The keyword: not `Entry?`.
+  private static func hasTry(_ code: [UInt8]) -> Bool {
+    code.indices.contains { place in
+      code[place...].starts(with: "try?".utf8) && (place == 0 || !isIdentifier(code[place - 1]))
     }
   }
 

@@ -64,6 +64,7 @@ import Testing
         try? three())
       print()
       print("x")  // try? in a comment
+      let entry: Entry? = nil
       """
     let found = TidyRules.unreasonedTry(Self.file(text))
     #expect(found.map(\.detail) == ["Sources/Some/File.swift:1: _ = try? one()"])
