@@ -1,4 +1,5 @@
 import Linux
+import TestSupport
 import Testing
 
 /// What the executable is linked with costs start time and memory in every daemon and every command.

@@ -49,7 +49,7 @@ struct SourceRuleTests {
 
   @Test("look at all processes only where the event loop doesn't wait for that")
   func processLooks() throws {
-    for (path, lines) in try Self.sources() where path.hasPrefix("Coordinator/") {
+    for (path, lines) in Self.sources() where path.hasPrefix("Coordinator/") {
       if Self.processLooks.contains(path) { continue }
       for (number, line) in lines.enumerated() {
         let code = line.components(separatedBy: "//")[0]
