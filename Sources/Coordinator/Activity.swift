@@ -107,7 +107,7 @@ extension Daemon {
   }
 
   /// nil: what comes in doesn't matter now. What a probe brings with it is no activity: from the question
-  /// on nothing is looked at until `Liveness` or `ShedOverHTTP` lets a look swallow it.
+  /// on nothing is looked at until `LivenessMonitor` or `ShedOverHTTP` lets a look swallow it.
   private func beginTrafficLook(_ runtime: WorkerRuntime) -> TrafficMonitor.Look? {
     let rules = runtime.configuration.policy.foreground
     // In shadow mode a call counts: it would have woken a worker that would have been asleep.

@@ -15,7 +15,7 @@ final class Question {
   }
 }
 
-// How a probe is asked; who asks when is `Liveness`'s, or readiness's.
+// How a probe is asked; `LivenessMonitor` and readiness say when.
 
 extension Daemon {
   /// Asks once, and calls back with the answer, or the lack of one; never before this returns, and

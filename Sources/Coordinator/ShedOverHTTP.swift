@@ -80,7 +80,7 @@ extension Daemon {
 
   /// The connection is closed here; the worker lets go of it in a moment.
   private func settle(_ runtime: WorkerRuntime, _ process: WorkerProcess) {
-    loop.after(Self.questionSettling) { [unowned self] in
+    loop.after(LivenessMonitor.settling) { [unowned self] in
       guard runtime.process === process, runtime.openRequests > 0 else { return }
       guard runtime.traffic != nil else { return settled(runtime) }
       runtime.isSettlingRequest = true

@@ -52,7 +52,7 @@ final class WorkerRuntime {
 
   /// What has been of it, and when it comes back; see `Restarting`.
   var runs = RunHistory()
-  var liveness: Liveness?
+  var liveness: LivenessMonitor?
   /// Answers health checks while it sleeps.
   var answering: AsleepAnswering?
 

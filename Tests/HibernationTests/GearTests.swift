@@ -38,7 +38,7 @@ struct GearTests {
         try service.settle(victim.target.name)
         service = HibernationService()
         // A dead daemon's descriptors are closed with it; the earlier service's go with its thread.
-        let deadline = Deadline(in: .seconds(20))
+        let deadline = Deadline(in: .seconds(60))
         while !Eligibility.foreignUserfaults(of: victim.target.root.pid).isEmpty,
           !deadline.hasPassed
         {
