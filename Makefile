@@ -5,7 +5,8 @@ SOURCES = Package.swift Sources Tests Examples
 
 # The standard library is linked in: the daemon needs no Swift on the machine, and less memory.
 # The build ID is by what debuggers find the symbols that `install` takes out of the executable.
-RELEASE = -c release --static-swift-stdlib --product dormouse -Xlinker --build-id=sha1
+RELEASE = -c release --static-swift-stdlib --product dormouse -Xlinker --build-id=sha1 \
+  -Xlinker --icf=safe -Xlinker --no-export-dynamic
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
 
