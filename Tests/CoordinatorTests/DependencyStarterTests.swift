@@ -71,7 +71,8 @@ import Testing
       world.starter.start(WorkerID("web")) { answers.append($0) }
       #expect(world.asked == ["restart db"], "\(condition)")
       for step in steps {
-        #expect(world.starter.awaited(by: WorkerID("web")) == "waits for db (\(condition.rawValue))")
+        let awaited = world.starter.awaited(by: WorkerID("web"))
+        #expect(awaited == "waits for db (\(condition.rawValue))")
         world.set("db", step)
       }
       #expect(world.asked == ["restart db", "start web"], "\(condition)")
