@@ -145,7 +145,8 @@ extension TraceSession {
       guard
         waiting.again == CLINUX_AGAIN_FROM_MEMORY
           || waiting.again == CLINUX_AGAIN_FROM_REMAINDER && !isWritable(waiting.timeAddress),
-        isWritable(place)
+        // After an earlier correction the call's time is there already.
+        waiting.timeAddress != place, isWritable(place)
       else { continue }
       // A page of zeros would be left out.
       try write(1, 1, at: place, memory)

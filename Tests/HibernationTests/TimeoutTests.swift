@@ -137,6 +137,21 @@ struct TimeoutTests {
     }
   }
 
+  @Test("several sleeps leave a call the time that is left", arguments: ways)
+  func severalSleeps(sleep: Sleep, rest: Victim.Rest) throws {
+    let subject = try Subject(Self.kinds, 4000, sleep, rest)
+    for _ in 0..<3 {
+      try subject.fallAsleep()
+      usleep(50_000)
+      try subject.wake()
+      usleep(100_000)
+    }
+    let latest = max(4000, subject.age) + Self.slack
+    for (kind, took) in try subject.results() {
+      #expect(took >= 4000 && took < latest, "\(kind) took \(took) ms of 4000, at most \(latest)")
+    }
+  }
+
   @Test("a later daemon knows what was over, or counts the time asleep", arguments: [true, false])
   func anotherDaemon(keeping: Bool) throws {
     guard Victim.Rest.available.contains(.frozen) else {
