@@ -100,15 +100,8 @@ import Testing
     let daemon = try TestDaemon(
       "workers: { mute: { command: sleep 660, readiness: { notify: true } } }")
     #expect(try eventually { try daemon.worker("mute").pid != nil })
-    let pid = try #require(try daemon.worker("mute").pid)
-    // What the next one knows is written right after the launch, on another thread.
-    let records = "\(daemon.state)/workers"
-    let isKept = try eventually {
-      try listDirectory(records).contains {
-        (try? readText("\(records)/\($0)"))?.contains("\(pid)") == true
-      }
-    }
-    #expect(isKept, "\(daemon.words)")
+    let pid = try daemon.worker("mute").pid
+    try daemon.waitForRecord(of: "mute")
     try daemon.crash()
     try daemon.start()
     try daemon.wait("mute", toBe: "background")

@@ -229,6 +229,7 @@ final class Talker {
     for setting in Setting.ofOwnUser {
       let talker = try Talker("good", setting: setting)
       let daemon = talker.daemon
+      try daemon.waitForRecord(of: "talker")
       try daemon.crash()
       try daemon.start()
       #expect(try eventually { try daemon.worker("talker").connections == 1 })

@@ -136,6 +136,18 @@ final class TestDaemon {
     return try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
   }
 
+  /// Until the next daemon would find the worker in the state in which this one says that it is: records are
+  /// written on another thread.
+  func waitForRecord(of name: String) throws {
+    let path = "\(state)/workers/\(name).worker"
+    let isSaved = try eventually {
+      // It isn't there before the first write.
+      let record = (try? readText(path)) ?? ""
+      return record.contains("\nstate=\(try worker(name).state)\n")
+    }
+    guard isSaved else { throw TestFailure("the record of \(name) isn't up to date: \(words)") }
+  }
+
   /// SIGKILL; the workers live on.
   func crash() throws {
     kill(pid, SIGKILL)
