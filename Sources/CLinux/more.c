@@ -20,13 +20,18 @@
 static void interrupt(int number) { (void)number; }
 
 int clinux_accept(int listener) {
+  int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  return fd < 0 ? -errno : fd;
+}
+
+int clinux_accept_shared(int listener) {
   // What blocks or not is a flag of the listener, which its other owners share: between a look at it and the
   // call another one may take the connection. A timer that goes off every 10 ms ends the wait.
   int number = SIGRTMAX - 3;
-  struct sigaction action, before;
+  struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = interrupt;
-  sigaction(number, &action, &before);
+  sigaction(number, &action, NULL);
   struct sigevent event;
   memset(&event, 0, sizeof event);
   event.sigev_notify = SIGEV_THREAD_ID;

@@ -14,7 +14,7 @@ struct ActivityFindings: Sendable {
   var cpu: UInt64
   /// Bytes.
   var anonymous: UInt64
-  /// nil: nobody wanted to know.
+  /// nil: it wasn't asked for.
   var hasTraffic: Bool?
   /// Of a wrapped program: whether it is at work, and what the next look goes by.
   var work: (isAtWork: Bool, meter: WorkMeter)?
@@ -114,6 +114,7 @@ extension Daemon {
     guard rules.by == .activity || engine.imaginesSleep(of: runtime.id) else { return nil }
     if runtime.isAsked, !runtime.isSettling { return nil }
     if runtime.traffic == nil {
+      // Without a descriptor for it, only processor time counts until the next look.
       runtime.traffic = try? TrafficMonitor(
         latches: latches, ownChannels: runtime.ownChannels, ignored: runtime.healthPorts)
     }

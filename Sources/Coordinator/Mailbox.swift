@@ -17,8 +17,8 @@ final class Mailbox<Receiver>: Sendable {
   /// One message, and the one that was posted before it.
   private final class Node: Sendable {
     let entry: Entry
-    // Written by the thread that posts, before any other can see the node, and read by the one that has taken
-    // the whole list.
+    // Safe: it is written by the thread that posts, before the release store that shows the node to others, and
+    // read by the one that has taken the whole list with an acquiring exchange.
     nonisolated(unsafe) var before: Unmanaged<Node>?
 
     init(_ entry: Entry) { self.entry = entry }

@@ -15,8 +15,8 @@ final class SocketFiles {
     self.threads = threads
   }
 
-  /// Where an earlier removal at the same path hangs, the file stays: it is a dead socket's, which whoever
-  /// opens the next one removes.
+  /// Where an earlier removal at the same path hangs, the file stays: it is a dead socket's, which is removed
+  /// when the next one is opened.
   func remove(_ listener: Listener) {
     guard let path = listener.filePath else { return }
     let group = DispatchGroup()

@@ -79,7 +79,7 @@ final class WorkerRuntime {
   /// A question of ours is out, or its connection isn't gone from the worker yet.
   var isAsked: Bool { liveness?.isAsking == true || run.openRequests > 0 }
 
-  /// A look at its traffic may take what came with our question, and nobody counts it.
+  /// A look at its traffic takes what came with our question, and it isn't counted.
   var isSettling: Bool { liveness?.isSettling == true || run.isSettlingRequest }
 
   /// Nothing of this run reaches the next one.

@@ -10,12 +10,12 @@ public final class ForkedChild: Sendable {
   /// Polls readable when it has executed the program, or failed.
   let report: Descriptor
   let request: SpawnRequest
-  // Set once, before anybody else has this object. What it points to, memory that is shared with the child, is
-  // read atomically (clinux_spawn_step), and unmapped when nobody has this object any more.
+  // Unsafe only because of its pointer: set once, before another thread can have this object. The memory behind
+  // it, shared with the child, is read atomically (clinux_spawn_step), and unmapped by `deinit`.
   nonisolated(unsafe) private let birth: clinux_birth
   private let isClaimed = Atomic(false)
 
-  /// Children that exist, or are being forked, and that nobody has claimed: they may not be taken for orphans.
+  /// Children that exist, or are being forked, and aren't claimed: they may not be taken for orphans.
   private static let unclaimed = Atomic(0)
 
   /// Whether a child of this process may be one that is being started. Ask after the children were listed.

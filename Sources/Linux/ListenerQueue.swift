@@ -58,7 +58,7 @@ public func acceptConnection(_ listener: Descriptor) throws(SystemCallError) -> 
   guard listener.inputEvents != 0 else { return nil }
   do throws(SystemCallError) {
     return Descriptor(
-      foreign: try shim("accept4", on: "a listener") { clinux_accept(listener.raw) })
+      foreign: try shim("accept4", on: "a listener") { clinux_accept_shared(listener.raw) })
   } catch {
     if error.code == EAGAIN || error.code == ECONNABORTED { return nil }
     throw error

@@ -90,7 +90,7 @@ import Testing
     world.set("db", DependencyStanding(state: .background))
     #expect(world.asked == ["restart db", "restart api"])
     world.set("api", DependencyStanding(state: .hibernated))
-    // One that sleeps is ready: whoever needs it wakes it.
+    // A worker that sleeps is ready: a request wakes it.
     #expect(world.asked == ["restart db", "restart api", "start web"])
   }
 

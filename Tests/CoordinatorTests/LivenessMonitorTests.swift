@@ -171,5 +171,9 @@ import Testing
     world.launch()
     world.timers.advance(by: .seconds(60))
     #expect(world.asked == [])
+    // That it runs on then is no transition, of which the monitor would hear.
+    world.mayBeAsked = true
+    world.timers.advance(by: .seconds(10))
+    #expect(world.asked == [.seconds(65)])
   }
 }

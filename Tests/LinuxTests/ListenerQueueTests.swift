@@ -16,7 +16,7 @@ import Testing
     #expect(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
     #expect(listen(listener.raw, 16) == 0)
     // The listener blocks, and by the time of the call its queue is empty.
-    #expect(clinux_accept(listener.raw) == -EAGAIN)
+    #expect(clinux_accept_shared(listener.raw) == -EAGAIN)
     #expect(try acceptConnection(listener) == nil)
   }
 

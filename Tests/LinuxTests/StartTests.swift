@@ -109,7 +109,7 @@ import Testing
     waitForChild(child.process.pid)
   }
 
-  @Test("A child that another thread has forked, and that nobody watches over, is killed")
+  @Test("A child that another thread has forked, and that isn't watched over, is killed")
   func unclaimed() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let request = SpawnRequest(

@@ -4,6 +4,8 @@
 
 // accept4(2) with SOCK_CLOEXEC | SOCK_NONBLOCK; the sender's address isn't asked for.
 int clinux_accept(int listener);
+// The same for a listener that other processes share and may make it block: it waits 10 ms at most.
+int clinux_accept_shared(int listener);
 
 // process_madvise(2) with MADV_PAGEOUT: the pages of another process's range go to swap, as far as
 // the kernel sees fit.

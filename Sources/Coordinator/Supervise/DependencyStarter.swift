@@ -165,7 +165,7 @@ final class DependencyStarter {
 }
 
 extension DependencyStanding {
-  /// One that sleeps is ready: whoever needs it wakes it.
+  /// A worker that sleeps is ready: a request wakes it.
   fileprivate func progress(for condition: Dependency.Condition) -> Dependency.Progress {
     if isAdopting { return .ready }
     switch state {

@@ -44,6 +44,8 @@ final class LivenessMonitor {
   private var state: ProbeState
   private var dropQuestion: (() -> Void)?
   private var timer: EventLoop.Token?
+  /// It is falling asleep, or sleeps.
+  private var isPaused = true
   private var isOver = false
 
   /// From a question until its connection is gone from the worker, too.
@@ -68,6 +70,7 @@ final class LivenessMonitor {
   /// - Parameter start: its launch, or the moment when it was woken: what has been reads in again takes its
   ///   time.
   func runs(since start: Instant) {
+    isPaused = false
     guard !isOver, timer == nil, !isAsking else { return }
     state.resumed()
     schedule(at: state.firstQuestion(after: start))
@@ -75,6 +78,7 @@ final class LivenessMonitor {
 
   /// It is falling asleep: there are no more questions, and the answer that is awaited still counts.
   func pause() {
+    isPaused = true
     if let timer { timers.cancel(timer) }
     timer = nil
   }
@@ -109,13 +113,17 @@ final class LivenessMonitor {
     host.lookAtTraffic { [weak self] hasTraffic in
       guard let self, !isOver else { return }
       if hasTraffic { host.wasActive() }
-      if timer == nil, !isAsking { putQuestion() }
+      if timer == nil, !isAsking, !isPaused { putQuestion() }
     }
   }
 
   private func putQuestion() {
-    guard host.mayBeAsked else { return }
     let askedAt = timers.now
+    guard host.mayBeAsked else {
+      // Something is being done to it, which may leave it running: the next question is asked in its turn.
+      if !isPaused { schedule(at: state.nextQuestion(after: askedAt, answeredAt: askedAt)) }
+      return
+    }
     isAsking = true
     dropQuestion = host.ask(probe) { [weak self] outcome in
       self?.dropQuestion = nil
@@ -153,7 +161,7 @@ final class LivenessMonitor {
       lastFailure = why
       verdict = state.take(success: false)
     }
-    if host.mayBeAsked {
+    if !isPaused {
       schedule(at: state.nextQuestion(after: askedAt, answeredAt: timers.now))
     }
     guard verdict == .failing, let lastFailure else { return }

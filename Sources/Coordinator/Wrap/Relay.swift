@@ -17,6 +17,7 @@ final class Relay {
   private var framer = LineFramer()
   private var respond: ((ControlResponse) -> Void)?
   private let id: UInt64
+  private let began = EventLoop.now
   /// The wrapper ends with its program, perhaps before it has answered.
   private let asksForEnd: Bool
 
@@ -57,8 +58,11 @@ final class Relay {
       case .done(.failure(let error)): fail("isn't there: \(error)")
       case .overdue: fail("has a socket at \(path) that can't be reached")
       case .busy:
-        // Another request is on its way to it.
+        // Another request is on its way to it, or was, and hangs there.
         if respond == nil { return }
+        guard EventLoop.now - began < Self.connecting else {
+          return fail("has a socket at \(path) that can't be reached")
+        }
         loop.after(.milliseconds(5)) { [self] in connect(to: path, jobs, request) }
       }
     }
