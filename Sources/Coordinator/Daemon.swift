@@ -265,7 +265,7 @@ public final class Daemon {
     socketFiles.drain(within: .seconds(2))
     server?.close()
     rmdir(channelDirectory)
-    if geteuid() == 0 { rmdir(Self.publicChannelDirectory(of: settings.socket)) }
+    if geteuid() == 0 { rmdir(ChannelPlan.publicDirectory(of: settings.socket)) }
     // Workers that were left alone may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
       BootKey.discard(in: state.images)

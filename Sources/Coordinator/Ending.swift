@@ -241,11 +241,11 @@ extension Daemon {
     }
     if let notify = runtime.notify, let token = runtime.notifyWatch {
       loop.unwatch(notify.descriptor, token)
-      notify.remove()
+      socketFiles.remove(notify.path)
     }
     if let pressure = runtime.pressure, let token = runtime.pressureWatchToken {
       loop.unwatch(pressure.descriptor, token)
-      pressure.remove()
+      socketFiles.remove(pressure.path)
     }
     let before = runtime.profile
     closeTalk(runtime)

@@ -1,4 +1,3 @@
-import Checksum
 import Glibc
 import Lifecycle
 import Linux
@@ -175,85 +174,5 @@ extension Daemon {
       return
     }
     log(.warning, "\(runtime.id): limits.memory, \(limit), isn't enforced: \(reason)")
-  }
-
-  // MARK: the sockets over which it talks with us
-
-  /// Lets another user's worker reach its channels: the sockets are its own then, in a directory that
-  /// everybody may pass through and nobody look into.
-  func openChannels(
-    of runtime: WorkerRuntime, to account: Account, in directory: DirectoryHandle
-  ) {
-    do throws(SystemCallError) { try directory.setMode(0o711) } catch {
-      log(.warning, "\(runtime.id): \(error)")
-    }
-    if let path = runtime.notify?.path, !path.hasPrefix("@"),
-      !give(path, to: account, in: directory)
-    {
-      runtime.notify?.remove()
-      runtime.notify = reachableNotifySocket(
-        of: runtime.id, for: account, takesDescriptors: runtime.configuration.fdstore > 0)
-    }
-    if let pressure = runtime.pressure, !give(pressure.path, to: account, in: directory) {
-      log(
-        .notice,
-        "\(runtime.id): no MEMORY_PRESSURE_WATCH and no DORMOUSE_SOCKET: user \(account.identity.user) can't get into "
-          + "\(channelDirectory); `chmod o+x` the directories on the way to it, or give --socket another"
-      )
-      pressure.remove()
-      runtime.pressure = nil
-    }
-    if let talk = runtime.talk, !give(talk.socket.path, to: account, in: directory) {
-      // For the same reason, which has been told.
-      talk.socket.remove()
-      runtime.talk = nil
-    }
-  }
-
-  /// In a directory of its own below /run, where nothing is in the way of other users. Only the
-  /// worker's user can send to it; an abstract name, to which every user can, is the last resort.
-  private func reachableNotifySocket(
-    of id: WorkerID, for account: Account, takesDescriptors: Bool
-  ) -> NotifySocket? {
-    do {
-      let directory = Self.publicChannelDirectory(of: settings.socket)
-      let handle = try openTrusted(directory, making: true, as: .own)
-      try handle.setMode(0o711)
-      let socket = try NotifySocket.create(
-        in: directory, name: id.name, takesDescriptors: takesDescriptors)
-      if socket.path.hasPrefix("@") || give(socket.path, to: account, in: handle) {
-        return socket
-      }
-      socket.remove()
-    } catch { log(.info, "\(id): NOTIFY_SOCKET gets an abstract name: \(error)") }
-    let name = "@dormouse-\(String(UInt64.random(in: .min ... .max), radix: 16)).notify"
-    do throws(SystemCallError) {
-      return try NotifySocket(path: name, takesDescriptors: takesDescriptors)
-    } catch {
-      log(.warning, "\(id): can't offer NOTIFY_SOCKET: \(error)")
-      return nil
-    }
-  }
-
-  /// For root, whose own runtime directory others can't pass. One for each control socket.
-  static func publicChannelDirectory(of socket: String) -> String {
-    "/run/dormouse-channels-" + String(CRC32.castagnoli.checksum(of: socket.utf8), radix: 16)
-  }
-
-  /// False: it can't be reached.
-  private func give(
-    _ path: String, to account: Account, in directory: DirectoryHandle
-  ) -> Bool {
-    let name = String(path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...])
-    do throws(SystemCallError) {
-      try directory.setOwner(
-        of: name, user: account.identity.user, group: account.identity.group)
-    } catch { return false }
-    let status = try? account.acting { () throws(SystemCallError) in
-      var status = stat()
-      try systemCall("stat", path: path) { stat($0, &status) }
-      return status
-    }
-    return status != nil
   }
 }

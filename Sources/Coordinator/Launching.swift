@@ -33,7 +33,7 @@ extension Daemon {
         openFiles(of: runtime, as: terms.account) { [unowned self] refusal in
           guard runtime.launching === attempt else { return }
           if let refusal { return launchFailed(runtime, attempt.cgroup, refusal) }
-          begin(attempt, runtime, as: terms.account)
+          openChannels(of: runtime, attempt, as: terms.account)
         }
       case .failure(let refusal): launchFailed(runtime, nil, refusal.text)
       }
@@ -79,6 +79,39 @@ extension Daemon {
       case .done(let result): then(result)
       case .overdue: then(.failure(Refusal(text: wanted.isSilent(limit))))
       case .busy: then(.failure(Refusal(text: wanted.isStillSilent)))
+      }
+    }
+  }
+
+  /// Makes the sockets over which it will talk with us, listens to them, and goes on with the launch. What is
+  /// wrapped has its own caller's environment, and no channel to us.
+  private func openChannels(
+    of runtime: WorkerRuntime, _ attempt: LaunchAttempt, as account: Account?
+  ) {
+    let plan = ChannelPlan(
+      name: runtime.id.name, directory: channelDirectory,
+      publicDirectory: ChannelPlan.publicDirectory(of: settings.socket),
+      hasNotifySocket: runtime.configuration.hasNotifySocket,
+      takesDescriptors: runtime.configuration.fdstore > 0, account: account)
+    socketFiles.open(plan, within: WorkerStart.patience) { [unowned self] outcome in
+      guard runtime.launching === attempt else { return }
+      switch outcome {
+      case .done(.success(let result)):
+        for remark in result.remarks { log(remark.level, "\(runtime.id): \(remark.text)") }
+        let channels = result.take()
+        runtime.notify = channels?.notify
+        runtime.pressure = channels?.pressure
+        runtime.talk = channels?.talk.map(WorkerTalk.init)
+        do {
+          try listen(on: runtime)
+          begin(attempt, runtime, as: account)
+        } catch { launchFailed(runtime, attempt.cgroup, "\(error)") }
+      case .done(.failure(let refusal)): launchFailed(runtime, attempt.cgroup, refusal.text)
+      case .overdue, .busy:
+        launchFailed(
+          runtime, attempt.cgroup,
+          "the sockets over which it talks with the daemon couldn't be made within "
+            + "\(WorkerStart.patience.spoken) in \(channelDirectory): does that file system answer?")
       }
     }
   }
@@ -194,8 +227,6 @@ extension Daemon {
     for runtime: WorkerRuntime, as account: Account?, in cgroup: WorkerCgroup?
   ) throws -> LaunchPlan {
     let name = runtime.id.name
-    // What is wrapped has its own caller's environment, and no channel to us.
-    if wrapped == nil { try openChannels(runtime, account) }
     var plan = LaunchPlan(
       name: name, command: runtime.configuration.command,
       directory: runtime.configuration.directory, environment: runtime.launchEnvironment,
@@ -208,24 +239,6 @@ extension Daemon {
     plan.inheritance = wrapped?.inheritance
     try complete(&plan, of: runtime, as: account)
     return plan
-  }
-
-  /// The sockets at which a worker can speak to us, and listen.
-  private func openChannels(_ runtime: WorkerRuntime, _ account: Account?) throws {
-    let name = runtime.id.name
-    let directory = channelDirectory
-    let handle = try openTrusted(directory, making: true, as: .own)
-    if runtime.configuration.hasNotifySocket {
-      runtime.notify = try NotifySocket.create(
-        in: directory, name: name, takesDescriptors: runtime.configuration.fdstore > 0)
-    }
-    let path = "\(directory)/\(CgroupRoot.sanitised(name)).pressure"
-    do throws(SystemCallError) {
-      runtime.pressure = try PressureWatch(path: path)
-    } catch { log(.warning, "\(name): can't offer MEMORY_PRESSURE_WATCH: \(error)") }
-    openTalk(runtime, in: directory)
-    if let account { openChannels(of: runtime, to: account, in: handle) }
-    try listen(on: runtime)
   }
 
   /// `talks`: to its connections, too.
@@ -243,9 +256,7 @@ extension Daemon {
     if talks, let talk = runtime.talk { try listen(to: talk, of: runtime) }
   }
 
-  /// Beside the control socket: those paths are short. Named after it, because another daemon's
-  /// socket may be there too.
-  var channelDirectory: String { settings.socket + ".workers" }
+  var channelDirectory: String { ChannelPlan.directory(of: settings.socket) }
 
   /// What the processes of a worker have in their environment. The same in the next daemon.
   func mark(of id: WorkerID) -> String {

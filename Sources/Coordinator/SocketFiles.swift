@@ -1,10 +1,12 @@
 import Dispatch
+import Glibc
 import Linux
 import Policy
 import Supervision
 
-/// Files of Unix sockets of `listen`, which may be in any file system: they are made and removed on other
-/// threads. What is made at a path waits for what is being removed there. Belongs to the loop's thread.
+/// Files of Unix sockets, those of `listen` and workers' channels, which may be in any file system: they are
+/// made and removed on other threads. What is made at a path waits for what is being removed there. Belongs to
+/// the loop's thread.
 final class SocketFiles {
   private let jobs: LoopJobs
   private let threads: BlockingJobs
@@ -19,10 +21,19 @@ final class SocketFiles {
   /// when the next one is opened.
   func remove(_ listener: Listener) {
     guard let path = listener.filePath else { return }
+    remove(at: path) { listener.removeFile() }
+  }
+
+  /// Of a channel, which only we make in our directories. An abstract name has no file.
+  func remove(_ path: String) {
+    if !path.hasPrefix("@") { remove(at: path) { unlink(path) } }
+  }
+
+  private func remove(at path: String, _ removal: @escaping @Sendable () -> Void) {
     let group = DispatchGroup()
     group.enter()
     let isAccepted = threads.submit(about: "removal of \(path)") {
-      listener.removeFile()
+      removal()
       group.leave()
       return {}
     }
@@ -53,6 +64,20 @@ final class SocketFiles {
           return .success(try Listener.open(socket, for: account, isForGroup: isForGroup))
         } catch { return .failure(error) }
       }
+    } then: {
+      then($0)
+    }
+  }
+
+  /// Makes a worker's channels; `then` is called on the loop.
+  func open(
+    _ plan: ChannelPlan, within limit: Duration,
+    then: @escaping (JobOutcome<Result<ChannelPlan.Made, ChannelPlan.Refusal>>) -> Void
+  ) {
+    let removals = plan.paths.compactMap { self.removals[$0] }
+    jobs.run(about: "channels of \(plan.name)", within: limit) {
+      for removal in removals { removal.wait() }
+      do { return .success(try plan.open()) } catch { return .failure(ChannelPlan.Refusal(text: "\(error)")) }
     } then: {
       then($0)
     }

@@ -9,16 +9,6 @@ import WorkerProtocol
 // are asked and told. When they are is in `TalkOfLife`.
 
 extension Daemon {
-  /// Offered at launch, beside the other channels; without it a worker runs as well.
-  func openTalk(_ runtime: WorkerRuntime, in directory: String) {
-    let path = "\(directory)/\(CgroupRoot.sanitised(runtime.id.name)).worker"
-    do throws(SystemCallError) {
-      runtime.talk = WorkerTalk(try WorkerSocket(path: path))
-    } catch {
-      log(.warning, "\(runtime.id): can't offer \(WorkerProtocol.socketVariable): \(error)")
-    }
-  }
-
   func listen(to talk: WorkerTalk, of runtime: WorkerRuntime) throws(SystemCallError) {
     talk.watch = try loop.watch(talk.socket.descriptor, .readable) {
       [unowned self, unowned talk] _ in serve(talk, of: runtime)
@@ -28,7 +18,7 @@ extension Daemon {
   func closeTalk(_ runtime: WorkerRuntime) {
     guard let talk = runtime.talk else { return }
     if let token = talk.watch { loop.unwatch(talk.socket.descriptor, token) }
-    talk.socket.remove()
+    socketFiles.remove(talk.socket.path)
     runtime.talk = nil
   }
 
