@@ -75,7 +75,7 @@ let package = Package(
       name: "FootprintTrace", dependencies: ["Control", "Drawing", "JSONLines"],
       swiftSettings: compact),
     .target(
-      name: "Coordinator",
+      name: "Daemon",
       dependencies: [
         "Checksum", "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux",
         "Hibernation", "Supervision", "Control", "JSONLines", "WorkerProtocol",
@@ -102,7 +102,7 @@ let package = Package(
       name: "dormouse",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
-        "Bench", "Coordinator", "Doctor", "FootprintRecording", "Control", "FootprintTrace",
+        "Bench", "Daemon", "Doctor", "FootprintRecording", "Control", "FootprintTrace",
         "JSONLines", "Simulation",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
@@ -123,7 +123,7 @@ let package = Package(
     .testTarget(name: "ChecksumTests", dependencies: ["Checksum"], swiftSettings: strict),
     .testTarget(name: "JSONLinesTests", dependencies: ["JSONLines"], swiftSettings: strict),
     .testTarget(
-      name: "TidyTests", exclude: ["ratchet.txt"], swiftSettings: strict),
+      name: "TidyTests", dependencies: ["TestSupport"], exclude: ["ratchet.txt"], swiftSettings: strict),
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
       name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
@@ -177,8 +177,8 @@ let package = Package(
       name: "WorkerKitProbe", dependencies: ["WorkerKit"], path: "Tests/WorkerKitProbe",
       swiftSettings: strict),
     .testTarget(
-      name: "CoordinatorTests",
-      dependencies: ["Control", "Coordinator", "Linux", "Policy", "TestSupport"],
+      name: "DaemonTests",
+      dependencies: ["Control", "Daemon", "Linux", "Policy", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "BenchTests", dependencies: ["Bench", "Control", "Doctor", "Linux", "TestSupport"],

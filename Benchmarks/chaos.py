@@ -25,7 +25,7 @@ from talk import Redis, Web  # noqa: E402
 
 FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
 PATIENCE = 60
-# Sources/Hibernation/FaultPoint.swift: where a daemon can be told to die by itself.
+# Sources/Hibernation/Service/FaultPoint.swift: where a daemon can be told to die by itself.
 POINTS = [
     "stopped", "seized", "scanned", "captured", "committed", "scratch-mapped", "evicting", "evicted",
     "restored", "frozen", "detached", "rested", "writing-back", "written-back", "unlinked",

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Rules for the sources that the compiler doesn't check.
@@ -6,9 +7,9 @@ import Testing
 struct SourceRuleTests {
   /// Where `errno` is taken, each in a function that takes it before anything else can change it.
   private static let funnels: Set<String> = [
-    "Linux/SystemCall.swift",
+    "Linux/Syscall/SystemCall.swift",
     // Targets that don't link `Linux`.
-    "Control/UnixSocket.swift", "PolicyFile/FileContents.swift",
+    "Control/Client/ClientSocket.swift", "PolicyFile/Reading/FileContents.swift",
   ]
 
   private static func sources() -> [(path: String, lines: [String])] {
@@ -34,22 +35,22 @@ struct SourceRuleTests {
   /// Where the daemon may look at all processes of the machine, which takes seconds where there are many:
   /// on another thread, or before its loop runs.
   private static let processLooks: Set<String> = [
-    "Coordinator/Processes.swift", "Coordinator/Activity.swift",
+    "Daemon/Sense/ProcessLook.swift", "Daemon/Sense/ActivityLook.swift",
     // On threads of their own.
-    "Coordinator/Ending.swift", "Coordinator/SafePoints.swift", "Coordinator/Measuring.swift",
-    "Coordinator/Waking.swift", "Coordinator/AdoptionAsleep.swift", "Coordinator/Foreigner.swift",
+    "Daemon/Worker/WorkerEnd.swift", "Daemon/Sense/SafePointCheck.swift", "Daemon/Sense/FootprintMeasuring.swift",
+    "Daemon/Worker/WakeInputs.swift", "Daemon/Takeover/AdoptionAsleep.swift", "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.
-    "Coordinator/Adoption.swift", "Coordinator/KeeperStart.swift", "Coordinator/Talk/Offers.swift",
-    "Coordinator/Listening.swift",
+    "Daemon/Takeover/WorkerAdoption.swift", "Daemon/Takeover/KeeperStart.swift", "Daemon/Talk/PurgeableOffers.swift",
+    "Daemon/Worker/ListenSockets.swift",
     // Of its cgroup only.
-    "Coordinator/ForeignWorkers.swift", "Coordinator/Reports.swift",
+    "Daemon/External/ExternalWorkers.swift", "Daemon/ControlService/WorkerReports.swift",
     // The wrapper stops itself next, or runs again.
-    "Coordinator/Wrap/PassedSignals.swift",
+    "Daemon/Wrap/PassedSignals.swift",
   ]
 
   @Test("look at all processes only where the event loop doesn't wait for that")
   func processLooks() throws {
-    for (path, lines) in Self.sources() where path.hasPrefix("Coordinator/") {
+    for (path, lines) in Self.sources() where path.hasPrefix("Daemon/") {
       if Self.processLooks.contains(path) { continue }
       for (number, line) in lines.enumerated() {
         let code = line.components(separatedBy: "//")[0]
@@ -94,8 +95,7 @@ struct SourceRuleTests {
     let names = text.matches(of: /`([A-Za-z]+Tests\/[A-Za-z]+Tests)`/).map { String($0.output.1) }
     #expect(Set(names).count > 10)
     for name in names {
-      let path = root.appending(path: "Tests/\(name).swift").path()
-      #expect(FileManager.default.fileExists(atPath: path), "\(name)")
+      #expect(SourceTree.test(name) != nil, "\(name)")
     }
   }
 }

@@ -1,0 +1,85 @@
+import ArgumentParser
+import Control
+import Daemon
+import Glibc
+import Journal
+import Linux
+
+struct EventsCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "events", abstract: "Tell what happened to the workers, and what happens.",
+    discussion: """
+      Each change of state with its cause and its cost, memory warnings and what they gave back, \
+      changes of pressure, terminations for memory, reloads, refusals and failures. The past comes \
+      from the daemon's journal; with --follow the daemon tells what happens from now on.
+      """)
+  @OptionGroup var connection: ConnectionOptions
+  @Flag(name: .shortAndLong, help: "Go on as things happen.") var follow = false
+  @Flag(help: "As JSON, an object a line.") var json = false
+  @Option(help: ArgumentHelp("Of this worker only.", valueName: "name"), completion: .workers)
+  var worker: String?
+  @Option(
+    help: ArgumentHelp(
+      "So far back: 90s, 30m, 12h, 7d or 2w; a bare number is in seconds.", valueName: "time"))
+  var since: Since?
+  @Option(
+    name: [.customShort("n"), .long],
+    help: ArgumentHelp(
+      "So many from the end; `all` for everything. Default: 50, with --since all.",
+      valueName: "count"))
+  var lines: LineCount?
+  @Option(
+    help: ArgumentHelp(
+      "Read this journal, a directory or a file, and ask no daemon.", valueName: "path"),
+    completion: .file())
+  var journal: String?
+
+  func validate() throws {
+    if follow, journal != nil {
+      throw ValidationError("--follow needs the daemon, and --journal reads files alone")
+    }
+  }
+
+  func run() throws {
+    let clock = Clock()
+    if let journal {
+      return try tellPast(of: try JournalFiles.segments(at: journal), until: nil, clock)
+    }
+    if !follow, connection.socket == nil, !connection.hasDaemon {
+      // Its journal outlives it.
+      Output.complain("no daemon is running; this is what the last one has kept")
+      let directory = "\(DefaultPaths.ofThisProcess().stateDirectory)/journal"
+      return try tellPast(of: try JournalFiles.segments(at: directory), until: nil, clock)
+    }
+    var daemon = try connection.connect()
+    if let worker { _ = try daemon.ask(.status, worker: worker) }
+    let place = try daemon.journal(follow: follow, worker: worker)
+    if let directory = place.directory {
+      let end = place.run.map { ($0, place.at) }
+      // It may be that no segment could be written yet, and the daemon's log says why.
+      let segments = (try? JournalDirectory(path: directory).segments()) ?? []
+      try tellPast(of: segments, until: end, clock)
+    } else if !follow || since != nil {
+      Output.complain("the configuration says `journal: { enabled: false }`: there is no past")
+    }
+    while follow { try tell(try daemon.client.nextEvent(), clock) }
+  }
+
+  private func tellPast(
+    of segments: [JournalSegment], until end: (run: String, at: Int64)?, _ clock: Clock
+  ) throws {
+    var history = History(
+      segments: segments, worker: worker, since: since.map { Clock.now() - $0.duration })
+    history.end = end
+    let limit = lines.map(\.limit) ?? (since == nil ? 50 : nil)
+    let events = history.events(limit: limit)
+    JournalFiles.complain(history.problems.filter { !$0.isHarmless })
+    for event in events { try tell(event, clock) }
+  }
+
+  private func tell(_ event: EventRecord, _ clock: Clock) throws {
+    if json { return try Output.json(event) }
+    try Output.write(
+      renderEvent(event, clock: clock(event.time), color: Terminal.showsColor))
+  }
+}

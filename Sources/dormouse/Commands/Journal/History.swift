@@ -1,0 +1,83 @@
+import Control
+import Daemon
+import Journal
+import Lifecycle
+import Policy
+
+/// The past, told from the journal's files.
+struct History {
+  var segments: [JournalSegment]
+  var worker: String?
+  /// Nothing before this.
+  var since: WallTime?
+  /// Nothing after this instant of this run: it is told by the daemon itself.
+  var end: (run: String, at: Int64)?
+  private(set) var problems: [JournalProblem] = []
+
+  init(segments: [JournalSegment], worker: String?, since: WallTime?) {
+    self.segments = segments
+    self.worker = worker
+    self.since = since
+  }
+
+  /// The last `limit` events, all where that is nil.
+  mutating func events(limit: Int?) -> [EventRecord] {
+    if let since {
+      let events = events(from: firstSegment(at: since))
+      return limit.map { Array(events.suffix($0)) } ?? events
+    }
+    guard let limit else { return events(from: 0) }
+    if limit == 0 { return [] }
+    // Far fewer segments than all of them will do, mostly.
+    var count = 2
+    while true {
+      let events = events(from: max(0, segments.count - count))
+      if events.count >= limit || count >= segments.count { return Array(events.suffix(limit)) }
+      count *= 4
+    }
+  }
+
+  private func firstSegment(at time: WallTime) -> Int {
+    segments.lastIndex { segment in
+      JournalDirectory.beginning(of: segment.name).map { $0 <= time } ?? false
+    } ?? 0
+  }
+
+  private mutating func events(from first: Int) -> [EventRecord] {
+    var player = JournalPlayer()
+    var narrator = Narrator()
+    var run = ""
+    var events: [EventRecord] = []
+    player.play(Array(segments[first...])) { step, engine in
+      if case .began(let header, _) = step.what { run = header.run }
+      if let end, run == end.run, step.at.nanoseconds > end.at { return }
+      // Told all the same: a change may have begun before.
+      let notices = Self.notices(of: step, engine, &narrator)
+      if let since, step.wall < since { return }
+      for notice in notices where worker == nil || notice.worker?.name == worker {
+        events.append(EventRecord(notice, wall: step.wall))
+      }
+    }
+    problems = player.problems
+    return events
+  }
+
+  private static func notices(
+    of step: JournalStep, _ engine: Engine, _ narrator: inout Narrator
+  ) -> [Notice] {
+    switch step.what {
+    case .wentOn: return []
+    case .policy(let policy): return [narrator.notice(ofPolicy: policy, at: step.at)]
+    case .event(let event): return narrator.notices(of: event, step.directives, engine, at: step.at)
+    case .began(let header, let beginning):
+      narrator = Narrator()
+      switch beginning {
+      case .newRun where header.segment == 0:
+        return [Notice(daemonStarted: header, at: step.at)]
+      // Where one begins to read.
+      case .first: return []
+      case .newRun, .afterGap: return [Notice(gapAt: step.at)]
+      }
+    }
+  }
+}

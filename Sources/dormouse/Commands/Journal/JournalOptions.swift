@@ -1,0 +1,103 @@
+import ArgumentParser
+import Control
+import Daemon
+import Glibc
+import Journal
+import Linux
+import PolicyFile
+
+/// `--since`: how far back.
+struct Since: ExpressibleByArgument {
+  var duration: Duration
+  private let text: String
+
+  static let week = Since(days: 7)
+
+  private init(days: Int64) {
+    duration = .seconds(days * 86_400)
+    text = "\(days)d"
+  }
+
+  /// `90s`, `30m`, `12h`, `7d`, `2w`; seconds without a unit.
+  init?(argument: String) {
+    guard case .success(let duration) = OptionUnits.duration(argument) else { return nil }
+    self.duration = duration
+    text = argument
+  }
+
+  var defaultValueDescription: String { text }
+}
+
+/// Times as a reader's clock shows them.
+struct Clock {
+  private let today = Clock.parts(Self.now().seconds)
+
+  static func now() -> WallTime {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    return WallTime(nanoseconds: Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec))
+  }
+
+  /// `14:03:27.104`, with the date before it on other days; from ISO 8601.
+  func callAsFunction(_ time: String) -> String {
+    guard let wall = WallTime(text: time) else { return time }
+    let parts = Self.parts(wall.seconds)
+    let milliseconds = wall.nanoseconds / 1_000_000 - wall.seconds * 1000
+    let clock = Self.format(parts, "%H:%M:%S") + "." + String(milliseconds + 1000).dropFirst()
+    let isToday = parts.tm_year == today.tm_year && parts.tm_yday == today.tm_yday
+    return isToday ? clock : Self.format(parts, "%Y-%m-%d") + " " + clock
+  }
+
+  private static func parts(_ seconds: Int64) -> tm {
+    var seconds = time_t(seconds)
+    var parts = tm()
+    localtime_r(&seconds, &parts)
+    return parts
+  }
+
+  private static func format(_ parts: tm, _ format: String) -> String {
+    var parts = parts
+    var text = [CChar](repeating: 0, count: 64)
+    let length = strftime(&text, text.count, format, &parts)
+    return String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+enum JournalFiles {
+  /// A directory's segments, or one file, the oldest first.
+  static func segments(at path: String) throws -> [JournalSegment] {
+    var status = stat()
+    do throws(SystemCallError) { try systemCall("stat", path: path) { stat($0, &status) } } catch {
+      throw CommandFailure(
+        exit: .notDone, text: "there is no journal at \(escaped(path)): \(error.reason)")
+    }
+    guard status.st_mode & S_IFMT == S_IFDIR else { return [JournalDirectory.segment(path)] }
+    let segments: [JournalSegment]
+    do { segments = try JournalDirectory(path: path).segments() } catch {
+      throw CommandFailure(exit: .notDone, text: "the journal can't be read: \(error)")
+    }
+    guard !segments.isEmpty else {
+      throw CommandFailure(
+        exit: .notDone, text: "the directory \(escaped(path)) has no segments of a journal in it")
+    }
+    return segments
+  }
+
+  /// On standard error: what is left out is never left out in silence.
+  static func complain(_ problems: [JournalProblem]) {
+    for problem in problems { Output.complain(escaped("\(problem)")) }
+  }
+}
+
+extension DaemonConnection {
+  /// Everything until now is in the files that it names.
+  mutating func journal(
+    follow: Bool = false, worker: String? = nil
+  ) throws -> JournalPlace {
+    let id = try client.send(.events, worker: worker, follow: follow)
+    let response = try wait(for: id, what: nil)
+    guard response.result == .done else { throw CommandFailure(response) }
+    guard let place = response.journal else { throw CommandFailure.noReport(of: "the journal") }
+    return place
+  }
+}

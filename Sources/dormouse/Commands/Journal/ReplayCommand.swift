@@ -1,0 +1,111 @@
+import ArgumentParser
+import Control
+import Daemon
+import Journal
+import Lifecycle
+import Policy
+import PolicyFile
+
+struct ReplayCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "replay",
+    abstract: "Run a journal through the engine again, by the same policy or another.",
+    discussion: """
+      Without --policy it checks that the engine decides exactly as it is written down: exit code 0 \
+      if it does, 1 if not, or if a part of the journal can't be read.
+
+      With --policy it shows what would have differed. What came from outside stays: requests, \
+      activity, connections, crashes, the host's memory (corrected by what workers would have held \
+      more or less). What never happened can't be known, and is modelled: outcomes take as long and \
+      give back as much as they did for that worker elsewhere in the journal, or else for the \
+      others; where there are none, a launch takes 1 s, hibernation 1 s per 200 MB leaving 1 %, a \
+      resume 1 s per GB. Nothing fails. A worker that was used then, and would have been terminated \
+      for memory, is launched again. A memory budget that is a size stays as it was recorded, \
+      unless the other policy names one.
+
+      ENDED counts terminations for memory and by watchdogs, SLEPT suspensions; WAKE COST is what \
+      all resumes from hibernation took together.
+      """)
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(
+    help: ArgumentHelp(
+      "A journal's directory, or one of its files; none for the daemon's own.", valueName: "journal"
+    ), completion: .file())
+  var journal: String?
+  @Option(
+    help: ArgumentHelp("Another policy: a name or a file.", valueName: "policy"),
+    completion: .policies)
+  var policy: String?
+  @Flag(help: "As JSON.") var json = false
+
+  func run() throws {
+    let other = try otherPolicy()
+    let segments = try JournalFiles.segments(at: try path())
+    var player = JournalPlayer()
+    var check = DeterminismCheck()
+    var model = CostModel()
+    player.play(segments) { step, engine in
+      check.visit(step)
+      if other != nil { model.visit(step, engine) }
+    }
+    var report = ReplayReport(check, player.problems)
+    if let other { report.comparison = try compare(segments, other, model) }
+    if json { try Output.json(report) } else { try show(report, player.problems) }
+    guard other == nil else { return }
+    if report.differingEvents > 0 {
+      throw CommandFailure(
+        exit: .notDone,
+        text: "the engine decided otherwise after \(report.differingEvents) of the events")
+    }
+    if !player.problems.allSatisfy(\.isHarmless) {
+      throw CommandFailure(exit: .notDone, text: "not all of the journal could be played")
+    }
+  }
+
+  private func otherPolicy() throws -> LifecyclePolicy? {
+    guard let policy else { return nil }
+    let result = PolicyCheck.ofThisProcess().policy(policy)
+    PolicyCheck.complain(result.diagnostics)
+    guard let value = result.value else {
+      throw CommandFailure(
+        exit: .badConfiguration, text: "the policy \(escaped(policy)) can't be used")
+    }
+    return value.policy
+  }
+
+  private func path() throws -> String {
+    if let journal { return journal }
+    var daemon = try connection.connect()
+    guard let directory = try daemon.journal().directory else {
+      throw CommandFailure(
+        exit: .notDone, text: "the daemon keeps no journal: `journal: { enabled: false }`")
+    }
+    return directory
+  }
+
+  private func compare(
+    _ segments: [JournalSegment], _ policy: LifecyclePolicy, _ model: CostModel
+  ) throws -> PolicyComparison {
+    var other = try WhatIf(policy: policy, model: model)
+    var player = JournalPlayer()
+    var wallOffset: Int64 = 0
+    player.play(segments) { step, engine in
+      wallOffset = step.wall.nanoseconds &- step.at.nanoseconds
+      other.visit(step, engine)
+    }
+    other.finish()
+    return PolicyComparison(other, wallOffset: wallOffset)
+  }
+
+  private func show(_ report: ReplayReport, _ problems: [JournalProblem]) throws {
+    let clock = Clock()
+    JournalFiles.complain(problems)
+    try Output.write(
+      renderReplay(report, clock: { clock($0) }, color: Terminal.showsColor))
+    guard let comparison = report.comparison else { return }
+    try Output.write(
+      "\n"
+        + renderComparison(
+          comparison, clock: { clock($0) }, width: Terminal.width, color: Terminal.showsColor))
+  }
+}

@@ -1,0 +1,94 @@
+import ArgumentParser
+import Control
+import Daemon
+import Journal
+import Lifecycle
+import PolicyFile
+
+struct ReportCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "report",
+    abstract: "Sum up by worker and week: launches, crashes, terminations, resumes, footprints.",
+    discussion: """
+      Crashes are ends that nobody asked for with a signal or another status than 0, launches that \
+      failed, and terminations by a watchdog; TIME-OUTS are launches that weren't ready in time; \
+      JETSAM are terminations for memory; SLEPT counts suspensions. Averages are over the time that a worker was \
+      alive. Days and weeks are those of UTC; weeks begin on Monday. The counts are kept for 13 \
+      months, apart from the journal.
+      """)
+  @OptionGroup var connection: ConnectionOptions
+  @Option(help: ArgumentHelp("So far back, in whole days.", valueName: "time"))
+  var since = Since.week
+  @Option(help: ArgumentHelp("Of this worker only.", valueName: "name"), completion: .workers)
+  var worker: String?
+  @Flag(help: "As JSON.") var json = false
+  @Option(
+    help: ArgumentHelp(
+      "Read the counts in this state directory, and ask no daemon.", valueName: "directory"),
+    completion: .directory)
+  var stateDirectory: String?
+
+  func run() throws {
+    let store = DayStore(directory: try directory())
+    let today = Clock.now().day
+    let days = Int(since.duration / .seconds(86_400))
+    var weeks: [Int: [WorkerID: WorkerTally]] = [:]
+    for day in (today - max(1, days) + 1)...today {
+      do {
+        guard let record = try store.load(day) else { continue }
+        weeks[CivilDate.weekStart(of: day), default: [:]].merge(record.tallies) { $0 + $1 }
+      } catch {
+        Output.complain("the counts of \(CivilDate(day: day).text) can't be read: \(error)")
+      }
+    }
+    let reports = weeks.sorted { $0.key > $1.key }.flatMap { week, tallies in
+      tallies.sorted { $0.key < $1.key }
+        .filter { worker == nil || $0.key.name == worker }
+        .map { WeekReport(week: CivilDate(day: week).text, worker: $0.key.name, $0.value) }
+    }
+    if let worker, reports.isEmpty {
+      let known = Set(weeks.values.flatMap { $0.keys.map(\.name) })
+      let hint = nearest(to: worker, among: known.sorted()).map {
+        "; did you mean `\(escaped($0))`?"
+      }
+      throw CommandFailure(
+        exit: .unknownWorker,
+        text: "nothing is known of a worker `\(escaped(worker))` in that time\(hint ?? "")")
+    }
+    if json { return try Output.json(WeeksReport(weeks: reports)) }
+    if reports.isEmpty { return try Output.line("nothing is known of that time") }
+    try Output.write(
+      renderWeeks(reports, width: Terminal.width, color: Terminal.showsColor))
+  }
+
+  private func directory() throws -> String {
+    if let stateDirectory { return "\(stateDirectory)/reports" }
+    do {
+      var daemon = try connection.connect()
+      return try daemon.journal().reports
+    } catch let error as ControlError where error.exit == .noDaemon && connection.socket == nil {
+      // Its counts outlive it.
+      Output.complain("no daemon is running; this is what the last one has kept")
+      return "\(DefaultPaths.ofThisProcess().stateDirectory)/reports"
+    }
+  }
+}
+
+extension WeekReport {
+  init(week: String, worker: String, _ tally: WorkerTally) {
+    self.init(week: week, worker: worker)
+    launches = tally.launches
+    failedLaunches = tally.failedLaunches
+    crashes = tally.crashes
+    launchTimeouts = tally.launchTimeouts
+    memoryTerminations = tally.memoryTerminations
+    watchdogTerminations = tally.watchdogTerminations
+    suspensions = tally.suspensions
+    hibernations = tally.hibernations
+    resumes = tally.resumes
+    longestResume = Double(tally.longestResumeNanoseconds) / 1e9
+    averageFootprint = tally.averageFootprint
+    peakFootprint = tally.peakFootprint
+    aliveSeconds = tally.aliveSeconds
+  }
+}

@@ -1,0 +1,167 @@
+import ArgumentParser
+import Control
+import Daemon
+import Glibc
+import Linux
+import Policy
+import PolicyFile
+
+struct WrapCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "wrap",
+    abstract: "Stand in for a language server, MCP server or other stdio helper.",
+    usage: "dormouse wrap [<options>] -- <command> [<arguments> ...]",
+    discussion: """
+      Write it where an editor or agent host is told the helper's command: `dormouse wrap -- \
+      clangd --log=error` instead of `clangd --log=error`. The helper gets its host's own standard \
+      input, output and error, environment, directory and open descriptors. Left alone for \
+      --idle-after it is suspended, after --hibernate-after more its memory leaves RAM, and the \
+      next byte brings it back as it was. Signals and its end pass through: the exit code is the \
+      helper's (126: it can't be started, 127: there is no such command). Killed, a wrapper takes \
+      its helper with it.
+
+      No daemon is needed. Where one runs, `dormouse ps` and the verbs know the helper as \
+      COMMAND-PID.
+
+      Where standard input is a terminal the command is executed as it is, and nothing wraps it.
+      """)
+
+  @Option(
+    help: ArgumentHelp(
+      "Suspend after this long without traffic, output or work.", discussion: "Default: 5m.",
+      valueName: "duration"))
+  var idleAfter: String?
+  @Option(
+    help: ArgumentHelp(
+      "Hibernate when suspended for this long; `never`: only when memory is short, or on request.",
+      discussion: "Default: 5m.", valueName: "duration"))
+  var hibernateAfter: String?
+  @Option(
+    help: ArgumentHelp(
+      "A policy to live by, instead of the built-in one: a name or a file.", valueName: "policy"),
+    completion: .policies)
+  var policy: String?
+  @Option(
+    help: ArgumentHelp(
+      "Tell every step in this file. Otherwise only failures are told, on standard error.",
+      valueName: "file"), completion: .file())
+  var log: String?
+  @Option(
+    help: ArgumentHelp("The socket of the daemon to register with.", valueName: "path"),
+    completion: .file())
+  var socket: String?
+  @Option(
+    help: ArgumentHelp("For hibernation images and records.", valueName: "directory"),
+    completion: .directory)
+  var stateDirectory: String?
+  @Flag(
+    help: ArgumentHelp(
+      "A daemon may end it when memory runs out; otherwise it is only ever hibernated."))
+  var mayTerminate = false
+  @Argument(
+    parsing: .captureForPassthrough,
+    help: "The command and its arguments, after `--`.")
+  var command: [String] = []
+
+  func run() throws {
+    try checkOption()
+    let words = command.first == "--" ? Array(command.dropFirst()) : command
+    guard let program = words.first, !program.isEmpty else {
+      throw CommandFailure(
+        exit: .usage, text: "name the command to wrap: `dormouse wrap -- COMMAND [ARGUMENTS]`")
+    }
+    let first = Int(CommandLine.argc) - words.count
+    let inheritance = Inheritance.ofThisProcess(firstArgument: first)
+    let path = try locate(program)
+    if isatty(STDIN_FILENO) == 1 {
+      execute(
+        path, inheritance,
+        because: "standard input is a terminal, and only what talks through pipes or sockets can "
+          + "be woken")
+    }
+    let paths = DefaultPaths.ofThisProcess()
+    let end = Daemon.wrap(
+      WrapSettings(
+        command: words, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
+        stateDirectory: stateDirectory ?? paths.stateDirectory,
+        daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
+        mayBeTerminated: mayTerminate))
+    switch end {
+    case .notStarted(let why): Output.complain(escaped(why))
+    case .unmanaged(let why): execute(path, inheritance, because: why)
+    case .exited, .signaled: break
+    }
+    end.perform()
+  }
+
+  /// What comes before the command and is no option that we know, ArgumentParser takes for the
+  /// command.
+  private func checkOption() throws {
+    guard let first = command.first, first.hasPrefix("-"), first != "--" else { return }
+    if ["-h", "--help", "-help"].contains(first) { throw CleanExit.helpRequest(WrapCommand.self) }
+    throw CommandFailure(
+      exit: .usage,
+      text: "`wrap` has no option `\(escaped(first))`; `dormouse wrap --help` lists them, and the "
+        + "command comes after `--`")
+  }
+
+  private func locate(_ program: String) throws -> String {
+    do throws(CommandLookupError) {
+      return try locateCommand(
+        program, searchPath: getenv("PATH").map { String(cString: $0) }, directory: ".")
+    } catch {
+      throw CommandFailure(exit: error.exit, text: error.description)
+    }
+  }
+
+  private func effectivePolicy(_ paths: DefaultPaths) throws -> LifecyclePolicy {
+    var result = LifecyclePolicy.wrapping()
+    if let policy {
+      let loaded = PolicyLibrary(directories: paths.policyDirectories).load(policy)
+      PolicyCheck.complain(loaded.diagnostics)
+      guard let value = loaded.value else { throw ExitCode(CommandExit.badConfiguration.rawValue) }
+      result = value
+      // Nobody else would bring it to the front.
+      result.foreground.by = .activity
+    }
+    if let idleAfter {
+      result.foreground.idleAfter = try duration(idleAfter, of: "--idle-after")
+      // A grace that is longer would be what decides.
+      result.background.suspendAfter = result.background.suspendAfter.map {
+        min($0, result.foreground.idleAfter / 10)
+      }
+    }
+    if hibernateAfter == "never" {
+      result.hibernate.after = nil
+    } else if let hibernateAfter {
+      result.hibernate.after = try duration(hibernateAfter, of: "--hibernate-after")
+    }
+    return result
+  }
+
+  private func duration(_ text: String, of option: String) throws -> Duration {
+    switch OptionUnits.duration(text) {
+    case .success(let value): return value
+    case .failure(let problem):
+      throw CommandFailure(exit: .usage, text: escaped("\(option) \(problem)"))
+    }
+  }
+
+  /// As if `dormouse wrap --` had not been there.
+  private func execute(_ path: String, _ inheritance: Inheritance, because why: String) -> Never {
+    Output.complain("\(escaped(path)) isn't put to sleep: \(escaped(why))")
+    let failure = inheritance.execute(path)
+    Output.complain("can't start \(escaped(path)): \(String(cString: strerror(failure)))")
+    WrapEnd.notStarted("").perform()
+  }
+}
+
+extension CommandLookupError {
+  /// As env(1) has it.
+  var exit: CommandExit {
+    switch self {
+    case .notFound, .notFoundInPath: .noCommand
+    case .isDirectory, .notExecutable: .cannotRun
+    }
+  }
+}

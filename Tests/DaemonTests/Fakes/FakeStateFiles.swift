@@ -1,0 +1,19 @@
+@testable import Daemon
+
+/// A disk that answers when a test says so.
+final class FakeStateFiles: StateFileWriter {
+  private(set) var texts: [String: String] = [:]
+  private var waiting: [(String?) -> Void] = []
+
+  func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
+    texts[path] = text
+    waiting.append(then)
+  }
+
+  /// All that was asked is on disk, or can't be, with this reason.
+  func answer(_ failure: String? = nil) {
+    let all = waiting
+    waiting = []
+    for then in all { then(failure) }
+  }
+}

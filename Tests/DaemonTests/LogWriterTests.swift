@@ -1,0 +1,51 @@
+import Glibc
+import Linux
+import Testing
+
+@testable import Daemon
+
+@Suite("The daemon's log") struct LogWriterTests {
+  private func pipe() throws -> (out: Descriptor, into: Descriptor) {
+    var ends: [Int32] = [-1, -1]
+    _ = try systemCall("pipe") { Glibc.pipe(&ends) }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+  }
+
+  @Test(
+    "The log waits for no reader that has stopped, and lost lines are counted where they are missing"
+  )
+  func stopped() throws {
+    let (out, into) = try pipe()
+    let writer = LogWriter(into)
+    let line = Array((String(repeating: "x", count: 999) + "\n").utf8)
+    let start = ContinuousClock.now
+    for _ in 0..<3000 { writer.write(line) { Array("lost \($0)\n".utf8) } }
+    // Before, the 66th line waited for the reader.
+    #expect(ContinuousClock.now - start < .seconds(5))
+
+    // Written and lost ones; the thread may begin late, and report twice.
+    var text: [UInt8] = []
+    var accounted = 0
+    let deadline = Deadline(in: .seconds(20))
+    while accounted < 3000, !deadline.hasPassed {
+      text += try out.read(upTo: 65536)
+      let whole = text.prefix(text.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0)
+      accounted = String(decoding: whole, as: UTF8.self).split(separator: "\n").reduce(0) {
+        $0 + ($1.hasPrefix("lost ") ? Int($1.dropFirst("lost ".count)) ?? 0 : 1)
+      }
+    }
+    #expect(accounted == 3000)
+    #expect(String(decoding: text, as: UTF8.self).contains("lost "))
+  }
+
+  @Test("At the end everything is written, as long as a reader reads")
+  func drained() throws {
+    let (out, into) = try pipe()
+    let writer = LogWriter(into)
+    for number in 0..<100 { writer.write(Array("\(number)\n".utf8)) { _ in [] } }
+    writer.drain(within: .seconds(20))
+    let text = String(decoding: try out.read(upTo: 65536), as: UTF8.self)
+    #expect(text == (0..<100).map { "\($0)\n" }.joined())
+  }
+}

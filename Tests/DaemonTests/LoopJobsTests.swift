@@ -1,0 +1,61 @@
+import Glibc
+import Linux
+import Policy
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Jobs beside the event loop") struct LoopJobsTests {
+  private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
+    let deadline = EventLoop.now + .seconds(10)
+    while !isDone(), EventLoop.now < deadline { try loop.turn(until: deadline) }
+  }
+
+  @Test("come back with their value, or at their deadline; and a hung subject isn't tried again")
+  func outcomes() throws {
+    let loop = try EventLoop()
+    let jobs = try LoopJobs(loop, BlockingJobs(name: "test"))
+    let gate = ThreadGate()
+    defer { gate.open() }
+    var outcomes: [String] = []
+    func note(_ outcome: JobOutcome<Int>) {
+      switch outcome {
+      case .done(let value): outcomes.append("done \(value)")
+      case .overdue: outcomes.append("overdue")
+      case .busy: outcomes.append("busy")
+      }
+    }
+    jobs.run(about: "well", within: .seconds(10)) {
+      1
+    } then: {
+      note($0)
+    }
+    #expect(outcomes == [])
+    try turn(loop) { !outcomes.isEmpty }
+    #expect(outcomes == ["done 1"])
+
+    func hang() -> @Sendable () -> Int {
+      {
+        gate.pass()
+        return 2
+      }
+    }
+    jobs.run(about: "hung", within: .milliseconds(50), hang()) { note($0) }
+    try turn(loop) { outcomes.count == 2 }
+    jobs.run(about: "hung", within: .seconds(10)) {
+      3
+    } then: {
+      note($0)
+    }
+    try turn(loop) { outcomes.count == 3 }
+    jobs.run(about: "well", within: .seconds(10)) {
+      4
+    } then: {
+      note($0)
+    }
+    try turn(loop) { outcomes.count == 4 }
+    #expect(outcomes == ["done 1", "overdue", "busy", "done 4"])
+  }
+}

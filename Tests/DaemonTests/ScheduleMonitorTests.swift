@@ -1,0 +1,125 @@
+import Lifecycle
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Wakes at the instants of `wake_at`") struct ScheduleMonitorTests {
+  /// A machine at UTC, on 22 November 2026 at 10:00, whose disk answers when it is told to.
+  private final class World {
+    static let start: Int64 = 1_795_341_600
+    let timers = FakeTimers()
+    let files = FakeStateFiles()
+    let scratch: Scratch
+    var schedules: ScheduleMonitor.Schedules = [:]
+    /// What the clock on the wall has been set forward by, in seconds.
+    var isSetForward: Int64 = 0
+    private(set) var woken: [String] = []
+    private(set) var warnings: [String] = []
+    private(set) lazy var monitor = ScheduleMonitor(
+      path: path, timers: timers, files: files, wallClock: { [unowned self] in wallClock },
+      offset: { _ in 0 }, schedules: { [unowned self] in schedules },
+      wake: { [unowned self] in woken.append($0.name) },
+      warn: { [unowned self] in warnings.append($0) })
+    private let began: Instant
+
+    init(plan: String? = nil) throws {
+      scratch = try Scratch(plan.map { ["schedule": $0] } ?? [:])
+      began = timers.now
+    }
+
+    var path: String { "\(scratch.path)/schedule" }
+    var plan: String? { files.texts[path] }
+    private var wallClock: Int64 {
+      (Self.start + isSetForward) * 1_000_000_000 + (timers.now - began).wholeNanoseconds
+    }
+
+    func schedule(_ name: String, _ line: String) throws {
+      schedules[WorkerID(name)] = [try CalendarSchedule(parsing: line)]
+    }
+
+    /// As a disk does that isn't busy.
+    func advance(by duration: Duration) {
+      for _ in 0..<Int(duration.seconds) {
+        timers.advance(by: .seconds(1))
+        files.answer()
+      }
+    }
+  }
+
+  @Test("come at each instant, once")
+  func onTime() throws {
+    let world = try World()
+    try world.schedule("job", "*/10 * * * *")
+    world.monitor.follow()
+    world.advance(by: .seconds(599))
+    #expect(world.woken == [])
+    world.advance(by: .seconds(2))
+    #expect(world.woken == ["job"])
+    world.advance(by: .seconds(1800))
+    #expect(world.woken == ["job", "job", "job", "job"])
+  }
+
+  @Test("that passed while there was no daemon are made good for, once")
+  func missed() throws {
+    let world = try World(plan: "\(World.start - 7200) job\nnonsense\n")
+    try world.schedule("job", "*/10 * * * *")
+    world.monitor.follow()
+    world.files.answer()
+    #expect(world.woken == ["job"])
+    #expect(world.plan == "\(World.start + 600) job\n")
+    world.advance(by: .seconds(300))
+    #expect(world.woken == ["job"])
+  }
+
+  @Test(
+    "come when the next one is written down, so that a daemon that dies meanwhile wakes none twice")
+  func afterTheDisk() throws {
+    let world = try World(plan: "\(World.start - 60) job\n")
+    try world.schedule("job", "0 * * * *")
+    world.monitor.follow()
+    #expect(world.woken == [] && world.plan == "\(World.start + 3600) job\n")
+    world.files.answer()
+    #expect(world.woken == ["job"])
+  }
+
+  @Test("don't wait longer than 5 s for a disk, and come once when it answers later")
+  func hungDisk() throws {
+    let world = try World(plan: "\(World.start - 60) job\n")
+    try world.schedule("job", "0 * * * *")
+    world.monitor.follow()
+    world.timers.advance(by: .seconds(6))
+    #expect(world.woken == ["job"])
+    world.files.answer("No space left on device")
+    #expect(world.woken == ["job"])
+    #expect(world.warnings.count == 1 && world.warnings[0].contains("No space left on device"))
+  }
+
+  @Test("follow a clock that is set forward within a minute")
+  func setForward() throws {
+    let world = try World()
+    try world.schedule("job", "0 12 * * *")
+    world.monitor.follow()
+    world.files.answer()
+    world.advance(by: .seconds(120))
+    #expect(world.woken == [])
+    world.isSetForward = 7200
+    world.advance(by: .seconds(60))
+    #expect(world.woken == ["job"])
+  }
+
+  @Test("that were planned don't come when the clock is set back or the schedule is another")
+  func replanned() throws {
+    let world = try World(plan: "\(World.start + 86_400) job\n")
+    try world.schedule("job", "0 * * * *")
+    world.monitor.follow()
+    #expect(world.plan == "\(World.start + 3600) job\n")
+    world.schedules = [:]
+    world.monitor.follow()
+    #expect(world.plan == "")
+    world.files.answer()
+    world.advance(by: .seconds(4000))
+    #expect(world.woken == [])
+  }
+}

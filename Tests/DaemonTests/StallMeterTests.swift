@@ -1,0 +1,28 @@
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite struct `Stalls on memory` {
+  private func share(_ looks: [(seconds: Double, some: UInt64)]) -> [Double?] {
+    var meter = StallMeter()
+    return looks.map { look in
+      meter.add(
+        some: look.some, full: 0, at: Instant(nanoseconds: Int64(look.seconds * 1e9)),
+        window: .seconds(2))?.some
+    }
+  }
+
+  @Test func `are a share of the window, not of the time since the last look`() {
+    // 300 ms of stall in the first second, and a look in the midst of the second.
+    #expect(share([(0, 0), (1, 300_000), (1.01, 300_000), (2, 300_000)]) == [nil, 15, 15, 15])
+  }
+
+  @Test func `are forgotten when the window has passed`() {
+    #expect(share([(0, 0), (1, 300_000), (3, 300_000), (4, 300_000)]) == [nil, 15, 0, 0])
+  }
+
+  @Test func `before the first look aren't known, and count as none`() {
+    #expect(share([(0, 0), (0.1, 100_000)]) == [nil, 5])
+  }
+}

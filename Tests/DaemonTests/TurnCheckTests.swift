@@ -1,0 +1,98 @@
+import Glibc
+import Linux
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("The check for a blocked event loop") struct TurnCheckTests {
+  private static let limit = TurnCheck.Settings(limit: 20_000_000, aborts: false)
+
+  @Test("A turn that is blocked for longer than the limit is reported with its slow step")
+  func blocked() throws {
+    var check = try #require(TurnCheck(Self.limit))
+    check.begin()
+    let start = Clocks.monotonic
+    usleep(60_000)
+    check.step(from: start) { "WorkerSleep.swift:7" }
+    let end = check.end()
+    let text = try #require(end)
+    #expect(text.contains("WorkerSleep.swift:7"))
+    #expect(text.contains("limit 20 ms"))
+  }
+
+  @Test("A turn that waits for pages from a disk is reported, and ends nothing")
+  func faults() throws {
+    var check = try #require(TurnCheck(TurnCheck.Settings(limit: 20_000_000, aborts: true)))
+    var template = Array("/var/tmp/dormouse-turn-XXXXXX".utf8CString)
+    let file = Descriptor(owning: mkstemp(&template))
+    unlink(template)
+    try file.writeAll(String(repeating: "x", count: 1 << 16))
+    fsync(file.raw)
+    posix_fadvise(file.raw, 0, 0, POSIX_FADV_DONTNEED)
+    let page = try #require(mmap(nil, 1 << 16, PROT_READ, MAP_SHARED, file.raw, 0))
+    defer { munmap(page, 1 << 16) }
+    check.begin()
+    let before = Clocks.majorFaults
+    let byte = page.load(as: UInt8.self)
+    // On a tmpfs nothing is read from a disk.
+    guard Clocks.majorFaults > before else {
+      return notTestedHere("the temporary directory is in memory: no page is read from a disk")
+    }
+    usleep(60_000)
+    let end = check.end()
+    let text = try #require(end)
+    #expect(byte == UInt8(ascii: "x") && text.contains("of its pages were read from a disk"))
+  }
+
+  @Test("A short turn isn't reported, however long the loop waits between two")
+  func short() throws {
+    var check = try #require(TurnCheck(TurnCheck.Settings(limit: 2_000_000_000, aborts: false)))
+    var messages: [String] = []
+    for _ in 0..<2 {
+      check.begin()
+      if let message = check.end() { messages.append(message) }
+      usleep(30_000)
+      if let message = check.end() { messages.append(message) }
+    }
+    #expect(messages == [])
+  }
+
+  @Test("A debug build checks with 100 ms; the environment says otherwise")
+  func settings() {
+    #expect(TurnCheck.Settings.current(nil)?.limit == 100_000_000)
+    #expect(TurnCheck.Settings.current("off") == nil)
+    #expect(TurnCheck.Settings.current("250ms") == TurnCheck.Settings(limit: 250_000_000))
+    #expect(
+      TurnCheck.Settings.current("report:2s")
+        == TurnCheck.Settings(limit: 2_000_000_000, aborts: false))
+    // What can't be read isn't off.
+    #expect(TurnCheck.Settings.current("soon")?.limit == 100_000_000)
+  }
+}
+
+@Suite("Events one after the other") struct EventPumpTests {
+  @Test("Events that arise while all is settled are handled without recursion")
+  func pump() {
+    let pump = EventPump<Int>()
+    var handled: [Int] = []
+    var (depth, deepest, settled) = (0, 0, 0)
+    func send(_ event: Int) {
+      pump.send(event) { event in
+        handled.append(event)
+        if event == 1 { send(2) }
+      } whenQuiet: {
+        settled += 1
+        depth += 1
+        deepest = max(deepest, depth)
+        // As when a daemon ends: one request for each of its workers.
+        if settled == 1 { for event in 10..<1010 { send(event) } }
+        depth -= 1
+      }
+    }
+    send(1)
+    #expect(handled == [1, 2] + Array(10..<1010))
+    #expect(deepest == 1)
+    #expect(settled == 2)
+  }
+}

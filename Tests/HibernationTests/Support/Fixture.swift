@@ -1,0 +1,77 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// The programs in Tests/Fixtures, compiled once a run.
+enum Fixture {
+  static let directory = SourceTree.root + "/Tests/Fixtures"
+
+  static func path(_ name: String) -> String { directory + "/" + name }
+
+  /// A scratch directory of this test run, which goes when it ends.
+  static let scratch: String = {
+    guard let path = try? Scratch.make() else { fatalError("can't make a directory in /tmp") }
+    chmod(path, 0o755)
+    atexit { Fixture.removeScratch() }
+    return path
+  }()
+
+  private static func removeScratch() {
+    BootKey.discard(in: scratch)
+    if let root = Victim.cgroupRoot { rmdir(root.path) }
+    Scratch.remove(scratch)
+  }
+
+  private static let compiled = Mutex<[String: String]>([:])
+
+  /// The path of a C fixture's executable.
+  static func compile(_ name: String) throws -> String {
+    try compiled.withLock { known in
+      if let path = known[name] { return path }
+      let target = "\(scratch)/\(name)"
+      let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+      let compiler = try spawn(
+        SpawnRequest(
+          path: try #require(resolveExecutable("cc", path: path)),
+          arguments: [
+            "cc", "-O1", "-g", "-pthread", "-o", target, Self.path("\(name).c"),
+          ],
+          environment: ["PATH": path], directory: "/tmp", input: 0, output: 2, error: 2))
+      var status: Int32 = 0
+      waitpid(compiler.pid, &status, 0)
+      try #require(status == 0, "cc \(name).c failed")
+      known[name] = target
+      return target
+    }
+  }
+
+  /// A copy of an executable that everybody can reach.
+  static func copy(_ program: String) throws -> String {
+    let target = imagePath()
+    let out = try Descriptor.open(target, O_WRONLY | O_CREAT, mode: 0o755)
+    let bytes = try readFile(program)
+    try bytes.withUnsafeBytes { try out.writeAll($0) }
+    return target
+  }
+
+  /// Runs a command and returns its exit status.
+  static func run(_ command: [String]) throws -> Int32 {
+    let process = try spawn(
+      SpawnRequest(
+        path: try #require(Program.find(command[0])), arguments: command,
+        environment: ["PATH": Program.path], directory: "/tmp", input: 0, output: 2, error: 2))
+    var status: Int32 = 0
+    waitpid(process.pid, &status, 0)
+    return status
+  }
+
+  /// A fresh path for an image.
+  static func imagePath() -> String {
+    "\(scratch)/image-\(number.add(1, ordering: .relaxed).newValue)"
+  }
+  private static let number = Atomic(0)
+}
