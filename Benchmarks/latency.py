@@ -260,7 +260,7 @@ while True:
     kept.append((listener, other))
     if len(kept) > 200: kept.pop(0)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [client.fileno()] * 50))]
-    for name, kind in (('DORMOUSE_SOCKET', socket.SOCK_STREAM), ('MEMORY_PRESSURE_WATCH', socket.SOCK_STREAM),
+    for name, kind in (('DORMOUSE_WORKER_SOCKET', socket.SOCK_STREAM), ('MEMORY_PRESSURE_WATCH', socket.SOCK_STREAM),
                        ('NOTIFY_SOCKET', socket.SOCK_DGRAM)):
         path = os.environ[name]
         way = socket.socket(socket.AF_UNIX, kind)

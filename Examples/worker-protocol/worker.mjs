@@ -21,7 +21,7 @@ function answer(daemon, message) {
 }
 
 function talk() {
-  const daemon = connect(process.env.DORMOUSE_SOCKET)
+  const daemon = connect(process.env.DORMOUSE_WORKER_SOCKET)
   daemon.write('{"type":"ready"}\n{"type":"snapshot","text":"a cache, in node"}\n')
   createInterface({ input: daemon }).on('line', line => answer(daemon, JSON.parse(line)))
     .on('error', () => {}) // it hears of the socket's errors, too

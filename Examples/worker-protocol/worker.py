@@ -24,7 +24,7 @@ fill()
 while True:  # a new daemon listens at the same path
     # It may be gone in the middle of an answer.
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as daemon:
-        daemon.connect(os.environ["DORMOUSE_SOCKET"])
+        daemon.connect(os.environ["DORMOUSE_WORKER_SOCKET"])
         daemon.sendall(b'{"type":"ready"}\n{"type":"snapshot","text":"a cache, in python"}\n')
         for line in daemon.makefile():
             answer(daemon, json.loads(line))

@@ -60,7 +60,7 @@ extension Probe {
   private static let socket = Probe(
     "control-socket", "a place for the control socket", .required,
     lost: "The daemon can't listen, so it doesn't start.",
-    enable: "dormouse daemon --socket, or DORMOUSE_SOCKET_PATH: at most "
+    enable: "dormouse daemon --socket, or DORMOUSE_CONTROL_SOCKET: at most "
       + "\(UnixSocket.longestPath) bytes, in a directory of yours."
   ) { examination in
     let path = examination.socket

@@ -8,7 +8,7 @@ import WorkerProtocol
 /// Worker.shared.connect(delegate: journal)
 /// ```
 ///
-/// Without a daemon (there is no `DORMOUSE_SOCKET` in the environment) everything works, and nothing is
+/// Without a daemon (there is no `DORMOUSE_WORKER_SOCKET` in the environment) everything works, and nothing is
 /// told: the same program runs under Dormouse and without it. All methods may be called from any thread or
 /// task, before `connect` as well, and never wait for the daemon.
 public final class Worker: Sendable {

@@ -1,10 +1,10 @@
-/// What workers and their daemon say to each other over `DORMOUSE_SOCKET`: docs/worker-protocol.md.
+/// What workers and their daemon say to each other over `DORMOUSE_WORKER_SOCKET`: docs/worker-protocol.md.
 /// Both sides' lines as values; no I/O.
 public enum WorkerProtocol {
   /// The only version so far.
   public static let version = 1
   /// Where a worker finds its socket.
-  public static let socketVariable = "DORMOUSE_SOCKET"
+  public static let socketVariable = "DORMOUSE_WORKER_SOCKET"
   /// Bytes, without the line end.
   public static let longestLine = 262_144
 }

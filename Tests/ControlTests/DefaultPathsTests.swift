@@ -12,7 +12,7 @@ import Testing
   }
 
   @Test func `the socket is where the option says, then the variables, then by user`() {
-    let all = ["DORMOUSE_SOCKET_PATH": "/s", "XDG_RUNTIME_DIR": "/run/user/1000"]
+    let all = ["DORMOUSE_CONTROL_SOCKET": "/s", "XDG_RUNTIME_DIR": "/run/user/1000"]
     #expect(paths(all).socket(option: "/o") == "/o")
     #expect(paths(all).socket() == "/s")
     #expect(
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test func `empty and relative variables count as not set`() {
-    let odd = ["DORMOUSE_SOCKET_PATH": "", "XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": ""]
+    let odd = ["DORMOUSE_CONTROL_SOCKET": "", "XDG_RUNTIME_DIR": "run", "XDG_STATE_HOME": ""]
     #expect(paths(odd).socket(option: "") == "/tmp/dormouse-1000/control.sock")
     #expect(paths(odd).stateDirectory == "/home/ada/.local/state/dormouse")
     #expect(paths(["XDG_CONFIG_HOME": "/c/"]).configuration == "/c/dormouse/dormouse.yaml")

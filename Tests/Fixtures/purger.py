@@ -47,7 +47,7 @@ def look():
 
 while True:
     with socket.socket(socket.AF_UNIX) as daemon:
-        if daemon.connect_ex(os.environ["DORMOUSE_SOCKET"]) == 0:
+        if daemon.connect_ex(os.environ["DORMOUSE_WORKER_SOCKET"]) == 0:
             daemon.sendall(b'{"type":"ready"}\n')
             daemon.sendmsg([b'{"type":"purgeable"}\n'],
                            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [memfd]))])

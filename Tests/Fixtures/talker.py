@@ -8,7 +8,7 @@ LOG gets every line that came, and what it did. After its mode's doings it sheds
 import array, ctypes, json, os, signal, socket, sys, threading, time
 
 mode, log = sys.argv[1], open(sys.argv[2], "a", buffering=1)
-path = os.environ["DORMOUSE_SOCKET"]
+path = os.environ["DORMOUSE_WORKER_SOCKET"]
 cache = []
 
 

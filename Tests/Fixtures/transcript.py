@@ -7,7 +7,7 @@ import ctypes, json, os, socket, sys
 
 log = open(sys.argv[1], "w", buffering=1)
 daemon = socket.socket(socket.AF_UNIX)
-daemon.connect(os.environ["DORMOUSE_SOCKET"])
+daemon.connect(os.environ["DORMOUSE_WORKER_SOCKET"])
 cache = [os.urandom(1 << 20) for _ in range(8)]
 
 

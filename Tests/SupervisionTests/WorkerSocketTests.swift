@@ -40,7 +40,7 @@ private final class Peer {
   var isClosed: Bool { hear() == nil }
 }
 
-@Suite("DORMOUSE_SOCKET") struct WorkerSocketTests {
+@Suite("DORMOUSE_WORKER_SOCKET") struct WorkerSocketTests {
   private let scratch: Scratch
   private let socket: WorkerSocket
 

@@ -34,7 +34,7 @@ extension ControlError: CustomStringConvertible {
         + "name the daemon that you mean with --socket"
     case .pathTooLong(let path, let maximum):
       "the socket path \(escaped(path)) has \(path.utf8.count) bytes, and the kernel takes "
-        + "\(maximum) at most; choose a shorter one with --socket or DORMOUSE_SOCKET_PATH"
+        + "\(maximum) at most; choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET"
     case .closedEarly(let path):
       "the daemon at \(escaped(path)) went away before it answered"
     case .malformed(let path, let what):

@@ -5,7 +5,7 @@ import Glibc
 ///
 /// | | variable | user | root |
 /// |---|---|---|---|
-/// | socket | `$DORMOUSE_SOCKET_PATH`, `$XDG_RUNTIME_DIR` | `/tmp/dormouse-UID` | `/run/dormouse` |
+/// | socket | `$DORMOUSE_CONTROL_SOCKET`, `$XDG_RUNTIME_DIR` | `/tmp/dormouse-UID` | `/run/dormouse` |
 /// | state | `$XDG_STATE_HOME` | `~/.local/state/dormouse` | `/var/lib/dormouse` |
 /// | configuration | `$XDG_CONFIG_HOME` | `~/.config/dormouse` | `/etc/dormouse` |
 public struct DefaultPaths: Sendable {
@@ -50,9 +50,9 @@ public struct DefaultPaths: Sendable {
     return "/tmp/dormouse-\(userID)/control.sock"
   }
 
-  /// What `DORMOUSE_SOCKET_PATH` says, which outweighs a configuration.
+  /// What `DORMOUSE_CONTROL_SOCKET` says, which outweighs a configuration.
   public var socketFromEnvironment: String? {
-    environment["DORMOUSE_SOCKET_PATH"].flatMap { $0.isEmpty ? nil : $0 }
+    environment["DORMOUSE_CONTROL_SOCKET"].flatMap { $0.isEmpty ? nil : $0 }
   }
 
   /// Images, logs, reports.

@@ -228,7 +228,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var says: String?
   /// What it wants to be shown of it, above all while it sleeps; `status` of one worker only.
   public var snapshot: SnapshotReport?
-  /// It speaks the worker protocol (`DORMOUSE_SOCKET`), over so many connections.
+  /// It speaks the worker protocol (`DORMOUSE_WORKER_SOCKET`), over so many connections.
   public var connections: Int?
   /// What came of that which had no effect: answers that were late, or to nothing; connections that were
   /// turned away. A sentence.

@@ -93,7 +93,7 @@ private func snapshotText(_ snapshot: SnapshotReport) -> String {
 }
 
 private func connectionsText(_ worker: WorkerReport) -> String? {
-  let count = worker.connections.map { "\($0) at DORMOUSE_SOCKET" }
+  let count = worker.connections.map { "\($0) at DORMOUSE_WORKER_SOCKET" }
   let parts = [count, worker.talk.map { escaped($0.text) }].compactMap { $0 }
   return parts.isEmpty ? nil : parts.joined(separator: "; ")
 }

@@ -78,7 +78,7 @@ final class ControlServer {
     throw .socket(
       path: path,
       "the path has \(path.utf8.count) bytes, and the kernel takes \(UnixSocket.longestPath) at "
-        + "most; choose a shorter one with --socket or DORMOUSE_SOCKET_PATH")
+        + "most; choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
   }
 
   func close() {

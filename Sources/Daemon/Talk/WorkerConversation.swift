@@ -5,7 +5,7 @@ import Policy
 import Supervision
 import WorkerProtocol
 
-// The worker protocol (docs/worker-protocol.md): what comes in over `DORMOUSE_SOCKET`, and how workers
+// The worker protocol (docs/worker-protocol.md): what comes in over `DORMOUSE_WORKER_SOCKET`, and how workers
 // are asked and told. When they are is in `TalkOfLife`.
 
 extension Daemon {

@@ -4,7 +4,7 @@ import Policy
 import Supervision
 import WorkerProtocol
 
-/// What the daemon and one worker have said to each other over `DORMOUSE_SOCKET`, as far as anybody
+/// What the daemon and one worker have said to each other over `DORMOUSE_WORKER_SOCKET`, as far as anybody
 /// still waits for it. Gone with the worker's run.
 final class WorkerTalk {
   typealias ConnectionID = WorkerSocket.ConnectionID

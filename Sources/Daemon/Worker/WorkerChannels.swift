@@ -64,7 +64,7 @@ struct ChannelPlan: Sendable {
     let pressure = offer("MEMORY_PRESSURE_WATCH", &remarks) { () throws(SystemCallError) in
       try PressureWatch(path: path("pressure"))
     }
-    let talk = offer("DORMOUSE_SOCKET", &remarks) { () throws(SystemCallError) in
+    let talk = offer("DORMOUSE_WORKER_SOCKET", &remarks) { () throws(SystemCallError) in
       try WorkerSocket(path: path("worker"))
     }
     let paths = [pressure?.path, talk?.path].compactMap(\.self)
@@ -80,7 +80,7 @@ struct ChannelPlan: Sendable {
   }
 
   private var unreachable: String {
-    "no MEMORY_PRESSURE_WATCH and no DORMOUSE_SOCKET: user \(account?.identity.user ?? geteuid()) can't get "
+    "no MEMORY_PRESSURE_WATCH and no DORMOUSE_WORKER_SOCKET: user \(account?.identity.user ?? geteuid()) can't get "
       + "into \(directory); `chmod o+x` the directories on the way to it, or give --socket another"
   }
 

@@ -11,7 +11,7 @@ extension Daemon {
   /// Asks all of it to end (as systemd does by default: a shell that is asked alone would leave its
   /// children behind), and lets it run for that.
   ///
-  /// - Parameter signal: instead of its `stop_signal`. It isn't told over `DORMOUSE_SOCKET` then.
+  /// - Parameter signal: instead of its `stop_signal`. It isn't told over `DORMOUSE_WORKER_SOCKET` then.
   func terminate(_ id: WorkerID, by signal: Int32? = nil) {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return

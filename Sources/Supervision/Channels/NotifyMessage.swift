@@ -26,7 +26,7 @@ public enum NotifyMessage: Hashable, Sendable {
   /// `X_DORMOUSE_DONE=1`: the answer to a request to shed memory.
   case shedDone
   /// `X_DORMOUSE_TASK=` and `X_DORMOUSE_TASK_END=`, with the task's name. A limit can only be given over
-  /// `DORMOUSE_SOCKET`.
+  /// `DORMOUSE_WORKER_SOCKET`.
   case taskBegan(String, limit: Duration? = nil)
   case taskEnded(String)
 
@@ -69,7 +69,7 @@ public enum NotifyMessage: Hashable, Sendable {
     UInt64(value).map { .microseconds(min($0, 31_536_000_000_000)) }
   }
 
-  /// What a line over `DORMOUSE_SOCKET` says in other words; nil where only the protocol knows it.
+  /// What a line over `DORMOUSE_WORKER_SOCKET` says in other words; nil where only the protocol knows it.
   public init?(_ message: WorkerMessage) {
     switch message {
     case .ready: self = .ready

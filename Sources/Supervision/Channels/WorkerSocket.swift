@@ -3,7 +3,7 @@ import Glibc
 import Linux
 import WorkerProtocol
 
-/// The daemon's end of a worker's `DORMOUSE_SOCKET` (docs/worker-protocol.md): a listening stream
+/// The daemon's end of a worker's `DORMOUSE_WORKER_SOCKET` (docs/worker-protocol.md): a listening stream
 /// socket, and the worker's connections. What the lines mean is the caller's business; what a worker
 /// may cost us is settled here.
 ///

@@ -18,7 +18,7 @@ public struct LaunchPlan: Sendable {
   public var notifySocket: String?
   /// `MEMORY_PRESSURE_WATCH`: the path of a `PressureWatch`.
   public var pressureWatch: String?
-  /// `DORMOUSE_SOCKET`: the path of a `WorkerSocket`.
+  /// `DORMOUSE_WORKER_SOCKET`: the path of a `WorkerSocket`.
   public var workerSocket: String?
   /// `DORMOUSE_RUN`, by which its processes are found that have left its tree (`Strays`).
   public var mark: String?

@@ -9,7 +9,7 @@ struct ConnectionOptions: ParsableArguments {
     help: ArgumentHelp(
       "The daemon's control socket.",
       discussion: """
-        Default: $DORMOUSE_SOCKET_PATH, or else $XDG_RUNTIME_DIR/dormouse/control.sock, for root \
+        Default: $DORMOUSE_CONTROL_SOCKET, or else $XDG_RUNTIME_DIR/dormouse/control.sock, for root \
         /run/dormouse/control.sock, otherwise /tmp/dormouse-UID/control.sock.
         """,
       valueName: "path"), completion: .file())

@@ -90,7 +90,7 @@ import Testing
       .joined(separator: "/")
     var command = Command(arguments: arguments)
     command.environment["PATH"] = "/\(directory):\(command.environment["PATH"] ?? "")"
-    command.environment["DORMOUSE_SOCKET_PATH"] = daemon.socket
+    command.environment["DORMOUSE_CONTROL_SOCKET"] = daemon.socket
     command.environment["TMPDIR"] = daemon.scratch.path
     command.environment["HOME"] = daemon.scratch.path
     let outcome = try command.run(in: daemon.scratch)

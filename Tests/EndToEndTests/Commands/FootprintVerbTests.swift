@@ -34,7 +34,7 @@ import Testing
     _ words: [String], in scratch: Scratch, socket: String = "/nowhere"
   ) -> Command {
     var command = Command(arguments: [Surroundings.executable, "trace"] + words)
-    command.environment["DORMOUSE_SOCKET_PATH"] = socket
+    command.environment["DORMOUSE_CONTROL_SOCKET"] = socket
     command.directory = scratch.path
     return command
   }

@@ -27,7 +27,7 @@ import Testing
     var command = Command(arguments: [Surroundings.executable] + arguments)
     command.environment["XDG_CONFIG_HOME"] = scratch.path
     // No daemon listens there.
-    command.environment["DORMOUSE_SOCKET_PATH"] = "\(scratch.path)/none.sock"
+    command.environment["DORMOUSE_CONTROL_SOCKET"] = "\(scratch.path)/none.sock"
     return try command.run(in: scratch)
   }
 

@@ -53,7 +53,7 @@ import Testing
       "\(scratch.path)/state",
     ])
     command.environment["XDG_CONFIG_HOME"] = scratch.path
-    command.environment["DORMOUSE_SOCKET_PATH"] = "\(scratch.path)/s"
+    command.environment["DORMOUSE_CONTROL_SOCKET"] = "\(scratch.path)/s"
     let daemon = try command.start(output: "\(scratch.path)/out", error: "\(scratch.path)/err")
     func verb(_ words: String...) throws -> Outcome {
       var verb = command

@@ -143,7 +143,7 @@ import Testing
       client.setblocking(True)
       client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 8))
       rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [client.fileno()]))]
-      for name in ('DORMOUSE_SOCKET', 'MEMORY_PRESSURE_WATCH'):
+      for name in ('DORMOUSE_WORKER_SOCKET', 'MEMORY_PRESSURE_WATCH'):
         way = socket.socket(socket.AF_UNIX); way.connect(os.environ[name])
         # EPERM where the kernel refuses descriptors itself.
         try: way.sendmsg([b'{"type":"ready"}\\n'], rights)

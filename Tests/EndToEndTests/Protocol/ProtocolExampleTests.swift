@@ -74,7 +74,7 @@ import Testing
     let listener = try UnixSocket.bound(to: path, .stream)
     guard listen(listener.raw, 8) == 0 else { throw TestFailure("can't listen: \(errno)") }
     var command = Command(arguments: [language.program, language.path])
-    command.environment["DORMOUSE_SOCKET"] = path
+    command.environment["DORMOUSE_WORKER_SOCKET"] = path
     let error = scratch.uniquePath("err")
     let worker = try command.start(output: scratch.uniquePath("out"), error: error)
     defer {

@@ -8,7 +8,7 @@ import Testing
   private static let script = """
     import json, os, socket, sys
     daemon = socket.socket(socket.AF_UNIX)
-    daemon.connect(os.environ["DORMOUSE_SOCKET"])
+    daemon.connect(os.environ["DORMOUSE_WORKER_SOCKET"])
     for line in open(sys.argv[1]): daemon.sendall(line.encode())
     daemon.sendall(b'{"type":"ready"}\\n')
     print("up", flush=True)

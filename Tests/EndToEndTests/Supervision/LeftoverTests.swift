@@ -129,7 +129,7 @@ import Testing
     var command = Command(arguments: [
       Surroundings.executable, "run", "stolen", "--", "/bin/sleep", "1000",
     ])
-    command.environment["DORMOUSE_SOCKET_PATH"] = daemon.socket
+    command.environment["DORMOUSE_CONTROL_SOCKET"] = daemon.socket
     command.directory = "/"
     let outcome = try command.run(in: daemon.scratch)
     #expect(outcome.code != 0)

@@ -22,7 +22,7 @@ struct DaemonCommand: ParsableCommand {
   var config: String?
   @Option(
     help: ArgumentHelp(
-      "Where to listen for clients, who need the same option or DORMOUSE_SOCKET_PATH then.",
+      "Where to listen for clients, who need the same option or DORMOUSE_CONTROL_SOCKET then.",
       valueName: "path"), completion: .file())
   var socket: String?
   @Option(
