@@ -8,7 +8,7 @@ extension Probe {
   private static let wake = Probe(
     "wake", "waking on data",
     lost: "Nothing that comes for a sleeping worker wakes it, only a verb does; under `foreground: "
-      + "{by: activity}` workers aren't suspended.",
+      + "{mode: activity}` workers aren't suspended.",
     enable: "Linux 5.6 or later, and the right to trace workers (see `ptrace`); in a container, a "
       + "seccomp profile that permits pidfd_getfd."
   ) { examination in
@@ -33,7 +33,7 @@ extension Probe {
 
   private static let latch = Probe(
     "latch", "short connections",
-    lost: "Under `foreground: {by: activity}` a connection that comes and goes within a second "
+    lost: "Under `foreground: {mode: activity}` a connection that comes and goes within a second "
       + "isn't seen as activity.",
     enable: "Linux 4.18 or later with CONFIG_AIO, and a larger fs.aio-max-nr where that is used "
       + "up; in a container, a seccomp profile that permits io_setup and io_submit."

@@ -13,7 +13,7 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
   public var hibernate: HibernationRules
   public var watchdog: WatchdogRules
   public var terminate: TerminationRules
-  public var falseIdle: FalseIdleRules
+  public var earlyWake: EarlyWakeRules
   public var ladder: Ladder
 
   public init(
@@ -22,7 +22,7 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
     background: BackgroundRules = BackgroundRules(),
     hibernate: HibernationRules = HibernationRules(), watchdog: WatchdogRules = WatchdogRules(),
     terminate: TerminationRules = TerminationRules(),
-    falseIdle: FalseIdleRules = FalseIdleRules(), ladder: Ladder = Ladder()
+    earlyWake: EarlyWakeRules = EarlyWakeRules(), ladder: Ladder = Ladder()
   ) {
     self.name = name
     self.mode = mode
@@ -33,7 +33,7 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
     self.hibernate = hibernate
     self.watchdog = watchdog
     self.terminate = terminate
-    self.falseIdle = falseIdle
+    self.earlyWake = earlyWake
     self.ladder = ladder
   }
 
@@ -56,9 +56,9 @@ public struct ForegroundRules: Codable, Hashable, Sendable {
   /// Workers in the foreground at once; bringing one more forward sends the one that has been
   /// there longest to the background. `nil`: no limit.
   public var max: Int?
-  /// `by: activity` only: this long without activity means idle.
+  /// `mode: activity` only: this long without activity means idle.
   public var idleAfter: Duration
-  /// `by: activity` only: CPU share of one core, 0–100 %, under which a worker counts as idle.
+  /// `mode: activity` only: CPU share of one core, 0–100 %, under which a worker counts as idle.
   public var cpuBelow: Double
 
   public init(
@@ -205,17 +205,17 @@ public struct WatchdogRules: Codable, Hashable, Sendable {
   /// From a request that must be answered to its answer, for workers that can answer.
   public var answer: Duration
   /// The most that `EXTEND_TIMEOUT_USEC=` adds to one deadline, in all.
-  public var longestExtension: Duration
-  public var onMiss: OnMiss
+  public var maxExtension: Duration
+  public var onTimeout: OnMiss
 
   public init(
     launch: Duration = .seconds(20), answer: Duration = .seconds(10),
-    longestExtension: Duration = .seconds(60), onMiss: OnMiss = .terminate
+    maxExtension: Duration = .seconds(60), onTimeout: OnMiss = .terminate
   ) {
     self.launch = launch
     self.answer = answer
-    self.longestExtension = longestExtension
-    self.onMiss = onMiss
+    self.maxExtension = maxExtension
+    self.onTimeout = onTimeout
   }
 }
 

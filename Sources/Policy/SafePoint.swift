@@ -38,9 +38,9 @@ public struct HeartbeatRules: Codable, Hashable, Sendable {
   }
 }
 
-/// `false_idle:`. A worker that is wanted again as soon as it was put away wasn't idle; for a while
+/// `early_wake:`. A worker that is wanted again as soon as it was put away wasn't idle; for a while
 /// others go before it.
-public struct FalseIdleRules: Codable, Hashable, Sendable {
+public struct EarlyWakeRules: Codable, Hashable, Sendable {
   /// Woken so soon after its suspension, or started so soon after its termination. Zero: never.
   public var within: Duration
   /// Points of band that it gains each time, within the room of its state; 0–29.
@@ -49,13 +49,13 @@ public struct FalseIdleRules: Codable, Hashable, Sendable {
   public var halvesEvery: Duration
   /// Put away too early again and again, its idle time (`background.suspend_after`, `hibernate.after`)
   /// doubles each time, up to this. It halves again with each `halvesEvery`. `nil` (`never`): it stays.
-  public var longestIdle: Duration?
+  public var maxIdle: Duration?
 
   public init(
     within: Duration = .seconds(10), bonus: Int = 10, halvesEvery: Duration = .seconds(600),
-    longestIdle: Duration? = nil
+    maxIdle: Duration? = nil
   ) {
-    self.longestIdle = longestIdle
+    self.maxIdle = maxIdle
     self.within = within
     self.bonus = bonus
     self.halvesEvery = halvesEvery

@@ -40,7 +40,7 @@ import Testing
 
   @Test func `what it has earned by being put away too early is told`() {
     var early = explanation
-    early.falseIdle = FalseIdleReport(
+    early.earlyWake = EarlyWakeReport(
       text: "put away too early once, the last time 40 s ago: band +10", count: 1,
       lastSecondsAgo: 40, bandBonus: 10)
     #expect(renderExplanation(early).contains("\nIt was put away too early once, the last time"))

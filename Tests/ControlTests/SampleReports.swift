@@ -54,7 +54,7 @@ enum Sample {
     worker.lastShed = ShedReport(
       code: "gave_back", text: "warned, it gave back 3 MB", occasion: "warning", isAnswered: true,
       before: 20_000_000, after: 17_000_000)
-    worker.falseIdle = FalseIdleReport(
+    worker.earlyWake = EarlyWakeReport(
       text: "put away too early once", count: 1, lastSecondsAgo: 40, bandBonus: 10,
       raised: [.init(key: "hibernate.after", declaredSeconds: 30, seconds: 60)])
     worker.shadow = ShadowReport(

@@ -95,7 +95,7 @@ import Testing
   func olderPolicy() throws {
     var tree = try JSON(encoding: Self.profile.policy)
     guard case .object(let members) = tree else { throw JournalMismatch("no object") }
-    tree = .object(members.filter { $0.name != "watchdog" && $0.name != "falseIdle" })
+    tree = .object(members.filter { $0.name != "watchdog" && $0.name != "earlyWake" })
     #expect(try ProfileCodec(header: tree).policy() == Self.profile.policy)
   }
 

@@ -64,7 +64,7 @@ private let launching: [Row] = [
     "missed readiness is only reported where the policy says so", .launching,
     [.event(.launched(web)), .pass(.seconds(60))],
     ["failed", "web: launching → launching"], announces: true
-  ) { $0.watchdog.onMiss = .report },
+  ) { $0.watchdog.onTimeout = .report },
 ]
 
 private let backgrounding: [Row] = [
@@ -78,13 +78,13 @@ private let backgrounding: [Row] = [
     "idleness sends it back", .foreground, [.pass(.seconds(60))],
     ["web: foreground → background", "measure web"]
   ) {
-    $0.foreground.by = .activity
+    $0.foreground.mode = .activity
     $0.background.suspendAfter = nil
   },
   Row(
     "activity brings it forward", .background, [.event(.activity(web))],
     ["web: background → foreground"]
-  ) { $0.foreground.by = .activity },
+  ) { $0.foreground.mode = .activity },
   Row("activity does nothing where people choose", .background, [.event(.activity(web))], []),
   Row(
     "an answer finishes the shed", .foreground, [.ask(.background), .event(.shedAnswered(web))],
@@ -173,7 +173,7 @@ private let waking: [Row] = [
     "or in front, where activity decides", .hibernated,
     [.event(.wakeNeeded(web, "data")), .event(.resumed(web, .milliseconds(9)))],
     ["measure web", "web: resuming → foreground"]
-  ) { $0.foreground.by = .activity },
+  ) { $0.foreground.mode = .activity },
   Row(
     "what comes while falling asleep isn't lost", .suspending,
     [.event(.wakeNeeded(web, "data")), .event(.suspended(web))],

@@ -28,7 +28,7 @@ struct WatchdogTests {
 
   @Test("or only reported, where the policy says so")
   func report() {
-    var world = world { $0.watchdog.onMiss = .report }
+    var world = world { $0.watchdog.onTimeout = .report }
     world.ask(.background, web)
     let told = world.pass(.seconds(10))
     #expect(told.brief == ["finishShed web", "missed web"])
@@ -99,7 +99,7 @@ struct WatchdogTests {
     world.pass(.seconds(35))
     #expect(world.state(web) == .launching)
     world.pass(.seconds(1))
-    #expect(world.state(web) == .terminating, "20 s and the 60 s of watchdog.longest_extension")
+    #expect(world.state(web) == .terminating, "20 s and the 60 s of watchdog.max_extension")
   }
 
   @Test("EXTEND_TIMEOUT_USEC puts off the answer, and never shortens it")

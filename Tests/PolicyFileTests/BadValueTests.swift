@@ -71,13 +71,13 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "foreground: { max: 0 }",
       "`max` must be a whole number from 1, or `unlimited`, not `0`"),
     BadText(
-      "foreground: { by: activty }", "`by` must be `manual` or `activity`, not `activty`",
+      "foreground: { mode: activty }", "`by` must be `manual` or `activity`, not `activty`",
       "did you mean `activity`?"),
     BadText(
       "background: { heartbeat: { every: 15m } }", "`heartbeat` needs `for`",
       "write `heartbeat: { every: 15m, for: 5s }`, or `heartbeat: never`"),
     BadText(
-      "false_idle: { bonus: 30 }", "`bonus` must be a whole number from 0 to 29, not `30`"),
+      "early_wake: { bonus: 30 }", "`bonus` must be a whole number from 0 to 29, not `30`"),
     BadText(
       "terminate: { order: band }", "`order` must be a list in `[ ]`, not `band`",
       "write `[band]`"),

@@ -37,14 +37,14 @@ import Testing
           httpGet: { path: /healthz, port: 8080, httpHeaders: [{ name: X-Check, value: a b }] }
         listen: { http: 8080, admin: "[::1]:81", dns: "udp:0.0.0.0:53", local: /run/web.sock }
         wake_at: ["0 3 * * *", "@hourly"]
-        answer_asleep: [9090, { port: 8080, path: /healthz }]
+        health_checks_while_asleep: [9090, { port: 8080, path: /healthz }]
         restart: { when: unless-stopped, give_up: never }
       helper:
         command: helper
         readiness: { log_pattern: "^listening on [0-9]+" }
         listen: ["@helper", 8081]
         wake_at: "*/5 * * * *"
-        answer_asleep: 8081
+        health_checks_while_asleep: 8081
     """
 
   @Test func `are read in full`() throws {
@@ -107,7 +107,7 @@ import Testing
       ])
     #expect(web.wakeAt.map(\.text) == ["0 3 * * *", "@hourly"])
     #expect(
-      web.answerAsleep == [AsleepAnswer(port: 9090), AsleepAnswer(port: 8080, path: "/healthz")])
+      web.healthChecksWhileAsleep == [AsleepAnswer(port: 9090), AsleepAnswer(port: 8080, path: "/healthz")])
     #expect(web.restart == RestartRules(.unlessStopped, giveUp: nil))
     #expect(helper.readiness == .logPattern("^listening on [0-9]+"))
     #expect(helper.listen.map(\.address.text) == ["@helper", "127.0.0.1:8081"])

@@ -12,7 +12,7 @@ import Testing
     "workers: { web: { command: sleep 1, shed: { KEY: 8080 } } }",
     "workers: { web: { command: sleep 1, limits: { KEY: 8080 } } }",
     "workers: { web: { command: sleep 1, restart: { KEY: 8080 } } }",
-    "workers: { web: { command: sleep 1, answer_asleep: { KEY: 8080 } } }",
+    "workers: { web: { command: sleep 1, health_checks_while_asleep: { KEY: 8080 } } }",
     "workers: { web: { command: sleep 1, listen: [{ KEY: 8080 }] } }",
     "workers: { web: { command: sleep 1, policy: { KEY: 8080 } } }",
     "policy_overrides: { hibernate: { KEY: 8080 } }",

@@ -31,7 +31,7 @@ import Testing
 
   @Test func `server goes by activity, without a limit in front`() throws {
     let policy = try #require(library.load("server").value)
-    #expect(policy.foreground.by == .activity)
+    #expect(policy.foreground.mode == .activity)
     #expect(policy.foreground.max == nil)
     #expect(policy.terminate.order == [.band, .recency, .footprint])
     #expect(policy.hibernate.maxFootprint == .megabytes(256))

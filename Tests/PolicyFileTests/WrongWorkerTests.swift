@@ -70,7 +70,7 @@ import Testing
       "choose another port, path or address"
     ),
     (
-      "answer_asleep: { port: 80, pth: / }", "`answer_asleep` has no key `pth`",
+      "health_checks_while_asleep: { port: 80, pth: / }", "`health_checks_while_asleep` has no key `pth`",
       "did you mean `path`?"
     ),
     (

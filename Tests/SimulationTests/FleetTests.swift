@@ -53,8 +53,8 @@ struct FleetTests {
         $0.background.suspendAfter = .seconds(4)
         $0.hibernate.after = .seconds(2)
         $0.hibernate.cooldown = .zero
-        $0.falseIdle = FalseIdleRules(
-          within: .seconds(30), halvesEvery: .seconds(3600), longestIdle: longest)
+        $0.earlyWake = EarlyWakeRules(
+          within: .seconds(30), halvesEvery: .seconds(3600), maxIdle: longest)
       }
     }
     let stubborn = run(pings, impatient(nil))

@@ -51,7 +51,7 @@ public struct ShedReport: Codable, Hashable, Sendable {
 }
 
 /// That a worker was put away too early, and what came of that. Times in seconds.
-public struct FalseIdleReport: Codable, Hashable, Sendable {
+public struct EarlyWakeReport: Codable, Hashable, Sendable {
   /// `put_away_too_early`.
   public var code = "put_away_too_early"
   public var text: String

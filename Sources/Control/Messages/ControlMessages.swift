@@ -219,7 +219,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// The last watchdog's deadline that it missed.
   public var lastMiss: CodedText?
   /// Put away too early, how often, and what that has earned it.
-  public var falseIdle: FalseIdleReport?
+  public var earlyWake: EarlyWakeReport?
   /// What shadow mode would have done with it.
   public var shadow: ShadowReport?
   /// On offer to be taken.

@@ -16,7 +16,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var moves: [Move]
   public var isShadow: Bool
   /// That it was put away too early, how often, and what that has earned it.
-  public var falseIdle: FalseIdleReport?
+  public var earlyWake: EarlyWakeReport?
   /// What the last request to give memory back achieved, as measured.
   public var lastShed: ShedReport?
   /// That its answers to warnings brought nothing; a clause whose subject is the worker.
@@ -28,7 +28,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public init(
     worker: String, state: String, secondsInState: Double, because: CodedText, key: String? = nil,
     next: String? = nil, obstacles: [Obstacle] = [], moves: [Move] = [], isShadow: Bool = false,
-    falseIdle: FalseIdleReport? = nil
+    earlyWake: EarlyWakeReport? = nil
   ) {
     self.worker = worker
     self.state = state
@@ -39,7 +39,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
     self.obstacles = obstacles
     self.moves = moves
     self.isShadow = isShadow
-    self.falseIdle = falseIdle
+    self.earlyWake = earlyWake
   }
 
   public struct Obstacle: Codable, Hashable, Sendable {

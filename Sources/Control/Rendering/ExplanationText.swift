@@ -22,8 +22,8 @@ public func renderExplanation(
   } else if !report.obstacles.isEmpty {
     lines += report.obstacles.flatMap { item(obstacleText($0), width) }
   }
-  if let falseIdle = report.falseIdle {
-    lines += wrapped("It was \(escaped(falseIdle.text))", to: width)
+  if let earlyWake = report.earlyWake {
+    lines += wrapped("It was \(escaped(earlyWake.text))", to: width)
   }
   if let lastShed = report.lastShed {
     lines += wrapped("Last asked to give memory back: \(escaped(lastShed.text))", to: width)

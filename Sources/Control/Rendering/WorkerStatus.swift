@@ -32,7 +32,7 @@ public func renderWorkerStatus(
   block.add("cost", costText(worker))
   block.add("last shed", worker.lastShed.map { escaped($0.text) })
   block.add("missed", worker.lastMiss.map { escaped($0.text) })
-  block.add("false idle", worker.falseIdle.map { escaped($0.text) })
+  block.add("early wake", worker.earlyWake.map { escaped($0.text) })
   block.add("purgeable", worker.purgeable.map { "\(sizeText($0)) on offer" })
   block.add("shadow mode", worker.shadow.map { escaped($0.text) })
   block.add("tasks", worker.tasks.isEmpty ? nil : worker.tasks.map(escaped).joined(separator: ", "))

@@ -20,8 +20,8 @@ extension ShedReport {
   }
 }
 
-extension FalseIdleReport {
-  init(_ record: FalseIdle, at now: Instant) {
+extension EarlyWakeReport {
+  init(_ record: EarlyWake, at now: Instant) {
     self.init(
       text: record.sentence(at: now), count: record.count,
       lastSecondsAgo: (now - record.last).seconds, bandBonus: record.bonus,

@@ -38,7 +38,7 @@ extension ExplanationReport {
       key: explanation.causeKey?.path, next: explanation.next?.rawValue,
       obstacles: explanation.obstacles.map(Obstacle.init), moves: explanation.moves.map(Move.init),
       isShadow: explanation.isShadow,
-      falseIdle: explanation.falseIdle.map { FalseIdleReport($0, at: now) })
+      earlyWake: explanation.earlyWake.map { EarlyWakeReport($0, at: now) })
     lastShed = explanation.lastShed.map { ShedReport($0) }
     fruitlessWarnings = explanation.fruitless.map {
       CodedText("gave_nothing_back", $0.sentence(at: now))

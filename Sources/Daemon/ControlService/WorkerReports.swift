@@ -102,7 +102,7 @@ extension Daemon {
     report.lastMiss = snapshot.lastMiss.map {
       CodedText("missed_deadline", "\($0.text), \((now - $0.at).spoken) ago")
     }
-    report.falseIdle = snapshot.falseIdle.map { FalseIdleReport($0, at: now) }
+    report.earlyWake = snapshot.earlyWake.map { EarlyWakeReport($0, at: now) }
     report.shadow = ShadowReport(snapshot.shadow)
     report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
     report.lastExit = snapshot.lastExit.map { ExitStatusReport($0) }

@@ -80,7 +80,7 @@ extension Daemon {
     let wantsTraffic = traffic != nil
     let isSwallowed = runtime.isAsked
     let meter =
-      runtime.configuration.policy.foreground.by == .activity ? wrapped?.work : nil
+      runtime.configuration.policy.foreground.mode == .activity ? wrapped?.work : nil
     return {
       let all: ProcessTree?
       if let cgroup {
@@ -111,7 +111,7 @@ extension Daemon {
   private func beginTrafficLook(_ runtime: WorkerRuntime) -> TrafficMonitor.Look? {
     let rules = runtime.configuration.policy.foreground
     // In shadow mode a call counts: it would have woken a worker that would have been asleep.
-    guard rules.by == .activity || engine.imaginesSleep(of: runtime.id) else { return nil }
+    guard rules.mode == .activity || engine.imaginesSleep(of: runtime.id) else { return nil }
     if runtime.isAsked, !runtime.isSettling { return nil }
     if runtime.traffic == nil {
       // Without a descriptor for it, only processor time counts until the next look.
@@ -152,7 +152,7 @@ extension Daemon {
   ) -> Event? {
     let id = runtime.id
     let rules = runtime.configuration.policy.foreground
-    guard rules.by == .activity else { return found.hasTraffic == true ? .activity(id) : nil }
+    guard rules.mode == .activity else { return found.hasTraffic == true ? .activity(id) : nil }
     if found.hasTraffic == true || found.work?.isAtWork == true { return .activity(id) }
     // Below zero: one that had a share of it has ended.
     guard cpu < 1 << 62 else { return nil }

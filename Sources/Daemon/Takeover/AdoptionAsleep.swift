@@ -85,7 +85,7 @@ extension Daemon {
     _ runtime: WorkerRuntime, _ sources: Result<WakeSources, SystemCallError>
   ) -> String? {
     let isUnheard =
-      runtime.configuration.policy.foreground.by == .activity || Yama.current.forbidsStrangers
+      runtime.configuration.policy.foreground.mode == .activity || Yama.current.forbidsStrangers
     guard isUnheard, let refusal = sources.refusal else { return nil }
     return "its sockets can't be watched while it sleeps (\(refusal))"
   }

@@ -4,7 +4,7 @@ import Linux
 import Policy
 import Supervision
 
-// `answer_asleep:`. Health checks of a sleeping worker, answered without waking it, and with nobody in
+// `health_checks_while_asleep:`. Health checks of a sleeping worker, answered without waking it, and with nobody in
 // its data path while it runs.
 //
 //     a port alone        The queue is looked at, and nothing is taken from it but connections that have
@@ -37,11 +37,11 @@ final class AsleepAnswering {
 
 extension WorkerRuntime {
   /// Ports at which a connection alone is no reason to wake it.
-  var answeredPorts: Set<UInt16> { Set(configuration.answerAsleep.map(\.port)) }
+  var answeredPorts: Set<UInt16> { Set(configuration.healthChecksWhileAsleep.map(\.port)) }
 
   /// Those that health checks have to themselves: no activity, while it runs.
   var healthPorts: Set<UInt16> {
-    Set(configuration.answerAsleep.filter { $0.path != nil }.map(\.port))
+    Set(configuration.healthChecksWhileAsleep.filter { $0.path != nil }.map(\.port))
   }
 }
 
@@ -59,7 +59,7 @@ extension Daemon {
     let answering = AsleepAnswering()
     runtime.answering = answering
     for listener in listeners {
-      let paths = runtime.configuration.answerAsleep.filter { $0.port == listener.port }
+      let paths = runtime.configuration.healthChecksWhileAsleep.filter { $0.port == listener.port }
       let path = paths.lazy.compactMap(\.path).first
       watch(listener, for: runtime, answering) { [unowned self] in
         if let path {

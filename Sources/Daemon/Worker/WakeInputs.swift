@@ -117,7 +117,7 @@ struct Bedtime: Sendable {
     var description: String { "it is at work after all (its thread \(thread))" }
   }
 
-  /// Under `by: activity`: it would sleep through its calls.
+  /// Under `mode: activity`: it would sleep through its calls.
   private struct Unwatchable: Error, CustomStringConvertible {
     let why: SystemCallError
     var description: String {

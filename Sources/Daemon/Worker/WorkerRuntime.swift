@@ -41,7 +41,7 @@ final class WorkerRuntime {
   var isBusy = false
   /// Waits until the images of an earlier run are removed; not for the loop's thread.
   var imageRemoval: (@Sendable () -> Void)?
-  /// What watches its inputs: while it sleeps, and (under `by: activity`) while it runs.
+  /// What watches its inputs: while it sleeps, and (under `mode: activity`) while it runs.
   var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
   var traffic: TrafficMonitor?
   var activityLook: SharedLook<ActivityFindings?>?

@@ -28,7 +28,7 @@ extension Daemon {
     var bedtime = Bedtime(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
       ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread, waits: runtime.waits,
-      dependsOnInputs: runtime.configuration.policy.foreground.by == .activity,
+      dependsOnInputs: runtime.configuration.policy.foreground.mode == .activity,
       wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
       answeredPorts: runtime.answeredPorts)
     let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause

@@ -47,7 +47,7 @@ extension Daemon {
     var policy = engine.policy
     // Nothing of its life is decided here but by the ladder, which goes by what a wrapper goes by.
     let own = LifecyclePolicy.wrapping()
-    policy.foreground.by = .manual
+    policy.foreground.mode = .manual
     policy.background.suspendAfter = nil
     policy.background.heartbeat = nil
     policy.hibernate = own.hibernate

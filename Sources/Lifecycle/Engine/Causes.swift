@@ -83,7 +83,7 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var lastShed: ShedRecord?
   public var lastMiss: Miss?
   /// It was wanted again too soon after it was put away, at least once.
-  public var falseIdle: FalseIdle?
+  public var earlyWake: EarlyWake?
   /// What it offers to be taken.
   public var purgeable: ByteCount
   /// Only told what the policy would do with it.

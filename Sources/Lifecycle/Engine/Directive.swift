@@ -44,7 +44,7 @@ public enum Directive: Codable, Hashable, Sendable {
   case transition(Transition)
   case pressureChanged(from: PressureLevel, to: PressureLevel, why: String)
   case report(JetsamReport)
-  /// A watchdog's deadline was missed, and the policy only wants to be told (`on_miss: report`).
+  /// A watchdog's deadline was missed, and the policy only wants to be told (`on_timeout: report`).
   case watchdogMissed(WorkerID, String)
   /// Shadow mode: what would have been done.
   case wouldHave(WorkerID, String)

@@ -55,7 +55,7 @@ public enum Event: Hashable, Sendable {
   case footprint(WorkerID, ByteCount)
   case taskBegan(WorkerID, task: String, limit: Duration?)
   case taskEnded(WorkerID, task: String)
-  /// Traffic, processor time, a lock: something was done (`foreground: {by: activity}`).
+  /// Traffic, processor time, a lock: something was done (`foreground: {mode: activity}`).
   case activity(WorkerID)
   /// It used processor time, and there was no traffic.
   case worked(WorkerID)

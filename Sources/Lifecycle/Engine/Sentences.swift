@@ -79,7 +79,7 @@ extension FruitlessWarnings {
   }
 }
 
-extension FalseIdle {
+extension EarlyWake {
   /// `put away too early twice, the last time 40 s ago: band +10`.
   public func sentence(at now: Instant) -> String {
     let often = count == 1 ? "once" : count == 2 ? "twice" : "\(count) times"

@@ -26,7 +26,7 @@ extension Engine {
       imageSize: worker.state == .hibernated ? worker.run.hibernation.imageSize : nil,
       launchCost: worker.launchCost, resumeCost: worker.resumeCost, lastExit: worker.lastExit,
       tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed, lastMiss: worker.lastMiss,
-      falseIdle: worker.falseIdleTold(at: now), purgeable: worker.run.purgeable,
+      earlyWake: worker.earlyWakeTold(at: now), purgeable: worker.run.purgeable,
       isShadow: isShadow, isModeByRequest: worker.modeByRequest != nil,
       shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
   }

@@ -18,7 +18,7 @@ public struct Explanation: Hashable, Sendable {
   /// It is only told what the policy would do.
   public var isShadow: Bool
   /// It was put away too early, and stands higher for a while.
-  public var falseIdle: FalseIdle?
+  public var earlyWake: EarlyWake?
   /// What the last request to give memory back achieved.
   public var lastShed: ShedRecord?
   /// Its answers to warnings brought nothing.
@@ -93,7 +93,7 @@ extension Engine {
       worker: worker, state: record.state, since: now - record.since, cause: record.cause,
       causeKey: record.cause.key.map { PolicyKey($0) }, next: record.nextByItself,
       obstacles: obstaclesToNext(record, at: now), moves: moves(of: record, at: now),
-      isShadow: isShadow(record), falseIdle: record.falseIdleTold(at: now),
+      isShadow: isShadow(record), earlyWake: record.earlyWakeTold(at: now),
       lastShed: record.lastShed, fruitless: record.run.fruitless)
   }
 
@@ -135,9 +135,9 @@ extension WorkerRecord {
   }
 
   fileprivate func frontObstacles(at now: Instant) -> [Obstacle] {
-    guard policy.foreground.by == .activity else {
-      let text = "foreground.by is manual: people and programs say who is in front"
-      return [Obstacle("manual_foreground", text, "foreground.by")]
+    guard policy.foreground.mode == .activity else {
+      let text = "foreground.mode is manual: people and programs say who is in front"
+      return [Obstacle("manual_foreground", text, "foreground.mode")]
     }
     guard let idleAt, now < idleAt else { return [] }
     let whole = policy.foreground.idleAfter

@@ -57,7 +57,7 @@ extension Cause {
     switch self {
     case .displaced: "foreground.max"
     case .idle: "foreground.idle_after"
-    case .active: "foreground.by"
+    case .active: "foreground.mode"
     case .graceOver: "background.suspend_after"
     case .suspendedFor: "hibernate.after"
     case .heartbeat: "background.heartbeat"

@@ -65,7 +65,7 @@ extension WorkerRecord {
 
   /// The next instant at which time alone changes it.
   func bandChangesAt(_ now: Instant) -> Instant? {
-    let halving = falseIdle.bonusChangesAt(now, policy.falseIdle)
+    let halving = earlyWake.bonusChangesAt(now, policy.earlyWake)
     let demotion = demotedAt.flatMap { $0 > now ? $0 : nil }
     return [halving, demotion].compactMap { $0 }.min()
   }

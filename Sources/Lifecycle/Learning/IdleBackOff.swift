@@ -2,7 +2,7 @@ import Policy
 
 // A policy that keeps putting a worker away just before it is wanted costs wakes, and, where it
 // hibernates, disk writes. So the idle time of such a worker doubles each time, up to
-// `false_idle.longest_idle`, and halves again with each `false_idle.halves_every` without such a mistake
+// `early_wake.max_idle`, and halves again with each `early_wake.halves_every` without such a mistake
 // and with each sleep that lasted. Two records are kept of each worker: one for suspension, which counts
 // what wanted it, and one for hibernation, which counts its own timers too, because each costs an image.
 
@@ -22,7 +22,7 @@ struct SleepRecord: Codable, Sendable, Hashable {
 
   var early: Int { bits.nonzeroBitCount }
 
-  mutating func note(isEarly: Bool, at now: Instant, _ rules: FalseIdleRules) {
+  mutating func note(isEarly: Bool, at now: Instant, _ rules: EarlyWakeRules) {
     bits = (bits << 1 | (isEarly ? 1 : 0)) & (1 << Self.most - 1)
     count = min(count + 1, Self.most)
     let before = steps(at: now, rules)
@@ -32,15 +32,15 @@ struct SleepRecord: Codable, Sendable, Hashable {
   }
 
   /// How often the idle time is doubled.
-  private func steps(at now: Instant, _ rules: FalseIdleRules) -> Int {
+  private func steps(at now: Instant, _ rules: EarlyWakeRules) -> Int {
     let span = rules.halvesEvery.wholeNanoseconds
     guard steps > 0, span > 0, now > changedAt else { return steps }
     return max(0, steps - Int(clamping: (now - changedAt).wholeNanoseconds / span))
   }
 
   /// The idle time in force from `start` on, in the place of `base`; `nil`: `base` itself.
-  func raised(_ base: Duration, from start: Instant, _ rules: FalseIdleRules) -> Duration? {
-    guard steps > 0, let longest = rules.longestIdle else { return nil }
+  func raised(_ base: Duration, from start: Instant, _ rules: EarlyWakeRules) -> Duration? {
+    guard steps > 0, let longest = rules.maxIdle else { return nil }
     let steps = steps(at: start, rules)
     guard steps > 0 else { return nil }
     // What sleeps at once has nothing that could be doubled.
@@ -99,7 +99,7 @@ extension WorkerRecord {
   /// What `hibernate.after` counts from, and how long it is; `nil`: never.
   var hibernationRest: (from: Instant, after: Duration)? {
     guard let base = policy.hibernate.after else { return nil }
-    guard let raised = images?.raised(base, from: imageWantedAt, policy.falseIdle) else {
+    guard let raised = images?.raised(base, from: imageWantedAt, policy.earlyWake) else {
       return (run.restingSince, base)
     }
     return (imageWantedAt, raised)
@@ -108,7 +108,7 @@ extension WorkerRecord {
   private func backOff(
     _ record: SleepRecord, _ key: String, _ base: Duration, from start: Instant
   ) -> IdleBackOff? {
-    let rules = policy.falseIdle
+    let rules = policy.earlyWake
     guard let idle = record.raised(base, from: start, rules) else { return nil }
     return IdleBackOff(
       key: PolicyKey(key), base: base, idle: idle, within: rules.within, early: record.early,
@@ -125,7 +125,7 @@ extension WorkerRecord {
     guard let sleeps, let base = policy.background.suspendAfter else {
       return policy.background.suspendAfter
     }
-    return sleeps.raised(base, from: since, policy.falseIdle) ?? base
+    return sleeps.raised(base, from: since, policy.earlyWake) ?? base
   }
 }
 
@@ -137,8 +137,8 @@ extension Engine {
 
   /// The policy put it to sleep by itself, and now it is wanted.
   mutating func noteSleep(_ index: Int, since: Instant) {
-    let rules = workers[index].policy.falseIdle
-    guard rules.longestIdle != nil else { return }
+    let rules = workers[index].policy.earlyWake
+    guard rules.maxIdle != nil else { return }
     var record = workers[index].sleeps ?? SleepRecord()
     record.note(isEarly: now - since < rules.within, at: now, rules)
     workers[index].sleeps = record
@@ -146,8 +146,8 @@ extension Engine {
 
   /// Its image is read again, for whatever reason.
   mutating func noteImageWanted(_ index: Int) {
-    let rules = workers[index].policy.falseIdle
-    guard rules.longestIdle != nil, let at = workers[index].run.hibernation.at else { return }
+    let rules = workers[index].policy.earlyWake
+    guard rules.maxIdle != nil, let at = workers[index].run.hibernation.at else { return }
     workers[index].run.hibernation.at = nil
     var record = workers[index].images ?? SleepRecord()
     record.note(isEarly: now - at < rules.within, at: now, rules)

@@ -17,7 +17,7 @@ public struct Learned: Codable, Hashable, Sendable {
     var result = self
     for name in workers.keys {
       result.workers[name]?.uses.move(by: shift)
-      result.workers[name]?.falseIdle.move(by: shift)
+      result.workers[name]?.earlyWake.move(by: shift)
       result.workers[name]?.sleeps?.move(by: shift)
       result.workers[name]?.images?.move(by: shift)
     }
@@ -42,7 +42,7 @@ public struct LearnedWorker: Codable, Hashable, Sendable {
   var resumeCost: Duration?
   var resumeRate = ResumeRate()
   var uses = UseHistory()
-  var falseIdle = FalseIdleRecord()
+  var earlyWake = EarlyWakeRecord()
   /// Not in what an earlier version kept.
   var sleeps: SleepRecord?
   var images: SleepRecord?
@@ -90,14 +90,14 @@ extension WorkerRecord {
     get {
       LearnedWorker(
         launchCost: launchCost, resumeCost: resumeCost, resumeRate: resumeRate, uses: uses,
-        falseIdle: falseIdle, sleeps: sleeps, images: images, lastExit: lastExit)
+        earlyWake: earlyWake, sleeps: sleeps, images: images, lastExit: lastExit)
     }
     set {
       launchCost = newValue.launchCost
       resumeCost = newValue.resumeCost
       resumeRate = newValue.resumeRate
       uses = newValue.uses
-      falseIdle = newValue.falseIdle
+      earlyWake = newValue.earlyWake
       sleeps = newValue.sleeps
       images = newValue.images
       lastExit = newValue.lastExit
@@ -109,7 +109,7 @@ extension UseHistory {
   mutating func move(by shift: Duration) { lastStart = lastStart.map { $0 + shift } }
 }
 
-extension FalseIdleRecord {
+extension EarlyWakeRecord {
   mutating func move(by shift: Duration) {
     putAwayAt = putAwayAt.map { $0 + shift }
     if count > 0 { last = last + shift }

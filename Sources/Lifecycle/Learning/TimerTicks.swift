@@ -4,7 +4,7 @@ import Policy
 // was for, and goes back to sleep as soon as it is quiet. Neither `foreground.idle_after` nor
 // `background.suspend_after` counts: they are for pauses between two uses, and no one uses it.
 //
-// Only where activity is observed (`foreground.by: activity`); elsewhere the usual grace has to do.
+// Only where activity is observed (`foreground.mode: activity`); elsewhere the usual grace has to do.
 
 /// It runs for a timer of its own.
 struct TimerTick: Codable, Sendable, Equatable {

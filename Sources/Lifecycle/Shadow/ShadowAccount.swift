@@ -94,7 +94,7 @@ extension Engine {
 }
 
 extension Engine {
-  /// A call came for a worker in the background that would have been asleep (`foreground.by: manual`): it
+  /// A call came for a worker in the background that would have been asleep (`foreground.mode: manual`): it
   /// would have been woken into the background, with a new grace.
   mutating func imagineCall(_ index: Int) {
     guard workers[index].shadow.depth != nil else { return }

@@ -32,7 +32,7 @@ extension Engine {
     let what = "it did not answer \(missed.kind.rawValue) within watchdog.answer, "
     let text = what + rules.answer.spoken
     workers[index].lastMiss = Miss(at: now, text: text)
-    guard rules.onMiss == .terminate else {
+    guard rules.onTimeout == .terminate else {
       emit(.watchdogMissed(name, text))
       return false
     }
@@ -46,7 +46,7 @@ extension Engine {
 }
 
 // A probe of liveness is a watchdog that somebody else keeps. What it finds is acted on whatever
-// `watchdog.on_miss` says: who configures a probe wants that.
+// `watchdog.on_timeout` says: who configures a probe wants that.
 extension Engine {
   mutating func recordUnhealthy(_ index: Int, _ why: String) {
     let state = workers[index].state

@@ -1,7 +1,7 @@
 import Policy
 
 // EXTEND_TIMEOUT_USEC (sd_notify(3)): a worker that is at work asks for more time. It gets it, up to
-// `watchdog.longest_extension` in all; not where it ends because memory is needed.
+// `watchdog.max_extension` in all; not where it ends because memory is needed.
 
 /// A deadline that may be put off.
 struct ExtensibleDeadline: Codable, Hashable, Sendable {
@@ -19,7 +19,7 @@ struct ExtensibleDeadline: Codable, Hashable, Sendable {
 
 extension Engine {
   mutating func recordExtension(_ index: Int, _ time: Duration) {
-    let limit = workers[index].policy.watchdog.longestExtension
+    let limit = workers[index].policy.watchdog.maxExtension
     let wanted = now + time
     switch workers[index].state {
     case .launching:

@@ -58,7 +58,7 @@ extension Engine {
   /// Where activity decides, each is in the foreground at first.
   mutating func mayReturnToFront(_ index: Int) -> Bool {
     let worker = workers[index]
-    guard worker.wasInFront ?? true || worker.policy.foreground.by == .activity else {
+    guard worker.wasInFront ?? true || worker.policy.foreground.mode == .activity else {
       return false
     }
     return hasRoomInFront(for: index)
@@ -109,7 +109,7 @@ extension Engine {
     guard state == .foreground || state == .background else { return }
     workers[index].showSign(at: now)
     guard state == .background, workers[index].goal == nil else { return }
-    if workers[index].policy.foreground.by == .activity {
+    if workers[index].policy.foreground.mode == .activity {
       enterForeground(index, .active)
     } else {
       imagineCall(index)
@@ -123,9 +123,9 @@ extension WorkerRecord {
     run.lastActivity = now
   }
 
-  /// `by: activity`: when it will have been idle long enough to leave the foreground.
+  /// `mode: activity`: when it will have been idle long enough to leave the foreground.
   var idleAt: Instant? {
-    guard state == .foreground, policy.foreground.by == .activity else { return nil }
+    guard state == .foreground, policy.foreground.mode == .activity else { return nil }
     return max(since, run.lastActivity ?? since) + policy.foreground.idleAfter
   }
 }

@@ -91,7 +91,7 @@ extension Engine {
     let name = workers[index].id
     let cause = Cause.watchdog("it was not ready within watchdog.launch, \(limit)")
     let sentence = "\(name) was not ready within \(limit)"
-    let mayEnd = workers[index].policy.watchdog.onMiss == .terminate
+    let mayEnd = workers[index].policy.watchdog.onTimeout == .terminate
     let isEnded = mayEnd && !isShadow(index)
     let text = "\(sentence), and is \(isEnded ? "terminated" : "left running")"
     failWaiting(index, text)

@@ -44,7 +44,7 @@ extension Engine {
 
   private func launchMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     var moves = [Move(.foreground, "readiness", "its readiness")]
-    if let deadline = worker.readinessDeadline, worker.policy.watchdog.onMiss == .terminate {
+    if let deadline = worker.readinessDeadline, worker.policy.watchdog.onTimeout == .terminate {
       let text = "no readiness within watchdog.launch"
       moves.append(
         Move(
@@ -85,14 +85,14 @@ extension Engine {
         Move(.suspended, "time", "nothing new until then", after: wait, "background.suspend_after"))
     }
     moves.append(Move(.foreground, "request", "`dormouse foreground \(worker.id)`"))
-    if worker.policy.foreground.by == .activity {
-      moves.append(Move(.foreground, "traffic", "traffic, or processor time", "foreground.by"))
+    if worker.policy.foreground.mode == .activity {
+      moves.append(Move(.foreground, "traffic", "traffic, or processor time", "foreground.mode"))
     }
     return moves
   }
 
   private func wakeMoves(_ worker: WorkerRecord) -> [Move] {
-    let toFront = worker.policy.foreground.by == .activity
+    let toFront = worker.policy.foreground.mode == .activity
     return [
       Move(.background, "request", "`dormouse wake \(worker.id)`"),
       Move(.foreground, "request", "`dormouse foreground \(worker.id)`"),

@@ -18,7 +18,7 @@ extension Engine {
     guard workers[index].goal == nil, let why = workers[index].run.wakeNeeded else { return }
     workers[index].run.wakeNeeded = nil
     let isTimer = workers[index].run.wakeIsTimer
-    let toFront = workers[index].policy.foreground.by == .activity && !isTimer
+    let toFront = workers[index].policy.foreground.mode == .activity && !isTimer
     workers[index].goal = Goal(
       destination: toFront ? .foreground : .background,
       cause: isTimer ? .timer(why) : .wakeNeeded(why), requests: [])
@@ -114,7 +114,7 @@ extension Engine {
 extension WorkerRecord {
   /// It is being resumed for a timer of its own, and nothing else wants it meanwhile.
   fileprivate var isWokenByTimer: Bool {
-    guard case .timer = cause, policy.foreground.by == .activity else { return false }
+    guard case .timer = cause, policy.foreground.mode == .activity else { return false }
     guard let goal, goal.destination == .background else { return false }
     return goal.requests.isEmpty
   }

@@ -81,7 +81,7 @@ extension Engine {
   }
 
   /// As with a probe of liveness: a configuration that names a watchdog wants the worker ended, whatever
-  /// `watchdog.on_miss` says.
+  /// `watchdog.on_timeout` says.
   private mutating func endBroken(_ index: Int, _ why: String) {
     workers[index].lastMiss = Miss(at: now, text: why)
     if isShadow(index) {

@@ -30,7 +30,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var lastMiss: Miss?
   var uses = UseHistory()
   var resumeRate = ResumeRate()
-  var falseIdle = FalseIdleRecord()
+  var earlyWake = EarlyWakeRecord()
   /// Its sleeps, where one was too short; and its hibernations.
   var sleeps: SleepRecord?
   var images: SleepRecord?

@@ -14,7 +14,7 @@ public struct WorkerOutput: Hashable, Sendable {
   }
 }
 
-/// One entry of `answer_asleep:`: a health check that is answered for a sleeping worker without waking
+/// One entry of `health_checks_while_asleep:`: a health check that is answered for a sleeping worker without waking
 /// it.
 public struct AsleepAnswer: Hashable, Sendable {
   public var port: UInt16

@@ -43,10 +43,10 @@ extension BuiltInPolicies {
       warn_once_per: level              # onTrimMemory comes anew with each level, not with each event
 
     foreground:
-      by: manual                        # the activity manager says who is in front
+      mode: manual                        # the activity manager says who is in front
       max: 1                            # one app is resumed; 2 for a split screen
-      idle_after: 60s                   # only with `by: activity`
-      cpu_below: 2%                     # only with `by: activity`
+      idle_after: 60s                   # only with `mode: activity`
+      cpu_below: 2%                     # only with `mode: activity`
 
     background:
       shed_deadline: 5s                 # for onTrimMemory(TRIM_MEMORY_UI_HIDDEN): drop what is only shown
@@ -78,8 +78,8 @@ extension BuiltInPolicies {
     watchdog:
       launch: 10s                       # PROC_START_TIMEOUT: a process that hasn't attached by then is killed
       answer: 5s                        # KEY_DISPATCHING_TIMEOUT, by which an app is Not Responding
-      longest_extension: 20s            # a broadcast in the background has so much
-      on_miss: terminate                # the phone asks its user first; nobody is asked here. `report` only says so
+      max_extension: 20s            # a broadcast in the background has so much
+      on_timeout: terminate                # the phone asks its user first; nobody is asked here. `report` only says so
 
     terminate:
       grace: 0s                         # lmkd sends SIGKILL: who is cached has saved its state when it left
@@ -87,11 +87,11 @@ extension BuiltInPolicies {
       order: [band, recency, footprint]  # oom_adj, of equal ones the least recently used. `[band, footprint]` is
                                         # ro.lmk.kill_heaviest_task
 
-    false_idle:
+    early_wake:
       within: 10s                       # back within seconds: the user was only looking something up
       bonus: 15                         # "previous app" is kept longer than other cached ones
       halves_every: 1h
-      longest_idle: never               # the freezer's wait is the same for every app
+      max_idle: never               # the freezer's wait is the same for every app
 
     # What is done at each level, cheapest loss first, one step at a time, until the level falls.
     ladder:

@@ -32,7 +32,7 @@ extension BuiltInPolicies {
       warn_once_per: episode
 
     foreground:
-      by: activity                      # a request at stdin, traffic, processor time
+      mode: activity                      # a request at stdin, traffic, processor time
       max: unlimited                    # as many as you work with
       idle_after: 2m                    # longer than reading a page of code takes
       cpu_below: 3%                     # of one core; file watchers and timers stay below it, indexing doesn't
@@ -67,19 +67,19 @@ extension BuiltInPolicies {
     watchdog:
       launch: 60s                       # JVMs and large workspaces take their time
       answer: 30s                       # a garbage collection may be in the way
-      longest_extension: 5m             # EXTEND_TIMEOUT_USEC
-      on_miss: report                   # a debugger stops a process for longer than any deadline
+      max_extension: 5m             # EXTEND_TIMEOUT_USEC
+      on_timeout: report                   # a debugger stops a process for longer than any deadline
 
     terminate:
       grace: 5s                         # to write its index
       settle: 1s                        # wait for the freed memory to show before the next victim
       order: [band, regret]             # the least important, then those that are the least waited for
 
-    false_idle:
+    early_wake:
       within: 30s                       # asked again at once: you were only thinking
       bonus: 20
       halves_every: 1h                  # a working session
-      longest_idle: 10m                 # asked again too soon again and again, suspend_after and hibernate.after double, up to this
+      max_idle: 10m                 # asked again too soon again and again, suspend_after and hibernate.after double, up to this
 
     # What is done at each level, cheapest loss first, one step at a time, until the level falls.
     ladder:

@@ -40,11 +40,11 @@ extension BuiltInPolicies {
                                         # normal. `level`: once at each level, as Android's trim levels
 
     foreground:
-      by: manual                        # a person or program says who is in front (`dormouse foreground NAME`), like a
+      mode: manual                        # a person or program says who is in front (`dormouse foreground NAME`), like a
                                         # finger on an icon. `activity`: traffic and processor time say it
       max: 1                            # a phone shows one app. More, or `unlimited`, for machines that serve many
-      idle_after: 60s                   # only with `by: activity`: quiet for this long means idle
-      cpu_below: 2%                     # only with `by: activity`: of one core; less counts as quiet
+      idle_after: 60s                   # only with `mode: activity`: quiet for this long means idle
+      cpu_below: 2%                     # only with `mode: activity`: of one core; less counts as quiet
 
     background:
       shed_deadline: 5s                 # to answer "you are in the background now": save, drop caches, and say so.
@@ -93,8 +93,8 @@ extension BuiltInPolicies {
       launch: 20s                       # from start to readiness: iPhone OS killed what took longer
       answer: 10s                       # from a request to its answer, for workers that have shown that they answer; it
                                         # stands still while they sleep
-      longest_extension: 60s            # the most that EXTEND_TIMEOUT_USEC (sd_notify) adds to one deadline, in all
-      on_miss: terminate                # `report`: only say so in the journal
+      max_extension: 60s            # the most that EXTEND_TIMEOUT_USEC (sd_notify) adds to one deadline, in all
+      on_timeout: terminate                # `report`: only say so in the journal
 
     terminate:
       grace: 2s                         # from SIGTERM to SIGKILL: time to save, not to think
@@ -103,11 +103,11 @@ extension BuiltInPolicies {
       order: [band, footprint]          # who goes first: the lowest band, then the largest. Also: recency,
                                         # relaunch_cost, regret (chance of use soon × cost of coming back / size)
 
-    false_idle:                         # who is wanted again as soon as it was put away wasn't idle
+    early_wake:                         # who is wanted again as soon as it was put away wasn't idle
       within: 10s                       # woken so soon after suspension, or started so soon after termination
       bonus: 10                         # points of band for it, each time; 29 fill the room of a state
       halves_every: 10m                 # and are forgotten by halves
-      longest_idle: never               # a time: wanted too soon again and again, a worker's idle times double, up to this
+      max_idle: never               # a time: wanted too soon again and again, a worker's idle times double, up to this
 
     # What is done at each level, cheapest loss first, one step at a time, until the level falls.
     ladder:

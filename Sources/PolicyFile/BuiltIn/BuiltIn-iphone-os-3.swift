@@ -31,10 +31,10 @@ extension BuiltInPolicies {
       warn_once_per: episode            # didReceiveMemoryWarning came once
 
     foreground:
-      by: manual                        # a person or program says who is in front
+      mode: manual                        # a person or program says who is in front
       max: 1                            # one app has the screen
-      idle_after: 60s                   # only with `by: activity`
-      cpu_below: 2%                     # only with `by: activity`
+      idle_after: 60s                   # only with `mode: activity`
+      cpu_below: 2%                     # only with `mode: activity`
 
     background:
       shed_deadline: 5s                 # to answer a warning, which is measured by what it gave back
@@ -62,19 +62,19 @@ extension BuiltInPolicies {
     watchdog:
       launch: 20s                       # from start to readiness: iPhone OS killed what took longer
       answer: 10s                       # from a warning to its answer, for workers that have shown that they answer
-      longest_extension: 0s             # there was no asking for more time
-      on_miss: terminate                # as the phone did; `report` only says so in the journal
+      max_extension: 0s             # there was no asking for more time
+      on_timeout: terminate                # as the phone did; `report` only says so in the journal
 
     terminate:
       grace: 2s                         # from SIGTERM to SIGKILL: save and go
       settle: 500ms                     # wait for the freed memory to show before the next victim
       order: [band, footprint]          # the least important first, and of those the largest
 
-    false_idle:
+    early_wake:
       within: 0s                        # nobody is put away for idleness here, so nobody can be idle by mistake
       bonus: 0
       halves_every: 10m
-      longest_idle: never
+      max_idle: never
 
     # What is done at each level, one step at a time, until the level falls.
     ladder:

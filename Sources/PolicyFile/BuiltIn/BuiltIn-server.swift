@@ -33,7 +33,7 @@ extension BuiltInPolicies {
       warn_once_per: episode            # dropping caches twice costs twice and gives once
 
     foreground:
-      by: activity                      # traffic, processor time, open tasks: whoever works is in front
+      mode: activity                      # traffic, processor time, open tasks: whoever works is in front
       max: unlimited                    # everybody who works; nobody displaces anybody
       idle_after: 60s                   # quiet for this long means idle. Longer than the pauses within one session
       cpu_below: 2%                     # of one core: housekeeping timers stay below it, work doesn't
@@ -76,19 +76,19 @@ extension BuiltInPolicies {
     watchdog:
       launch: 60s                       # services open databases and warm up; phones had 20s
       answer: 10s                       # from a request to drop caches to its answer, if the service ever answered one
-      longest_extension: 10m            # migrations at start ask for more time (EXTEND_TIMEOUT_USEC), and get it
-      on_miss: report                   # what serves people is ended by people; `terminate` as on a phone
+      max_extension: 10m            # migrations at start ask for more time (EXTEND_TIMEOUT_USEC), and get it
+      on_timeout: report                   # what serves people is ended by people; `terminate` as on a phone
 
     terminate:
       grace: 10s                        # to finish requests in flight; Docker's value
       settle: 1s                        # wait for the freed memory to show before the next victim
       order: [band, recency, footprint]  # the least important, then the longest unused, then the largest
 
-    false_idle:
+    early_wake:
       within: 30s                       # called again so soon: its pauses are longer than idle_after
       bonus: 15
       halves_every: 1h                  # services have the habits of their users
-      longest_idle: 15m                 # called again too soon again and again, suspend_after and hibernate.after double, up to this
+      max_idle: 15m                 # called again too soon again and again, suspend_after and hibernate.after double, up to this
 
     # What is done at each level, cheapest loss first, one step at a time, until the level falls.
     ladder:

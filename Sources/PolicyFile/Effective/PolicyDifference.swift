@@ -132,7 +132,7 @@ enum DifferenceMeaning {
       "shadow": "nothing is done to workers any more, only reported",
       "enforce": "what was only reported is done",
     ],
-    "foreground.by": [
+    "foreground.mode": [
       "manual": "who is in front is said by a person or program, not by activity",
       "activity": "who is in front follows from activity",
     ],
@@ -157,7 +157,7 @@ enum DifferenceMeaning {
       "false": "workers' programs stay in memory until the kernel drops them",
       "true": "hibernated workers' programs leave memory, too",
     ],
-    "watchdog.on_miss": [
+    "watchdog.on_timeout": [
       "terminate": "a worker that misses a deadline is ended",
       "report": "a missed deadline is only reported",
     ],

@@ -40,7 +40,7 @@ struct PolicyReader {
     top.section("hibernate") { hibernate($0, &policy.hibernate) }
     top.section("watchdog") { watchdog($0, &policy.watchdog) }
     top.section("terminate") { terminate($0, &policy.terminate) }
-    top.section("false_idle") { falseIdle($0, &policy.falseIdle) }
+    top.section("early_wake") { earlyWake($0, &policy.earlyWake) }
     machineWide("ladder", of: top) { top, key in
       top.section(key) { LadderReader(reader: $0).read(&policy.ladder) }
     }
@@ -49,7 +49,7 @@ struct PolicyReader {
   }
 
   private func foreground(_ reader: MappingReader, _ rules: inout ForegroundRules) {
-    machineWide("by", of: reader) { $0.read($1, into: &rules.by, as: .choice) }
+    machineWide("by", of: reader) { $0.read($1, into: &rules.mode, as: .choice) }
     machineWide("max", of: reader) {
       $0.read(
         $1, into: &rules.max,
@@ -101,12 +101,12 @@ struct PolicyReader {
     rules = HeartbeatRules(every: every, lasting: lasting, whileHibernated: whileHibernated)
   }
 
-  private func falseIdle(_ reader: MappingReader, _ rules: inout FalseIdleRules) {
+  private func earlyWake(_ reader: MappingReader, _ rules: inout EarlyWakeRules) {
     reader.read("within", into: &rules.within, as: .duration)
     reader.read("bonus", into: &rules.bonus, as: .integer(0...29))
     reader.read("halves_every", into: &rules.halvesEvery, as: .duration.notZero)
     reader.read(
-      "longest_idle", into: &rules.longestIdle,
+      "max_idle", into: &rules.maxIdle,
       as: Converter.duration.notZero.map(Optional.some).orWord("never", nil))
   }
 
@@ -145,8 +145,8 @@ struct PolicyReader {
   private func watchdog(_ reader: MappingReader, _ rules: inout WatchdogRules) {
     reader.read("launch", into: &rules.launch, as: .duration.notZero)
     reader.read("answer", into: &rules.answer, as: .duration.notZero)
-    reader.read("longest_extension", into: &rules.longestExtension, as: .duration)
-    reader.read("on_miss", into: &rules.onMiss, as: .choice)
+    reader.read("max_extension", into: &rules.maxExtension, as: .duration)
+    reader.read("on_timeout", into: &rules.onTimeout, as: .choice)
   }
 
   private func terminate(_ reader: MappingReader, _ rules: inout TerminationRules) {

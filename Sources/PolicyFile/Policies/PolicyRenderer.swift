@@ -13,7 +13,7 @@ extension PolicyFile {
       ["name: \(policy.name)", "mode: \(policy.mode.rawValue)", "memory:", "  budget: \(budget)"]
       + pressure(policy.pressure) + foreground(policy.foreground) + background(policy.background)
       + hibernate(policy.hibernate) + watchdog(policy.watchdog) + terminate(policy.terminate)
-      + falseIdle(policy.falseIdle) + ladder(policy.ladder)
+      + earlyWake(policy.earlyWake) + ladder(policy.ladder)
     return lines.joined(separator: "\n") + "\n"
   }
 
@@ -48,7 +48,7 @@ extension PolicyFile {
   private static func foreground(_ rules: ForegroundRules) -> [String] {
     [
       "foreground:",
-      "  by: \(rules.by.rawValue)",
+      "  by: \(rules.mode.rawValue)",
       "  max: \(rules.max.map(String.init) ?? "unlimited")",
       "  idle_after: \(rules.idleAfter.policyText)",
       "  cpu_below: \(percentText(rules.cpuBelow))",
@@ -77,13 +77,13 @@ extension PolicyFile {
     return "{ \(times), hibernated: \(rules.whileHibernated) }"
   }
 
-  private static func falseIdle(_ rules: FalseIdleRules) -> [String] {
+  private static func earlyWake(_ rules: EarlyWakeRules) -> [String] {
     [
-      "false_idle:",
+      "early_wake:",
       "  within: \(rules.within.policyText)",
       "  bonus: \(rules.bonus)",
       "  halves_every: \(rules.halvesEvery.policyText)",
-      "  longest_idle: \(rules.longestIdle?.policyText ?? "never")",
+      "  max_idle: \(rules.maxIdle?.policyText ?? "never")",
     ]
   }
 
@@ -117,8 +117,8 @@ extension PolicyFile {
       "watchdog:",
       "  launch: \(rules.launch.policyText)",
       "  answer: \(rules.answer.policyText)",
-      "  longest_extension: \(rules.longestExtension.policyText)",
-      "  on_miss: \(rules.onMiss.rawValue)",
+      "  max_extension: \(rules.maxExtension.policyText)",
+      "  on_timeout: \(rules.onTimeout.rawValue)",
     ]
   }
 

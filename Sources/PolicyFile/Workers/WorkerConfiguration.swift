@@ -45,7 +45,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public var listen: [ListenSocket]
   /// When it is woken, in local time.
   public var wakeAt: [CalendarSchedule]
-  public var answerAsleep: [AsleepAnswer]
+  public var healthChecksWhileAsleep: [AsleepAnswer]
   /// The machine's policy with this worker's overrides.
   public var policy: LifecyclePolicy
 
@@ -72,7 +72,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
     self.output = WorkerOutput()
     self.listen = []
     self.wakeAt = []
-    self.answerAsleep = []
+    self.healthChecksWhileAsleep = []
     self.policy = policy
   }
 

@@ -51,7 +51,7 @@ struct WorkerReader {
     output(&worker.output)
     worker.listen = ListenReader(worker: name, directory: directory, reader: reader).read("listen")
     worker.wakeAt = reader.oneOrMore("wake_at", of: .schedule).map(\.value)
-    worker.answerAsleep = answers()
+    worker.healthChecksWhileAsleep = answers()
     let overridden = lifecycle(&worker.policy)
     reader.finish()
     warnOfIdleKeys()
@@ -114,7 +114,7 @@ struct WorkerReader {
   }
 
   private func answers() -> [AsleepAnswer] {
-    let found = reader.oneOrMore("answer_asleep", of: .asleepAnswer)
+    let found = reader.oneOrMore("health_checks_while_asleep", of: .asleepAnswer)
     _ = reader.unique(found.map { ($0.value, $0.value.text, $0.node) })
     return found.map(\.value)
   }

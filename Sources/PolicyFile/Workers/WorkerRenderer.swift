@@ -205,12 +205,12 @@ struct WorkerRenderer {
     if !worker.wakeAt.isEmpty {
       keys.append(("wake_at", .list(worker.wakeAt.map { .text($0.text) })))
     }
-    if !worker.answerAsleep.isEmpty {
-      let items = worker.answerAsleep.map { answer -> YAMLText in
+    if !worker.healthChecksWhileAsleep.isEmpty {
+      let items = worker.healthChecksWhileAsleep.map { answer -> YAMLText in
         let port = YAMLText.plain("\(answer.port)")
         return answer.path.map { .mapping([("port", port), ("path", Self.escaped($0))]) } ?? port
       }
-      keys.append(("answer_asleep", .list(items)))
+      keys.append(("health_checks_while_asleep", .list(items)))
     }
     return keys
   }

@@ -35,14 +35,14 @@ extension FleetSimulation {
     }
   }
 
-  /// With `foreground: {by: manual}` a use is a person who brings the worker to the front; with
+  /// With `foreground: {mode: manual}` a use is a person who brings the worker to the front; with
   /// `activity` it is a connection.
   private mutating func want(_ worker: Int, _ state: WorkerState) {
     switch state {
     case .terminated, .terminating: ask(.start, worker)
     case .launching: break
     default:
-      if policy.foreground.by == .manual {
+      if policy.foreground.mode == .manual {
         ask(.foreground, worker)
       } else {
         deliver(.wakeNeeded(workers[worker].id, "a connection"))
@@ -100,11 +100,11 @@ extension FleetSimulation {
     workers[worker].longUses -= 1
     guard workers[worker].longUses == 0 else { return }
     deliver(.taskEnded(workers[worker].id, task: "use"))
-    if policy.foreground.by == .activity { showSign(worker) }
+    if policy.foreground.mode == .activity { showSign(worker) }
   }
 
   private mutating func showSign(_ worker: Int) {
-    let isManual = policy.foreground.by == .manual
+    let isManual = policy.foreground.mode == .manual
     let isInFront = engine.state(of: workers[worker].id) == .foreground
     guard now - workers[worker].lastSign >= Self.signInterval || (isManual && !isInFront) else {
       return

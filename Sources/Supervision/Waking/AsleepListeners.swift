@@ -2,7 +2,7 @@ import CLinux
 import Linux
 
 /// The listeners of a sleeping worker at which the daemon answers health checks in its place
-/// (`answer_asleep`), held as duplicates for as long as it sleeps: what wakes it there isn't decided by
+/// (`health_checks_while_asleep`), held as duplicates for as long as it sleeps: what wakes it there isn't decided by
 /// the arrival of a connection.
 public struct AsleepListener: Sendable {
   public let port: UInt16

@@ -5,10 +5,10 @@ import Testing
 @Suite("`policy show --effective` with a running daemon") struct PolicyInForceTests {
   private static let text = """
     policy_overrides:
-      foreground: { by: manual }
+      foreground: { mode: manual }
       background: { suspend_after: 100ms, shed_deadline: 100ms, safe_point: { after_wake: 0s } }
       hibernate: { after: never }
-      false_idle: { within: 10m, longest_idle: 1h }
+      early_wake: { within: 10m, max_idle: 1h }
     workers:
       web: { command: sleep 670, policy: { hibernate: { max_footprint: 64MB } } }
       other: { command: sleep 671 }

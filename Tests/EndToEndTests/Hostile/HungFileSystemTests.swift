@@ -79,7 +79,7 @@ import Testing
   func lockedSocket(setting: Setting) throws {
     let daemon = try TestDaemon(
       """
-      policy_overrides: { foreground: { by: activity, idle_after: 1h } }
+      policy_overrides: { foreground: { mode: activity, idle_after: 1h } }
       workers:
         locks:
           command: [\(Surroundings.python), \(Surroundings.fixture("locked_socket.py"))]

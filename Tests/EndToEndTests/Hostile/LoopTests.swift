@@ -92,7 +92,7 @@ import Testing
     let daemon = try TestDaemon(
       """
       policy_overrides:
-        foreground: { by: manual }
+        foreground: { mode: manual }
         background: { suspend_after: 1h }
         hibernate: { enabled: true, after: never, max_footprint: 2GB }
       workers:

@@ -119,7 +119,7 @@ final class Talker {
     let policy = """
       policy_overrides:
         background: { suspend_after: 1h, shed_deadline: 300ms }
-        watchdog: { answer: 3s, on_miss: terminate }
+        watchdog: { answer: 3s, on_timeout: terminate }
         terminate: { grace: 500ms }
 
       """
@@ -144,7 +144,7 @@ final class Talker {
       policy_overrides:
         background: { suspend_after: 3s, shed_deadline: 300ms, safe_point: { after_launch: 0s } }
         hibernate: { after: never }
-        watchdog: { answer: 1s, on_miss: terminate }
+        watchdog: { answer: 1s, on_timeout: terminate }
 
       """)
     try talker.daemon.done("background", "talker")

@@ -112,7 +112,7 @@ import Testing
     let daemon = try daemon(
       path: "/shed",
       policy: """
-          foreground: { by: activity, idle_after: 2s, cpu_below: 90% }
+          foreground: { mode: activity, idle_after: 2s, cpu_below: 90% }
           background: { suspend_after: 1s, shed_deadline: 20s, wake_for_timers: never }
         """, scratch)
     try daemon.wait("hoarder", toBe: "suspended", within: .seconds(60))

@@ -107,7 +107,7 @@ import Testing
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.manual
-        + server.entry("answer_asleep: { port: \(server.healthPort), path: /healthz }"))
+        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }"))
     try daemon.wait("web", toBe: "foreground")
     #expect(try HTTPConnection(port: server.healthPort).get("/healthz") == "ok")
     for verb in ["suspend", "hibernate"] {
@@ -139,7 +139,7 @@ import Testing
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.server
-        + server.entry("answer_asleep: { port: \(server.healthPort), path: /healthz }"))
+        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }"))
     try daemon.wait("web", toBe: "foreground")
     var answers: Set<String> = []
     let asleep = try eventually(within: .seconds(30)) {
@@ -156,7 +156,7 @@ import Testing
   func portAsleep() throws {
     let server = try Server()
     let daemon = try TestDaemon(
-      WakeTests.manual + server.entry("answer_asleep: \(server.port)"))
+      WakeTests.manual + server.entry("health_checks_while_asleep: \(server.port)"))
     try daemon.wait("web", toBe: "foreground")
     for (round, verb) in ["suspend", "hibernate"].enumerated() {
       try daemon.done(verb, "web")
@@ -184,7 +184,7 @@ import Testing
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.manual
-        + server.entry("answer_asleep: { port: \(server.healthPort), path: /healthz }"))
+        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }"))
     try daemon.wait("web", toBe: "foreground")
     try daemon.done("suspend", "web")
     try daemon.crash()

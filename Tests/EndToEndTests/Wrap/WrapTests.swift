@@ -33,7 +33,7 @@ import Testing
       "hot.yaml",
       """
       name: hot
-      foreground: { by: activity, max: unlimited, idle_after: 500ms }
+      foreground: { mode: activity, max: unlimited, idle_after: 500ms }
       background: { suspend_after: 0s }
       hibernate: { resume: hot_first, after: 100ms, cooldown: 0s, max_footprint: unlimited }
 

@@ -2,8 +2,8 @@ import Lifecycle
 import Policy
 import Testing
 
-@Suite("False idleness")
-struct FalseIdleTests {
+@Suite("Early wakes")
+struct EarlyWakeTests {
   private func world(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
     var policy = LifecyclePolicy()
     policy.hibernate.after = nil
@@ -26,9 +26,9 @@ struct FalseIdleTests {
     world.pass(.seconds(9))
     world.obey(world.send(.wakeNeeded(web, "data")))
     #expect(band(world) == 40)
-    let told = world.engine.snapshot(of: web, at: world.now)?.falseIdle
+    let told = world.engine.snapshot(of: web, at: world.now)?.earlyWake
     #expect(told?.count == 1 && told?.bonus == 10)
-    #expect(world.engine.explanation(of: web, at: world.now)?.falseIdle == told)
+    #expect(world.engine.explanation(of: web, at: world.now)?.earlyWake == told)
     world.live(.seconds(10))
     #expect(band(world) == 10)
     world.pass(.seconds(600))
@@ -63,7 +63,7 @@ struct FalseIdleTests {
 
   @Test("never lifts a worker out of the room of its state")
   func room() {
-    var world = world { $0.falseIdle.bonus = 29 }
+    var world = world { $0.earlyWake.bonus = 29 }
     for _ in 0..<3 {
       world.live(.seconds(10))
       world.obey(world.ask(.wake, web))

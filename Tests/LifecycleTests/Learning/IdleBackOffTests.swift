@@ -6,13 +6,13 @@ import Testing
 
 @Suite("The idle time of a worker that is wanted too soon")
 struct IdleBackOffTests {
-  private static let rules = FalseIdleRules(
-    within: .seconds(20), halvesEvery: .seconds(3600), longestIdle: .seconds(300))
+  private static let rules = EarlyWakeRules(
+    within: .seconds(20), halvesEvery: .seconds(3600), maxIdle: .seconds(300))
 
   private func world(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
     var policy = LifecyclePolicy()
     policy.hibernate.after = nil
-    policy.falseIdle = Self.rules
+    policy.earlyWake = Self.rules
     change(&policy)
     var world = World(policy)
     world.add(web)
@@ -47,7 +47,7 @@ struct IdleBackOffTests {
     let text = "wanted within 20 s of falling asleep 5 times of the last 5: idle time 10 s → 160 s"
       .replacing("160 s", with: Duration.seconds(160).spoken)
     #expect(explanation.obstacles.contains { $0.sentence.contains(text) })
-    #expect(explanation.falseIdle?.sentence(at: world.now).contains(text) == true)
+    #expect(explanation.earlyWake?.sentence(at: world.now).contains(text) == true)
     let raised = world.engine.idleBackOffs(of: web, at: world.now)
     #expect(raised.map(\.key.path) == ["background.suspend_after"])
     #expect(raised.first?.idle == .seconds(160))
@@ -65,7 +65,7 @@ struct IdleBackOffTests {
 
   @Test("stays where the policy says never, and after one mistake")
   func stays() {
-    var never = world { $0.falseIdle.longestIdle = nil }
+    var never = world { $0.earlyWake.maxIdle = nil }
     for _ in 0..<6 { #expect(sleepAndWake(&never, after: .seconds(5)) == .seconds(10)) }
     var once = world()
     for time in [5, 600, 600, 600, 600, 600, 5, 600] {

@@ -86,8 +86,8 @@ struct TimerTickTests {
   @Test("makes its images rarer where they are needed at once, and shows why")
   func imagesBackOff() throws {
     var world = world({
-      $0.falseIdle = FalseIdleRules(
-        within: .seconds(30), halvesEvery: .seconds(3600), longestIdle: .seconds(600))
+      $0.earlyWake = EarlyWakeRules(
+        within: .seconds(30), halvesEvery: .seconds(3600), maxIdle: .seconds(600))
       $0.hibernate.after = .seconds(10)
     })
     var hibernations = 0

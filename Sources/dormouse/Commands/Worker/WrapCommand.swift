@@ -122,7 +122,7 @@ struct WrapCommand: ParsableCommand {
       guard let value = loaded.value else { throw ExitCode(CommandExit.badConfiguration.rawValue) }
       result = value
       // Nobody else would bring it to the front.
-      result.foreground.by = .activity
+      result.foreground.mode = .activity
     }
     if let idleAfter {
       result.foreground.idleAfter = try duration(idleAfter, of: "--idle-after")
