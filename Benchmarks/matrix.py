@@ -100,16 +100,16 @@ def short(value):
 
 
 def row(case, result):
-    gears = {gear["gear"]: gear for gear in result["gears"]}
+    mechanisms = {mechanism["mechanism"]: mechanism for mechanism in result["mechanisms"]}
     sleeps = result["hibernations"]
 
     def cell(name):
-        figures = gears[name].get("statistics")
+        figures = mechanisms[name].get("statistics")
         return f"{short(figures['median'])} ({short(figures['minimum'])}–{short(figures['p95'])})" \
             if figures else "–"
 
     def median(name):
-        return (gears[name].get("statistics") or {}).get("median")
+        return (mechanisms[name].get("statistics") or {}).get("median")
 
     def of(name):
         return middle([sleep[name] for sleep in sleeps]) or 0
@@ -120,13 +120,13 @@ def row(case, result):
     speed = f"{of('movedBytes') / (1 << 20) / took * 1000:.0f}" if took else "–"
     cells = [case.name, f"{of('anonymousBefore') / (1 << 20):.1f}"]
     cells += [cell(name) for name in (
-        "signal", "freezer", "cached", "dropped", "hot-first", "swap", "relaunch")]
+        "signal", "freezer", "cached", "dropped", "lazy", "swap", "relaunch")]
     cells += [times, f"{took:.0f}", speed, f"{of('imageBytes') / (1 << 20):.1f}",
               f"{of('anonymousAfter') / 1024:.0f}"]
     return "| " + " | ".join(cells) + " |"
 
 
-HEADER = """| program | MB | SIGCONT | thaw | eager, cached | eager, from disk | hot first | swap | relaunch \
+HEADER = """| program | MB | SIGCONT | thaw | eager, cached | eager, from disk | lazy restore | swap | relaunch \
 | relaunch ÷ resume | hibernating | MB/s | image MB | left KB |
 |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"""
 

@@ -27,7 +27,7 @@ def measure(binary, rounds, megabytes, directory):
     if done.returncode:
         sys.exit(f"{binary}: exit code {done.returncode}: {done.stderr.strip()}")
     report = json.loads(done.stdout)
-    times = {gear["gear"]: gear["milliseconds"] for gear in report["gears"]}
+    times = {mechanism["mechanism"]: mechanism["milliseconds"] for mechanism in report["mechanisms"]}
     times["hibernating"] = [one["milliseconds"] for one in report["hibernations"]]
     return times
 

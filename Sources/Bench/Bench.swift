@@ -5,7 +5,7 @@ import Linux
 /// Measures how fast a program is back from each kind of sleep, against being started anew.
 ///
 /// Needs no daemon: the program is launched, put to sleep and woken right here, by the same
-/// mechanisms. In every round each gear has its turn, and each round begins with another one, so
+/// mechanisms. In every round each mechanism has its turn, and each round begins with another one, so
 /// that what else the machine does strikes all alike.
 public enum Bench {
   /// Whatever happens, nothing is left: no process, image, directory or cgroup.
@@ -48,19 +48,19 @@ struct BenchRun {
     report = BenchReport(
       version: Dormouse.version, machine: .describe(), command: options.command,
       request: options.requestText, level: options.level, rounds: options.rounds, rest: "",
-      firstLaunchMilliseconds: 0, gears: BenchGear.allCases.map { BenchGearResult($0) },
+      firstLaunchMilliseconds: 0, mechanisms: BenchMechanism.allCases.map { BenchMechanismResult($0) },
       hibernations: [], reconnections: 0)
   }
 
   mutating func run() throws -> BenchReport {
     try checkAddressIsFree()
-    progress(BenchProgress(round: 0, rounds: options.rounds, gear: nil))
+    progress(BenchProgress(round: 0, rounds: options.rounds, mechanism: nil))
     report.firstLaunchMilliseconds = Double(try subject.launch()) / 1e6
     report.rest = subject.usesFreezer ? "frozen" : "traced"
     try subject.warmUp()
     do {
       for round in 0..<options.rounds {
-        let count = report.gears.count
+        let count = report.mechanisms.count
         for turn in 0..<count { try measure((round + turn) % count, round: round) }
         finishedRounds += 1
       }
@@ -72,8 +72,8 @@ struct BenchRun {
     }
     report.machine.loadAfter = BenchMachine.currentLoad
     report.reconnections = subject.line?.reconnections ?? 0
-    for index in report.gears.indices {
-      report.gears[index].statistics = BenchStatistics(report.gears[index].milliseconds)
+    for index in report.mechanisms.indices {
+      report.mechanisms[index].statistics = BenchStatistics(report.mechanisms[index].milliseconds)
     }
     return report
   }
@@ -88,35 +88,35 @@ struct BenchRun {
   }
 
   private mutating func measure(_ index: Int, round: Int) throws {
-    let gear = report.gears[index].gear
+    let mechanism = report.mechanisms[index].mechanism
     // What was refused twice in a row, and never worked, won't work the next time.
-    if report.gears[index].refusals > 1, report.gears[index].milliseconds.isEmpty { return }
-    progress(BenchProgress(round: round + 1, rounds: options.rounds, gear: gear))
-    if gear == .relaunch, !options.launchCanBeTimed {
-      report.gears[index].refuse(
+    if report.mechanisms[index].refusals > 1, report.mechanisms[index].milliseconds.isEmpty { return }
+    progress(BenchProgress(round: round + 1, rounds: options.rounds, mechanism: mechanism))
+    if mechanism == .relaunch, !options.launchCanBeTimed {
+      report.mechanisms[index].refuse(
         "without --request, --ready-line or --ready-tcp its end can't be told")
       return
     }
     do {
-      let nanoseconds = try subject.measure(gear) { report.hibernations.append($0) }
-      report.gears[index].milliseconds.append(Double(nanoseconds) / 1e6)
+      let nanoseconds = try subject.measure(mechanism) { report.hibernations.append($0) }
+      report.mechanisms[index].milliseconds.append(Double(nanoseconds) / 1e6)
     } catch let refusal as GearRefusal {
-      report.gears[index].refuse(refusal.reason)
+      report.mechanisms[index].refuse(refusal.reason)
     } catch let error as BenchError {
       throw error
     } catch {
-      throw try explained(error, gear)
+      throw try explained(error, mechanism)
     }
   }
 
   /// A program that ends by itself makes everything fail somehow.
-  private func explained(_ error: any Error, _ gear: BenchGear) throws -> BenchError {
-    if try subject.running.isAlive { return .failed(escaped("\(gear.title): \(error)")) }
-    return .program("the program ended during \(gear.title)\(subject.lastWords)")
+  private func explained(_ error: any Error, _ mechanism: BenchMechanism) throws -> BenchError {
+    if try subject.running.isAlive { return .failed(escaped("\(mechanism.title): \(error)")) }
+    return .program("the program ended during \(mechanism.title)\(subject.lastWords)")
   }
 }
 
-extension BenchGearResult {
+extension BenchMechanismResult {
   fileprivate mutating func refuse(_ reason: String) {
     refusals += 1
     refusal = reason

@@ -42,7 +42,7 @@ public struct BenchOptions: Sendable {
 }
 
 /// What is measured: ways to sleep, each with its way back.
-public enum BenchGear: String, CaseIterable, Codable, Hashable, Sendable {
+public enum BenchMechanism: String, CaseIterable, Codable, Hashable, Sendable {
   /// SIGSTOP to all, then SIGCONT: what no mechanism can be faster than.
   case signal
   /// The cgroup's freezer.
@@ -53,7 +53,7 @@ public enum BenchGear: String, CaseIterable, Codable, Hashable, Sendable {
   case dropped
   /// Hibernated, the image in the page cache; what it wants first is there before it runs, the rest
   /// follows. Learned beforehand, in a resume that isn't counted.
-  case hotFirst = "hot-first"
+  case lazy = "lazy"
   /// Ended, and started again: to the first response. Its end isn't counted.
   case relaunch
   /// Stopped, and paged out to the kernel's swap.
@@ -65,7 +65,7 @@ public enum BenchGear: String, CaseIterable, Codable, Hashable, Sendable {
     case .freezer: "thaw alone"
     case .cached: "eager, image cached"
     case .dropped: "eager, image on disk"
-    case .hotFirst: "hot first, cached"
+    case .lazy: "lazy restore, cached"
     case .relaunch: "relaunch"
     case .swap: "kernel swap"
     }
@@ -77,7 +77,7 @@ public struct BenchProgress: Sendable {
   public var round: Int
   public var rounds: Int
   /// nil: the program is started for the first time.
-  public var gear: BenchGear?
+  public var mechanism: BenchMechanism?
 }
 
 /// Why there is no result. One sentence each, escaped, without a full stop.

@@ -2,7 +2,7 @@ import Control
 import Drawing
 
 extension BenchReport {
-  /// The distributions: a row for each gear, a dot for each measurement, a bar at the median, on a
+  /// The distributions: a row for each mechanism, a dot for each measurement, a bar at the median, on a
   /// logarithmic axis. Has a background of its own, dark where the viewer prefers that.
   public var picture: String {
     BenchPicture(self).text
@@ -11,7 +11,7 @@ extension BenchReport {
 
 private struct BenchPicture {
   private let report: BenchReport
-  private let rows: [BenchGearResult]
+  private let rows: [BenchMechanismResult]
   private let axis: LogarithmicAxis
 
   private static let left = 190.0
@@ -22,8 +22,8 @@ private struct BenchPicture {
 
   init(_ report: BenchReport) {
     self.report = report
-    rows = report.gears.filter { $0.statistics != nil || $0.refusal != nil }
-    axis = LogarithmicAxis(of: report.gears.flatMap(\.milliseconds))
+    rows = report.mechanisms.filter { $0.statistics != nil || $0.refusal != nil }
+    axis = LogarithmicAxis(of: report.mechanisms.flatMap(\.milliseconds))
   }
 
   private var bottom: Double { Self.top + Double(rows.count) * Self.row }
@@ -106,9 +106,9 @@ private struct BenchPicture {
     }
   }
 
-  // MARK: one gear
+  // MARK: one mechanism
 
-  private func strip(_ number: Int, _ result: BenchGearResult) -> [String] {
+  private func strip(_ number: Int, _ result: BenchMechanismResult) -> [String] {
     let middle = Self.top + (Double(number) + 0.5) * Self.row
     let title = label(Self.left - 14, middle + 4, result.title, size: 13, anchor: "end")
     guard let numbers = result.statistics else {

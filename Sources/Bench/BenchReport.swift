@@ -14,16 +14,16 @@ public struct BenchReport: Codable, Hashable, Sendable {
   public var rest: String
   /// The first launch, to the first response; the machine's caches may have been cold.
   public var firstLaunchMilliseconds: Double
-  public var gears: [BenchGearResult]
+  public var mechanisms: [BenchMechanismResult]
   public var hibernations: [BenchHibernation]
   /// How often the server had closed the connection while the program slept.
   public var reconnections: Int
   /// A signal ended it; `rounds` are those that were finished.
   public var isInterrupted: Bool?
 
-  public func result(_ gear: BenchGear) -> BenchGearResult? { gears.first { $0.gear == gear } }
+  public func result(_ mechanism: BenchMechanism) -> BenchMechanismResult? { mechanisms.first { $0.mechanism == mechanism } }
 
-  func median(_ gear: BenchGear) -> Double? { result(gear)?.statistics?.median }
+  func median(_ mechanism: BenchMechanism) -> Double? { result(mechanism)?.statistics?.median }
 
   /// Hibernation worked at least once.
   public var hibernates: Bool { !hibernations.isEmpty }
@@ -32,9 +32,9 @@ public struct BenchReport: Codable, Hashable, Sendable {
   public var hibernationRefusal: String? { result(.cached)?.refusal ?? result(.dropped)?.refusal }
 }
 
-/// One gear's times.
-public struct BenchGearResult: Codable, Hashable, Sendable {
-  public var gear: BenchGear
+/// One mechanism's times.
+public struct BenchMechanismResult: Codable, Hashable, Sendable {
+  public var mechanism: BenchMechanism
   public var title: String
   /// From the order to the first byte of the response, in the order of the rounds.
   public var milliseconds: [Double] = []
@@ -43,9 +43,9 @@ public struct BenchGearResult: Codable, Hashable, Sendable {
   public var refusals = 0
   public var refusal: String?
 
-  init(_ gear: BenchGear) {
-    self.gear = gear
-    title = gear.title
+  init(_ mechanism: BenchMechanism) {
+    self.mechanism = mechanism
+    title = mechanism.title
   }
 }
 

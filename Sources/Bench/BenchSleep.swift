@@ -3,24 +3,24 @@ import Glibc
 import Hibernation
 import Linux
 
-/// A gear isn't to be had here, and why.
+/// A mechanism isn't to be had here, and why.
 struct GearRefusal: Error { let reason: String }
 
-// The gears: putting the program to sleep, and the order that wakes it.
+// The mechanisms: putting the program to sleep, and the order that wakes it.
 
 extension BenchSubject {
   private static let patience: Duration = .seconds(5)
 
-  /// One measurement of a gear; ns. The program runs before and after.
-  func measure(_ gear: BenchGear, _ note: (BenchHibernation) -> Void) throws -> Int64 {
+  /// One measurement of a mechanism; ns. The program runs before and after.
+  func measure(_ mechanism: BenchMechanism, _ note: (BenchHibernation) -> Void) throws -> Int64 {
     // Pages of the last resume that are missing still aren't to be measured with the next sleep.
     try service.settle(Self.name)
-    switch gear {
+    switch mechanism {
     case .signal: return try measureSignal()
     case .freezer: return try measureFreezer()
     case .cached: return try measureHibernation(dropped: false, note)
     case .dropped: return try measureHibernation(dropped: true, note)
-    case .hotFirst: return try measureHotFirst(note)
+    case .lazy: return try measureLazyRestore(note)
     case .swap: return try measureSwap()
     case .relaunch:
       kill()
@@ -58,12 +58,12 @@ extension BenchSubject {
 
   /// A newly launched program is learned from first: with nearly everything missing, and once more
   /// for what it wants when it isn't slowed down by that.
-  private func measureHotFirst(_ note: (BenchHibernation) -> Void) throws -> Int64 {
+  private func measureLazyRestore(_ note: (BenchHibernation) -> Void) throws -> Int64 {
     let identity = try running.identity
     if learned?.process != identity { learned = (identity, 0) }
     while true {
       let isKnown = (learned?.resumes ?? 0) > 1
-      let took = try measureHibernation(dropped: false, gear: .hotFirst(probing: true)) {
+      let took = try measureHibernation(dropped: false, mechanism: .lazy(probing: true)) {
         if isKnown { note($0) }
       }
       if isKnown { return took }
@@ -73,7 +73,7 @@ extension BenchSubject {
   }
 
   private func measureHibernation(
-    dropped: Bool, gear: ResumeGear = .eager, _ note: (BenchHibernation) -> Void
+    dropped: Bool, mechanism: RestoreMode = .eager, _ note: (BenchHibernation) -> Void
   ) throws -> Int64 {
     if dropped, let reason = Self.whyNotDropped(imagePath) { throw GearRefusal(reason: reason) }
     let process = try running
@@ -85,7 +85,7 @@ extension BenchSubject {
     } else {
       _ = try stop()
     }
-    let summary = try hibernate(lazyReady: gear != .eager)
+    let summary = try hibernate(lazyReady: mechanism != .eager)
     if let refusal = summary.lazyRefusal {
       _ = try timeFromOrder { try beginResume(.eager) }
       throw GearRefusal(reason: refusal)
@@ -97,7 +97,7 @@ extension BenchSubject {
         imageBytes: summary.imageLength, anonymousBefore: before.anonymous,
         anonymousAfter: after.anonymous))
     if dropped { try dropImage() }
-    return try timeFromOrder { try beginResume(gear) }
+    return try timeFromOrder { try beginResume(mechanism) }
   }
 
   private func hibernate(lazyReady: Bool) throws -> HibernationSummary {
@@ -116,9 +116,9 @@ extension BenchSubject {
     }
   }
 
-  private func beginResume(_ gear: ResumeGear) throws -> Order {
+  private func beginResume(_ mechanism: RestoreMode) throws -> Order {
     let order = try Order()
-    service.resume(try target, from: imagePath, gear: gear) { result in
+    service.resume(try target, from: imagePath, mechanism: mechanism) { result in
       order.complete(result.map { _ in }.mapError { $0 })
     }
     return order

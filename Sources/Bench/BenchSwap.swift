@@ -31,7 +31,7 @@ extension BenchSubject {
       throw error
     }
     let took = try timeFromOrder { try Order.performed { try tree.continueAll() } }
-    // The other gears are to find it in RAM.
+    // The other mechanisms are to find it in RAM.
     for pid in try process.tree().pids { try KernelSwap.pageIn(pid, ranges[pid] ?? []) }
     return took
   }

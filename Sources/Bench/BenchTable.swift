@@ -7,8 +7,8 @@ extension BenchReport {
   /// - Parameter width: columns of the terminal.
   public func rendered(width: Int, color: Bool) -> String {
     let bold = { (text: String) in color ? "\u{1B}[1m\(text)\u{1B}[0m" : text }
-    var lines = [bold(Self.row(["gear (ms)", "n", "min", "median", "p95", "max"]))]
-    for result in gears {
+    var lines = [bold(Self.row(["mechanism (ms)", "n", "min", "median", "p95", "max"]))]
+    for result in mechanisms {
       if let numbers = result.statistics {
         let cells = [numbers.minimum, numbers.median, numbers.p95, numbers.maximum]
         lines.append(
@@ -84,7 +84,7 @@ extension BenchReport {
 
   /// Of the ways back from an image, the one that a worker would take.
   private var quickestResume: Double? {
-    [BenchGear.hotFirst, .cached, .dropped].compactMap(median).min()
+    [BenchMechanism.lazy, .cached, .dropped].compactMap(median).min()
   }
 
   /// What a sleep of a second earns, and what it costs at its end.

@@ -106,7 +106,7 @@ public enum ResumeRule: String, Codable, Hashable, Sendable, CaseIterable {
   /// All of it before it runs.
   case eager
   /// What it wants first, wherever the kernel permits; the rest follows while it runs.
-  case hotFirst = "hot_first"
+  case lazy = "lazy"
 }
 
 /// `hibernate.durability`: when pages may be freed.

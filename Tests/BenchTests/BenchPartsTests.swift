@@ -109,34 +109,34 @@ import Testing
 
 @Suite struct BenchRenderingTests {
   private func report(
-    command: [String] = ["/bin/server"], samples: [BenchGear: [Double]]
+    command: [String] = ["/bin/server"], samples: [BenchMechanism: [Double]]
   ) throws -> BenchReport {
     var report = BenchReport(
       version: "1", machine: .describe(), command: command, request: nil, level: 1, rounds: 3,
       rest: "frozen", firstLaunchMilliseconds: 100,
-      gears: BenchGear.allCases.map { BenchGearResult($0) },
+      mechanisms: BenchMechanism.allCases.map { BenchMechanismResult($0) },
       hibernations: [
         BenchHibernation(
           milliseconds: 50, movedBytes: 16 << 20, imageBytes: 4 << 20, anonymousBefore: 17 << 20,
           anonymousAfter: 1 << 20)
       ], reconnections: 0)
-    for index in report.gears.indices {
-      let values = samples[report.gears[index].gear] ?? []
-      report.gears[index].milliseconds = values
-      report.gears[index].statistics = BenchStatistics(values)
-      if values.isEmpty { report.gears[index].refusal = "none <here> & now" }
+    for index in report.mechanisms.indices {
+      let values = samples[report.mechanisms[index].mechanism] ?? []
+      report.mechanisms[index].milliseconds = values
+      report.mechanisms[index].statistics = BenchStatistics(values)
+      if values.isEmpty { report.mechanisms[index].refusal = "none <here> & now" }
     }
     return report
   }
 
-  @Test func `The table has a row a gear, and says what a sleep earns`() throws {
+  @Test func `The table has a row a mechanism, and says what a sleep earns`() throws {
     let report = try report(samples: [
       .signal: [1, 1, 1], .cached: [17, 17, 20], .relaunch: [340, 340, 340],
     ])
     let lines = report.rendered(width: 200, color: false).split(separator: "\n").map(String.init)
-    #expect(lines[0].hasPrefix("gear (ms)"))
-    for gear in BenchGear.allCases {
-      #expect(lines.filter { $0.hasPrefix(gear.title + " ") }.count == 1, "\(gear)")
+    #expect(lines[0].hasPrefix("mechanism (ms)"))
+    for mechanism in BenchMechanism.allCases {
+      #expect(lines.filter { $0.hasPrefix(mechanism.title + " ") }.count == 1, "\(mechanism)")
     }
     let text = lines.joined(separator: "\n")
     #expect(text.contains("not measured: none <here> & now"))

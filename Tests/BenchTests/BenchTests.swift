@@ -14,15 +14,15 @@ import Testing
     "x=dormouse; while [ ${#x} -lt 1000000 ]; do x=$x$x; done; echo ready now; read y < \"$FIFO\"",
   ]
 
-  @Test func `Every gear is measured in every round, or says why it isn't`() throws {
+  @Test func `Every mechanism is measured in every round, or says why it isn't`() throws {
     try withPlace { (place) throws in
       var options = place.options(Self.quiet)
       options.readiness = .line("ready")
       options.rounds = 3
-      var steps: [BenchGear?] = []
-      let report = try Bench.run(options) { steps.append($0.gear) }
+      var steps: [BenchMechanism?] = []
+      let report = try Bench.run(options) { steps.append($0.mechanism) }
 
-      for result in report.gears {
+      for result in report.mechanisms {
         let count = result.milliseconds.count
         if count == 0 {
           #expect(result.refusal?.isEmpty == false, "\(result)")
@@ -32,8 +32,8 @@ import Testing
           #expect(result.milliseconds.allSatisfy { $0 > 0 })
         }
       }
-      for gear in [BenchGear.signal, .cached, .relaunch] {
-        #expect(report.result(gear)?.statistics != nil, "\(gear)")
+      for mechanism in [BenchMechanism.signal, .cached, .relaunch] {
+        #expect(report.result(mechanism)?.statistics != nil, "\(mechanism)")
       }
       #expect(report.hibernates)
       for one in report.hibernations {
@@ -41,7 +41,7 @@ import Testing
         #expect(one.imageBytes > 0 && one.imageBytes < one.movedBytes)
       }
       #expect(steps.first == .some(nil))
-      #expect(Set(steps.compactMap(\.self)) == Set(BenchGear.allCases))
+      #expect(Set(steps.compactMap(\.self)) == Set(BenchMechanism.allCases))
       #expect(try place.leftovers() == [])
     }
   }

@@ -90,7 +90,7 @@ func bench(_ arguments: ArraySlice<String>) throws {
         _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
       default:
         let summary = try service.wait { (h) throws(HibernationError) in
-          try h.resume(target, from: image, gear: .hotFirst(probing: true))
+          try h.resume(target, from: image, mode: .lazy(probing: true))
         }
         notes["hot"] =
           summary.eagerReason

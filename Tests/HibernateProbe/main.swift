@@ -8,7 +8,7 @@
 //     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
 //   HibernateProbe bench ROUNDS DIRECTORY CGROUP PORT PATH -- COMMAND…
 //     time to the first answer of a server on an open connection: SIGCONT alone, eager, encrypted,
-//     with its files' pages pushed out, hot first.
+//     with its files' pages pushed out, lazy restore.
 //   HibernateProbe second ROUNDS DIRECTORY CGROUP PORT PATH REQUESTS -- COMMAND…
 //     hibernates a server after so many requests, over and over: all of it, what a comparison shows to
 //     have changed, what was tracked. `PORT` in the command becomes each server's own. CGROUP has the
@@ -96,9 +96,9 @@ func serve(_ arguments: ArraySlice<String>) throws {
           try service.settle("victim")
           tell("done 0")
         } else {
-          let gear = isLazy ? ResumeGear.hotFirst(probing: true) : .eager
+          let mode = isLazy ? RestoreMode.lazy(probing: true) : .eager
           let summary = try service.wait { (h) throws(HibernationError) in
-            try h.resume(target, from: words[2], gear: gear, keepsBase: overlays != nil)
+            try h.resume(target, from: words[2], mode: mode, keepsBase: overlays != nil)
           }
           tell("done \(summary.restored)")
         }

@@ -9,13 +9,13 @@ import Testing
 struct TimeoutTests {
   /// How it sleeps: only suspended, or hibernated; its memory back at once, or with pages that follow.
   enum Sleep: String, CaseIterable, CustomTestStringConvertible {
-    case suspended, hibernated, hotFirst
+    case suspended, hibernated, lazy
     var testDescription: String { rawValue }
   }
 
   static let ways: [(Sleep, Victim.Rest)] = Sleep.allCases.flatMap { sleep in
     Victim.Rest.available.map { (sleep, $0) }
-  }.filter { $0 != .hotFirst || $1 == .frozen }
+  }.filter { $0 != .lazy || $1 == .frozen }
 
   static let kinds = [
     "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "ppoll-constant", "select",
@@ -56,7 +56,7 @@ struct TimeoutTests {
       let (target, path, sleep) = (target, path, sleep)
       if sleep == .suspended { return }
       _ = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(target, to: path, lazyReady: sleep == .hotFirst)
+        try h.hibernate(target, to: path, lazyReady: sleep == .lazy)
       }
     }
 
@@ -68,7 +68,7 @@ struct TimeoutTests {
       let (target, path, sleep) = (target, path, sleep)
       _ = try service.wait { (h) throws(HibernationError) in
         try h.resume(
-          target, from: path, gear: sleep == .hotFirst ? .hotFirst(probing: true) : .eager)
+          target, from: path, mode: sleep == .lazy ? .lazy(probing: true) : .eager)
       }
     }
 

@@ -125,7 +125,7 @@ extension Daemon {
     report.says = runtime.statusText
     report.connections = runtime.talk?.connectionCount
     report.talk = runtime.talk?.sentence.map { CodedText("without_effect", $0) }
-    report.resume = runtime.resumeGear
+    report.resume = runtime.restoreMode
     guard let process = runtime.process else { return report }
     let pids = processes(of: process, scan)
     report.pid = process.identity.pid

@@ -27,7 +27,7 @@ extension Daemon {
 
   static func resumeOverrideInEnvironment() -> ResumePreference? {
     guard let text = getenv("DORMOUSE_RESUME").map({ String(cString: $0) }) else { return nil }
-    return text == "hot-first" ? .hotFirst : ResumePreference(rawValue: text)
+    return text == "lazy" ? .lazy : ResumePreference(rawValue: text)
   }
 
   /// A process that goes on with the pages of workers if this one dies, from the first worker on
@@ -56,8 +56,8 @@ extension Daemon {
 extension CodedText {
   /// For `status`.
   static func of(_ plan: ResumePlan) -> CodedText {
-    plan.isHotFirst
-      ? CodedText("hot_first", "hot first: \(plan.reason)")
+    plan.isLazy
+      ? CodedText("lazy", "lazy restore: \(plan.reason)")
       : CodedText("eager", "eager, because \(plan.reason)")
   }
 }

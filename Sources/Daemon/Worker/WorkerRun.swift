@@ -42,7 +42,7 @@ struct WorkerRun {
   /// How much of its memory is still to come.
   var missing: MissingBytes?
   /// How it is resumed, and why, once it has been hibernated.
-  var resumeGear: CodedText?
+  var restoreMode: CodedText?
   /// Memory that may be taken without asking.
   var offers: [PurgeableOffer] = []
   /// Bytes that their files took when they were last counted, and when the footprint was last measured.

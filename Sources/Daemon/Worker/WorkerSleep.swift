@@ -144,8 +144,8 @@ extension Daemon {
       note(summary, of: id, took: EventLoop.now - started)
       if let files = summary.filePages { tell(files, of: id) }
       if let plan = summary.resumePlan {
-        workers[id]?.resumeGear = .of(plan)
-        if plan.isHotFirst { startStandbyPager() }
+        workers[id]?.restoreMode = .of(plan)
+        if plan.isLazy { startStandbyPager() }
       }
       feed(
         .hibernated(
@@ -223,7 +223,7 @@ extension Daemon {
       let keepsBase = runtime.keepsBase
       afterWhatIsUnderWay(id) { [hibernation] in
         hibernation.resume(
-          target, from: path, gear: .planned, keepsBase: keepsBase, then: ended)
+          target, from: path, mode: .planned, keepsBase: keepsBase, then: ended)
       }
     } else {
       let mayBeStopped = runtime.mayBeStopped
@@ -267,7 +267,7 @@ extension Daemon {
     switch result {
     case .success(let summary):
       if let reason = summary.eagerReason {
-        workers[id]?.resumeGear = CodedText("eager", "eager, because \(reason)")
+        workers[id]?.restoreMode = CodedText("eager", "eager, because \(reason)")
         log(.info, "\(id): all of its memory was brought back at once: \(reason)")
       }
       workers[id]?.mayMissPages = summary.deferred > 0

@@ -154,7 +154,7 @@ struct WriteBack: Sendable {
       try image.load(step, stored: stored, into: pages, with: decompressor)
       guard let base = pages.baseAddress else { return true }
       do throws(SystemCallError) {
-        // An image that is hot first has no base, and so is written by whole chunks.
+        // An image that is lazy has no base, and so is written by whole chunks.
         if let placing {
           try placing.place(step.chunk, from: base, memory)
         } else {

@@ -3,7 +3,7 @@ import Glibc
 import Linux
 
 /// How a worker gets its memory back.
-public enum ResumeGear: Sendable, Hashable {
+public enum RestoreMode: Sendable, Hashable {
   /// All of it before it runs.
   case eager
   /// What it wants first, and what can't be missing, before it runs; the rest follows, and whoever
@@ -11,13 +11,13 @@ public enum ResumeGear: Sendable, Hashable {
   ///
   /// - Parameter probing: the first time, nothing is known of what it wants. True: it is resumed
   ///   with nearly everything missing, to learn that, which takes longer. False: eagerly.
-  case hotFirst(probing: Bool)
+  case lazy(probing: Bool)
   /// As was decided when it was hibernated (`ResumePlan`).
   case planned
 }
 
 extension Hibernator {
-  enum HotFirstResult {
+  enum LazyRestoreResult {
     /// Bytes.
     case done(written: UInt64, deferred: UInt64)
     case refused(String)
@@ -36,7 +36,7 @@ extension Hibernator {
     }
     for identity in (handles[name] ?? [:]).keys {
       guard let touched = outcome.touched[identity.pid] else { continue }
-      hot[name, default: [:]][identity, default: PagePlan.Hot()].learn(touched)
+      hot[name, default: [:]][identity, default: PagePlan.WorkingSet()].learn(touched)
     }
     guard var record = stream.record else { return }
     record.waited = outcome.waited
@@ -46,9 +46,9 @@ extension Hibernator {
   }
 
   /// Writes what mustn't be missing, and lets the worker run. The rest follows.
-  func bringHotFirst(
+  func restoreLazily(
     _ target: HibernationTarget, from path: String, probing: Bool
-  ) throws(HibernationError) -> HotFirstResult {
+  ) throws(HibernationError) -> LazyRestoreResult {
     let image = try openOwn(path, of: target)
     guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
       return .refused("it has no cgroup of its own")
@@ -288,7 +288,7 @@ extension Hibernator {
   }
 }
 
-extension PagePlan.Hot {
+extension PagePlan.WorkingSet {
   /// Pages that were waited for. What was known before stays: pages that are in place in time can't
   /// be seen to be wanted. So the set only grows, up to a limit; then it begins anew.
   mutating func learn(_ touched: Set<UInt64>) {

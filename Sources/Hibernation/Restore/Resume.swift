@@ -24,19 +24,19 @@ extension Hibernator {
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
-    _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager,
+    _ target: HibernationTarget, from path: String, mode: RestoreMode = .eager,
     keepsBase: Bool = false
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
     try settle(target.name)
     var summary = ResumeSummary(restored: 0, duration: .zero)
-    let gear = chosen(gear, target.name, &summary)
+    let mode = chosen(mode, target.name, &summary)
     do throws(HibernationError) {
-      switch gear {
+      switch mode {
       case .eager, .planned:
         summary.restored = try bringBack(target, from: path, run: true, keepsBase: keepsBase)
-      case .hotFirst(let probing):
-        switch try bringHotFirst(target, from: path, probing: probing) {
+      case .lazy(let probing):
+        switch try restoreLazily(target, from: path, probing: probing) {
         case .done(let written, let deferred):
           (summary.restored, summary.deferred) = (written, deferred)
           summary.missing = streams[target.name]?.missing
@@ -58,11 +58,11 @@ extension Hibernator {
 
   /// What was planned; eagerly, where nothing was.
   private func chosen(
-    _ gear: ResumeGear, _ name: String, _ summary: inout ResumeSummary
-  ) -> ResumeGear {
-    guard gear == .planned else { return gear }
+    _ mode: RestoreMode, _ name: String, _ summary: inout ResumeSummary
+  ) -> RestoreMode {
+    guard mode == .planned else { return mode }
     guard let plan = plans[name] else { return .eager }
-    if plan.isHotFirst { return .hotFirst(probing: true) }
+    if plan.isLazy { return .lazy(probing: true) }
     summary.eagerReason = plan.reason
     return .eager
   }

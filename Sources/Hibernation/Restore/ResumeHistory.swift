@@ -4,21 +4,21 @@ public enum ResumePreference: String, Sendable, CaseIterable {
   case auto
   case eager
   /// Wherever it is possible.
-  case hotFirst = "hot_first"
+  case lazy = "lazy"
 }
 
 /// How the next resume of a worker is to be. Decided when it is hibernated, for the image is laid
 /// out for it.
 public struct ResumePlan: Sendable, Hashable {
-  public var isHotFirst: Bool
+  public var isLazy: Bool
   /// Why, for somebody who asks.
   public var reason: String
 
-  init(hotFirst reason: String) { (isHotFirst, self.reason) = (true, reason) }
-  init(eager reason: String) { (isHotFirst, self.reason) = (false, reason) }
+  init(lazy reason: String) { (isLazy, self.reason) = (true, reason) }
+  init(eager reason: String) { (isLazy, self.reason) = (false, reason) }
 }
 
-/// How a worker's resumes went, and which gear that speaks for. Kept in memory: it ends with the
+/// How a worker's resumes went, and which mode that speaks for. Kept in memory: it ends with the
 /// daemon, as the addresses of the hot pages do.
 struct ResumeHistory: Sendable {
   /// What came of a resume with missing pages. Times in ns, sizes in bytes.
@@ -43,7 +43,7 @@ struct ResumeHistory: Sendable {
 
   /// Means of late, in ns.
   private var eager: Int64?
-  private var hotFirst: Int64?
+  private var lazy: Int64?
   private var bytes: UInt64 = 0
   private var lastStream: Stream?
   /// Eager resumes since a resume with missing pages.
@@ -55,7 +55,7 @@ struct ResumeHistory: Sendable {
 
   /// Under it, laying out and streaming cost as much as they bring.
   static let smallest: UInt64 = 2 << 20
-  /// A program changes: after so many eager resumes the other gear gets another chance.
+  /// A program changes: after so many eager resumes the other mode gets another chance.
   static let patience = 16
 
   mutating func noteEager(_ nanoseconds: Int64, bytes: UInt64) {
@@ -65,7 +65,7 @@ struct ResumeHistory: Sendable {
   }
 
   mutating func note(_ stream: Stream) {
-    if !stream.wasProbing { hotFirst = Self.mean(hotFirst, stream.untilAnswer) }
+    if !stream.wasProbing { lazy = Self.mean(lazy, stream.untilAnswer) }
     bytes = stream.total
     lastStream = stream
     eagerInARow = 0
@@ -76,7 +76,7 @@ struct ResumeHistory: Sendable {
   func plan(_ preference: ResumePreference) -> ResumePlan {
     switch preference {
     case .eager: return ResumePlan(eager: "hibernate.resume is eager")
-    case .hotFirst: return ResumePlan(hotFirst: "hibernate.resume is hot_first")
+    case .lazy: return ResumePlan(lazy: "hibernate.resume is lazy")
     case .auto: break
     }
     if let refusal { return ResumePlan(eager: refusal) }
@@ -87,20 +87,20 @@ struct ResumeHistory: Sendable {
       return ResumePlan(eager: "it is small, and as fast all at once")
     }
     guard let lastStream, eagerInARow < Self.patience else {
-      return ResumePlan(hotFirst: "to learn which pages it wants first")
+      return ResumePlan(lazy: "to learn which pages it wants first")
     }
     if lastStream.wanted * 2 > lastStream.total {
       return ResumePlan(eager: "it wants most of its memory as soon as it runs")
     }
-    guard let hotFirst else {
-      return ResumePlan(hotFirst: "the pages that it wants first are known")
+    guard let lazy else {
+      return ResumePlan(lazy: "the pages that it wants first are known")
     }
-    let times = "\(Self.text(hotFirst)) against \(Self.text(eager)) ms"
-    if hotFirst * 10 < eager * 9 { return ResumePlan(hotFirst: "that took it \(times)") }
+    let times = "\(Self.text(lazy)) against \(Self.text(eager)) ms"
+    if lazy * 10 < eager * 9 { return ResumePlan(lazy: "that took it \(times)") }
     let halt =
       lastStream.halt?.delaysWork == true
       ? ", because it forks or gives memory back in the middle of its work" : ""
-    return ResumePlan(eager: "hot first took it \(times)\(halt)")
+    return ResumePlan(eager: "lazy restore took it \(times)\(halt)")
   }
 
   private static func mean(_ old: Int64?, _ new: Int64) -> Int64 {

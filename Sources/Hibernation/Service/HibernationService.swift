@@ -121,13 +121,13 @@ public final class HibernationService: Sendable {
   }
 
   public func resume(
-    _ target: HibernationTarget, from path: String, gear: ResumeGear = .eager,
+    _ target: HibernationTarget, from path: String, mode: RestoreMode = .eager,
     keepsBase: Bool = false,
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, isUrgent: true, completion) {
       (hibernator) throws(HibernationError) in
-      try hibernator.resume(target, from: path, gear: gear, keepsBase: keepsBase)
+      try hibernator.resume(target, from: path, mode: mode, keepsBase: keepsBase)
     }
   }
 

@@ -18,7 +18,7 @@ public final class Hibernator {
   var parked: [String: [Parking]] = [:]
   /// By worker and process: what resumes with missing pages need, and what they have taught us.
   var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
-  var hot: [String: [ProcessIdentity: PagePlan.Hot]] = [:]
+  var hot: [String: [ProcessIdentity: PagePlan.WorkingSet]] = [:]
   /// Resumes of which pages are still missing, by worker.
   var streams: [String: PageStream] = [:]
   /// By worker: what stays on disk while it runs, and what is known of its writes.
@@ -57,7 +57,7 @@ public final class Hibernator {
   /// - Parameters:
   ///   - path: where the image goes; its directory exists.
   ///   - level: zstd's, −7…19.
-  ///   - lazyReady: prepares for `ResumeGear.hotFirst`. Why it can't be, the summary says.
+  ///   - lazyReady: prepares for `RestoreMode.lazy`. Why it can't be, the summary says.
   ///   - overlay: writes only what has changed, where an earlier resume has kept a base, and prepares
   ///     for that next time. Not together with `lazyReady` (a
   ///     mapping has one userfaultfd) or `sealed`.
@@ -126,7 +126,7 @@ public final class Hibernator {
   }
 
   /// The same, laid out for the way of resuming that the worker's policy wants, and its history
-  /// speaks for. `ResumeGear.planned` follows it.
+  /// speaks for. `RestoreMode.planned` follows it.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
     overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
@@ -141,7 +141,7 @@ public final class Hibernator {
         ? ResumePlan(eager: "a later daemon couldn't go on with it (kernel.yama.ptrace_scope)")
         : histories[target.name, default: ResumeHistory()].plan(resume)
     var summary = try hibernate(
-      target, to: path, level: level, lazyReady: plan.isHotFirst, overlay: overlay, sealed: sealed,
+      target, to: path, level: level, lazyReady: plan.isLazy, overlay: overlay, sealed: sealed,
       dropsFilePages: dropsFilePages, storage: storage)
     if let refusal = summary.lazyRefusal {
       histories[target.name, default: ResumeHistory()].note(refusal: refusal)

@@ -205,8 +205,8 @@ struct Operation {
 
   /// What has been learned, and what each thread's end needs: the kernel clears its number there and
   /// looks through its robust mutexes, and doesn't wait for missing pages while it does.
-  private func hot(of captive: Captive) -> PagePlan.Hot {
-    var hot = hibernator.hot[target.name]?[captive.stat.identity] ?? PagePlan.Hot()
+  private func hot(of captive: Captive) -> PagePlan.WorkingSet {
+    var hot = hibernator.hot[target.name]?[captive.stat.identity] ?? PagePlan.WorkingSet()
     for thread in captive.session.threads {
       for page in thread.registers.threadBlock { hot.pages.insert(page) }
       // The time that it waits for is corrected before it runs.

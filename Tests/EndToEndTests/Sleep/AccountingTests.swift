@@ -7,15 +7,15 @@ import Testing
   @Test(
     "`ps` says what the kernel says, without any activity of the worker",
     .enabled(if: Surroundings.hasCgroups, "no cgroup for workers can be made here"),
-    arguments: ["eager", "hot_first", "auto"])
-  func resumed(gear: String) throws {
+    arguments: ["eager", "lazy", "auto"])
+  func resumed(mode: String) throws {
     let web = try WebWorker(megabytes: 12)
     let policy = MainJobTests.patient.replacing(
-      "hibernate: {", with: "hibernate: { resume: \(gear),")
+      "hibernate: {", with: "hibernate: { resume: \(mode),")
     let daemon = try TestDaemon(policy + web.entry(.frozen), setting: .frozen)
     try daemon.wait("web", toBe: "foreground")
     let pid = try #require(try daemon.worker("web").pid)
-    // The third resume is hot first under `auto` too: the first is eager, and the second learns.
+    // The third resume is lazy under `auto` too: the first is eager, and the second learns.
     for round in 1...3 {
       try daemon.done("hibernate", "web")
       try daemon.done("wake", "web")
@@ -26,7 +26,7 @@ import Testing
       }
       let told = try daemon.worker("web").footprint
       let truth = try #require(try Footprint.measure(pid)).footprint
-      #expect(agrees, "\(gear), round \(round): \(told) is told, \(truth) is true")
+      #expect(agrees, "\(mode), round \(round): \(told) is told, \(truth) is true")
     }
   }
 }

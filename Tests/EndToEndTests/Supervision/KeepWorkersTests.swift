@@ -145,7 +145,7 @@ import Testing
 
   @Test(
     "Images of every kind are brought back by `recover`, and none is left",
-    arguments: ["resume: eager", "resume: hot_first", "encrypt: true"])
+    arguments: ["resume: eager", "resume: lazy", "encrypt: true"])
   func recoverKinds(rule: String) throws {
     if rule.hasPrefix("encrypt"), !Surroundings.canEncrypt { return }
     let web = try WebWorker(megabytes: 1)

@@ -18,7 +18,7 @@ import Testing
     arguments: Setting.available)
   func wholeLife(setting: Setting) throws {
     let web = try WebWorker(cacheMegabytes: 6, more: "shed: { signal: USR1 }")
-    // What is resumed hot first is written as a whole each time.
+    // What is restored lazily is written as a whole each time.
     let policy = Self.patient.replacing("hibernate: {", with: "hibernate: { resume: eager,")
     let daemon = try TestDaemon(policy + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")

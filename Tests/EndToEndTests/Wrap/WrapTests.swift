@@ -27,7 +27,7 @@ import Testing
   @Test(
     "Its policy's way of resuming is followed, without a second process beside the wrapper",
     .enabled(if: Surroundings.hasCgroups && Surroundings.isRoot, "userfaultfd takes root here"))
-  func hotFirst() throws {
+  func lazy() throws {
     let scratch = try Scratch()
     let policy = try scratch.write(
       "hot.yaml",
@@ -35,7 +35,7 @@ import Testing
       name: hot
       foreground: { mode: activity, max: unlimited, idle_after: 500ms }
       background: { suspend_after: 0s }
-      hibernate: { resume: hot_first, after: 100ms, cooldown: 0s, max_footprint: unlimited }
+      hibernate: { resume: lazy, after: 100ms, cooldown: 0s, max_footprint: unlimited }
 
       """)
     let host = try WrapHost(options: ["--policy", policy], setting: .frozen)
@@ -44,7 +44,7 @@ import Testing
       try host.wait(toBe: "hibernated")
       #expect(try host.ask("sum") == sum)
       let resume = try host.status().resume?.text
-      #expect(resume == "hot first: hibernate.resume is hot_first", "\(host.words)")
+      #expect(resume == "lazy restore: hibernate.resume is lazy", "\(host.words)")
     }
     let names = children(of: host.pid).compactMap { try? readText("/proc/\($0)/cmdline") }
     #expect(!names.contains { $0.contains("\0pager") }, "\(names)")

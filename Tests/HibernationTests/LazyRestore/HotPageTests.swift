@@ -26,9 +26,9 @@ struct HotPageTests {
       let hot = Set(stride(from: round, to: pages.count, by: every).map { pages[$0] })
       try victim.suspend()
       let woken = try service.wait { (h) throws(HibernationError) in
-        h.hot[target.name] = [identity: PagePlan.Hot(pages: hot)]
+        h.hot[target.name] = [identity: PagePlan.WorkingSet(pages: hot)]
         _ = try h.hibernate(target, to: path, lazyReady: true)
-        return try h.resume(target, from: path, gear: .hotFirst(probing: true))
+        return try h.resume(target, from: path, mode: .lazy(probing: true))
       }
       #expect(woken.eagerReason == nil)
       #expect(woken.deferred > 0)
@@ -58,7 +58,7 @@ struct HotPageTests {
     }
     try victim.send(command)
     let woken = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: path, gear: .hotFirst(probing: true))
+      try h.resume(target, from: path, mode: .lazy(probing: true))
     }
     #expect(woken.deferred > 4 << 20)
     #expect(try victim.line() == answer)

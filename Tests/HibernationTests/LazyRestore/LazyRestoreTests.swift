@@ -8,7 +8,7 @@ import Testing
 /// Resumes of which the pages come when the worker runs already.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
-struct HotFirstTests {
+struct LazyRestoreTests {
   let service = HibernationService()
 
   /// Whether this machine lets a worker have a userfaultfd.
@@ -29,7 +29,7 @@ struct HotFirstTests {
   ) throws -> ResumeSummary {
     let target = victim.target
     return try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: path, gear: .hotFirst(probing: probing))
+      try h.resume(target, from: path, mode: .lazy(probing: probing))
     }
   }
 
@@ -111,7 +111,7 @@ struct HotFirstTests {
         _ = try memory.readBytes(at: range.address, count: 8)
       }
       _ = try service.wait { (h) throws(HibernationError) in
-        try h.resume(target, from: path, gear: .hotFirst(probing: true))
+        try h.resume(target, from: path, mode: .lazy(probing: true))
       }
       #expect(try victim.ask("verify").hasSuffix("errors 0"))
       try service.settle(target.name)

@@ -206,7 +206,7 @@ struct PagerDeathTests {
     try probe.cgroup?.freeze(until: Deadline(in: .seconds(5)))
     _ = try service.wait { (h) throws(HibernationError) in
       let slept = try h.hibernate(target, to: image, lazyReady: true)
-      let woken = try h.resume(target, from: image, gear: .hotFirst(probing: true))
+      let woken = try h.resume(target, from: image, mode: .lazy(probing: true))
       try h.settle(name)
       return slept.lazyRefusal == nil && woken.eagerReason == nil
     }

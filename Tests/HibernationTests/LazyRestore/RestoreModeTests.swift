@@ -9,13 +9,13 @@ import Testing
 /// for hot pages first, or encrypted, read by the daemon that wrote them or by the next.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
-struct GearTests {
+struct RestoreModeTests {
   enum Gear: CaseIterable {
-    case complete, overlay, hotFirst, encrypted
+    case complete, overlay, lazy, encrypted
 
-    static let available = allCases.filter { gear in
-      switch gear {
-      case .hotFirst: HotFirstTests.isPermitted()
+    static let available = allCases.filter { mode in
+      switch mode {
+      case .lazy: LazyRestoreTests.isPermitted()
       case .encrypted: Keyring.isUsable
       case .complete, .overlay: true
       }
@@ -31,7 +31,7 @@ struct GearTests {
     let path = Fixture.imagePath()
     var told: [String] = []
     for round in 1...30 {
-      let gear = try #require(Gear.available.randomElement(using: &random))
+      let mode = try #require(Gear.available.randomElement(using: &random))
       // A daemon that comes later knows no base, no history and no tracker of this worker.
       let isNew = Int.random(in: 0..<6, using: &random) == 0
       if isNew {
@@ -45,8 +45,8 @@ struct GearTests {
           usleep(2000)
         }
       }
-      told.append("\(gear)\(isNew ? " by the next daemon" : "")")
-      try Self.cycle(victim, service, gear, at: path)
+      told.append("\(mode)\(isNew ? " by the next daemon" : "")")
+      try Self.cycle(victim, service, mode, at: path)
       try #require(try victim.ask("verify") == "same", "seed \(seed), \(told)")
       _ = try victim.ask("change \(round) \(round % 5 * 60)")
     }
@@ -56,21 +56,21 @@ struct GearTests {
   }
 
   private static func cycle(
-    _ victim: Victim, _ service: HibernationService, _ gear: Gear, at path: String
+    _ victim: Victim, _ service: HibernationService, _ mode: Gear, at path: String
   ) throws {
     let target = victim.target
     try service.settle(target.name)
     try victim.suspend()
     _ = try service.wait { (h) throws(HibernationError) in
       try h.hibernate(
-        target, to: path, lazyReady: gear == .hotFirst, overlay: gear == .overlay,
-        sealed: gear == .encrypted)
+        target, to: path, lazyReady: mode == .lazy, overlay: mode == .overlay,
+        sealed: mode == .encrypted)
     }
     #expect(try victim.anonymousMemory() <= 256 << 10)
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(
-        target, from: path, gear: gear == .hotFirst ? .hotFirst(probing: false) : .eager,
-        keepsBase: gear == .overlay)
+        target, from: path, mode: mode == .lazy ? .lazy(probing: false) : .eager,
+        keepsBase: mode == .overlay)
     }
   }
 }

@@ -19,10 +19,10 @@ struct ResumeHistoryTests {
   }
 
   @Test(
-    "a worker that gives memory back behind its answer is resumed hot first where that is faster")
+    "a worker that gives memory back behind its answer is restored lazily where that is faster")
   func haltedBehindItsAnswer() {
     let plan = Self.known(Self.stream(halt: Self.halt(workAfter: 200))).plan(.auto)
-    #expect(plan == ResumePlan(hotFirst: "that took it 3.5 against 18.0 ms"))
+    #expect(plan == ResumePlan(lazy: "that took it 3.5 against 18.0 ms"))
   }
 
   /// Resumed eagerly, and learned from.
@@ -37,19 +37,19 @@ struct ResumeHistoryTests {
   @Test("the first resume is eager, the second learns, and then the faster one is taken")
   func course() {
     var history = ResumeHistory()
-    #expect(!history.plan(.auto).isHotFirst)
+    #expect(!history.plan(.auto).isLazy)
     history.noteEager(18_000_000, bytes: 16 << 20)
-    #expect(history.plan(.auto).isHotFirst)
+    #expect(history.plan(.auto).isLazy)
     history.note(Self.stream(beforeRunning: 1_000_000, waited: 40_000_000, probing: true))
-    #expect(history.plan(.auto).isHotFirst)
+    #expect(history.plan(.auto).isLazy)
     history.note(Self.stream())
-    #expect(history.plan(.auto) == ResumePlan(hotFirst: "that took it 3.5 against 18.0 ms"))
+    #expect(history.plan(.auto) == ResumePlan(lazy: "that took it 3.5 against 18.0 ms"))
   }
 
   @Test("policy outweighs history")
   func policy() {
-    #expect(!Self.known(Self.stream()).plan(.eager).isHotFirst)
-    #expect(ResumeHistory().plan(.hotFirst).isHotFirst)
+    #expect(!Self.known(Self.stream()).plan(.eager).isLazy)
+    #expect(ResumeHistory().plan(.lazy).isLazy)
   }
 
   @Test("where it brings nothing, resumes are eager, and say why")
@@ -65,7 +65,7 @@ struct ResumeHistoryTests {
     ]
     for (history, reason) in cases {
       let plan = history.plan(.auto)
-      #expect(!plan.isHotFirst)
+      #expect(!plan.isLazy)
       #expect(plan.reason.contains(reason), "\(plan.reason)")
     }
   }
@@ -75,9 +75,9 @@ struct ResumeHistoryTests {
     var history = Self.known(Self.stream(halt: Self.halt(isForFork: true)))
     for _ in 1..<ResumeHistory.patience {
       history.noteEager(18_000_000, bytes: 16 << 20)
-      #expect(!history.plan(.auto).isHotFirst)
+      #expect(!history.plan(.auto).isLazy)
     }
     history.noteEager(18_000_000, bytes: 16 << 20)
-    #expect(history.plan(.auto).isHotFirst)
+    #expect(history.plan(.auto).isLazy)
   }
 }

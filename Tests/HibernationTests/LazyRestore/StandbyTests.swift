@@ -30,7 +30,7 @@ struct StandbyTests {
 
   @Test(
     "a resume is announced before the worker runs, and taken back when all pages are there",
-    .enabled(if: Victim.cgroupRoot != nil && HotFirstTests.isPermitted(), "userfaultfd takes root"))
+    .enabled(if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func announced() throws {
     let file = Fixture.imagePath()
     let service = HibernationService()
@@ -44,7 +44,7 @@ struct StandbyTests {
       try h.hibernate(target, to: path, lazyReady: true)
     }
     _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: path, gear: .hotFirst(probing: true))
+      try h.resume(target, from: path, mode: .lazy(probing: true))
     }
     try service.settle(target.name)
     let deadline = Deadline(in: .seconds(10))

@@ -64,7 +64,7 @@ final class Probe {
   ) -> [String: String] {
     var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
     if hasStandby { environment["DORMOUSE_STANDBY"] = "1" }
-    if isLazy { environment["DORMOUSE_RESUME"] = "hot-first" }
+    if isLazy { environment["DORMOUSE_RESUME"] = "lazy" }
     if let fault { environment["DORMOUSE_FAULT"] = "\(fault.rawValue)@\(time)" }
     return environment
   }

@@ -127,7 +127,7 @@ struct BenchCommand: ParsableCommand {
 
   private static func show(_ progress: BenchProgress) {
     guard isatty(STDERR_FILENO) == 1 else { return }
-    let what = progress.gear.map {
+    let what = progress.mechanism.map {
       "round \(progress.round) of \(progress.rounds): \($0.title)"
     }
     Output.standardError("\r\u{1B}[K\(what ?? "starting the program")")
