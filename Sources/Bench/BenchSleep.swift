@@ -111,7 +111,7 @@ extension BenchSubject {
       case .intact, .ineligible:
         try target.wake()
         throw GearRefusal(reason: error.description)
-      case .vanished, .unprovable: throw BenchError.failed(error.description)
+      case .vanished, .unverifiable: throw BenchError.failed(error.description)
       }
     }
   }

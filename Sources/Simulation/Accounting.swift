@@ -10,7 +10,7 @@ struct Accounting {
   private var now = Instant.zero
   /// A person wanted it to end.
   private var unwanted: Set<WorkerID> = []
-  private var unproven: Set<WorkerID> = []
+  private var unverified: Set<WorkerID> = []
   /// Inspections in a row without an answer.
   private var inspections: [WorkerID: Int] = [:]
 
@@ -37,7 +37,7 @@ struct Accounting {
       take(Asked(what: .suspend, worker: worker))
     case .hibernateFailed(let worker, _, _): take(Asked(what: .hibernate, worker: worker))
     case .resumeFailed(let worker, _, let intact):
-      if !intact { unproven.insert(worker) }
+      if !intact { unverified.insert(worker) }
       take(Asked(what: .resume, worker: worker))
     case .found(let worker, let condition): recordFound(worker, condition)
     case .launchFailed(let worker, _), .exited(let worker, _), .released(let worker):
@@ -75,7 +75,7 @@ struct Accounting {
     inspections[worker] = nil
     switch condition {
     case .underWay: return
-    case .unprovable: unproven.insert(worker)
+    case .unverifiable: unverified.insert(worker)
     case .hibernated where open[Asked(what: .hibernate, worker: worker)] != nil:
       beforeHibernation[worker] = footprints[worker]
     case .running where open[Asked(what: .resume, worker: worker)] != nil:
@@ -96,7 +96,7 @@ struct Accounting {
     open = open.filter { $0.key.worker != worker }
     footprints[worker] = nil
     beforeHibernation[worker] = nil
-    unproven.remove(worker)
+    unverified.remove(worker)
   }
 
   mutating func check(_ directive: Directive, _ states: [WorkerID: WorkerState]) -> String? {
@@ -133,7 +133,7 @@ struct Accounting {
     case .requested(.stop), .requested(.terminate):
       return unwanted.contains(transition.worker)
         ? nil : "\(transition.worker) was ended, and nobody had asked for it"
-    case .failed where unproven.contains(transition.worker): return nil
+    case .failed where unverified.contains(transition.worker): return nil
     case .failed where inspections[transition.worker] == TransitLimits.mostUnanswered: return nil
     default: return "\(transition.worker) was ended for no good reason: \(transition.cause)"
     }

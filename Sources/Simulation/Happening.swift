@@ -32,7 +32,7 @@ extension SimulatedMachine {
   /// What the shell sees when it looks. The body is the truth, whatever was told.
   private func condition(of worker: SimulatedWorker) -> WorkerCondition {
     if worker.isBusy { return .underWay }
-    if worker.isUnprovable { return .unprovable("its resume failed half-way") }
+    if worker.isUnverifiable { return .unverifiable("its resume failed half-way") }
     switch worker.body {
     case .stopped: return .suspended
     case .evicted: return .hibernated
@@ -73,7 +73,7 @@ extension SimulatedMachine {
       workers[worker]?.body = .evicted
       workers[worker]?.beforeEviction = result.footprintBefore
       workers[worker]?.footprint = result.footprintAfter
-    case .resumeFailed(_, _, let intact): if !intact { workers[worker]?.isUnprovable = true }
+    case .resumeFailed(_, _, let intact): if !intact { workers[worker]?.isUnverifiable = true }
     case .resumed:
       if workers[worker]?.body == .evicted, let footprint = workers[worker]?.beforeEviction {
         workers[worker]?.footprint = footprint
@@ -89,7 +89,7 @@ extension SimulatedMachine {
       workers[worker]?.body = .absent
       workers[worker]?.footprint = .zero
       workers[worker]?.isShedding = false
-      workers[worker]?.isUnprovable = false
+      workers[worker]?.isUnverifiable = false
     default: break
     }
   }

@@ -270,7 +270,7 @@ extension WorkerCondition {
     case .running: "running"
     case .suspended: "suspended"
     case .hibernated: "hibernated"
-    case .unprovable: "unprovable"
+    case .unverifiable: "unverifiable"
     }
   }
 }

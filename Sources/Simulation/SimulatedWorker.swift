@@ -24,7 +24,7 @@ struct SimulatedWorker {
   /// The one under way: its outcome hasn't happened yet.
   var isBusy = false
   /// A resume has failed half-way.
-  var isUnprovable = false
+  var isUnverifiable = false
 }
 
 /// Something that will be told to the engine.

@@ -112,7 +112,7 @@ struct RecoveryTests {
       try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     }
     let aftermath = try #require(error?.aftermath)
-    #expect(aftermath == .unprovable || aftermath == .vanished)
+    #expect(aftermath == .unverifiable || aftermath == .vanished)
   }
 
   @Test("where it may not be traced, it sleeps on until it may")

@@ -49,7 +49,7 @@ struct SignalTests {
     if one.isHibernated {
       try victim.wake(service, from: path)
     } else {
-      victim.target.mendInterruptedCalls()
+      victim.target.restartInterruptedSyscalls()
       try victim.target.wake()
     }
     if !one.isInterrupted { try victim.send("") }

@@ -20,7 +20,7 @@ struct SpawningTests {
     #expect(try eventually { try victim.hasThread(in: .uninterruptible) })
     try victim.suspend()
     let started = Clocks.monotonic
-    victim.target.mendInterruptedCalls()
+    victim.target.restartInterruptedSyscalls()
     try victim.target.wake(isStopped: false)
     let milliseconds = (Clocks.monotonic - started) / 1_000_000
     #expect(milliseconds < 1500, "it took \(milliseconds) ms")
@@ -46,7 +46,7 @@ struct SpawningTests {
     }
     #expect(error?.aftermath == .intact)
     #expect(try victim.tracedThreads().isEmpty)
-    target.mendInterruptedCalls()
+    target.restartInterruptedSyscalls()
     try target.wake()
     let count = try victim.ask("count")
     #expect(
@@ -73,12 +73,12 @@ struct SpawningTests {
           hibernated += 1
           try victim.wake(service, from: path)
         } else {
-          victim.target.mendInterruptedCalls()
+          victim.target.restartInterruptedSyscalls()
           try victim.target.wake(isStopped: rest == .traced)
         }
       } catch let error as HibernationError {
         #expect(error.aftermath == .intact, "\(error)")
-        victim.target.mendInterruptedCalls()
+        victim.target.restartInterruptedSyscalls()
         try victim.carryOn()
       } catch let error as ProcessTreeError {
         // Nothing was suspended. Without a cgroup that isn't possible at every moment.
@@ -128,12 +128,12 @@ struct SpawningTests {
           try victim.sleep(service, at: path)
           try victim.wake(service, from: path)
         } else {
-          victim.target.mendInterruptedCalls()
+          victim.target.restartInterruptedSyscalls()
           try victim.target.wake(isStopped: rest == .traced)
         }
       } catch let error as HibernationError {
         #expect(error.aftermath == .intact, "\(error)")
-        victim.target.mendInterruptedCalls()
+        victim.target.restartInterruptedSyscalls()
         try victim.carryOn()
       } catch is ProcessTreeError {}
       let before = try victim.ask("count")

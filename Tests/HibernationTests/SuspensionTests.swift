@@ -15,7 +15,7 @@ struct SuspensionTests {
     let sum = try victim.ask("sum")
     for _ in 1...20 {
       try victim.suspend()
-      victim.target.mendInterruptedCalls()
+      victim.target.restartInterruptedSyscalls()
       try victim.target.wake(isStopped: rest == .traced)
       try #require(try victim.ask("sum") == sum)
     }

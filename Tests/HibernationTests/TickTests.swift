@@ -110,7 +110,7 @@ struct TickTests {
       if isHibernated {
         _ = try service.wait { (h) throws(HibernationError) in try h.resume(sleeper, from: path) }
       } else {
-        target.mendInterruptedCalls()
+        target.restartInterruptedSyscalls()
         try target.wake()
       }
       asleep.append(Clocks.monotonic - slept)

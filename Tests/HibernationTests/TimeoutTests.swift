@@ -49,7 +49,7 @@ struct TimeoutTests {
 
     func wait(until milliseconds: Int64) { usleep(useconds_t(max(0, milliseconds - age) * 1000)) }
 
-    func fallAsleep() throws {
+    func run() throws {
       waits.willRest(try target.discover())
       try victim.suspend()
       waits.rests(try target.discover())
@@ -62,7 +62,7 @@ struct TimeoutTests {
 
     func wake() throws {
       if sleep == .suspended {
-        target.mendInterruptedCalls()
+        target.restartInterruptedSyscalls()
         return try target.wake()
       }
       let (target, path, sleep) = (target, path, sleep)
@@ -100,7 +100,7 @@ struct TimeoutTests {
   func endsInTime(sleep: Sleep, rest: Victim.Rest) throws {
     let subject = try Subject(Self.kinds, 3000, sleep, rest)
     subject.wait(until: 1000)
-    try subject.fallAsleep()
+    try subject.run()
     subject.wait(until: 2000)
     try subject.wake()
     let latest = max(3000, subject.age) + Self.slack
@@ -113,7 +113,7 @@ struct TimeoutTests {
   func overdue(sleep: Sleep, rest: Victim.Rest) throws {
     let subject = try Subject(Self.kinds + Self.socketKinds, 1000, sleep, rest)
     subject.wait(until: 300)
-    try subject.fallAsleep()
+    try subject.run()
     subject.wait(until: 1200)
     try subject.wake()
     let latest = subject.age + Self.slack
@@ -126,7 +126,7 @@ struct TimeoutTests {
   func starves(sleep: Sleep, rest: Victim.Rest) throws {
     let subject = try Subject(Self.kinds, 2500, sleep, rest)
     while subject.age < 2500 {
-      try subject.fallAsleep()
+      try subject.run()
       usleep(100_000)
       try subject.wake()
       usleep(300_000)
@@ -141,7 +141,7 @@ struct TimeoutTests {
   func severalSleeps(sleep: Sleep, rest: Victim.Rest) throws {
     let subject = try Subject(Self.kinds, 4000, sleep, rest)
     for _ in 0..<3 {
-      try subject.fallAsleep()
+      try subject.run()
       usleep(50_000)
       try subject.wake()
       usleep(100_000)
@@ -159,7 +159,7 @@ struct TimeoutTests {
     }
     let subject = try Subject(["epoll_wait", "semtimedop", "select"], 3000, .hibernated, .frozen)
     subject.wait(until: 800)
-    try subject.fallAsleep()
+    try subject.run()
     let asleep = subject.age
     subject.wait(until: asleep + 1200)
     try subject.wakeByAnother(keeping: keeping)
@@ -191,7 +191,7 @@ struct TimeoutTests {
   func asynchronous(rest: Victim.Rest) throws {
     let subject = try Subject(["io_getevents"], 1500, .suspended, rest)
     subject.wait(until: 300)
-    try subject.fallAsleep()
+    try subject.run()
     subject.wait(until: 900)
     try subject.wake()
     let latest = max(1500, subject.age) + Self.slack
@@ -205,7 +205,7 @@ struct TimeoutTests {
     let subject = try Subject(kinds, 60_000, .suspended, Victim.Rest.available[0])
     subject.wait(until: 500)
     for round in 1...3 {
-      try subject.fallAsleep()
+      try subject.run()
       let left = 60_000 - subject.age
       let times = subject.waits.dueTimes
       #expect(Set(times.map(\.remaining)).count >= kinds.count - 1)

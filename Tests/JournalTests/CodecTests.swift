@@ -61,7 +61,7 @@ import Testing
       .watchdogInterval(worker, .milliseconds(1500)), .watchdogSeen(worker, at: nil),
       .watchdogSeen(worker, at: Instant(nanoseconds: 77)), .watchdogTriggered(worker),
       .moved(worker, .suspended), .channelsChanged(worker, canShed: true, canAnswer: false),
-      .found(worker, .underWay), .found(worker, .unprovable("its image is gone")),
+      .found(worker, .underWay), .found(worker, .unverifiable("its image is gone")),
       .worked(worker), .timerDue(worker, "a time-out"), .exited(worker, .outOfMemory),
     ]
   }

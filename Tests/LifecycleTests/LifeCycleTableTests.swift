@@ -192,7 +192,7 @@ private let waking: [Row] = [
       .pass(.seconds(1)),
     ], ["web: hibernated → resuming", "resume web"]),
   Row(
-    "unproven memory never runs", .resuming,
+    "unverified memory never runs", .resuming,
     [.event(.resumeFailed(web, "checksum", intact: false))],
     ["failed", "web: resuming → terminating", "kill web"]),
 ]

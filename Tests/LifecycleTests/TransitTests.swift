@@ -40,7 +40,7 @@ struct TransitTests {
     for late in [
       Event.suspended(web), .hibernated(web, world.hibernation(web)),
       .resumed(web, .milliseconds(9)), .suspendFailed(web, "late"),
-      .resumeFailed(web, "late", intact: false), .found(web, .unprovable("late")),
+      .resumeFailed(web, "late", intact: false), .found(web, .unverifiable("late")),
     ] {
       #expect(world.send(late).deeds.isEmpty)
       #expect(world.state(web) == next, "\(late) comes too late to change anything")
@@ -69,10 +69,10 @@ struct TransitTests {
     arguments: [
       WorkerState.suspending, .hibernating, .resuming,
     ])
-  func unprovable(_ state: WorkerState) {
+  func unverifiable(_ state: WorkerState) {
     var world = overdue(state)
     let request = world.requests
-    #expect(world.send(.found(web, .unprovable("no image"))).deeds.contains("kill web"))
+    #expect(world.send(.found(web, .unverifiable("no image"))).deeds.contains("kill web"))
     #expect(world.state(web) == .terminating)
     #expect(world.answers[request]?.first?.code == .failed)
   }

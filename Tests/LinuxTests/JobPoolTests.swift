@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test("An urgent job makes those before it about the same worker urgent")
-  func hastened() {
+  func prioritized() {
     let pool = JobPool(name: "test", most: 1, reserve: 1)
     let (hold, notes) = (Signal(), Notes())
     pool.submit(about: "a") { hold.wait() }

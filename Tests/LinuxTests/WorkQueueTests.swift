@@ -35,8 +35,8 @@ import Testing
     queue.submit(about: "c", job(3))
     queue.submit(about: "d", isUrgent: true, job(4))
     queue.submit(about: "c", isUrgent: true, job(5))
-    queue.hasten("b")
-    queue.hasten("nobody")
+    queue.prioritize("b")
+    queue.prioritize("nobody")
     queue.submit(job(6))
     gate.signal()
     queue.perform {}

@@ -28,7 +28,7 @@ struct SeedTests {
       "watchdog ends background", "watchdog told", "answer refused", "answer failed",
       "answer unknownWorker", "band checked", "released", "adopted", "inspect suspending",
       "inspect hibernating", "inspect resuming", "found under way", "found running",
-      "found suspended", "found hibernated", "found unprovable", "look for WATCHDOG=1", "abort",
+      "found suspended", "found hibernated", "found unverifiable", "look for WATCHDOG=1", "abort",
     ]
     for place in places { #expect(seen.contains(place), "never seen: \(place)") }
   }

@@ -253,7 +253,7 @@ public final class Daemon {
     do throws(SystemCallError) {
       while !hasEnded {
         try loop.turn(until: engine.nextDeadline)
-        if let deadline = engine.nextDeadline, deadline <= EventLoop.now { feed(.deadline) }
+        if let deadline = engine.nextDeadline, deadline <= EventLoop.now { send(.deadline) }
       }
     } catch { throw .system(error) }
     ServiceManager.tell("STOPPING=1")
@@ -313,13 +313,13 @@ public final class Daemon {
   }
 
   /// Gives the engine an event and performs what it says. Events that arise meanwhile wait.
-  func feed(_ event: Event) {
+  func send(_ event: Event) {
     events.send(event) { [self] next in
       let now = EventLoop.now
       let directives = loop.step("the engine") { engine.handle(next, at: now) }
       loop.step("the journal") { chronicle.note(next, directives, engine, at: now) }
       for directive in directives {
-        loop.step("\(directive)") { perform(directive) }
+        loop.step("\(directive)") { execute(directive) }
         // Of two hundred workers whose time is over at once, each is checked by itself.
         loop.checkpoint()
       }
@@ -344,7 +344,7 @@ public final class Daemon {
     }
     requestCount += 1
     requests[requestCount] = answer
-    feed(.request(Request(id: requestCount, verb: verb, worker: worker, asked: asked)))
+    send(.request(Request(id: requestCount, verb: verb, worker: worker, asked: asked)))
   }
 
   // MARK: the end
@@ -366,7 +366,7 @@ public final class Daemon {
   private func handle(signal: Int32) {
     if signal == SIGCHLD {
       // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
-      hibernation.buryTheDead()
+      hibernation.reapChildren()
       reapOrphans()
     } else if signal == SIGHUP {
       reload { [log] in log($0.isDone ? .notice : .error, "reload: \($0.text)") }
@@ -382,7 +382,7 @@ public final class Daemon {
   /// Stops every worker, those that others depend on after these, and ends when the last is gone.
   func end() {
     isEnding = true
-    for id in workers.keys.sorted() where isAlive(id) && workers[id]?.foreign != nil {
+    for id in workers.keys.sorted() where isAlive(id) && workers[id]?.external != nil {
       release(id) { [unowned self] failure in
         if let failure { log(.error, "\(id): not released: \(failure)") }
         if isEnding { endWhenAllIsQuiet() }

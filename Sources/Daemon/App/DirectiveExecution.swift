@@ -5,7 +5,7 @@ import Policy
 
 extension Daemon {
   /// Does what the engine wants. No decisions here: whatever goes wrong goes back as an event.
-  func perform(_ directive: Directive) {
+  func execute(_ directive: Directive) {
     if askWrapper(directive) { return }
     switch directive {
     case .launch(let id): launch(id)

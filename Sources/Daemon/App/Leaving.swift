@@ -28,7 +28,7 @@ extension Daemon {
     for (id, runtime) in alive {
       if let state = engine.state(of: id) { saveRecord(runtime, state: state) }
     }
-    finish(saying: farewell(alive.keys.compactMap { engine.state(of: $0) }))
+    finish(saying: leavingText(alive.keys.compactMap { engine.state(of: $0) }))
   }
 
   /// Once: one that can't be woken by us may be by the next daemon.
@@ -41,7 +41,7 @@ extension Daemon {
     }
   }
 
-  private func farewell(_ states: [WorkerState]) -> String {
+  private func leavingText(_ states: [WorkerState]) -> String {
     let asleep = states.count(where: \.sleeps)
     let one = states.count == 1
     var text = "the daemon ends; \(states.count) worker\(one ? " stays" : "s stay")"

@@ -61,7 +61,7 @@ extension Daemon {
         return respond(ControlResponse(id: request.id, result: .refused, text: refusal))
       }
       // Somebody waits for it.
-      if verb == .wake || verb == .foreground || verb == .stop { hibernation.hasten(name) }
+      if verb == .wake || verb == .foreground || verb == .stop { hibernation.prioritize(name) }
       personAsks(verb, WorkerID(name))
       let answered = { (answer: Answer) in
         respond(
@@ -135,7 +135,7 @@ extension Daemon {
       configuration: configuration, environment: launch.environment, isDeclared: false)
     runtime.runs = RunHistory(exits: rememberedExits(of: id))
     workers[id] = runtime
-    feed(.added(id, runtime.profile))
+    send(.added(id, runtime.profile))
     self.request(.start, id) { [unowned self] answer in
       watchFirstMoments(of: id, answer) {
         respond(ControlResponse(id: request.id, result: .init($0.code), text: $0.text))

@@ -117,7 +117,7 @@ extension Daemon {
     report.changedSinceLaunch = changed.isEmpty ? nil : changed
     report.reloadSignal = runtime.configuration.reloadSignal.map(SignalName.text)
     describePlans(of: runtime, &report, at: now)
-    if runtime.foreign == nil {
+    if runtime.external == nil {
       report.log = wrapped == nil ? logPath(of: runtime) : wrapped?.settings.log
     } else {
       report.isAdopted = true

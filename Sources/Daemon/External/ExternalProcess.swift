@@ -16,7 +16,7 @@ struct AdoptionRefusal: Error {
 }
 
 /// What was found where somebody pointed.
-struct Foreigner: Sendable {
+struct ExternalProcess: Sendable {
   var root: ProcessStat
   var tree: ProcessTree
   var cgroup: WorkerCgroup?
@@ -26,15 +26,15 @@ struct Foreigner: Sendable {
   var jobs: ManagerJobs?
 }
 
-extension Foreigner {
+extension ExternalProcess {
   /// Looks at what is to be adopted, and refuses what must not sleep: ourselves and whoever we live
   /// in, the system's first process, kernel threads, what others have stopped or trace. Whether it is another
   /// worker's, the loop knows.
   ///
   /// Not on the loop's thread: a process's command line and environment are read from its memory, which may
   /// be busy, or wait for a file system.
-  static func examine(_ wanted: AdoptionSpecification) throws(AdoptionRefusal) -> Foreigner {
-    var found: Foreigner
+  static func examine(_ wanted: AdoptionSpecification) throws(AdoptionRefusal) -> ExternalProcess {
+    var found: ExternalProcess
     switch (wanted.pid, wanted.cgroup) {
     case (let pid?, nil): found = try examine(pid: pid)
     case (nil, let name?): found = try examine(cgroup: name)
@@ -50,20 +50,20 @@ extension Foreigner {
     return found
   }
 
-  private static func examine(pid: Int32) throws(AdoptionRefusal) -> Foreigner {
+  private static func examine(pid: Int32) throws(AdoptionRefusal) -> ExternalProcess {
     guard pid > 1 else { throw .refused("pid \(pid) can't be adopted") }
     do throws(SystemCallError) {
       let root = try ProcessStat.read(pid)
       if root.isEnded { throw SystemCallError("read", on: "/proc/\(pid)", code: ESRCH) }
       let tree = try ProcessTree.discover(root: root.identity)
-      return Foreigner(root: root, tree: tree, cgroup: nil)
+      return ExternalProcess(root: root, tree: tree, cgroup: nil)
     } catch {
       throw .refused(
         error.meansVanished ? "there is no process \(pid)" : "process \(pid): \(error)")
     }
   }
 
-  private static func examine(cgroup name: String) throws(AdoptionRefusal) -> Foreigner {
+  private static func examine(cgroup name: String) throws(AdoptionRefusal) -> ExternalProcess {
     do {
       let group = try WorkerCgroup.find(name)
       if try group.isFrozen { throw AdoptionRefusal.refused("\(group.path) is frozen already") }
@@ -75,7 +75,7 @@ extension Foreigner {
       guard let root = processes.min(by: { $0.startTime < $1.startTime }) else {
         throw AdoptionRefusal.refused("nobody is in the cgroup \(group.path)")
       }
-      return Foreigner(root: root, tree: ProcessTree(processes: processes), cgroup: group)
+      return ExternalProcess(root: root, tree: ProcessTree(processes: processes), cgroup: group)
     } catch let refusal as AdoptionRefusal { throw refusal } catch { throw .refused("\(error)") }
   }
 

@@ -1,7 +1,7 @@
 import Lifecycle
 import Supervision
 
-// A foreign worker that sleeps is woken as soon as its manager wants anything of it; see `SleepWatch`.
+// A external worker that sleeps is woken as soon as its manager wants anything of it; see `SleepWatch`.
 
 extension Daemon {
   /// How soon. A look reads two small files of /proc for each process: 30 µs.
@@ -26,7 +26,7 @@ extension Daemon {
     guard let watch = runtime.managerWatch, !runtime.isBusy, !runtime.hasExited,
       engine.state(of: runtime.id)?.sleeps == true, let why = watch.look()
     else { return }
-    hibernation.hasten(runtime.id.name)
-    feed(.wakeNeeded(runtime.id, why))
+    hibernation.prioritize(runtime.id.name)
+    send(.wakeNeeded(runtime.id, why))
   }
 }

@@ -11,7 +11,7 @@ import Supervision
 // leave behind, or removes their cgroup.
 
 /// What makes a worker somebody else's.
-struct ForeignWorker: Sendable {
+struct ExternalWorker: Sendable {
   /// As a person allowed it: when memory runs out.
   var mayBeTerminated = false
   /// In its manager's cgroup: what else that runs there.
@@ -32,7 +32,7 @@ extension Daemon {
       try checkName(name)
       let limit = Self.examinationPatience
       jobs.run(about: "adoption of \(name)", within: limit) {
-        Result { () throws(AdoptionRefusal) in try Foreigner.examine(specification) }
+        Result { () throws(AdoptionRefusal) in try ExternalProcess.examine(specification) }
       } then: { [unowned self] outcome in
         do throws(AdoptionRefusal) {
           guard case .done(let result) = outcome else {
@@ -46,7 +46,7 @@ extension Daemon {
           try checkOwners(found)
           let runtime = try take(found, as: name, specification)
           respond(
-            ControlResponse(id: request.id, result: .done, text: welcome(runtime, found)))
+            ControlResponse(id: request.id, result: .done, text: adoptionText(runtime, found)))
         } catch { refuse(error) }
       }
     } catch { refuse(error) }
@@ -65,7 +65,7 @@ extension Daemon {
     if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
   }
 
-  private func checkOwners(_ found: Foreigner) throws(AdoptionRefusal) {
+  private func checkOwners(_ found: ExternalProcess) throws(AdoptionRefusal) {
     for process in found.tree.processes {
       guard let owner = workers.values.first(where: { $0.process?.owns(process.pid) == true })
       else { continue }
@@ -74,7 +74,7 @@ extension Daemon {
     }
   }
 
-  private func welcome(_ runtime: WorkerRuntime, _ found: Foreigner) -> String {
+  private func adoptionText(_ runtime: WorkerRuntime, _ found: ExternalProcess) -> String {
     let processes =
       found.tree.processes.count == 1 ? "" : ", \(found.tree.processes.count) processes"
     return
@@ -83,7 +83,7 @@ extension Daemon {
   }
 
   private func take(
-    _ found: Foreigner, as name: String, _ specification: AdoptionSpecification
+    _ found: ExternalProcess, as name: String, _ specification: AdoptionSpecification
   ) throws(AdoptionRefusal) -> WorkerRuntime {
     let importance = specification.importance ?? 0
     guard (0...100).contains(importance) else {
@@ -94,7 +94,7 @@ extension Daemon {
         name: name, command: found.command?.arguments ?? [found.root.name],
         directory: found.command?.directory ?? "/", importance: importance, policy: engine.policy),
       environment: [:], isDeclared: false)
-    runtime.foreign = ForeignWorker(
+    runtime.external = ExternalWorker(
       mayBeTerminated: specification.mayBeTerminated ?? false,
       jobs: found.jobs)
     let plan = LaunchPlan(
@@ -109,7 +109,7 @@ extension Daemon {
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
     log(.notice, "\(runtime.id): adopted pid \(found.root.pid), which somebody else has started")
-    feed(.adopted(runtime.id, runtime.profile, .background))
+    send(.adopted(runtime.id, runtime.profile, .background))
     saveRecord(runtime, state: .background)
     return runtime
   }
@@ -126,7 +126,7 @@ extension Daemon {
     guard let runtime = workers[id] else {
       return answer(.unknownWorker, "there is no worker named \(name)")
     }
-    guard runtime.foreign != nil else {
+    guard runtime.external != nil else {
       return answer(.refused, "\(name) is Dormouse's own, and was not adopted; `stop` ends it")
     }
     release(id) { failure in
@@ -137,7 +137,7 @@ extension Daemon {
 
   /// Its beginning and its end aren't ours; `nil`: the verb is.
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
-    guard workers[id]?.foreign != nil, isAlive(id) else { return nil }
+    guard workers[id]?.external != nil, isAlive(id) else { return nil }
     switch verb {
     case .start, .stop, .terminate:
       return "\(id) was adopted: start and end it where it is supervised, or "
@@ -163,7 +163,7 @@ extension Daemon {
   private func letGo(_ runtime: WorkerRuntime) {
     log(.notice, "\(runtime.id): released")
     forgetForeign(runtime)
-    feed(.released(runtime.id))
+    send(.released(runtime.id))
     workers[runtime.id] = nil
   }
 
@@ -175,12 +175,12 @@ extension Daemon {
   }
 
   /// Whom it leaves behind is no business of ours.
-  func foreignRootHasEnded(_ runtime: WorkerRuntime) {
+  func externalRootHasEnded(_ runtime: WorkerRuntime) {
     if !runtime.isKilled, followSuccessor(runtime) { return }
     let id = runtime.id
     forgetForeign(runtime)
-    feed(.exited(id, .unknown))
-    feed(.removed(id))
+    send(.exited(id, .unknown))
+    send(.removed(id))
     workers[id] = nil
   }
 
@@ -194,7 +194,7 @@ extension Daemon {
     do {
       let process = try WorkerProcess.adopt(eldest.identity, plan: plan, opensMemory: false)
       let asleep = runtime.imagePath
-      runtime.foreign?.jobs = (try? process.tree()).flatMap {
+      runtime.external?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
       try attach(process, to: runtime)

@@ -112,7 +112,7 @@ extension Daemon {
       }
       diskAnswers = found != nil
       let (held, idle) = imageDisk.bytes
-      feed(
+      send(
         .disk(
           DiskReading(
             total: imageDisk.total,

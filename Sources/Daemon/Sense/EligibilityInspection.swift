@@ -11,12 +11,12 @@ import Policy
 extension Daemon {
   func inspect(_ id: WorkerID) {
     guard let runtime = workers[id], runtime.process != nil else {
-      return feed(.exited(id, .unknown))
+      return send(.exited(id, .unknown))
     }
     // Its end is under way, and answers everything.
     if runtime.hasExited { return rootHasEnded(runtime) }
     guard !runtime.isBusy, let target = runtime.target() else {
-      return feed(.found(id, .underWay))
+      return send(.found(id, .underWay))
     }
     log(.warning, "\(id): the outcome of an operation was lost: its state is inspected")
     // What has not begun by now (its worker is still being told) does not begin any more.
@@ -46,10 +46,10 @@ extension Daemon {
     case .hibernated?:
       runtime.imagePath = path
       runtime.needsRecovery = true
-      feed(.found(id, .hibernated))
+      send(.found(id, .hibernated))
     case .suspended?:
       runtime.imagePath = nil
-      feed(.found(id, .suspended))
+      send(.found(id, .suspended))
     default:
       runtime.isBusy = true
       hibernation.recover(target, from: path) { [mailbox] result in
@@ -73,15 +73,15 @@ extension Daemon {
       runtime.needsRecovery = false
       stopListening(for: runtime)
       tellAwake(runtime)
-      feed(.found(id, .running))
+      send(.found(id, .running))
     case .failure(let error) where error.aftermath == .intact:
       log(.error, "\(id): it can't be woken yet: \(error)")
       runtime.needsRecovery = true
       runtime.imagePath = path
-      feed(.found(id, runtime.imagePath == nil ? .suspended : .hibernated))
+      send(.found(id, runtime.imagePath == nil ? .suspended : .hibernated))
     case .failure(let error):
-      condemn(id)
-      feed(.found(id, .unprovable(error.description)))
+      killUnverified(id)
+      send(.found(id, .unverifiable(error.description)))
     }
   }
 }

@@ -33,7 +33,7 @@ extension Daemon: DependencyHost {
     let needed = Set(
       alive.filter { !unstoppable.contains($0) }
         .flatMap { workers[$0]?.configuration.dependsOn ?? [] }.map { WorkerID($0.worker) })
-    for id in alive.sorted() where !needed.contains(id) && workers[id]?.foreign == nil {
+    for id in alive.sorted() where !needed.contains(id) && workers[id]?.external == nil {
       guard askedToStop.insert(id).inserted else { continue }
       request(.stop, id) { [unowned self] answer in
         guard answer.code == .failed else { return }

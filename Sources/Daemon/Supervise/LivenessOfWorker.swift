@@ -36,11 +36,11 @@ private final class LivenessOfWorker: LivenessHost {
   }
 
   func wasActive() {
-    if let runtime { daemon.feed(.activity(runtime.id)) }
+    if let runtime { daemon.send(.activity(runtime.id)) }
   }
 
   func isUnhealthy(_ why: String) {
-    if let runtime { daemon.feed(.unhealthy(runtime.id, why)) }
+    if let runtime { daemon.send(.unhealthy(runtime.id, why)) }
   }
 
   func questionHasEnded() {
@@ -52,7 +52,7 @@ extension Daemon {
   /// `transition`: nil: the configuration has changed.
   func followLiveness(of runtime: WorkerRuntime, _ transition: Transition?) {
     let state = transition?.to ?? engine.state(of: runtime.id) ?? .terminated
-    guard let probe = runtime.configuration.liveness, runtime.foreign == nil,
+    guard let probe = runtime.configuration.liveness, runtime.external == nil,
       let process = runtime.process, state == .foreground || state == .background
     else { return restLiveness(of: runtime, state) }
     if runtime.liveness?.probe != probe {

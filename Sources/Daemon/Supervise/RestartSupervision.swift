@@ -130,7 +130,7 @@ extension Daemon {
     let ran = EventLoop.now - runtime.runs.launchedAt
     runtime.runs.lastEnd = (succeeded, cause.isPersons)
     // Started again already, or going with the daemon.
-    guard engine.state(of: id) == .terminated, !isEnding, !isLeaving, runtime.foreign == nil,
+    guard engine.state(of: id) == .terminated, !isEnding, !isLeaving, runtime.external == nil,
       workers[id] === runtime
     else { return }
     switch cause {

@@ -38,7 +38,7 @@ extension Daemon {
   func startWatchdog(of runtime: WorkerRuntime) {
     guard runtime.notify != nil else { return }
     if let interval = runtime.watchdogInterval ?? runtime.launched?.watchdog {
-      feed(.watchdogInterval(runtime.id, interval))
+      send(.watchdogInterval(runtime.id, interval))
     }
   }
 
@@ -47,17 +47,17 @@ extension Daemon {
     runtime.watchdogInterval = interval
     runtime.watchdog.seen(at: EventLoop.now)
     if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
-    feed(.watchdogInterval(runtime.id, interval))
+    send(.watchdogInterval(runtime.id, interval))
   }
 
   func checkWatchdog(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
     // What it has sent may still be in the socket: this daemon, too, may be late.
-    heard(runtime, limit: 64)
+    receiveNotifications(of: runtime, limit: 64)
     let now = EventLoop.now
     // More than is read at a time: it lives.
     if runtime.notify?.mayReceive == false { runtime.watchdog.seen(at: now) }
     let sign = runtime.watchdog.sign(at: now)
-    feed(.watchdogSeen(id, at: sign))
+    send(.watchdogSeen(id, at: sign))
   }
 }

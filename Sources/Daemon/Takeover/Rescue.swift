@@ -64,7 +64,7 @@ public struct Rescue {
       let target = HibernationTarget(
         name: name, root: record.process, session: record.session,
         cgroup: try record.cgroupPath.map {
-          try WorkerCgroup(path: $0, isForeign: record.foreign != nil)
+          try WorkerCgroup(path: $0, isExternal: record.external != nil)
         }, memories: memories, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
       if record.state == Self.hibernated, isAbsent(path) {
         return end(record, target, "its image \(path) is gone, and its memory with it")
@@ -75,7 +75,7 @@ public struct Rescue {
       } catch {
         switch error.aftermath {
         case .vanished: return Outcome(text: "\(name): had ended", isFailure: false)
-        case .unprovable: return end(record, target, "\(error)")
+        case .unverifiable: return end(record, target, "\(error)")
         case .intact, .ineligible:
           return Outcome(text: "\(name): can't be woken, and sleeps on: \(error)", isFailure: true)
         }
@@ -101,7 +101,7 @@ public struct Rescue {
     return Outcome(text: text, isFailure: false)
   }
 
-  /// Its memory can't be proven: it never runs again.
+  /// Its memory can't be verified: it never runs again.
   private func end(
     _ record: WorkerRecord, _ target: HibernationTarget, _ why: String
   ) -> Outcome {
@@ -109,7 +109,7 @@ public struct Rescue {
     do {
       if let cgroup = target.cgroup {
         try cgroup.kill()
-        if record.foreign == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
+        if record.external == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
       } else {
         try ProcessTree.killAll(root: record.process, session: record.session)
       }

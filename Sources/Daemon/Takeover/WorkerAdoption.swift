@@ -21,7 +21,7 @@ extension Daemon {
     runtime.runs = RunHistory(exits: rememberedExits(of: runtime.id))
     if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
     workers[runtime.id] = runtime
-    feed(.added(runtime.id, runtime.profile))
+    send(.added(runtime.id, runtime.profile))
   }
 
   /// Declared workers that start by themselves and aren't here already.
@@ -84,7 +84,7 @@ extension Daemon {
     record.asleepSince = runtime.asleepSince?.nanoseconds
     // From the moment at which it begins to be woken, its time-outs may have been corrected.
     record.waits = state == .resuming ? nil : runtime.waits.kept
-    record.foreign = runtime.foreign.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
+    record.external = runtime.external.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
     let id = runtime.id
     records.save(record) { [log] in log(.error, "\(id): a later daemon won't find it: \($0)") }
   }
@@ -113,7 +113,7 @@ extension Daemon {
     unlink(state.image(of: record.name))
     unlink(Hibernator.basePath(of: state.image(of: record.name)))
     snapshots.remove(record.name)
-    if record.bootID == bootID, record.foreign == nil { removeRemains(of: record) }
+    if record.bootID == bootID, record.external == nil { removeRemains(of: record) }
     records.remove(record.name)
   }
 
@@ -142,8 +142,8 @@ extension Daemon {
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
     runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
     if let waits = record.waits { runtime.waits = TimedWaits(waits) }
-    runtime.foreign = record.foreign.map {
-      ForeignWorker(mayBeTerminated: $0 == .mayBeTerminated)
+    runtime.external = record.external.map {
+      ExternalWorker(mayBeTerminated: $0 == .mayBeTerminated)
     }
     do {
       try takeOver(record, runtime)
@@ -161,7 +161,7 @@ extension Daemon {
       // A resume is written down before it begins, so nobody has brought its memory back.
       let why = "its image \(path) is gone, and its memory with it"
       return recovered(
-        id, .failure(HibernationError(.reading, why, .unprovable)), image: nil, started: started)
+        id, .failure(HibernationError(.reading, why, .unverifiable)), image: nil, started: started)
     }
     // From here on a missing image means that the memory is back.
     saveRecord(runtime, state: .resuming)
@@ -191,7 +191,7 @@ extension Daemon {
 
   private func takeOver(_ record: WorkerRecord, _ runtime: WorkerRuntime) throws {
     let cgroup = try record.cgroupPath.map {
-      try WorkerCgroup(path: $0, isForeign: record.foreign != nil)
+      try WorkerCgroup(path: $0, isExternal: record.external != nil)
     }
     // Abstract names too: the worker knows no other.
     runtime.notify = reopen(record.notifySocket, of: record.name) { path throws(SystemCallError) in
@@ -213,8 +213,8 @@ extension Daemon {
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     giveBackMemories(to: process)
     try process.refreshMemory()
-    if runtime.foreign != nil, cgroup != nil {
-      runtime.foreign?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
+    if runtime.external != nil, cgroup != nil {
+      runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
     try attach(process, to: runtime)
     runtime.launched = runtime.configuration
@@ -263,7 +263,7 @@ extension Daemon {
           + (memory > .zero ? ", \(memory) of its memory brought back" : ""))
       let place: WorkerState = runtime.returnsToFront ? .foreground : .background
       runtime.returnsToFront = false
-      feed(.adopted(id, runtime.profile, place))
+      send(.adopted(id, runtime.profile, place))
       return saveRecord(runtime, state: engine.state(of: id) ?? place)
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
@@ -272,12 +272,12 @@ extension Daemon {
       runtime.imagePath = image == nil ? nil : state.image(of: id.name)
       let state: WorkerState = image == nil ? .suspended : .hibernated
       runtime.imageLength = image
-      return feed(.adopted(id, runtime.profile, state))
+      return send(.adopted(id, runtime.profile, state))
     case .failure(let error):
       log(.error, "\(id): can't be brought back and is ended: \(error)")
       // Before the engine, which takes it for suspended, can want it awake.
-      condemn(id)
-      feed(.adopted(id, runtime.profile, .suspended))
+      killUnverified(id)
+      send(.adopted(id, runtime.profile, .suspended))
     }
     saveRecord(runtime, state: .background)
   }

@@ -6,7 +6,7 @@ import Supervision
 import WorkerProtocol
 
 // The worker protocol (docs/worker-protocol.md): what comes in over `DORMOUSE_WORKER_SOCKET`, and how workers
-// are asked and told. When they are is in `TalkOfLife`.
+// are asked and told. When they are is in `LifecycleMessages`.
 
 extension Daemon {
   func listen(to talk: WorkerTalk, of runtime: WorkerRuntime) throws(SystemCallError) {
@@ -79,7 +79,7 @@ extension Daemon {
       // Too late to be an answer, and yet a sign of life, which `watchdog.answer` waits for. Never
       // while the next request is under way: it would be taken for the answer to that.
       if stray == .late, id == talk.lastShed, runtime.shed == nil {
-        feed(.shedAnswered(runtime.id))
+        send(.shedAnswered(runtime.id))
       }
     case .snapshot(let snapshot):
       if let problem = keep(snapshot, of: runtime) {

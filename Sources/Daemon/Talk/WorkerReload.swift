@@ -52,7 +52,7 @@ extension Daemon {
     case .launching, .terminating: answer(.refused, "\(name) is \(state.spoken)")
     case .foreground, .background: tell(runtime, signal, then: told)
     default:
-      hibernation.hasten(name)
+      hibernation.prioritize(name)
       self.request(.wake, id) { [unowned self] woken in
         guard woken.code == .done else { return told(woken) }
         tell(runtime, signal, then: told)
@@ -86,7 +86,7 @@ extension Daemon {
     log(.info, "\(id): told to reload by \(named)")
     runtime.reloading = WorkerReload(answers: [answer])
     let limit = runtime.configuration.policy.watchdog.launch
-    feed(.taskBegan(id, task: WorkerReload.task, limit: limit))
+    send(.taskBegan(id, task: WorkerReload.task, limit: limit))
     let talks = runtime.configuration.readiness == .notify
     allow(runtime, talks ? WorkerReload.patience : WorkerReload.leastPatience) {
       Answer(.done, "\(id) was told to reload (\(named))")
@@ -104,7 +104,7 @@ extension Daemon {
     guard let reload = runtime.reloading else { return }
     runtime.reloading = nil
     if let deadline = reload.deadline { loop.cancel(deadline) }
-    feed(.taskEnded(runtime.id, task: WorkerReload.task))
+    send(.taskEnded(runtime.id, task: WorkerReload.task))
     for each in reload.answers { each(answer) }
   }
 

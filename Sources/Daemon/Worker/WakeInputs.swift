@@ -10,12 +10,12 @@ import Supervision
 struct Asleep: Sendable {
   var sources: Result<WakeSources, SystemCallError>
   var times: [DueTime] = []
-  /// For a foreign worker.
+  /// For a external worker.
   var manager: SleepWatch?
 }
 
 /// The means to put a worker to sleep and watch its inputs meanwhile, for the mechanics' thread.
-struct Bedtime: Sendable {
+struct SuspendJob: Sendable {
   var identity: ProcessIdentity
   var session: Int32
   var cgroup: WorkerCgroup?
@@ -30,14 +30,14 @@ struct Bedtime: Sendable {
   var answeredPorts: Set<UInt16> = []
   /// It sleeps because nothing happened, and not because somebody wants it to.
   var mustBeIdle = false
-  /// For a foreign worker in its manager's cgroup.
+  /// For a external worker in its manager's cgroup.
   var jobs: ManagerJobs?
-  var isForeign = false
+  var isExternal = false
 
   private static let patience = Duration.seconds(5)
 
   /// Freezes it; undone when this throws.
-  func fallAsleep() throws -> Asleep {
+  func run() throws -> Asleep {
     let tree = try discover()
     let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
     waits.willRest(tree)
@@ -48,7 +48,7 @@ struct Bedtime: Sendable {
       _ = try ProcessTree.stopAll(
         root: identity, session: session, cgroup: cgroup, until: Deadline(in: Self.patience))
     }
-    let manager = isForeign ? SleepWatch(of: try discover(), in: cgroup) : nil
+    let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) {
       wakeAgain()
       throw ManagerIsAtWork(job: job)
@@ -72,7 +72,7 @@ struct Bedtime: Sendable {
   /// A group that its manager has frozen stays the manager's; and what it runs there must not be
   /// stopped, because it waits for that.
   private func checkManagerIsAway() throws {
-    guard isForeign, let cgroup else { return }
+    guard isExternal, let cgroup else { return }
     if try cgroup.isFrozen { throw ManagerHasFrozenIt(path: cgroup.path) }
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
   }
@@ -93,7 +93,7 @@ struct Bedtime: Sendable {
   private func wakeAgain() {
     let target = HibernationTarget(
       name: "", root: identity, session: session, cgroup: cgroup, waits: waits)
-    target.mendInterruptedCalls()
+    target.restartInterruptedSyscalls()
     try? target.wake(isStopped: cgroup?.freezer == nil)
   }
 
@@ -179,13 +179,13 @@ extension Daemon {
   private func wakeUp(_ runtime: WorkerRuntime, _ why: String) {
     runtime.unheardCall = why
     runtime.wakeSources?.sources.admitOpened()
-    hibernation.hasten(runtime.id.name)
-    feed(.wakeNeeded(runtime.id, why))
+    hibernation.prioritize(runtime.id.name)
+    send(.wakeNeeded(runtime.id, why))
   }
 
   /// It couldn't be resumed: what had come for it still waits, and won't be reported again.
   func repeatCall(_ runtime: WorkerRuntime) {
-    if let why = runtime.unheardCall { feed(.wakeNeeded(runtime.id, why)) }
+    if let why = runtime.unheardCall { send(.wakeNeeded(runtime.id, why)) }
   }
 
   /// It runs again, or never will.

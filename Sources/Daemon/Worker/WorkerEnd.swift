@@ -17,7 +17,7 @@ extension Daemon {
       return
     }
     stopListening(for: runtime)
-    if runtime.mustNotRun { return kill(id) }
+    if runtime.isMemoryUnverified { return kill(id) }
     dropFoundOffers(runtime)
     let stopSignal = signal ?? runtime.configuration.stopSignal
     let all = (root: process.identity, session: process.session, cgroup: process.cgroup)
@@ -69,7 +69,7 @@ extension Daemon {
     guard let process = runtime.process else { return }
     stopListening(for: runtime)
     // Before it is waited for: who sent is known until then.
-    if runtime.configuration.fdstore > 0 { heard(runtime, limit: 64) }
+    if runtime.configuration.fdstore > 0 { receiveNotifications(of: runtime, limit: 64) }
     runtime.traffic = nil
     if let token = runtime.exitWatch {
       loop.unwatch(process.pidfd, token)
@@ -102,7 +102,7 @@ extension Daemon {
       return
     }
 
-    if runtime.foreign != nil { return foreignRootHasEnded(runtime) }
+    if runtime.external != nil { return externalRootHasEnded(runtime) }
     runtime.isBeingCleared = true
     // First: until it is reaped nobody else can get its number, by which the others are found.
     endWhatIsLeft(of: runtime, process, left.filter { $0 != process.identity.pid }.count, tries: 1)
@@ -212,7 +212,7 @@ extension Daemon {
     clearAway(runtime)
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
-    feed(.exited(id, status))
+    send(.exited(id, status))
     offer(runtime)
     // No longer declared: it was only waited for.
     if engine.state(of: id) == nil { workers[id] = nil }
@@ -231,7 +231,7 @@ extension Daemon {
     // It may have been run again since; then it comes back at its next end.
     guard workers[id]?.isDeclared == false, !isAlive(id) else { return }
     workers[id] = nil
-    feed(.removed(id))
+    send(.removed(id))
   }
 
   /// Nothing of a worker that has ended stays: sockets, image, process.
@@ -269,7 +269,7 @@ extension Daemon {
   /// A worker has opened or closed a channel on which it can be asked, or has answered for the first time.
   func tellChannels(of runtime: WorkerRuntime) {
     let profile = runtime.profile
-    feed(.channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
+    send(.channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
   }
 
   /// Orphans of workers become our children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never

@@ -9,7 +9,7 @@ extension Daemon {
   func launch(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
     if let pid = unadopted(id) {
-      return feed(
+      return send(
         .launchFailed(
           id,
           "an earlier daemon's process of it is still there and couldn't be adopted: end it "
@@ -169,7 +169,7 @@ extension Daemon {
     // From its first moment on: a daemon that dies now must leave it to the next.
     saveRecord(runtime, state: .launching)
     log(.info, "\(id): launched as pid \(process.identity.pid)")
-    feed(.launched(id))
+    send(.launched(id))
     startWatchdog(of: runtime)
     dependencyStarter.advance()
     if case .probe(let probe) = runtime.readiness?.rule {
@@ -203,7 +203,7 @@ extension Daemon {
   private func concludeFailedLaunch(_ id: WorkerID, _ why: String) {
     guard let runtime = workers[id] else { return }
     runtime.launching = nil
-    feed(.launchFailed(id, why))
+    send(.launchFailed(id, why))
     offer(runtime)
     if !runtime.isDeclared { forgetOldRuns(besides: id) }
   }
@@ -245,7 +245,7 @@ extension Daemon {
   func listen(on runtime: WorkerRuntime, talks: Bool = true) throws {
     if let notify = runtime.notify {
       runtime.notifyWatch = try loop.watch(notify.descriptor, .readable) { [unowned self] _ in
-        heard(runtime)
+        receiveNotifications(of: runtime)
       }
     }
     if let pressure = runtime.pressure {
@@ -313,7 +313,7 @@ extension Daemon {
     endReadinessProbe(runtime)
     // A wrapper may have executed the real program by now.
     refreshMemory(of: runtime)
-    feed(.ready(runtime.id))
+    send(.ready(runtime.id))
   }
 
   func refreshMemory(of runtime: WorkerRuntime) {
@@ -336,7 +336,7 @@ extension Daemon {
   /// Handles what has come to its `NOTIFY_SOCKET`.
   ///
   /// - Parameter limit: a few at a time, so that a worker that never stops sending leaves time for the others.
-  func heard(_ runtime: WorkerRuntime, limit: Int = 8) {
+  func receiveNotifications(of runtime: WorkerRuntime, limit: Int = 8) {
     guard let notify = runtime.notify, let process = runtime.process else { return }
     // A socket that can't be read has nothing to say; it is made again with the next run.
     let messages =
@@ -373,16 +373,16 @@ extension Daemon {
     case .status(let text): runtime.statusText = text
     case .shedDone: shedAnswered(runtime)
     case .hold(let holds):
-      feed(.hold(id, holds))
-      if holds { saidTooLate(runtime, "its wish not to be suspended") }
+      send(.hold(id, holds))
+      if holds { lateInhibit(runtime, "its wish not to be suspended") }
     case .taskBegan(let task, let limit):
-      feed(.taskBegan(id, task: task, limit: limit))
-      if limit != .zero { saidTooLate(runtime, "its background task \(task)") }
-    case .taskEnded(let task): feed(.taskEnded(id, task: task))
-    case .extendTimeout(let time): feed(.extendTimeout(id, time))
+      send(.taskBegan(id, task: task, limit: limit))
+      if limit != .zero { lateInhibit(runtime, "its background task \(task)") }
+    case .taskEnded(let task): send(.taskEnded(id, task: task))
+    case .extendTimeout(let time): send(.extendTimeout(id, time))
     case .reloading: reloadAdvanced(runtime, .reloading)
     case .watchdog: runtime.watchdog.seen(at: EventLoop.now)
-    case .watchdogTrigger: feed(.watchdogTriggered(id))
+    case .watchdogTrigger: send(.watchdogTriggered(id))
     case .watchdogInterval(let interval): setWatchdog(of: runtime, to: interval)
     // Told by systemd's services; nothing here depends on them.
     case .stopping, .mainProcess: break
@@ -391,11 +391,11 @@ extension Daemon {
 
   /// It said so while it still ran, `willSuspend` having just come, and fell asleep before it was heard.
   /// What must not be interrupted has been: it goes on now, and sleeps when it is done.
-  private func saidTooLate(_ runtime: WorkerRuntime, _ what: String) {
+  private func lateInhibit(_ runtime: WorkerRuntime, _ what: String) {
     guard let state = engine.state(of: runtime.id), state == .suspending || state.sleeps else {
       return
     }
-    feed(.wakeNeeded(runtime.id, "\(what), begun as it was being suspended"))
+    send(.wakeNeeded(runtime.id, "\(what), begun as it was being suspended"))
   }
 
   private func serve(_ pressure: PressureWatch, of runtime: WorkerRuntime) {

@@ -29,7 +29,7 @@ struct WorkerRun {
   /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
   var needsRecovery = false
   /// Nobody knows what its memory is: it is being killed.
-  var mustNotRun = false
+  var isMemoryUnverified = false
   /// The image, while the worker is hibernated.
   var imagePath: String?
   /// Which image that is, and its length on the disk; `nil` where nobody has noted it.

@@ -16,8 +16,8 @@ final class WorkerRuntime {
   /// In the configuration file; else made by `run`.
   var isDeclared: Bool
   private(set) var run = WorkerRun()
-  /// Adopted from somebody else, who goes on to supervise it; see `ForeignWorkers`.
-  var foreign: ForeignWorker?
+  /// Adopted from somebody else, who goes on to supervise it; see `ExternalWorkers`.
+  var external: ExternalWorker?
 
   /// Between the directive to launch it and its outcome.
   var launching: LaunchAttempt?
@@ -45,7 +45,7 @@ final class WorkerRuntime {
   var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
   var traffic: TrafficMonitor?
   var activityLook: SharedLook<ActivityFindings?>?
-  /// What its manager wants of it while it sleeps; only of a foreign worker.
+  /// What its manager wants of it while it sleeps; only of a external worker.
   var managerWatch: SleepWatch?
   /// When one of its own timers wakes it, while it sleeps.
   var alarm: (at: Instant, token: EventLoop.Token)?
@@ -94,7 +94,7 @@ final class WorkerRuntime {
       canShed: configuration.shed != nil || run.announcedChannel || isConnected,
       canAnswer: run.answersItself || isConnected,
       announcesReadiness: configuration.readiness != nil)
-    profile.mayBeTerminated = foreign?.mayBeTerminated ?? true
+    profile.mayBeTerminated = external?.mayBeTerminated ?? true
     return profile
   }
 

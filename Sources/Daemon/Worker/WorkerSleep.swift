@@ -25,33 +25,33 @@ extension Daemon {
 
   private func suspend(_ runtime: WorkerRuntime, _ process: WorkerProcess) {
     let id = runtime.id
-    var bedtime = Bedtime(
+    var suspendJob = SuspendJob(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
       ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread, waits: runtime.waits,
       dependsOnInputs: runtime.configuration.policy.foreground.mode == .activity,
       wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
       answeredPorts: runtime.answeredPorts)
     let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause
-    bedtime.isForeign = runtime.foreign != nil
-    bedtime.jobs = runtime.foreign?.jobs
-    bedtime.mustBeIdle = bedtime.dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
+    suspendJob.isExternal = runtime.external != nil
+    suspendJob.jobs = runtime.external?.jobs
+    suspendJob.mustBeIdle = suspendJob.dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
     // An earlier daemon's worker, whose sockets Yama keeps from us: its clients would wait for ever.
-    if !Yama.current.permits(process.identity.pid) { bedtime.dependsOnInputs = true }
+    if !Yama.current.permits(process.identity.pid) { suspendJob.dependsOnInputs = true }
     runtime.isBusy = true
     runtime.mayBeStopped = false
     runtime.traffic = nil
     let hibernation = runtime.mayMissPages ? hibernation : nil
-    mechanics.submit(about: id.name) { [mailbox, bedtime, refresh = process.memoryRefresh] in
+    mechanics.submit(about: id.name) { [mailbox, suspendJob, refresh = process.memoryRefresh] in
       // While it may still be opened: a worker's children have memory too.
       let opened = try? refresh.perform()
       let outcome = Result {
         // Somebody who waits for a missing page can't be frozen.
         try hibernation?.settle(id.name)
-        return try bedtime.fallAsleep()
+        return try suspendJob.run()
       }.mapError { Refusal(text: "\($0)") }
       mailbox.post { daemon in
         if let opened, let process = daemon.workers[id]?.process,
-          process.identity == bedtime.identity
+          process.identity == suspendJob.identity
         {
           process.take(opened)
         }
@@ -78,11 +78,11 @@ extension Daemon {
       setAlarm(for: runtime, asleep.times)
       watchManager(of: runtime, asleep.manager)
       recount(runtime)
-      feed(.suspended(id))
+      send(.suspended(id))
       wakeForWhatWaits(runtime)
     case .failure(let refusal):
       tellAwake(runtime, why: "it was not suspended: \(refusal.text)")
-      feed(.suspendFailed(id, refusal.text))
+      send(.suspendFailed(id, refusal.text))
     }
   }
 
@@ -147,7 +147,7 @@ extension Daemon {
         workers[id]?.restoreMode = .of(plan)
         if plan.isLazy { startStandbyPager() }
       }
-      feed(
+      send(
         .hibernated(
           id,
           HibernationResult(
@@ -158,9 +158,9 @@ extension Daemon {
       log(.warning, "\(id): not hibernated: \(error)")
       // First of all: the engine takes it for suspended now, and may want it resumed or asked to end
       // at once, which would let it run on whatever its memory is.
-      if error.aftermath == .unprovable { condemn(id) }
-      let permanent = error.aftermath == .ineligible || error.aftermath == .unprovable
-      feed(.hibernateFailed(id, error.description, permanent: permanent))
+      if error.aftermath == .unverifiable { killUnverified(id) }
+      let permanent = error.aftermath == .ineligible || error.aftermath == .unverifiable
+      send(.hibernateFailed(id, error.description, permanent: permanent))
     }
   }
 
@@ -190,9 +190,9 @@ extension Daemon {
     }
   }
 
-  /// Its memory can't be proven: it is killed, and even if that fails it never runs again.
-  func condemn(_ id: WorkerID) {
-    workers[id]?.mustNotRun = true
+  /// Its memory can't be verified: it is killed, and even if that fails it never runs again.
+  func killUnverified(_ id: WorkerID) {
+    workers[id]?.isMemoryUnverified = true
     kill(id)
   }
 
@@ -200,8 +200,8 @@ extension Daemon {
     guard let runtime = workers[id], !runtime.hasExited, let target = runtime.target() else {
       return
     }
-    if runtime.mustNotRun {
-      return feed(.resumeFailed(id, "its memory can't be proven", intact: false))
+    if runtime.isMemoryUnverified {
+      return send(.resumeFailed(id, "its memory can't be verified", intact: false))
     }
     let started = EventLoop.now
     dropFoundOffers(runtime)
@@ -228,7 +228,7 @@ extension Daemon {
     } else {
       let mayBeStopped = runtime.mayBeStopped
       mechanics.submit(about: id.name, isUrgent: true) { [mailbox] in
-        target.mendInterruptedCalls()
+        target.restartInterruptedSyscalls()
         let failure = Self.failure { try target.wake(isStopped: mayBeStopped) }
         mailbox.post { daemon in
           daemon.isDone(runtime: id) { daemon.thawEnded(id, failure, started: started) }
@@ -250,13 +250,13 @@ extension Daemon {
   private func thawEnded(_ id: WorkerID, _ failure: String?, started: Instant) {
     guard let runtime = workers[id] else { return }
     if let failure {
-      feed(.resumeFailed(id, failure, intact: true))
+      send(.resumeFailed(id, failure, intact: true))
       repeatCall(runtime)
       wakeWhenReleased(id)
     } else {
       stopListening(for: runtime)
       tellAwake(runtime)
-      feed(.resumed(id, EventLoop.now - started))
+      send(.resumed(id, EventLoop.now - started))
     }
   }
 
@@ -280,7 +280,7 @@ extension Daemon {
         tellAwake(runtime)
         noteResumed(runtime)
       }
-      feed(.resumed(id, EventLoop.now - started))
+      send(.resumed(id, EventLoop.now - started))
     case .failure(let error):
       log(.error, "\(id): not resumed: \(error)")
       if error.phase == .waking {
@@ -292,7 +292,7 @@ extension Daemon {
       // Its end is no fault of its memory, and will be told as what it is.
       let hasEnded = error.aftermath == .vanished
       let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
-      feed(.resumeFailed(id, error.description, intact: intact))
+      send(.resumeFailed(id, error.description, intact: intact))
       if hasEnded { kill(id) }
       if intact, !hasEnded, let runtime = workers[id] {
         repeatCall(runtime)
@@ -307,7 +307,7 @@ extension Daemon {
     guard Stragglers.shared.hasAny else { return }
     loop.after(.seconds(1)) { [unowned self] in
       guard engine.state(of: id)?.sleeps == true else { return }
-      feed(.wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
+      send(.wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
     }
   }
 

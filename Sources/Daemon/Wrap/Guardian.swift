@@ -6,7 +6,7 @@ import Linux
 /// program may be stopped, frozen, or without its memory.
 ///
 ///     wrapper ──────── pipe ───────▶ guardian
-///     program ── its own pid ──▶         │ end of the pipe without a farewell:
+///     program ── its own pid ──▶         │ end of the pipe without a endMarker:
 ///       (before it executes)             ▼ kills the program, removes image and cgroup
 ///
 /// It is a fork from before the first thread, so that it shares all its pages with the wrapper. It
@@ -18,7 +18,7 @@ final class Guardian {
   /// Where whom to guard is told: its pid, as four bytes.
   var announcement: Int32? { pipe?.raw }
 
-  private static let farewell: Int32 = -1
+  private static let endMarker: Int32 = -1
 
   /// Only while there is one thread.
   init(directory: String, socket: String) throws(SystemCallError) {
@@ -37,7 +37,7 @@ final class Guardian {
   /// The program has ended, and nothing is left to do.
   func dismiss() {
     guard let pipe else { return }
-    var word = Self.farewell
+    var word = Self.endMarker
     signal(SIGPIPE, SIG_IGN)
     _ = write(pipe.raw, &word, MemoryLayout<Int32>.size)
     self.pipe = nil
@@ -58,7 +58,7 @@ final class Guardian {
       let count = kernelResult { read(input, &word, MemoryLayout<Int32>.size) }
       if count == -Int(EINTR) { continue }
       if count != MemoryLayout<Int32>.size { break }
-      if word == farewell { _exit(0) }
+      if word == endMarker { _exit(0) }
       if let stat = try? ProcessStat.read(word) { known.append(stat.identity) }
     }
     WrapStore.clearAway(directory, socket: socket, known: known)

@@ -73,7 +73,7 @@ extension Daemon {
     do throws(SystemCallError) {
       while !hasEnded {
         try loop.turn(until: engine.nextDeadline)
-        if let deadline = engine.nextDeadline, deadline <= EventLoop.now { feed(.deadline) }
+        if let deadline = engine.nextDeadline, deadline <= EventLoop.now { send(.deadline) }
       }
     } catch { log(.error, "\(error)") }
     records.drain()
@@ -115,7 +115,7 @@ extension Daemon {
     var token: EventLoop.Token?
     token = try? loop.watch(caller, .readable) { [unowned self] _ in
       if let token { loop.unwatch(caller, token) }
-      feed(.wakeNeeded(wrapped.id, "the end of the process that started it"))
+      send(.wakeNeeded(wrapped.id, "the end of the process that started it"))
     }
   }
 }

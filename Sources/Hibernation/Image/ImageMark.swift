@@ -47,7 +47,7 @@ extension ImageReader {
 
   /// Checks that this is the image that a worker's memory is in.
   ///
-  /// - Throws: `unprovable`. The worker's memory is then nowhere, as with a damaged image.
+  /// - Throws: `unverifiable`. The worker's memory is then nowhere, as with a damaged image.
   func check(
     isOf target: HibernationTarget, _ expectation: ImageExpectation
   ) throws(HibernationError) {
@@ -55,13 +55,13 @@ extension ImageReader {
       throw HibernationError(
         .reading,
         "the image \(path) isn't the one that was made when the worker was hibernated: "
-          + "somebody has replaced it", .unprovable)
+          + "somebody has replaced it", .unverifiable)
     }
     if target.root.isAlive, !processes.contains(where: { $0.identity == target.root }) {
       throw HibernationError(
         .reading,
         "the image \(path) is another worker's: process \(target.root.pid) isn't in it",
-        .unprovable)
+        .unverifiable)
     }
   }
 }

@@ -211,7 +211,7 @@ extension Hibernator {
       let reason = HibernationError.from(error, in: .streaming)
       if target.hasSurvivors() {
         try? cgroup.kill()
-        outcome.failure = HibernationError(.streaming, reason.reason, .unprovable)
+        outcome.failure = HibernationError(.streaming, reason.reason, .unverifiable)
       } else {
         unlink(image.path)
         outcome.failure = HibernationError(.streaming, reason.reason, .vanished)
@@ -232,7 +232,7 @@ extension Hibernator {
     _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) -> UInt64 {
     guard let cgroup = target.cgroup?.freezer else {
-      throw HibernationError(.checking, "it has no cgroup, and yet was resumed lazily", .unprovable)
+      throw HibernationError(.checking, "it has no cgroup, and yet was resumed lazily", .unverifiable)
     }
     let parts = try findHandles(image)
     if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
@@ -280,7 +280,7 @@ extension Hibernator {
         if !HibernationTarget.hasMemory(process.pid) { continue }
         throw HibernationError(
           .streaming, "process \(process.pid) has closed its userfaultfd while pages were missing",
-          .unprovable)
+          .unverifiable)
       }
       parts.append(PagerPart(process: index, handle: handle))
     }

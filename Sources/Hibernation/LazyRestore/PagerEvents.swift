@@ -116,7 +116,7 @@ extension Pager {
   private func mendAndThaw() throws {
     // Its memory is in place: whatever goes wrong here costs an EINTR at most.
     let isAtRest = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
-    if isAtRest { target.mendInterruptedCalls() }
+    if isAtRest { target.restartInterruptedSyscalls() }
     workAtThaw = cgroup.cpuMicroseconds()
     try target.wake(isStopped: false)
     if let began = halt?.began { halt?.length = Clocks.monotonic - began }

@@ -13,7 +13,7 @@ extension Hibernator {
   /// - Parameter expectation: what the worker's record says of its image. A worker whose memory is in one
   ///   image doesn't run without that, nor on another one.
   /// - Throws: `HibernationError`. `intact`: it still sleeps on its image, and trying again (with
-  ///   more rights, say) may work. `unprovable`: it must be killed. `vanished`: there is nobody left,
+  ///   more rights, say) may work. `unverifiable`: it must be killed. `vanished`: there is nobody left,
   ///   and the image has been removed.
   @discardableResult
   public func recover(
@@ -39,7 +39,7 @@ extension Hibernator {
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
       target.waitForStops()
-      target.mendInterruptedCalls()
+      target.restartInterruptedSyscalls()
       try attempt(.waking) { try target.wake() }
       return 0
     }
@@ -88,7 +88,7 @@ extension Hibernator {
   }
 
   /// A process of the image, seized, with what its threads were doing when it was hibernated.
-  private struct Held {
+  private struct SeizedProcess {
     let process: ImageProcess
     let session: TraceSession
     let threads: [TracedThread]
@@ -102,7 +102,7 @@ extension Hibernator {
   /// Nothing is undone on failure: whoever is stopped must stay so.
   private func hold(
     _ image: ImageReader, _ target: HibernationTarget, isFrozen: Bool
-  ) throws(HibernationError) -> [Held] {
+  ) throws(HibernationError) -> [SeizedProcess] {
     let tree = try attempt(.stopping) {
       let tree = try target.discover()
       try tree.signalAll(SIGSTOP)
@@ -118,9 +118,9 @@ extension Hibernator {
     if let new = tree.processes.first(where: { !known.contains($0.identity) }) {
       throw HibernationError(
         .checking, "process \(new.pid) (\(new.name)) wasn't there when it was hibernated",
-        .unprovable)
+        .unverifiable)
     }
-    var held: [Held] = []
+    var held: [SeizedProcess] = []
     do throws(HibernationError) {
       for process in image.processes where tree.contains(process.pid) {
         let session = try seize(process)
@@ -158,28 +158,28 @@ extension Hibernator {
   private func prove(
     _ process: ImageProcess, _ session: TraceSession, _ image: ImageReader,
     _ target: HibernationTarget
-  ) throws(HibernationError) -> Held {
+  ) throws(HibernationError) -> SeizedProcess {
     let threads = process.threads.compactMap(TracedThread.init)
     guard threads.count == process.threads.count else {
       throw HibernationError(
-        .reading, "the image \(image.path) has registers of another architecture", .unprovable)
+        .reading, "the image \(image.path) has registers of another architecture", .unverifiable)
     }
     guard Set(threads.map(\.tid)) == Set(session.threads.map(\.tid)) else {
       throw HibernationError(
         .checking, "process \(process.pid) has other threads than when it was hibernated",
-        .unprovable)
+        .unverifiable)
     }
     let (mappings, memory) = try attempt(.checking) {
       (try MemoryMapping.all(of: process.pid), try target.memory(of: process.identity))
     }
-    let captive = Held(
+    let captive = SeizedProcess(
       process: process, session: session, threads: threads, mappings: mappings, memory: memory)
     try checkNobodyRan(captive, progress: image.progress)
     return captive
   }
 
   private func checkNobodyRan(
-    _ captive: Held, progress: ImageProgress
+    _ captive: SeizedProcess, progress: ImageProgress
   ) throws(HibernationError) {
     let now = Dictionary(
       captive.session.threads.map { ($0.tid, $0) }, uniquingKeysWith: { first, _ in first })
@@ -197,10 +197,10 @@ extension Hibernator {
     throw HibernationError(
       .checking,
       "thread \(one.tid) isn't where it was when its memory went: somebody has let it run",
-      .unprovable)
+      .unverifiable)
   }
 
-  private func borrowedAddresses(_ captive: Held) throws(HibernationError) -> Set<UInt64> {
+  private func borrowedAddresses(_ captive: SeizedProcess) throws(HibernationError) -> Set<UInt64> {
     guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else { return [] }
     return try attempt(.checking) {
       try Injector.addresses(
@@ -213,7 +213,7 @@ extension Hibernator {
 
   /// Gives the threads their registers and masks, and unmaps the scratch area if it is still there.
   private func putBack(
-    _ captive: Held, _ target: HibernationTarget
+    _ captive: SeizedProcess, _ target: HibernationTarget
   ) throws(HibernationError) {
     try attempt(.seizing) { try captive.session.adopt(captive.threads) }
     let scratch = clinux_range(

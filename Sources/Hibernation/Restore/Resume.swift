@@ -20,7 +20,7 @@ extension Hibernator {
   ///
   /// - Parameter keepsBase: leaves the image on disk, for the next one to be an overlay of it. Not where
   ///   pages follow later.
-  /// - Throws: `HibernationError`. `intact`: it is hibernated as before. `unprovable`: the image is
+  /// - Throws: `HibernationError`. `intact`: it is hibernated as before. `unverifiable`: the image is
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
@@ -108,7 +108,7 @@ extension Hibernator {
   ) throws(HibernationError) -> ImageReader {
     do throws(ImageError) { return try ImageReader(path: path, heldBase: heldBase) } catch {
       throw HibernationError(
-        .reading, error.description, error.isTransient ? .intact : .unprovable)
+        .reading, error.description, error.isTransient ? .intact : .unverifiable)
     }
   }
 
@@ -144,7 +144,7 @@ extension Hibernator {
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)
       throw HibernationError(
-        .writingBack, failure.reason, Self.isTransient(error) ? .intact : .unprovable)
+        .writingBack, failure.reason, Self.isTransient(error) ? .intact : .unverifiable)
     }
     for (index, process) in image.processes.enumerated()
     where memories[index] == nil || unreachable.contains(index) {
@@ -181,7 +181,7 @@ extension Hibernator {
       if deadline.hasPassed {
         throw HibernationError(
           .writingBack, "the memory of process \(process.pid) can't be reached any more",
-          .unprovable)
+          .unverifiable)
       }
       usleep(1000)
     }
@@ -208,13 +208,13 @@ extension Hibernator {
     if resting[target.name] != nil { return }
     guard target.cgroup?.freezer != nil else {
       throw HibernationError(
-        .writingBack, "nobody has held it since it was hibernated", .unprovable)
+        .writingBack, "nobody has held it since it was hibernated", .unverifiable)
     }
     let isFrozen = try attempt(.writingBack) { try target.isFrozen() }
     if !isFrozen {
       if !target.hasAnybody { throw HibernationError(.writingBack, "it has ended", .vanished) }
       throw HibernationError(
-        .writingBack, "somebody has thawed it while its memory was away", .unprovable)
+        .writingBack, "somebody has thawed it while its memory was away", .unverifiable)
     }
   }
 }

@@ -6,7 +6,7 @@ import Linux
 /// child stands frozen since its birth, and what its parent misses isn't there. As long as it hasn't
 /// run an instruction, its pages can be written to it like anybody's.
 extension Hibernator {
-  /// - Throws: `unprovable` where a child has run, is gone, or can't be looked at.
+  /// - Throws: `unverifiable` where a child has run, is gone, or can't be looked at.
   func bringToChildren(
     of part: PagerPart, _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) {
@@ -23,7 +23,7 @@ extension Hibernator {
       guard children.count >= journal.openForks else {
         throw HibernationError(
           .streaming, "it had just forked, and the child's memory can't be reached any more",
-          .unprovable)
+          .unverifiable)
       }
       let batches = journal.batches
       let before = try Layout(replaying: batches.closed)
@@ -33,7 +33,7 @@ extension Hibernator {
         let child = try ForkedChild(newborn, useScan: features.pagemapScan)
         if child.mayGetHugePages, journal.hasBegunChildren {
           throw HibernationError(
-            .streaming, "two daemons in a row died over a fork of it", .unprovable)
+            .streaming, "two daemons in a row died over a fork of it", .unverifiable)
         }
         journal.hasBegunChildren = true
         for chunk in image.chunks where chunk.isDeferred && Int(chunk.process) == part.process {
@@ -45,7 +45,7 @@ extension Hibernator {
     } catch {
       throw HibernationError(
         .streaming, "it had just forked, and the child's memory can't be brought: \(error)",
-        .unprovable)
+        .unverifiable)
     }
   }
 

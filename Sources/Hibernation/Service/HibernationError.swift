@@ -18,8 +18,8 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
     case ineligible
     /// Its processes are gone.
     case vanished
-    /// Its memory can't be proven. It must not run again.
-    case unprovable
+    /// Its memory can't be verified. It must not run again.
+    case unverifiable
   }
 
   public var phase: Phase

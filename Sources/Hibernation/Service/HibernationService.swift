@@ -35,7 +35,7 @@ public final class HibernationService: Sendable {
     }
     /// Locked only on the queue's thread; the lock is how the compiler knows.
     let hibernator: Mutex<Hibernator>
-    /// A `buryTheDead` is queued.
+    /// A `reapChildren` is queued.
     let mustBury = Atomic(false)
     /// Jobs that were submitted and haven't ended.
     let pending = Atomic(0)
@@ -177,9 +177,9 @@ public final class HibernationService: Sendable {
     try wait(on: bench) { (hibernator) throws(HibernationError) in try hibernator.settle(name) }
   }
 
-  /// See `Hibernator.buryTheDead`. However often it is called behind a long operation, one look is
+  /// See `Hibernator.reapChildren`. However often it is called behind a long operation, one look is
   /// enough.
-  public func buryTheDead() {
+  public func reapChildren() {
     for bench in all() {
       guard !bench.mustBury.exchange(true, ordering: .acquiringAndReleasing) else {
         bench.pending.subtract(1, ordering: .acquiringAndReleasing)
@@ -187,16 +187,16 @@ public final class HibernationService: Sendable {
       }
       submit(to: bench) { bench in
         bench.mustBury.store(false, ordering: .releasing)
-        bench.hibernator.withLock { $0.buryTheDead() }
+        bench.hibernator.withLock { $0.reapChildren() }
       }
     }
   }
 
   /// Somebody waits for that worker: what is still to be done with it, its hibernation for one, is
   /// done before all that nobody waits for.
-  public func hasten(_ name: String) {
-    slots.hasten(name)
-    bench(of: name, makes: false, counts: false)?.queue.hasten(name)
+  public func prioritize(_ name: String) {
+    slots.prioritize(name)
+    bench(of: name, makes: false, counts: false)?.queue.prioritize(name)
   }
 
   /// See `Hibernator.dropIdleBases`. Returns what waits for that, a second at most; it may be called on

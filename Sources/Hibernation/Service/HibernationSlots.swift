@@ -10,7 +10,7 @@ final class HibernationSlots: Sendable {
     var isTaken = false
     var waiting: [(name: String, turn: Signal)] = []
     /// Let through although another one is under way.
-    var hastened: Set<String> = []
+    var prioritized: Set<String> = []
   }
 
   private let state = Mutex(State())
@@ -30,7 +30,7 @@ final class HibernationSlots: Sendable {
     turn.wait()
     return state.withLock { state in
       // It was let through beside another one.
-      state.hastened.remove(name) == nil
+      state.prioritized.remove(name) == nil
     }
   }
 
@@ -48,10 +48,10 @@ final class HibernationSlots: Sendable {
   }
 
   /// A client waits for that worker.
-  func hasten(_ name: String) {
+  func prioritize(_ name: String) {
     let turn: Signal? = state.withLock { state in
       guard let place = state.waiting.firstIndex(where: { $0.name == name }) else { return nil }
-      state.hastened.insert(name)
+      state.prioritized.insert(name)
       return state.waiting.remove(at: place).turn
     }
     turn?.raise()

@@ -101,7 +101,7 @@ public struct HibernationTarget: Sendable {
   ///
   /// Afterwards nothing of it is traced, whatever went wrong. A thread inside vfork(2) counts as
   /// frozen, and can't stop: it is left alone. (vfork isn't interrupted by a stop.)
-  public func mendInterruptedCalls() {
+  public func restartInterruptedSyscalls() {
     let isFrozen = (try? isFrozen()) ?? false
     guard let tree = try? discover() else { return }
     waits.wakes(tree)
@@ -112,7 +112,7 @@ public struct HibernationTarget: Sendable {
       let deadline = Deadline(in: .seconds(1))
       for stat in processes {
         let session = TraceSession.seizeWhatCanStop(stat.identity, until: deadline)
-        try? session?.mendInterruptedCalls()  // The same: an EINTR at most.
+        try? session?.restartInterruptedSyscalls()  // The same: an EINTR at most.
         if let session { correctTimeouts(session) }
         session?.detach(waiting: .zero)
       }

@@ -64,7 +64,7 @@ public final class Hibernator {
   ///   - sealed: encrypts the image (`Seal`). Without a key it isn't written at all.
   ///   - dropsFilePages: pushes out clean pages of files, too, which nobody else has in use.
   ///   - storage: how the image is kept.
-  /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unprovable`, the worker is
+  /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unverifiable`, the worker is
   ///   suspended and unchanged, as before.
   public func hibernate(
     _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false,
@@ -114,7 +114,7 @@ public final class Hibernator {
       return summary
     } catch {
       let outcome = operation.rollBack(after: error)
-      if outcome.aftermath != .unprovable { dropBase(of: target.name, for: path) }
+      if outcome.aftermath != .unverifiable { dropBase(of: target.name, for: path) }
       throw judge(outcome, target, image: path)
     }
   }
@@ -160,7 +160,7 @@ public final class Hibernator {
     switch error.aftermath {
     case .vanished: aftermath = target.hasSurvivors() ? .intact : .vanished
     case .intact, .ineligible: aftermath = target.hasAnybody ? error.aftermath : .vanished
-    case .unprovable: return error
+    case .unverifiable: return error
     }
     if aftermath == .vanished {
       unlink(image)
@@ -189,7 +189,7 @@ public final class Hibernator {
 
   /// Looks whether workers that rest traced are still there. To be called after SIGCHLD: the end of
   /// a traced process isn't reported to anybody before its tracer has looked.
-  public func buryTheDead() {
+  public func reapChildren() {
     for (name, sessions) in resting where !sessions.contains(where: { $0.isAlive() }) {
       for session in sessions { session.detach() }
       resting[name] = nil

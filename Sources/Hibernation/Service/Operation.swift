@@ -81,7 +81,7 @@ struct Operation {
       }
       processes.append(captive)
       try attempt(.seizing) {
-        try captive.session.mendInterruptedCalls()
+        try captive.session.restartInterruptedSyscalls()
         // Before anything of it is freed.
         try hibernator.kept.keep(captive.memory.descriptor, of: stat.identity, target.name)
       }
@@ -398,7 +398,7 @@ struct Operation {
       detach()
       if second.aftermath == .vanished { return second }
       return HibernationError(
-        error.phase, "\(error.reason); and then \(second)", .unprovable)
+        error.phase, "\(error.reason); and then \(second)", .unverifiable)
     }
   }
 }

@@ -46,7 +46,7 @@ public struct Narrator: Sendable {
     case .suspendFailed(let worker, let why):
       return [failed(worker, "it couldn't be suspended: \(why)", at: now)]
     case .resumeFailed(let worker, let why, let intact):
-      let rest = intact ? "" : ", and its memory can't be proven"
+      let rest = intact ? "" : ", and its memory can't be verified"
       return [failed(worker, "it couldn't be resumed: \(why)\(rest)", at: now)]
     case .purged(let worker, let freed):
       var notice = Notice(

@@ -26,7 +26,7 @@ public struct Engine: Codable, Sendable, Equatable {
   var gauge = PressureGauge()
   /// Somebody's word on the level; it may be over.
   var pressureSet: SetPressure?
-  var climb = Climb()
+  var ladderState = LadderState()
   var disk: DiskReading?
   /// Learned of all workers: the latest, and what decisions rest on, which follows in steps.
   var latestResumeRate = ResumeRate()

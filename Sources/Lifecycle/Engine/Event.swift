@@ -44,7 +44,7 @@ public enum Event: Hashable, Sendable {
   /// Outcome of `resume`; how long it took from the directive until the worker ran.
   case resumed(WorkerID, Duration)
   /// `intact`: it is as it was before, and resuming may be tried again. Otherwise its memory
-  /// can't be proven, and it must be killed.
+  /// can't be verified, and it must be killed.
   case resumeFailed(WorkerID, String, intact: Bool)
 
   /// The worker is gone, all of it: whoever ended it. Also the outcome of `terminate` and `kill`.

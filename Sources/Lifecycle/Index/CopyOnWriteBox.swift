@@ -1,9 +1,9 @@
 /// A value behind one reference, copied when it is changed while somebody else holds it: copying
 /// what contains it costs a retain, however big it is. Reads and changes are in place.
 @propertyWrapper
-struct Boxed<Value: Sendable>: Sendable {
+struct CopyOnWriteBox<Value: Sendable>: Sendable {
   /// Unchecked: `value` is changed only by `wrappedValue`'s modify, which first makes sure that no
-  /// other `Boxed`, and so no other thread, refers to this box.
+  /// other `CopyOnWriteBox`, and so no other thread, refers to this box.
   private final class Box: @unchecked Sendable {
     /// Exclusive by the same proof, so that nobody has to check each access.
     @exclusivity(unchecked) var value: Value
@@ -23,14 +23,14 @@ struct Boxed<Value: Sendable>: Sendable {
   }
 }
 
-extension Boxed: Equatable where Value: Equatable {
-  static func == (left: Boxed, right: Boxed) -> Bool {
+extension CopyOnWriteBox: Equatable where Value: Equatable {
+  static func == (left: CopyOnWriteBox, right: CopyOnWriteBox) -> Bool {
     left.box === right.box || left.box.value == right.box.value
   }
 }
 
 // In a checkpoint there are values only.
-extension Boxed: Codable where Value: Codable {
+extension CopyOnWriteBox: Codable where Value: Codable {
   init(from decoder: any Decoder) throws { self.init(wrappedValue: try Value(from: decoder)) }
   func encode(to encoder: any Encoder) throws { try wrappedValue.encode(to: encoder) }
 }

@@ -1,7 +1,7 @@
 import Policy
 
 /// The first of some instants after `now`, without a list of them: the engine asks after each event.
-struct Earliest {
+struct EarliestDeadline {
   let now: Instant
   private var best = Instant(nanoseconds: .max)
 

@@ -7,7 +7,7 @@ extension Engine {
   /// decided on, and what was still in the way will come as an event or has an instant of its own.
   public var nextDeadline: Instant? {
     if reviewDue { return now }
-    var next = Earliest(after: now)
+    var next = EarliestDeadline(after: now)
     next.consider(workers.nextDeadline)
     gauge.considerDeadlines(policy.pressure, &next)
     next.consider(pressureSet?.until)
@@ -21,7 +21,7 @@ extension Engine {
 
 extension WorkerRecord {
   /// The instants at which time alone may move it on from its state.
-  func considerDeadlines(_ next: inout Earliest) {
+  func considerDeadlines(_ next: inout EarliestDeadline) {
     // The rest of its life is its leader's.
     let isLed = profile.leader != nil && state.runs
     switch state {

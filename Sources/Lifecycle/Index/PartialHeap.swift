@@ -1,6 +1,6 @@
 /// Hands out indices in their order, first things first: nobody sorts ten thousand workers to find
 /// two. Building it costs a pass over all, each one taken a logarithm.
-struct Selection<Key: Comparable> {
+struct PartialHeap<Key: Comparable> {
   private var heap: [(key: Key, index: Int)]
 
   init(_ members: [(key: Key, index: Int)]) {

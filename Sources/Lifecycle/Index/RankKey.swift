@@ -2,7 +2,7 @@ import Policy
 
 /// What the orders ask of a worker most often, derived from its record: choosing a victim is a pass
 /// over all candidates, and looks at these few bytes of each instead of at all that is known of it.
-struct Standing: Sendable {
+struct RankKey: Sendable {
   var band: Int
   var footprint: ByteCount
   var lastUsed: Instant
@@ -23,15 +23,15 @@ struct Standing: Sendable {
 
 extension WorkerTable {
   /// The derived one where it still holds, or else a new one.
-  func standing(_ index: Int, at now: Instant) -> Standing {
+  func standing(_ index: Int, at now: Instant) -> RankKey {
     if let standing = derivedStanding(index), standing.holds(at: now) { return standing }
-    return Standing(self[index], at: now)
+    return RankKey(self[index], at: now)
   }
 
   /// Before a pass over many: a band that has run out would be worked out in each pass anew.
   mutating func renewStandings(_ indices: [Int], at now: Instant) {
     for index in indices where derivedStanding(index)?.holds(at: now) == false {
-      setStanding(index, Standing(self[index], at: now))
+      setStanding(index, RankKey(self[index], at: now))
     }
   }
 }

@@ -18,7 +18,7 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var stale: [Int32] = []
   private var isStale: [Bool] = []
   private var groups: [WorkerGroups] = []
-  private var standings: [Standing?] = []
+  private var standings: [RankKey?] = []
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
   private var deadlines = DeadlineHeap()
   private var hasGone = false
@@ -183,7 +183,7 @@ extension WorkerTable {
       let old = groups[slot]
       regroup(slot, WorkerGroups.of(record, view))
       if old.union(groups[slot]).contains(.hibernatable) { sleeperChanges += 1 }
-      standings[slot] = Standing(record, at: view.now)
+      standings[slot] = RankKey(record, at: view.now)
       deadlines.set(slot, record.nextDeadline(after: view.now))
       if record.isForgettable { hasGone = true }
     }
@@ -191,12 +191,12 @@ extension WorkerTable {
   }
 
   /// `nil`: there is none, or the worker has changed since.
-  func derivedStanding(_ index: Int) -> Standing? {
+  func derivedStanding(_ index: Int) -> RankKey? {
     let slot = Int(slots[index])
     return isStale[slot] ? nil : standings[slot]
   }
 
-  mutating func setStanding(_ index: Int, _ standing: Standing) {
+  mutating func setStanding(_ index: Int, _ standing: RankKey) {
     standings[Int(slots[index])] = standing
   }
 
@@ -285,7 +285,7 @@ extension WorkerRecord {
   fileprivate var isForgettable: Bool { forgetWhenGone && state == .terminated }
 
   fileprivate func nextDeadline(after now: Instant) -> Instant? {
-    var next = Earliest(after: now)
+    var next = EarliestDeadline(after: now)
     considerDeadlines(&next)
     return next.instant
   }

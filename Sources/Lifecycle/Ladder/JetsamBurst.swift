@@ -27,15 +27,15 @@ struct JetsamBurst: Codable, Sendable, Equatable {
 
 extension Engine {
   /// Somebody had to go, and the report isn't written yet.
-  public var isTerminatingForMemory: Bool { climb.burst != nil }
+  public var isTerminatingForMemory: Bool { ladderState.burst != nil }
 
   mutating func openBurst(at level: PressureLevel) {
-    guard climb.burst == nil else { return }
+    guard ladderState.burst == nil else { return }
     let order = living()
     let largest = order.max {
       workers.standing($0, at: now).footprint < workers.standing($1, at: now).footprint
     }
-    climb.burst = JetsamBurst(
+    ladderState.burst = JetsamBurst(
       report: JetsamReport(
         at: now, level: level, why: whyHolding(), budget: budget, availableBefore: available,
         availableAfter: available, largest: largest.map { workers[$0].id },
@@ -54,10 +54,10 @@ extension Engine {
   /// Over when the memory has recovered and settled (without waiting for `clear_after`: whoever looks
   /// after a termination wants to read why), or when the ladder has nothing left to give.
   mutating func closeBurst(nothingLeft: Bool) {
-    guard let burst = climb.burst else { return }
+    guard let burst = ladderState.burst else { return }
     let hasRecovered = actingLevel < burst.report.level && hasSettled
     guard nothingLeft || hasRecovered else { return }
-    climb.burst = nil
+    ladderState.burst = nil
     emit(.report(burst.finished(availableAfter: available)))
   }
 }

@@ -1,7 +1,7 @@
 import Policy
 
 /// Where the engine stands on the ladder: at most one step is under way.
-struct Climb: Codable, Sendable, Equatable {
+struct LadderState: Codable, Sendable, Equatable {
   var step: Step?
   /// The freed memory must have had time to show.
   var settleUntil: Instant?
@@ -40,7 +40,7 @@ extension Engine {
 
   mutating func climbLadder() {
     reviewStep()
-    guard climb.step == nil else { return }
+    guard ladderState.step == nil else { return }
     closeBurst(nothingLeft: false)
     var nothingLeft = false
     if actingLevel >= .warning, hasSettled {
@@ -57,7 +57,7 @@ extension Engine {
 
   /// Is the step over, by success or by failure?
   private mutating func reviewStep() {
-    guard let step = climb.step else { return }
+    guard let step = ladderState.step else { return }
     let isOver =
       switch step {
       case .hibernating(let worker, _): (state(of: worker) ?? .terminated) != .hibernating
@@ -68,26 +68,26 @@ extension Engine {
         !workers.contains(.shedding) { $0.warnedIn?.episode == gauge.episode }
       }
     guard isOver || now >= step.until else { return }
-    climb.step = nil
+    ladderState.step = nil
     guard isOver else { return }
-    climb.settleUntil = now + policy.terminate.settle
-    if case .terminating(let worker, _) = step { climb.burst?.noteGone(worker) }
+    ladderState.settleUntil = now + policy.terminate.settle
+    if case .terminating(let worker, _) = step { ladderState.burst?.noteGone(worker) }
   }
 
   /// After a step: the memory has had its time, and on a host we have heard of it since.
   var hasSettled: Bool {
-    guard let settleUntil = climb.settleUntil else { return true }
+    guard let settleUntil = ladderState.settleUntil else { return true }
     guard now >= settleUntil else { return false }
     return policy.memory != .host || memory.heardAt >= settleUntil
-      || now >= settleUntil + Climb.patienceForReading
+      || now >= settleUntil + LadderState.patienceForReading
   }
 
-  func considerClimb(_ next: inout Earliest) {
-    next.consider(climb.step?.until)
-    next.consider(climb.settleUntil)
-    next.consider(climb.settleUntil.map { $0 + Climb.patienceForReading })
+  func considerClimb(_ next: inout EarliestDeadline) {
+    next.consider(ladderState.step?.until)
+    next.consider(ladderState.settleUntil)
+    next.consider(ladderState.settleUntil.map { $0 + LadderState.patienceForReading })
     guard actingLevel >= .warning else { return }
-    workers.forEach(.inTransit) { next.consider($0.since + Climb.patience) }
+    workers.forEach(.inTransit) { next.consider($0.since + LadderState.patience) }
   }
 }
 

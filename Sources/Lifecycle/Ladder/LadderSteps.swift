@@ -3,7 +3,7 @@ import Policy
 // What the ladder does next: the first rung of the level that has somebody on it.
 
 extension Engine {
-  mutating func takeStep(_ level: PressureLevel) -> Climb.Outcome {
+  mutating func takeStep(_ level: PressureLevel) -> LadderState.Outcome {
     guard !shadowIsSatisfied(level) else { return .nothingLeft }
     for rung in rungs(of: level) {
       refresh()
@@ -26,13 +26,13 @@ extension Engine {
     return rungs.filter { $0 != last } + rungs.filter { $0 == last }
   }
 
-  private mutating func hibernateBiggest(_ level: PressureLevel) -> Climb.Outcome {
+  private mutating func hibernateBiggest(_ level: PressureLevel) -> LadderState.Outcome {
     if let search = workers.fruitless, search.holds(workers.sleeperChanges, disk, resumeRate) {
       return search.lacksDisk ? makeRoomOnDisk(level) : search.outcome
     }
     let before = decisions
     var sleepers = sleepersFirst(workers.indices(.hibernatable))
-    var outcome = Climb.Outcome.nothingLeft
+    var outcome = LadderState.Outcome.nothingLeft
     var lacksDisk = false
     while let index = sleepers.popFirst() {
       switch obstacle(workers[index].imagined ?? workers[index], to: .pressure) {
@@ -42,7 +42,7 @@ extension Engine {
         if noteShadowHibernation(index, level) { return .acted }
       case nil:
         hibernate(index, .pressure(level))
-        climb.step = .hibernating(workers[index].id, until: now + Climb.patience)
+        ladderState.step = .hibernating(workers[index].id, until: now + LadderState.patience)
         return .acted
       default: break
       }
@@ -62,7 +62,7 @@ extension Engine {
     return policy.pressure.warnOncePer == .episode || warned.level >= level
   }
 
-  private mutating func warnEverybody(_ level: PressureLevel) -> Climb.Outcome {
+  private mutating func warnEverybody(_ level: PressureLevel) -> LadderState.Outcome {
     let unwarned = workers.indices(.warnable).sorted().filter { !isWarned(workers[$0], at: level) }
     // Whose answers brought nothing the last time is only asked when the others haven't given enough.
     let promising = unwarned.filter { workers[$0].run.fruitless == nil }
@@ -79,7 +79,7 @@ extension Engine {
     }
     guard let longest else { return promising.isEmpty ? .nothingLeft : warnEverybody(level) }
     // One request may be in flight already, and each must still be finished.
-    climb.step = .warning(until: now + longest + longest + Climb.patience)
+    ladderState.step = .warning(until: now + longest + longest + LadderState.patience)
     return .acted
   }
 }
@@ -92,7 +92,7 @@ struct FruitlessSearch: Sendable {
   var changes: Int
   var disk: DiskReading?
   var resumeRate: ResumeRate
-  var outcome: Climb.Outcome
+  var outcome: LadderState.Outcome
   var lacksDisk: Bool
 
   func holds(_ changes: Int, _ disk: DiskReading?, _ resumeRate: ResumeRate) -> Bool {
@@ -104,11 +104,11 @@ struct FruitlessSearch: Sendable {
 // everybody would have been terminated.
 extension Engine {
   private func shadowIsSatisfied(_ level: PressureLevel) -> Bool {
-    guard policy.mode == .shadow, climb.shadowFreed > .zero else { return false }
+    guard policy.mode == .shadow, ladderState.shadowFreed > .zero else { return false }
     // Nothing is short: whoever set the level wants to be told all of it.
     if let set = setPressure, set.level >= level { return false }
     guard let limit = policy.pressure[level]?.availableBelow else { return true }
-    return !isShort(of: limit, at: level, credit: climb.shadowFreed)
+    return !isShort(of: limit, at: level, credit: ladderState.shadowFreed)
   }
 
   /// Whether this was the engine's step.
@@ -140,8 +140,8 @@ extension Engine {
 
   private mutating func countShadowStep(_ index: Int, freed: ByteCount? = nil) -> Bool {
     guard policy.mode == .shadow else { return false }
-    climb.shadowFreed += freed ?? workers[index].footprint
-    climb.settleUntil = now + policy.terminate.settle
+    ladderState.shadowFreed += freed ?? workers[index].footprint
+    ladderState.settleUntil = now + policy.terminate.settle
     return true
   }
 }

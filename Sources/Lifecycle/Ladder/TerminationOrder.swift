@@ -12,11 +12,11 @@ extension Engine {
   }
 
   /// Those first who go first, for whoever needs a few of them.
-  func victimsFirst(_ indices: [Int]) -> Selection<OrderKey> { Selection(terminationKeys(indices)) }
+  func victimsFirst(_ indices: [Int]) -> PartialHeap<OrderKey> { PartialHeap(terminationKeys(indices)) }
 
   /// By `hibernate.order`, ties by name.
-  func sleepersFirst(_ indices: [Int]) -> Selection<OrderKey> {
-    Selection(keys(indices, policy.hibernate.order, hibernationRank))
+  func sleepersFirst(_ indices: [Int]) -> PartialHeap<OrderKey> {
+    PartialHeap(keys(indices, policy.hibernate.order, hibernationRank))
   }
 
   /// Ties go to the longest unused.
@@ -46,7 +46,7 @@ extension Engine {
   func rank(of worker: WorkerRecord, by criterion: TerminationRules.Criterion) -> Int64 {
     switch criterion {
     case .band, .footprint, .recency:
-      Standing(worker, at: now).rank(by: criterion, at: now) ?? 0
+      RankKey(worker, at: now).rank(by: criterion, at: now) ?? 0
     case .regret: Self.rank(regretTerms(of: worker))
     case .relaunchCost: (worker.launchCost ?? .zero).wholeNanoseconds
     }
@@ -74,7 +74,7 @@ extension Engine {
   }
 }
 
-extension Standing {
+extension RankKey {
   /// `nil`: it takes the record to tell. Who is in front is in use.
   func rank(by criterion: TerminationRules.Criterion, at now: Instant) -> Int64? {
     switch criterion {

@@ -9,7 +9,7 @@ extension Engine {
 
   mutating func terminateFirst(
     of victims: Ladder.Rung.Victims, _ level: PressureLevel
-  ) -> Climb.Outcome {
+  ) -> LadderState.Outcome {
     if victims == .foreground, !workers.isEmpty(victims.group), othersMayStillGive(at: level) {
       return .waiting
     }
@@ -24,7 +24,7 @@ extension Engine {
         continue
       }
       openBurst(at: level)
-      climb.burst?.victims[workers[index].id] = JetsamBurst.Victim(why: why)
+      ladderState.burst?.victims[workers[index].id] = JetsamBurst.Victim(why: why)
       terminateForMemory(index, level)
       return .acted
     }
@@ -33,8 +33,8 @@ extension Engine {
 
   mutating func terminateForMemory(_ index: Int, _ level: PressureLevel) {
     beginEnding(index, .pressure(level), gracefully: workers[index].state != .hibernated)
-    let until = workers[index].run.ending?.giveUpAt ?? now + Climb.patience
-    climb.step = .terminating(workers[index].id, until: until)
+    let until = workers[index].run.ending?.giveUpAt ?? now + LadderState.patience
+    ladderState.step = .terminating(workers[index].id, until: until)
   }
 
   /// Somebody between two states will soon be where a cheaper rung finds it.
@@ -43,7 +43,7 @@ extension Engine {
       $0 == .hibernate || $0 == .terminate(.suspended) || $0 == .terminate(.background)
     }
     let isOnTheWay = workers.contains(.inTransit) { worker in
-      worker.footprint >= Self.leastYield && now < worker.since + Climb.patience
+      worker.footprint >= Self.leastYield && now < worker.since + LadderState.patience
     }
     if hasCheaperRung && isOnTheWay { return true }
     return workers.contains(.terminating) { worker in

@@ -56,7 +56,7 @@ struct PressureGauge: Codable, Sendable, Equatable {
   }
 
   /// When time alone may change the level.
-  func considerDeadlines(_ rules: PressureRules, _ next: inout Earliest) {
+  func considerDeadlines(_ rules: PressureRules, _ next: inout EarliestDeadline) {
     var candidate = PressureLevel.critical
     while candidate > level {
       next.consider(heldSince[candidate].map { $0 + rules.sustainedFor })
@@ -79,7 +79,7 @@ extension Engine {
     guard let change else { return }
     let why = whyHolding()
     if change.to == .normal {
-      climb.shadowFreed = .zero
+      ladderState.shadowFreed = .zero
       // A new episode: who was warned may be warned again.
       workers.markStale(.noted)
     }

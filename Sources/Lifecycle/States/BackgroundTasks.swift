@@ -56,7 +56,7 @@ extension WorkerRecord {
     return max(task.began, since) + min(task.limit ?? most, most)
   }
 
-  func considerTasks(_ next: inout Earliest) {
+  func considerTasks(_ next: inout EarliestDeadline) {
     for task in run.tasks {
       next.consider(task.expiredAt.map { $0 + BackgroundTask.lastWords } ?? end(of: task))
     }

@@ -19,7 +19,7 @@ extension WorkerRecord {
 extension Engine {
   /// Under pressure, where only the disk keeps somebody from being hibernated: the demoted worker with
   /// the biggest image goes.
-  mutating func makeRoomOnDisk(_ level: PressureLevel) -> Climb.Outcome {
+  mutating func makeRoomOnDisk(_ level: PressureLevel) -> LadderState.Outcome {
     let demoted = workers.indices(.demotable).filter {
       workers[$0].isDemoted(at: now) && workers[$0].goal == nil && !isShadow($0)
     }
@@ -32,7 +32,7 @@ extension Engine {
     openBurst(at: level)
     let after = workers[biggest].policy.hibernate.demoteAfter ?? .zero
     let why = "its image was wanted for others, and nothing had woken it for \(after.spoken)"
-    climb.burst?.victims[workers[biggest].id] = JetsamBurst.Victim(why: why)
+    ladderState.burst?.victims[workers[biggest].id] = JetsamBurst.Victim(why: why)
     terminateForMemory(biggest, level)
     return .acted
   }

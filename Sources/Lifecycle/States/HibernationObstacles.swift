@@ -49,7 +49,7 @@ extension WorkerRecord {
   }
 
   /// The instants at which a verdict may change by time alone.
-  func considerHibernation(_ next: inout Earliest) {
+  func considerHibernation(_ next: inout EarliestDeadline) {
     next.consider(measuredBy)
     next.consider(cooldownOver)
     next.consider(run.hibernation.retryAt)

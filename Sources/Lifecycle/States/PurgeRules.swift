@@ -26,7 +26,7 @@ extension Engine {
   }
 
   /// The biggest offer first; of equal ones that of the lower band.
-  mutating func purgeBiggest(_ level: PressureLevel) -> Climb.Outcome {
+  mutating func purgeBiggest(_ level: PressureLevel) -> LadderState.Outcome {
     let offers = workers.indices(.offering)
     for index in offers.sorted(by: offersMore) {
       let name = workers[index].id
@@ -36,7 +36,7 @@ extension Engine {
       }
       workers[index].run.isPurging = true
       emit(.purge(name))
-      climb.step = .purging(name, until: now + Climb.patience)
+      ladderState.step = .purging(name, until: now + LadderState.patience)
       return .acted
     }
     return .nothingLeft

@@ -66,7 +66,7 @@ extension WorkerRecord {
     return run.runningSince + (run.hasWoken ? rules.afterWake : rules.afterLaunch)
   }
 
-  func considerSafePoint(_ next: inout Earliest) {
+  func considerSafePoint(_ next: inout EarliestDeadline) {
     next.consider(heldUntil)
     next.consider(uptimeOver)
     guard let watch = run.lockWatch else { return }

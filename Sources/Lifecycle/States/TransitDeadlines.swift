@@ -45,7 +45,7 @@ public enum WorkerCondition: Codable, Hashable, Sendable {
   /// It is stopped, and its memory is in its image.
   case hibernated
   /// Its memory can't be verified; the text says why.
-  case unprovable(String)
+  case unverifiable(String)
 }
 
 extension WorkerState {
@@ -63,7 +63,7 @@ extension Engine {
         index, "no answer from what leads it within \(time)", permanent: false)
     }
     guard transit.unanswered < TransitLimits.mostUnanswered else {
-      return endUnproven(
+      return endUnverified(
         index,
         "\(worker.state.rawValue) had no outcome for \(time), and \(transit.unanswered) inspections "
           + "of its state had no answer")
@@ -86,11 +86,11 @@ extension Engine {
     case (let state, .underWay) where state.isTransit:
       workers[index].run.transit?.unanswered = 0
       workers[index].run.transit?.inspectAt = now + TransitLimits.interval
-    case (let state, .unprovable(let why)) where state.isTransit: endUnproven(index, why)
+    case (let state, .unverifiable(let why)) where state.isTransit: endUnverified(index, why)
     case (.suspending, .running): recordSuspendFailed(index, lost)
     case (.suspending, .suspended): recordSuspended(index)
     case (.suspending, .hibernated):
-      endUnproven(index, "it was being suspended, and was found hibernated")
+      endUnverified(index, "it was being suspended, and was found hibernated")
     case (.hibernating, .running): recordFoundRunning(index)
     case (.hibernating, .suspended): recordHibernateFailed(index, lost, permanent: false)
     case (.hibernating, .hibernated): recordFoundHibernated(index)
@@ -101,8 +101,8 @@ extension Engine {
     }
   }
 
-  /// Killed: it can't be proven to be what it was.
-  mutating func endUnproven(_ index: Int, _ why: String) {
+  /// Killed: it can't be verified to be what it was.
+  mutating func endUnverified(_ index: Int, _ why: String) {
     let sentence = "its memory could not be verified: \(why)"
     failGoal(index, "\(workers[index].id) is ended: \(sentence)")
     beginEnding(index, .failed(sentence), gracefully: false)

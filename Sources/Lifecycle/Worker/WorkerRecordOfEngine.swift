@@ -18,7 +18,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   var warns: [Request.ID] = []
   /// What shadow mode has already told in this state.
   var notes: ShadowNotes = []
-  @Boxed var run = Run()
+  @CopyOnWriteBox var run = Run()
 
   // Learned, and kept over relaunches.
   var launchCost: Duration?

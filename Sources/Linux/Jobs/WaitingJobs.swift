@@ -11,11 +11,11 @@ struct WaitingJobs: Sendable {
   mutating func append(_ job: @escaping WorkQueue.Job, about subject: String?, isUrgent: Bool) {
     let entry = Entry(job: job, subject: subject)
     guard isUrgent else { return others.append(entry) }
-    if let subject { hasten(subject) }
+    if let subject { prioritize(subject) }
     urgent.append(entry)
   }
 
-  mutating func hasten(_ subject: String) {
+  mutating func prioritize(_ subject: String) {
     guard others.contains(where: { $0.subject == subject }) else { return }
     urgent += others.filter { $0.subject == subject }
     others.removeAll { $0.subject == subject }

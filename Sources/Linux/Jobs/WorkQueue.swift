@@ -25,7 +25,7 @@ public final class WorkQueue: Sendable {
       work.signal()
     }
 
-    func hasten(_ subject: String) { jobs.withLock { $0.waiting.hasten(subject) } }
+    func prioritize(_ subject: String) { jobs.withLock { $0.waiting.prioritize(subject) } }
 
     func end() {
       jobs.withLock { $0.ended = true }
@@ -75,7 +75,7 @@ public final class WorkQueue: Sendable {
   }
 
   /// What waits to be done about the subject is urgent from now on.
-  public func hasten(_ subject: String) { backlog.hasten(subject) }
+  public func prioritize(_ subject: String) { backlog.prioritize(subject) }
 
   /// Performs `body` on the queue's thread and waits for it. Never from that thread itself.
   public func perform<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {

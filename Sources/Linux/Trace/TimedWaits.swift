@@ -110,7 +110,7 @@ public final class TimedWaits: Sendable {
     }
   }
 
-  /// When the thread began to wait; nil where that can't be proven. It has waited ever since if the stop
+  /// When the thread began to wait; nil where that can't be verified. It has waited ever since if the stop
   /// was the only thing that made it begin to wait once more.
   private static func began(
     _ before: Seen, thread: Int32, now: Int64, _ clocks: inout ProcessorClocks

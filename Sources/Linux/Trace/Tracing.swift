@@ -226,7 +226,7 @@ public final class TraceSession {
   /// A stop makes some blocked calls return EINTR although no signal handler will run. Where that
   /// has happened, the call is made again instead when the thread goes on, unless a signal that came
   /// meanwhile calls a handler: the program notices no more than it would have awake.
-  public func mendInterruptedCalls() throws(TraceError) {
+  public func restartInterruptedSyscalls() throws(TraceError) {
     for index in threads.indices {
       if clinux_registers_mend_interrupted(&threads[index].registers) == 1 {
         try writeRegisters(threads[index].tid, threads[index].registers)

@@ -171,7 +171,7 @@ import Testing
   }
 
   @Test("What can't be brought back is ended by `recover`, and named", arguments: Setting.ofOwnUser)
-  func unprovable(setting: Setting) throws {
+  func unverifiable(setting: Setting) throws {
     let trio = try Trio(setting)
     try trio.daemon.crash()
     #expect(unlink("\(trio.daemon.state)/images/sleeps.image") == 0)

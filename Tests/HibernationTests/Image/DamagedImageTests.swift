@@ -74,7 +74,7 @@ struct DamageTests {
       let error = #expect(throws: HibernationError.self) {
         try service.wait { (h) throws(HibernationError) in try h.resume(target, from: damaged) }
       }
-      #expect(error?.aftermath == .unprovable)
+      #expect(error?.aftermath == .unverifiable)
       #expect(throws: ImageError.self) { try ImageReader(path: damaged).verify() }
       unlink(damaged)
     }
@@ -110,7 +110,7 @@ struct DamageTests {
       var ended = false
       while !ended, !deadline.hasPassed {
         // As the event loop does on every SIGCHLD: each thread's end sends one.
-        service.buryTheDead()
+        service.reapChildren()
         ended = try pollDescriptor(
           victim.process.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(20)))
       }

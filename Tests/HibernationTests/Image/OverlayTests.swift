@@ -283,7 +283,7 @@ struct BaseDamageTests {
         try h.resume(target, from: path)
       }
     }
-    #expect(error?.aftermath == .unprovable)
+    #expect(error?.aftermath == .unverifiable)
     #expect(throws: ImageError.self) { try ImageReader(path: path) }
     unlink(path + ".base")
     try FormatTests.write(base, to: path + ".base")
@@ -309,7 +309,7 @@ struct BaseDamageTests {
       let error = #expect(throws: HibernationError.self) {
         try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
       }
-      #expect(error?.aftermath == .unprovable)
+      #expect(error?.aftermath == .unverifiable)
     } else {
       try victim.rise(service, from: path)
       #expect(try victim.ask("verify") == "same")

@@ -65,7 +65,7 @@ struct WhoseMemoryTests {
     try exchange(path, otherPath)
     for (victim, path) in [(one, path), (other, otherPath)] {
       let error = try refusal(victim, from: path)
-      #expect(error.aftermath == .unprovable)
+      #expect(error.aftermath == .unverifiable)
       #expect(error.reason.contains("somebody has replaced it"), "\(error)")
     }
     // Nothing was written: with the right images they are as they were.
@@ -95,7 +95,7 @@ struct WhoseMemoryTests {
     let mark = try #require(try victim.sleep(service, at: path).mark)
     let new = try readFile(path)
     try FormatTests.write(old, to: path)
-    #expect(try refusal(victim, from: path).aftermath == .unprovable)
+    #expect(try refusal(victim, from: path).aftermath == .unverifiable)
 
     // The next daemon has the mark from the worker's record.
     let expected = ImageExpectation.image(try #require(ImageMark(text: mark.text)))
@@ -107,7 +107,7 @@ struct WhoseMemoryTests {
           try h.recover(target, from: path, expecting: expected)
         }
       }
-      #expect(error?.aftermath == .unprovable)
+      #expect(error?.aftermath == .unverifiable)
     }
     try FormatTests.write(new, to: path)
     #expect(Hibernator.isAtRest(target, on: path, expecting: expected) == (rest == .frozen))
@@ -130,7 +130,7 @@ struct WhoseMemoryTests {
         try h.recover(target, from: otherPath, expecting: .hibernated)
       }
     }
-    #expect(error?.aftermath == .unprovable)
+    #expect(error?.aftermath == .unverifiable)
     #expect(access(otherPath, F_OK) == 0, "it is another worker's memory")
     #expect(try victim.isSuspended)
     try victim.wake(service, from: path)

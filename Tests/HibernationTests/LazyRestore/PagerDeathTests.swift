@@ -189,7 +189,7 @@ struct PagerDeathTests {
     do {
       _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     } catch {
-      try #require(error.aftermath == .unprovable, "\(note): \(error)")
+      try #require(error.aftermath == .unverifiable, "\(note): \(error)")
       try #require(error.reason.contains("forked"), "\(note): \(error)")
       try probe.cgroup?.kill()
       print("\(note): \(error)")
