@@ -61,13 +61,13 @@ extension Probe {
     "control-socket", "a place for the control socket", .required,
     lost: "The daemon can't listen, so it doesn't start.",
     enable: "dormouse daemon --socket, or DORMOUSE_CONTROL_SOCKET: at most "
-      + "\(UnixSocket.longestPath) bytes, in a directory of yours."
+      + "\(UnixSocket.maxPath) bytes, in a directory of yours."
   ) { examination in
     let path = examination.socket
     let length = path.utf8.count
-    guard length <= UnixSocket.longestPath else {
+    guard length <= UnixSocket.maxPath else {
       return .missing(
-        "\(escaped(path)) has \(length) bytes, and the kernel takes \(UnixSocket.longestPath)")
+        "\(escaped(path)) has \(length) bytes, and the kernel takes \(UnixSocket.maxPath)")
     }
     guard let slash = path.lastIndex(of: "/") else {
       return .limited("\(escaped(path)) has no directory: it depends on where it is used")
@@ -78,7 +78,7 @@ extension Probe {
     let trial = "\(directory.path)/.\(getpid())"
     _ = try UnixSocket.bound(to: trial, .stream)
     unlink(trial)
-    return .works("\(escaped(path)), \(length) of \(UnixSocket.longestPath) bytes")
+    return .works("\(escaped(path)), \(length) of \(UnixSocket.maxPath) bytes")
   }
 }
 

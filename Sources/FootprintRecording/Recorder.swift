@@ -49,7 +49,7 @@ public final class Recorder {
   public private(set) var recent: Recording
 
   /// As many samples are kept for a live picture.
-  private static let mostRecent = 4096
+  private static let maxRecent = 4096
 
   public var path: String { file.path }
 
@@ -164,7 +164,7 @@ public final class Recorder {
     if sample.processes == 0, source.subject != .worker { return }
     try write(sample.json)
     recent.samples.append(sample)
-    if recent.samples.count > Self.mostRecent { recent.samples.removeFirst(Self.mostRecent / 2) }
+    if recent.samples.count > Self.maxRecent { recent.samples.removeFirst(Self.maxRecent / 2) }
   }
 
   private func warnIfDue() throws(RecordingFailure) {
@@ -202,7 +202,7 @@ public final class Recorder {
     try write(mark.json)
     told?(mark)
     recent.marks.append(mark)
-    if recent.marks.count > Self.mostRecent { recent.marks.removeFirst(Self.mostRecent / 2) }
+    if recent.marks.count > Self.maxRecent { recent.marks.removeFirst(Self.maxRecent / 2) }
   }
 
   private func write(_ line: JSON) throws(RecordingFailure) {

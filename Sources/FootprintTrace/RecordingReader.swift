@@ -14,7 +14,7 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
 /// names the line, but for a last line that was cut, which is what `kill -9` and full disks leave.
 public struct RecordingReader: Sendable {
   /// Bytes. Ours have a few hundred; a command may be long.
-  static let longestLine = 4 << 20
+  static let maxLine = 4 << 20
   /// Ten years in seconds: more is damage.
   static let latest = 315_360_000.0
 
@@ -37,7 +37,7 @@ public struct RecordingReader: Sendable {
       rest = []
     }
     rest += open
-    guard rest.count <= Self.longestLine else {
+    guard rest.count <= Self.maxLine else {
       throw RecordingError(file: file, line: line + 1, what: "this line doesn't end")
     }
   }

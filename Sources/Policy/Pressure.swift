@@ -63,7 +63,7 @@ extension PressureRules {
   public var swapShare: Double { (swap ?? 0) / 100 }
 
   /// Over which stalls are averaged where one number has to serve all conditions; 2 s without any.
-  public var shortestWindow: Duration {
+  public var minWindow: Duration {
     let stalls = [warning, urgent, critical].flatMap { [$0?.someStall, $0?.fullStall] }
     return stalls.compactMap { $0?.window }.min() ?? .seconds(2)
   }

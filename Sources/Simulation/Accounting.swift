@@ -23,7 +23,7 @@ struct Accounting {
 
   /// At rest nothing may be, but what has only just been asked (a heartbeat, say).
   func unanswered(at now: Instant) -> String? {
-    open.first { now > $0.value + Invariants.longestTransit }
+    open.first { now > $0.value + Invariants.maxTransit }
       .map { "\($0.key.what) of \($0.key.worker) never had an outcome" }
   }
 
@@ -134,7 +134,7 @@ struct Accounting {
       return unwanted.contains(transition.worker)
         ? nil : "\(transition.worker) was ended, and nobody had asked for it"
     case .failed where unverified.contains(transition.worker): return nil
-    case .failed where inspections[transition.worker] == TransitLimits.mostUnanswered: return nil
+    case .failed where inspections[transition.worker] == TransitLimits.maxUnanswered: return nil
     default: return "\(transition.worker) was ended for no good reason: \(transition.cause)"
     }
   }

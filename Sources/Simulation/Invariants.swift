@@ -16,7 +16,7 @@ struct Invariants {
 
   /// Longest that an operation may take, whatever becomes of its outcome and of the answers to inspections:
   /// its limit, with a minute for the inspections. Workers here have 100 MB at most.
-  static let longestTransit = TransitLimits.limit(moving: .megabytes(100)) + .seconds(60)
+  static let maxTransit = TransitLimits.limit(moving: .megabytes(100)) + .seconds(60)
 
   /// A complaint, or `nil`.
   mutating func check(
@@ -200,7 +200,7 @@ struct Invariants {
     // One may be on its way at this very moment: a hibernation tried again after an hour, say.
     let stuck = engine.snapshots().filter {
       [.suspending, .hibernating, .resuming].contains($0.state)
-        && now > $0.since + Self.longestTransit
+        && now > $0.since + Self.maxTransit
     }
     if let lost = accounting.unanswered(at: now) { return lost }
     return stuck.isEmpty ? nil : "stuck: \(stuck.map { "\($0.worker) \($0.state)" })"

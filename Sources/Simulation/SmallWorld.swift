@@ -30,7 +30,7 @@ public struct SmallWorld: Hashable, Sendable {
 
   /// - Throws: `SmallWorldFailure`, with the way that leads to it.
   public static func explore(
-    workers: Int, depth: Int, mostStates: Int, policy: LifecyclePolicy = LifecyclePolicy()
+    workers: Int, depth: Int, maxStates: Int, policy: LifecyclePolicy = LifecyclePolicy()
   ) throws(SmallWorldFailure) -> Exploration {
     var exploration = Exploration()
     var known: Set<SmallWorld> = []
@@ -39,7 +39,7 @@ public struct SmallWorld: Hashable, Sendable {
     search: for level in 1...depth {
       var next: [SmallWorld] = []
       for world in frontier {
-        if known.count >= mostStates { break search }
+        if known.count >= maxStates { break search }
         for event in world.possible {
           exploration.steps += 1
           let after = try world.step(event)

@@ -26,7 +26,7 @@ extension Worker {
   /// What `dormouse status` shows beside the worker's name: a short line, of which 512 bytes are kept.
   public func setStatus(_ text: String) {
     // One that the protocol couldn't carry would end this connection, and each that follows.
-    let fits = WorkerMessage.status(text).line.count <= WorkerProtocol.longestLine
+    let fits = WorkerMessage.status(text).line.count <= WorkerProtocol.maxLine
     let text = fits ? text : WorkerProtocol.shown(text)
     connection?.say { said in
       said.status = text
@@ -40,7 +40,7 @@ extension Worker {
   ///   a third longer in it. Then nothing has changed.
   @discardableResult public func setSnapshot(_ snapshot: Snapshot) -> Bool {
     let message = WorkerMessage.snapshot(snapshot.said)
-    guard message.line.count <= WorkerProtocol.longestLine else { return false }
+    guard message.line.count <= WorkerProtocol.maxLine else { return false }
     connection?.say { said in
       said.snapshot = snapshot.said
       return [message]

@@ -12,7 +12,7 @@ public enum PurgeableLayout {
   public static let magic: UInt64 = 0x3147_5250_4D52_4F44
   public static let headerLength = 64
   public static let slotLength = 32
-  public static let mostSlots = 65_536
+  public static let maxSlots = 65_536
 
   public static let slotCountOffset = 8
   public static let dataOffsetOffset = 12

@@ -6,7 +6,7 @@ public enum WorkerProtocol {
   /// Where a worker finds its socket.
   public static let socketVariable = "DORMOUSE_WORKER_SOCKET"
   /// Bytes, without the line end.
-  public static let longestLine = 262_144
+  public static let maxLine = 262_144
 }
 
 /// A line that the other side can't make sense of, in half a sentence.

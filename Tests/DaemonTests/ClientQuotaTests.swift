@@ -8,8 +8,8 @@ import Testing
 
   private static func small() -> ClientQuota {
     var quota = ClientQuota()
-    quota.mostClients = 4
-    quota.mostOfUser = 3
+    quota.maxClients = 4
+    quota.maxOfUser = 3
     return quota
   }
 

@@ -9,7 +9,7 @@ struct SmallWorldTests {
     "keep every invariant, whatever happens in whatever order, for so many steps",
     arguments: [(1, 6), (2, 4), (3, 3), (4, 3)])
   func everything(_ workers: Int, _ depth: Int) throws {
-    let explored = try SmallWorld.explore(workers: workers, depth: depth, mostStates: 20_000)
+    let explored = try SmallWorld.explore(workers: workers, depth: depth, maxStates: 20_000)
     #expect(explored.depth == depth, "\(explored)")
   }
 
@@ -21,7 +21,7 @@ struct SmallWorldTests {
     policy.hibernate.after = .zero
     policy.background.suspendAfter = .seconds(1)
     let explored = try SmallWorld.explore(
-      workers: 2, depth: 4, mostStates: 20_000, policy: policy)
+      workers: 2, depth: 4, maxStates: 20_000, policy: policy)
     #expect(explored.depth == 4, "\(explored)")
   }
 }

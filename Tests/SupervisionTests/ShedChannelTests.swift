@@ -69,7 +69,7 @@ import Testing
       clients.append(try UnixSocket.connected(to: watch.path, .stream))
       try watch.service()
     }
-    #expect(watch.listenerCount == PressureWatch.mostConnections)
+    #expect(watch.listenerCount == PressureWatch.maxConnections)
     clients.removeAll()
     #expect(try eventually { try watch.notifyAll() == 0 })
   }

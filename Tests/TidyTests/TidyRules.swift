@@ -113,14 +113,14 @@ enum TidyRules {
     }
   }
 
-  private static let longestFile = 300
-  private static let longestFunction = 60
+  private static let maxFile = 300
+  private static let maxFunction = 60
 
   static let longFile: @Sendable (SourceFile) -> [Finding] = { file in
     guard file.isSwift || file.path.hasSuffix(".c") || file.path.hasSuffix(".h"),
-      file.lines.count > longestFile
+      file.lines.count > maxFile
     else { return [] }
-    let detail = "\(file.path): \(file.lines.count) lines, more than \(longestFile)"
+    let detail = "\(file.path): \(file.lines.count) lines, more than \(maxFile)"
     return [
       Finding(rule: "long-file", place: file.path, amount: file.lines.count, detail: detail)
     ]
@@ -128,11 +128,11 @@ enum TidyRules {
 
   static let longFunctions: @Sendable (SourceFile) -> [Finding] = { file in
     guard file.isSwift else { return [] }
-    return functions(file.lines).filter { $0.length > longestFunction }.map { function in
+    return functions(file.lines).filter { $0.length > maxFunction }.map { function in
       Finding(
         rule: "long-function", place: "\(file.path)#\(function.name)", amount: function.length,
         detail:
-          "\(file.path): \(function.name): \(function.length) lines, more than \(longestFunction)"
+          "\(file.path): \(function.name): \(function.length) lines, more than \(maxFunction)"
       )
     }
   }

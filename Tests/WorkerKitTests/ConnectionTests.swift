@@ -82,7 +82,7 @@ import WorkerProtocol
     peer.send(Array("\n".utf8))
     #expect(try await daemon.message() == .done(id: 9))
     #expect(worker.pressure == .normal)
-    peer.send([UInt8](repeating: UInt8(ascii: "x"), count: WorkerProtocol.longestLine + 10))
+    peer.send([UInt8](repeating: UInt8(ascii: "x"), count: WorkerProtocol.maxLine + 10))
     let next = try await daemon.peer()
     next.request(1, .willSuspend)
     #expect(try await daemon.message() == .done(id: 1))
@@ -136,9 +136,9 @@ import WorkerProtocol
     let worker = Worker(socketPath: daemon.path)
     worker.connect()
     _ = try await daemon.peer()
-    worker.setStatus(String(repeating: "x", count: WorkerProtocol.longestLine))
+    worker.setStatus(String(repeating: "x", count: WorkerProtocol.maxLine))
     #expect(
       try await daemon.message()
-        == .status(String(repeating: "x", count: WorkerProtocol.longestText)))
+        == .status(String(repeating: "x", count: WorkerProtocol.maxText)))
   }
 }

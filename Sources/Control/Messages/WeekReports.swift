@@ -12,7 +12,7 @@ public struct WeekReport: Codable, Hashable, Sendable {
   public var suspensions = 0
   public var hibernations = 0
   public var resumes = 0
-  public var longestResume = 0.0
+  public var maxResume = 0.0
   public var averageFootprint: Int64 = 0
   public var peakFootprint: Int64 = 0
   public var aliveSeconds = 0.0

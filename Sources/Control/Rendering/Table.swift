@@ -38,7 +38,7 @@ package struct Table {
   /// Of the last cell, before others are shortened for it.
   private static let enoughForLast = 20
   /// Less isn't worth breaking lines for: the last cell is cut then.
-  private static let leastToWrap = 16
+  private static let minToWrap = 16
   /// Of a column that may be shortened, in `leaveOut`.
   private static let enoughForShortened = 24
 
@@ -111,7 +111,7 @@ package struct Table {
     }
     let before = widths.dropLast().reduce(0) { $0 + $1 + 2 }
     let room = width.map { max($0 - before, 1) }
-    guard wrapsLast, let room, room >= Self.leastToWrap else {
+    guard wrapsLast, let room, room >= Self.minToWrap else {
       return all.map { row in line(row, widths: widths, room: room, color: color) }
     }
     let indent = String(repeating: " ", count: before)

@@ -37,7 +37,7 @@ public struct TerminalFilter: Sendable {
   private static let escape: UInt8 = 0x1B
   private static let reset = Array("\u{1B}[0m".utf8)
   /// Of a colour's sequence, in bytes.
-  private static let longestSequence = 64
+  private static let maxSequence = 64
 
   /// Bytes taken; nil: more have to come first.
   private mutating func next(in input: ArraySlice<UInt8>, to output: inout [UInt8]) -> Int? {
@@ -63,7 +63,7 @@ public struct TerminalFilter: Sendable {
   private mutating func colour(in input: ArraySlice<UInt8>, to output: inout [UInt8]) -> Int? {
     let parameters = input.dropFirst(2).prefix { (0x30...0x3B).contains($0) }
     let length = 2 + parameters.count
-    if length <= Self.longestSequence, input.count < 2 || input[input.startIndex + 1] == 0x5B {
+    if length <= Self.maxSequence, input.count < 2 || input[input.startIndex + 1] == 0x5B {
       if input.count <= length { return nil }
       if input[input.startIndex + length] == UInt8(ascii: "m") {
         hasColoured = true

@@ -6,7 +6,7 @@ import Linux
 public struct DayStore: Sendable {
   public let directory: String
   /// A year and a month.
-  static let mostKept = 396
+  static let maxKept = 396
 
   public init(directory: String) { self.directory = directory }
 
@@ -40,6 +40,6 @@ public struct DayStore: Sendable {
 
   func trim() {
     let names = ((try? listDirectory(directory)) ?? []).filter { $0.hasSuffix(".json") }.sorted()
-    for name in names.dropLast(Self.mostKept) { unlink("\(directory)/\(name)") }
+    for name in names.dropLast(Self.maxKept) { unlink("\(directory)/\(name)") }
   }
 }

@@ -23,7 +23,7 @@ final class JournalWriter {
   private var retryAt: Instant?
 
   /// What only few would miss may wait in memory for so long.
-  static let mostDelay = Duration.seconds(30)
+  static let maxDelay = Duration.seconds(30)
   private static let retryAfter = Duration.seconds(60)
   /// A clock that is steered, and not set, doesn't make a record each time.
   private static let wallTolerance: Int64 = 50_000_000
@@ -70,7 +70,7 @@ final class JournalWriter {
     if Int64(encoder?.size ?? 0) >= configuration.size.bytes {
       flush(at: now)
       begin(engine, at: now)
-    } else if directives.contains(where: Self.isTold) || now - lastFlush >= Self.mostDelay {
+    } else if directives.contains(where: Self.isTold) || now - lastFlush >= Self.maxDelay {
       flush(at: now)
     }
   }
@@ -89,7 +89,7 @@ final class JournalWriter {
       wallOffset = wall.nanoseconds - now.nanoseconds
       encoder?.record(wall: wall, at: now)
     }
-    guard file.pending < SegmentFile.mostPending else {
+    guard file.pending < SegmentFile.maxPending else {
       return giveUp("the disk is too slow", at: now)
     }
     if let bytes = encoder?.take(), !bytes.isEmpty { file.append(bytes) }

@@ -18,7 +18,7 @@ final class SegmentFile: Sendable {
   init(queue: WorkQueue) { self.queue = queue }
 
   /// Bytes that may wait for the disk.
-  static let mostPending = 4 << 20
+  static let maxPending = 4 << 20
 
   /// Bytes that wait for the disk now.
   var pending: Int { shared.withLock { $0.pending } }

@@ -5,9 +5,9 @@ import Policy
 struct ClientQuota {
   /// All together. A client that hasn't sent a whole request yet gives way to a new one, so that any
   /// number of half-open connections shuts no other client out.
-  var mostClients = 256
+  var maxClients = 256
   /// Root and the daemon's own user can't shut each other out.
-  var mostOfUser = 240
+  var maxOfUser = 240
   /// From the connection, or from the first byte of a request, to its last.
   var patience = Duration.seconds(30)
 
@@ -33,16 +33,16 @@ struct ClientQuota {
   }
 
   var isFull: Bool {
-    clients.count >= mostClients && !clients.values.contains { !$0.isKnown }
+    clients.count >= maxClients && !clients.values.contains { !$0.isKnown }
   }
 
   mutating func admit(_ id: Int32, user: UInt32, at now: Instant) -> Admission {
     var admission = Admission.admitted
-    if clients.count >= mostClients || users[user, default: 0] >= mostOfUser {
+    if clients.count >= maxClients || users[user, default: 0] >= maxOfUser {
       let candidates = clients.filter { !$0.value.isKnown }
       // Its own user's first: another user's only where all together are too many.
       let own = candidates.filter { $0.value.user == user }
-      let choice = own.isEmpty && clients.count >= mostClients ? candidates : own
+      let choice = own.isEmpty && clients.count >= maxClients ? candidates : own
       guard let oldest = choice.min(by: { $0.value.order < $1.value.order })?.key else {
         return .refused
       }

@@ -6,7 +6,7 @@ import Linux
 
 /// Listens for clients: one JSON object a line, each request answered once, when the thing has
 /// happened. Belongs to the loop's thread; no other client waits for a slow or hostile one. What it may
-/// cost is limited: see `mostUnread` for when its requests are no longer read, and `mostPending` for the
+/// cost is limited: see `maxUnread` for when its requests are no longer read, and `maxPending` for the
 /// answers after which it is dropped (a single answer may still be longer).
 final class ControlServer {
   private let path: String
@@ -22,11 +22,11 @@ final class ControlServer {
   private var quota = ClientQuota()
   /// Bytes of answers that may wait for a client that doesn't read, before it is dropped. Only
   /// answers to what it asked before it was full can still come.
-  static let mostPending = 8 << 20
+  static let maxPending = 8 << 20
   /// From so many bytes on nothing more is read from it.
-  static let mostUnread = 256 << 10
+  static let maxUnread = 256 << 10
   /// Requests of one client that are handled before it is the others' turn.
-  static let mostAtOnce = 16
+  static let maxAtOnce = 16
 
   final class Client {
     let descriptor: Descriptor
@@ -40,7 +40,7 @@ final class ControlServer {
     var lostEvents = 0
     /// The request by which it follows.
     var followedAs: UInt64 = 0
-    var isFull: Bool { pending.count > ControlServer.mostUnread }
+    var isFull: Bool { pending.count > ControlServer.maxUnread }
 
     init(_ descriptor: Descriptor) { self.descriptor = descriptor }
   }
@@ -74,10 +74,10 @@ final class ControlServer {
   }
 
   static func check(path: String) throws(StartError) {
-    guard path.utf8.count > UnixSocket.longestPath else { return }
+    guard path.utf8.count > UnixSocket.maxPath else { return }
     throw .socket(
       path: path,
-      "the path has \(path.utf8.count) bytes, and the kernel takes \(UnixSocket.longestPath) at "
+      "the path has \(path.utf8.count) bytes, and the kernel takes \(UnixSocket.maxPath) at "
         + "most; choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
   }
 
@@ -88,7 +88,7 @@ final class ControlServer {
 
   private func accept() {
     // The others wait in the kernel's queue until a client goes.
-    for _ in 0..<Self.mostAtOnce {
+    for _ in 0..<Self.maxAtOnce {
       guard !quota.isFull else { return setListening([]) }
       let raw = clinux_accept(listener.raw)
       if raw == -EMFILE || raw == -ENFILE { return refuse() }
@@ -181,7 +181,7 @@ final class ControlServer {
       }
       client.framer.append(bytes[...])
     }
-    handleLines(of: client, atMost: Self.mostAtOnce)
+    handleLines(of: client, atMost: Self.maxAtOnce)
   }
 
   /// A client that asks faster than it can be answered, or than it reads, waits for its turn.
@@ -210,7 +210,7 @@ final class ControlServer {
     client.isWaiting = true
     daemon.loop.after(.milliseconds(1)) { [weak self] in
       client.isWaiting = false
-      self?.handleLines(of: client, atMost: Self.mostAtOnce)
+      self?.handleLines(of: client, atMost: Self.maxAtOnce)
     }
   }
 
@@ -280,7 +280,7 @@ final class ControlServer {
       }
       if count < 0 {
         if count == -Int(EINTR) { continue }
-        if count != -Int(EAGAIN) || client.pending.count > Self.mostPending {
+        if count != -Int(EAGAIN) || client.pending.count > Self.maxPending {
           return drop(client)
         }
         break

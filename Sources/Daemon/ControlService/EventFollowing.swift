@@ -5,13 +5,13 @@ import Journal
 
 extension ControlServer {
   /// Bytes of events that may wait for a client. What doesn't fit any more is counted, and told.
-  static let mostToldAhead = 64 << 10
+  static let maxToldAhead = 64 << 10
 
   func follow(_ client: Client, _ id: UInt64, worker: String?) {
     client.followedAs = id
     daemon.chronicle.follow(worker: worker) { [weak self, weak client] event in
       guard let self, let client, !client.isClosed else { return false }
-      if client.pending.count > Self.mostToldAhead {
+      if client.pending.count > Self.maxToldAhead {
         client.lostEvents += 1
       } else {
         tell(client, id, event)

@@ -68,7 +68,7 @@ struct MeasuringState {
 
   /// Of one processor, for all workers' regular looks together, percent.
   static let budget: Int64 = 10
-  static let longestPause = Duration.seconds(60)
+  static let maxPause = Duration.seconds(60)
 
   func isDue(at now: Instant) -> Bool { !isUnderWay && now >= nextLook }
 
@@ -98,7 +98,7 @@ struct MeasuringState {
     if let measurement, counts {
       last = measurement
       let pause = measurement.took * Int(100 / Self.budget) * max(1, workers)
-      nextLook = now + min(pause, Self.longestPause)
+      nextLook = now + min(pause, Self.maxPause)
     }
     return (served, counts ? measurement : nil, !waiting.isEmpty)
   }

@@ -97,7 +97,7 @@ extension Daemon {
 
   func takeReading() {
     guard let info = try? MemoryInfo.read() else { return }
-    let stall = stalls.read(at: EventLoop.now, window: engine.policy.pressure.shortestWindow)
+    let stall = stalls.read(at: EventLoop.now, window: engine.policy.pressure.minWindow)
     lastStall = stall
     send(
       .memory(

@@ -6,7 +6,7 @@ import Policy
 
 extension Daemon {
   /// Longest that a level may be set: who forgets it has his workers back the next day.
-  static let longestSetPressure = 86_400.0
+  static let maxSetPressure = 86_400.0
 
   func setPressure(_ request: ControlRequest) -> ControlResponse {
     func answer(_ result: ControlResponse.Result, _ text: String) -> ControlResponse {
@@ -30,7 +30,7 @@ extension Daemon {
       return answer(.badRequest, "the level is `warning`, `urgent`, `critical` or `auto`")
     }
     let seconds = request.seconds ?? 30
-    guard seconds > 0, seconds <= Self.longestSetPressure else {
+    guard seconds > 0, seconds <= Self.maxSetPressure else {
       return answer(.badRequest, "a level is set for more than nothing, and a day at most")
     }
     let time = Duration.seconds(seconds)

@@ -7,7 +7,7 @@ import Synchronization
 /// rest is counted, and a line says so where they are missing.
 final class LogWriter: Sendable {
   /// Bytes that may wait.
-  static let mostWaiting = 1 << 20
+  static let maxWaiting = 1 << 20
 
   private let shared: Shared
 
@@ -86,7 +86,7 @@ final class LogWriter: Sendable {
   /// From any thread. `report` makes the line that stands for lost ones.
   func write(_ line: [UInt8], report: @escaping @Sendable (Int) -> [UInt8]) {
     let needsThread = shared.state.withLock { state in
-      if state.bytes + line.count > Self.mostWaiting {
+      if state.bytes + line.count > Self.maxWaiting {
         state.lost += 1
         state.report = report
         return false

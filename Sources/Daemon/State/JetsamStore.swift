@@ -2,10 +2,10 @@ import Control
 import Glibc
 import Linux
 
-/// Low memory reports on disk: one JSON file each, the newest `mostKept` of them.
+/// Low memory reports on disk: one JSON file each, the newest `maxKept` of them.
 struct JetsamStore: Sendable {
   let directory: String
-  static let mostKept = 100
+  static let maxKept = 100
 
   /// The newest first; ids begin with the time, so that is their order.
   func ids() -> [String] {
@@ -28,7 +28,7 @@ struct JetsamStore: Sendable {
     let file = try Descriptor.open(partial, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
     try file.writeAll(String(decoding: bytes, as: UTF8.self))
     try renameFile(partial, to: path)
-    for old in ids().dropFirst(Self.mostKept) { unlink("\(directory)/\(old).json") }
+    for old in ids().dropFirst(Self.maxKept) { unlink("\(directory)/\(old).json") }
   }
 }
 
@@ -54,6 +54,6 @@ struct JetsamReports: Sendable {
 
   /// It is about to be written.
   mutating func keep(_ record: JetsamRecord) {
-    ids = Array((ids + [record.id]).sorted(by: >).prefix(JetsamStore.mostKept))
+    ids = Array((ids + [record.id]).sorted(by: >).prefix(JetsamStore.maxKept))
   }
 }

@@ -24,7 +24,7 @@ struct Memory: Codable, Hashable, Sendable {
   var exits: [String: [ExitRecord]] = [:]
 
   /// Workers of whom something is kept: `run` can make them up by the thousand.
-  static let mostWorkers = 1000
+  static let maxWorkers = 1000
   private static let title = "dormouse memory 1"
   private static let greatestLength = 16 << 20
 
@@ -105,17 +105,17 @@ struct MemoryKeeper {
 extension Daemon {
   private var memory: Memory {
     var memory = Memory()
-    memory.learned = engine.learned.limited(to: Memory.mostWorkers)
+    memory.learned = engine.learned.limited(to: Memory.maxWorkers)
     memory.exits = memoryKeeper?.kept.exits ?? [:]
     for (id, runtime) in workers where !runtime.runs.exits.isEmpty {
       memory.exits[id.name] = runtime.runs.exits
     }
-    if memory.exits.count > Memory.mostWorkers {
+    if memory.exits.count > Memory.maxWorkers {
       let order = memory.exits.sorted {
         ($1.value.last?.at ?? 0, $0.key) < ($0.value.last?.at ?? 0, $1.key)
       }
       memory.exits = Dictionary(
-        uniqueKeysWithValues: order.prefix(Memory.mostWorkers).map { ($0.key, $0.value) })
+        uniqueKeysWithValues: order.prefix(Memory.maxWorkers).map { ($0.key, $0.value) })
     }
     return memory
   }

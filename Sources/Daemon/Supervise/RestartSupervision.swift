@@ -32,7 +32,7 @@ struct ExitRecord: Codable, Hashable, Sendable {
 struct RunHistory {
   /// The latest last; so many at most.
   private(set) var exits: [ExitRecord] = []
-  static let mostExits = 5
+  static let maxExits = 5
 
   var rules = RestartHistory()
   /// Restarts since a person started it, or the daemon.
@@ -56,11 +56,11 @@ struct RunHistory {
   /// Why nobody starts it any more; a clause.
   var problem: String?
 
-  init(exits: [ExitRecord] = []) { self.exits = exits.suffix(Self.mostExits) }
+  init(exits: [ExitRecord] = []) { self.exits = exits.suffix(Self.maxExits) }
 
   mutating func note(_ exit: ExitRecord) {
     exits.append(exit)
-    if exits.count > Self.mostExits { exits.removeFirst() }
+    if exits.count > Self.maxExits { exits.removeFirst() }
   }
 
   /// `DORMOUSE_…`: what the next run is told of the last.

@@ -21,12 +21,12 @@ struct WatchdogSigns: Equatable {
   /// and it has a full interval from here on.
   mutating func sign(at now: Instant, slept total: Duration = Self.sleptSoFar) -> Instant? {
     defer { slept = total }
-    if total - slept > Self.shortestSleep { seen(at: now) }
+    if total - slept > Self.minSleep { seen(at: now) }
     return last
   }
 
   /// The two clocks aren't read at the same instant.
-  private static let shortestSleep = Duration.milliseconds(100)
+  private static let minSleep = Duration.milliseconds(100)
 
   private static var sleptSoFar: Duration {
     .nanoseconds(Clocks.boottime - Clocks.monotonic)

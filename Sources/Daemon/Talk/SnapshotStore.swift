@@ -17,7 +17,7 @@ struct SnapshotStore: Sendable {
   }
 
   static let text = "text/plain"
-  private static let longestType = 100
+  private static let maxType = 100
 
   private func path(_ name: String) -> String { "\(directory)/\(CgroupRoot.sanitised(name))" }
 
@@ -61,7 +61,7 @@ struct SnapshotStore: Sendable {
 
   func load(_ name: String) -> Snapshot? {
     guard let bytes = try? readFile(path(name)),
-      let end = bytes.prefix(Self.longestType + 1).firstIndex(of: UInt8(ascii: "\n"))
+      let end = bytes.prefix(Self.maxType + 1).firstIndex(of: UInt8(ascii: "\n"))
     else { return nil }
     return Snapshot(
       mime: String(decoding: bytes[..<end], as: UTF8.self), content: Array(bytes[(end + 1)...]))
@@ -87,7 +87,7 @@ struct SnapshotStore: Sendable {
             || Array("+-.".utf8).contains($0)
         }
     }
-    return text.utf8.count <= longestType && parts.count == 2 && parts.allSatisfy(isToken)
+    return text.utf8.count <= maxType && parts.count == 2 && parts.allSatisfy(isToken)
   }
 }
 

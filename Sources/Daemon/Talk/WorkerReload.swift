@@ -18,7 +18,7 @@ struct WorkerReload {
 
   /// For `RELOADING=1`, where the worker talks with us, and where nothing tells whether it does.
   static let patience = Duration.seconds(1)
-  static let leastPatience = Duration.milliseconds(200)
+  static let minPatience = Duration.milliseconds(200)
   /// The background task that keeps it awake meanwhile.
   static let task = "reload"
 }
@@ -88,7 +88,7 @@ extension Daemon {
     let limit = runtime.configuration.policy.watchdog.launch
     send(.taskBegan(id, task: WorkerReload.task, limit: limit))
     let talks = runtime.configuration.readiness == .notify
-    allow(runtime, talks ? WorkerReload.patience : WorkerReload.leastPatience) {
+    allow(runtime, talks ? WorkerReload.patience : WorkerReload.minPatience) {
       Answer(.done, "\(id) was told to reload (\(named))")
     }
   }

@@ -24,7 +24,7 @@ final class WorkerTalk {
   private var closed: [ClosedRequest] = []
 
   /// What is remembered of the past, to tell a late answer from a made-up one.
-  private static let mostClosed = 32
+  private static let maxClosed = 32
 
   private struct OpenRequest {
     var waiting: Set<ConnectionID>
@@ -83,7 +83,7 @@ final class WorkerTalk {
 
   private func remember(_ request: ClosedRequest) {
     closed.append(request)
-    if closed.count > Self.mostClosed { closed.removeFirst() }
+    if closed.count > Self.maxClosed { closed.removeFirst() }
   }
 
   // MARK: from the worker

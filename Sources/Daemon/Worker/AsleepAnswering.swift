@@ -50,7 +50,7 @@ extension Daemon {
   private static let patience = Duration.seconds(1)
   /// Who has connected and is still there after this, without a word, waits for a greeting.
   private static let silence = Duration.milliseconds(200)
-  private static let mostVisits = 64
+  private static let maxVisits = 64
 
   /// It has fallen asleep.
   func answer(for runtime: WorkerRuntime, at listeners: [AsleepListener]) {
@@ -154,7 +154,7 @@ extension Daemon {
     while runtime.answering === answering {
       guard let connection = try? acceptConnection(listener.descriptor) else { return }
       let visit = AsleepAnswering.Visit(connection, path: path)
-      if answering.visits.count >= Self.mostVisits {
+      if answering.visits.count >= Self.maxVisits {
         finish(visit, answering, Self.unavailable)
         continue
       }

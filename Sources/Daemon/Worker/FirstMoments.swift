@@ -12,7 +12,7 @@ private enum FirstMoments {
   static let least = Duration.milliseconds(100)
   static let most = Duration.seconds(1)
   /// On a busy machine.
-  static let mostStarved = Duration.seconds(5)
+  static let maxStarved = Duration.seconds(5)
   /// Clock ticks of processor time, below which a worker has hardly begun.
   static let ticksToBegin: UInt64 = 10
   static let look = Duration.milliseconds(25)
@@ -28,7 +28,7 @@ extension Daemon {
       return respond(Answer(.failed, answer.text + lastWords(of: runtime)))
     }
     guard answer.code == .done, runtime.configuration.readiness == nil,
-      isAlive(id), EventLoop.now - runtime.runs.launchedAt < FirstMoments.mostStarved
+      isAlive(id), EventLoop.now - runtime.runs.launchedAt < FirstMoments.maxStarved
     else { return respond(answer) }
     let isWatched = !runtime.runs.watchers.isEmpty
     runtime.runs.watchers.append { end in respond(end ?? answer) }
@@ -48,7 +48,7 @@ extension Daemon {
       let rests = ran >= FirstMoments.least && used != nil && used == before
       // A tree that can't be read has ended meanwhile.
       let hasBegun = used != nil || (tree?.timeUsed ?? .max) >= FirstMoments.ticksToBegin
-      let most = hasBegun ? FirstMoments.most : FirstMoments.mostStarved
+      let most = hasBegun ? FirstMoments.most : FirstMoments.maxStarved
       if !runtime.hasExited, !isAwake || rests || ran >= most { return release(runtime, nil) }
       lookAgain(at: runtime, restingSince: used)
     }

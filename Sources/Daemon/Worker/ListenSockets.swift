@@ -12,7 +12,7 @@ final class ListenerSet {
   fileprivate var starts: [Instant] = []
 
   /// A worker that ends again without taking the connection isn't started for it for ever.
-  fileprivate static let mostStarts = 5
+  fileprivate static let maxStarts = 5
   fileprivate static let startsWithin = Duration.seconds(10)
 }
 
@@ -208,7 +208,7 @@ extension Daemon {
     let (id, now) = (runtime.id, EventLoop.now)
     let set = runtime.listening
     set.starts.removeAll { now - $0 > ListenerSet.startsWithin }
-    guard set.starts.count < ListenerSet.mostStarts else {
+    guard set.starts.count < ListenerSet.maxStarts else {
       return log(
         .error,
         "\(id): ended \(set.starts.count) times without taking its connection, and isn't started for it "

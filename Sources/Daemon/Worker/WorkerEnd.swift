@@ -136,7 +136,7 @@ extension Daemon {
   }
 
   private static let clearingPatience = Duration.seconds(15)
-  private static let mostTries = 6
+  private static let maxTries = 6
 
   private func isCleared(
     _ runtime: WorkerRuntime, _ others: Int, _ strays: (killed: Int, failure: String?),
@@ -146,7 +146,7 @@ extension Daemon {
     runtime.clearingSince = nil
     if let failure = failure ?? strays.failure {
       log(.warning, "\(runtime.id): not all of it could be killed: \(failure)")
-      if tries < Self.mostTries {
+      if tries < Self.maxTries {
         let pause = Duration.seconds(Int64(1) << Int64(tries - 1))
         log(.warning, "\(runtime.id): trying again in \(pause.spoken)")
         loop.after(pause) { [unowned self] in
@@ -220,13 +220,13 @@ extension Daemon {
   }
 
   /// Ended workers of `run` that are still shown.
-  private static let mostEndedRuns = 100
+  private static let maxEndedRuns = 100
 
   /// A script may `run` under new names for years.
   func forgetOldRuns(besides latest: WorkerID) {
     endedRuns.removeAll { $0 == latest }
     endedRuns.append(latest)
-    guard endedRuns.count > Self.mostEndedRuns else { return }
+    guard endedRuns.count > Self.maxEndedRuns else { return }
     let id = endedRuns.removeFirst()
     // It may have been run again since; then it comes back at its next end.
     guard workers[id]?.isDeclared == false, !isAlive(id) else { return }

@@ -92,7 +92,7 @@ public struct Ledger: Sendable {
       let time = took.wholeNanoseconds
       count(worker) {
         $0.resumeNanoseconds &+= time
-        $0.longestResumeNanoseconds = max($0.longestResumeNanoseconds, time)
+        $0.maxResumeNanoseconds = max($0.maxResumeNanoseconds, time)
       }
     default: break
     }

@@ -24,7 +24,7 @@ public struct WorkerTally: Codable, Hashable, Sendable {
   public var resumes = 0
   /// From the order to resume to running, hibernated ones only: nanoseconds, all and the longest.
   public var resumeNanoseconds: Int64 = 0
-  public var longestResumeNanoseconds: Int64 = 0
+  public var maxResumeNanoseconds: Int64 = 0
   /// Bytes that hibernation, terminations for memory and requests to shed have given back.
   public var freed: Int64 = 0
   public var peakFootprint: Int64 = 0
@@ -73,8 +73,8 @@ public struct WorkerTally: Codable, Hashable, Sendable {
     left.wakes += right.wakes
     left.resumes += right.resumes
     left.resumeNanoseconds &+= right.resumeNanoseconds
-    left.longestResumeNanoseconds = max(
-      left.longestResumeNanoseconds, right.longestResumeNanoseconds)
+    left.maxResumeNanoseconds = max(
+      left.maxResumeNanoseconds, right.maxResumeNanoseconds)
     left.freed &+= right.freed
     left.peakFootprint = max(left.peakFootprint, right.peakFootprint)
     left.byteSeconds += right.byteSeconds

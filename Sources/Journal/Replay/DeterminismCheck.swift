@@ -23,7 +23,7 @@ public struct DeterminismCheck: Sendable {
   public private(set) var differences: [Difference] = []
   public private(set) var differingEvents = 0
 
-  public static let mostDifferences = 10
+  public static let maxDifferences = 10
 
   public init() {}
 
@@ -47,7 +47,7 @@ public struct DeterminismCheck: Sendable {
     let replayed = step.directives.compactMap { try? JSON(directive: $0) }
     guard replayed != step.recorded else { return }
     differingEvents += 1
-    guard differences.count < Self.mostDifferences else { return }
+    guard differences.count < Self.maxDifferences else { return }
     let count = max(replayed.count, step.recorded.count)
     let place = (0..<count).first { index in
       index >= replayed.count || index >= step.recorded.count

@@ -17,7 +17,7 @@ struct SampleBatch: Sendable {
   private var deltas = SampleDeltas()
 
   /// A line stays short enough to be looked at, and a lost one costs no more than a minute.
-  static let mostEntries = 64
+  static let maxEntries = 64
 
   /// What a batch can hold: nothing else came of it.
   static func takes(_ event: Event) -> Bool {
@@ -30,7 +30,7 @@ struct SampleBatch: Sendable {
   /// `false`: it needs a batch of its own.
   func hasRoom(for event: Event) -> Bool {
     if count == 0 { return true }
-    if count >= Self.mostEntries { return false }
+    if count >= Self.maxEntries { return false }
     if case .memory(let reading) = event { return deltas.total.map { $0 == reading.total } ?? true }
     return true
   }

@@ -12,7 +12,7 @@ public struct Divergence: Sendable {
   /// The first ones, in their order.
   public private(set) var changes: [Change] = []
   public private(set) var count = 0
-  public static let mostKept = 20
+  public static let maxKept = 20
 
   /// What the other side hasn't shown yet.
   private var open: [Change] = []
@@ -47,7 +47,7 @@ public struct Divergence: Sendable {
     while let first = open.first, first.transition.at + Self.tolerance < now {
       open.removeFirst()
       count += 1
-      if changes.count < Self.mostKept { changes.append(first) }
+      if changes.count < Self.maxKept { changes.append(first) }
     }
   }
 

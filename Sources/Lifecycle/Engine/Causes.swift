@@ -108,7 +108,7 @@ public struct FruitlessWarnings: Codable, Hashable, Sendable {
   public var last: Instant
 
   /// Less is nothing: a program's footprint moves by as much while it answers.
-  static let leastYield = ByteCount.kilobytes(64)
+  static let minYield = ByteCount.kilobytes(64)
 }
 
 /// What a shed request achieved, measured.

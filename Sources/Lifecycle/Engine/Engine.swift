@@ -78,10 +78,10 @@ public struct Engine: Codable, Sendable, Equatable {
 
   /// More rounds than any chain of steps needs: a worker's longest, from the foreground to a
   /// refused hibernation, takes six. The simulation checks that nothing is left undone.
-  private static let mostRounds = 64
+  private static let maxRounds = 64
 
   private mutating func settle() {
-    for _ in 0..<Self.mostRounds {
+    for _ in 0..<Self.maxRounds {
       let before = decisions
       advancePending()
       refresh()

@@ -55,12 +55,12 @@ extension Engine {
   private func place(_ order: [Int], _ place: Int) -> Ranking.Place {
     let worker = workers[order[place]]
     var obstacles: [Obstacle] = []
-    if worker.footprint < Self.leastYield {
+    if worker.footprint < Self.minYield {
       obstacles.append(
         Obstacle(
           "too_small",
-          "its footprint of \(worker.footprint) is under \(Self.leastYield), and not worth its life",
-          nil, measured: worker.footprint, limit: Self.leastYield))
+          "its footprint of \(worker.footprint) is under \(Self.minYield), and not worth its life",
+          nil, measured: worker.footprint, limit: Self.minYield))
     }
     if worker.isInTransit || worker.state == .terminating {
       obstacles.append(Obstacle("in_transit", "it is \(worker.state.spoken)", nil))

@@ -5,7 +5,7 @@ import Policy
 extension Engine {
   /// A victim frees at least this much: less helps no one, and costs the worker's state. The default of
   /// `hibernate.min_footprint` is the same. A hibernated worker usually holds less.
-  static let leastYield = ByteCount.megabytes(1)
+  static let minYield = ByteCount.megabytes(1)
 
   mutating func terminateFirst(
     of victims: Ladder.Rung.Victims, _ level: PressureLevel
@@ -43,11 +43,11 @@ extension Engine {
       $0 == .hibernate || $0 == .terminate(.suspended) || $0 == .terminate(.background)
     }
     let isOnTheWay = workers.contains(.inTransit) { worker in
-      worker.footprint >= Self.leastYield && now < worker.since + LadderState.patience
+      worker.footprint >= Self.minYield && now < worker.since + LadderState.patience
     }
     if hasCheaperRung && isOnTheWay { return true }
     return workers.contains(.terminating) { worker in
-      worker.footprint >= Self.leastYield && worker.run.ending?.hasGivenUp == false
+      worker.footprint >= Self.minYield && worker.run.ending?.hasGivenUp == false
     }
   }
 

@@ -17,8 +17,8 @@ struct SleepRecord: Codable, Sendable, Hashable {
   /// Sleeps that are remembered.
   static let most = 6
   /// Of those, wanted too soon: from how many on the idle time grows. Once is chance.
-  static let leastEarly = 2
-  private static let mostSteps = 20
+  static let minEarly = 2
+  private static let maxSteps = 20
 
   var early: Int { bits.nonzeroBitCount }
 
@@ -26,8 +26,8 @@ struct SleepRecord: Codable, Sendable, Hashable {
     bits = (bits << 1 | (isEarly ? 1 : 0)) & (1 << Self.most - 1)
     count = min(count + 1, Self.most)
     let before = steps(at: now, rules)
-    steps = isEarly ? early < Self.leastEarly ? before : before + 1 : max(0, before - 1)
-    steps = min(steps, Self.mostSteps)
+    steps = isEarly ? early < Self.minEarly ? before : before + 1 : max(0, before - 1)
+    steps = min(steps, Self.maxSteps)
     changedAt = now
   }
 

@@ -11,7 +11,7 @@ struct BackgroundTask: Codable, Sendable, Equatable {
   /// From being told to being ignored.
   static let lastWords = Duration.seconds(1)
   /// Of one worker; more aren't counted.
-  static let mostOpen = 256
+  static let maxOpen = 256
 }
 
 extension Engine {
@@ -22,7 +22,7 @@ extension Engine {
     guard workers[index].state.isAlive else { return }
     workers[index].run.tasks.removeAll { $0.name == name }
     // A worker that forgets to end its tasks is kept awake by those that it has.
-    guard workers[index].run.tasks.count < BackgroundTask.mostOpen else { return }
+    guard workers[index].run.tasks.count < BackgroundTask.maxOpen else { return }
     workers[index].run.tasks.append(BackgroundTask(name: name, began: now, limit: limit))
   }
 

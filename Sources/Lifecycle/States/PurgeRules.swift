@@ -54,12 +54,12 @@ extension Engine {
 
 extension WorkerRecord {
   /// Less than a page isn't worth a call.
-  static let leastOffer = ByteCount.kilobytes(4)
+  static let minOffer = ByteCount.kilobytes(4)
 
   var offersMemory: Bool {
     switch state {
     case .foreground, .background, .suspended, .hibernated:
-      run.purgeable >= Self.leastOffer && !run.isPurging
+      run.purgeable >= Self.minOffer && !run.isPurging
     default: false
     }
   }

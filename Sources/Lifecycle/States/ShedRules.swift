@@ -79,7 +79,7 @@ extension Engine {
   /// Who answers and gives nothing back is remembered for it. Silence is the watchdog's business, and no
   /// proof that there was nothing.
   private mutating func noteYield(_ index: Int, _ shed: ShedInFlight, _ freed: ByteCount) {
-    if freed >= FruitlessWarnings.leastYield {
+    if freed >= FruitlessWarnings.minYield {
       workers[index].run.fruitless = nil
     } else if shed.isAnswered, shed.kind == .memoryWarning {
       let count = workers[index].run.fruitless?.count ?? 0

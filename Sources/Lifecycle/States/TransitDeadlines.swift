@@ -26,7 +26,7 @@ public enum TransitLimits {
   /// Between two inspections of an operation that is still under way.
   public static let interval = Duration.seconds(30)
   /// After so many inspections without an answer the state counts as unknown.
-  public static let mostUnanswered = 3
+  public static let maxUnanswered = 3
 
   /// From the directive to the first inspection.
   public static func limit(moving memory: ByteCount) -> Duration {
@@ -62,7 +62,7 @@ extension Engine {
       return recordHibernateFailed(
         index, "no answer from what leads it within \(time)", permanent: false)
     }
-    guard transit.unanswered < TransitLimits.mostUnanswered else {
+    guard transit.unanswered < TransitLimits.maxUnanswered else {
       return endUnverified(
         index,
         "\(worker.state.rawValue) had no outcome for \(time), and \(transit.unanswered) inspections "

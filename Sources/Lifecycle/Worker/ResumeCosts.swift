@@ -13,7 +13,7 @@ struct ResumeRate: Codable, Sendable, Hashable {
   /// 1 ms a MB, which is about what an eager resume of a Python worker takes.
   private static let guess = 1_000_000.0 / 1_048_576
   /// Under this the fixed part is all that is measured.
-  private static let leastBytes = Int64(262_144)
+  private static let minBytes = Int64(262_144)
 
   func expected(_ footprint: ByteCount) -> Duration {
     Self.fixed + .nanoseconds(Int64(Double(footprint.bytes) * nanosecondsPerByte))
@@ -27,7 +27,7 @@ struct ResumeRate: Codable, Sendable, Hashable {
 
   /// A quarter of each new measurement.
   mutating func learn(_ cost: Duration, _ footprint: ByteCount) {
-    guard footprint.bytes >= Self.leastBytes else { return }
+    guard footprint.bytes >= Self.minBytes else { return }
     let spent = Double(max(.zero, cost - Self.fixed).wholeNanoseconds)
     let rate = spent / Double(footprint.bytes)
     nanosecondsPerByte = isKnown ? nanosecondsPerByte + (rate - nanosecondsPerByte) / 4 : rate

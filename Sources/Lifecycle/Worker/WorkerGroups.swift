@@ -81,7 +81,7 @@ extension WorkerGroups {
     if worker.state == .hibernated, worker.goal == nil, worker.profile.leader == nil {
       groups.insert(.demotable)
     }
-    guard worker.footprint >= Engine.leastYield else { return groups }
+    guard worker.footprint >= Engine.minYield else { return groups }
     let isOpen = !isShadow || worker.sparedIn != view.episode
     guard let victims = worker.rungOfVictims else { return groups }
     groups.insert(victims.group)

@@ -89,7 +89,7 @@ public struct DirectoryTrust: Sendable {
     }
   }
 
-  private static let mostLinks = 40
+  private static let maxLinks = 40
 
   /// The components in reverse.
   private static func components(_ path: String) -> [String] {
@@ -118,7 +118,7 @@ public struct DirectoryTrust: Sendable {
       walk.place = place
     case S_IFLNK:
       walk.links += 1
-      if walk.links > Self.mostLinks {
+      if walk.links > Self.maxLinks {
         throw .failed(SystemCallError("open", on: place, code: ELOOP))
       }
       // In a directory such as /tmp its owner can exchange it.

@@ -16,7 +16,7 @@ public final class BlockingJobs: Sendable {
   private let pool: Pool
 
   /// `name` shows in `ps -L` (at most 15 bytes). At most `threads` jobs run at once; others wait.
-  public init(name: String, threads: Int = 256) { pool = Pool(name: name, mostThreads: threads) }
+  public init(name: String, threads: Int = 256) { pool = Pool(name: name, maxThreads: threads) }
 
   /// False, and nothing is done: an earlier job about the subject hasn't ended.
   public func submit(about subject: String, _ job: @escaping Job) -> Bool {
@@ -33,21 +33,21 @@ public final class BlockingJobs: Sendable {
     }
 
     private let name: String
-    private let mostThreads: Int
+    private let maxThreads: Int
     private let state = Mutex(State())
     private let work = DispatchSemaphore(value: 0)
     private static let patience = DispatchTimeInterval.seconds(5)
 
-    init(name: String, mostThreads: Int) {
+    init(name: String, maxThreads: Int) {
       self.name = name
-      self.mostThreads = mostThreads
+      self.maxThreads = maxThreads
     }
 
     func submit(about subject: String, _ job: @escaping Job) -> Bool {
       let needsThread = state.withLock { state -> Bool? in
         guard state.subjects.insert(subject).inserted else { return nil }
         state.waiting.append((subject, job))
-        guard state.waiting.count > state.idle, state.threads < mostThreads else { return false }
+        guard state.waiting.count > state.idle, state.threads < maxThreads else { return false }
         state.threads += 1
         return true
       }

@@ -6,7 +6,7 @@ public enum UnixSocket {
   public enum Kind: Hashable, Sendable { case stream, datagram, packets }
 
   /// The longest path that every program can use: sun_path has 108 bytes, one for the NUL.
-  public static let longestPath = 107
+  public static let maxPath = 107
 
   /// A non-blocking socket. A path that begins with `@` names an abstract socket, as in
   /// sd_notify(3). A path that is in use is taken over; whoever must not be displaced checks
@@ -76,7 +76,7 @@ public enum UnixSocket {
     _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemCallError) -> Void
   ) throws(SystemCallError) {
     var bytes = Array(path.utf8)
-    guard !bytes.isEmpty, bytes.count <= longestPath, !bytes.contains(0) else {
+    guard !bytes.isEmpty, bytes.count <= maxPath, !bytes.contains(0) else {
       throw SystemCallError("bind", on: path, code: bytes.isEmpty ? EINVAL : ENAMETOOLONG)
     }
     // An abstract name ends with the address, any other with a NUL.

@@ -48,16 +48,16 @@ public struct SpawnTerms: Hashable, Sendable {
   public var limits: [Limit] = []
   /// Permission bits that new files don't get.
   public var umask: UInt32?
-  /// Different numbers, 3 or higher; no more than `mostPlaced`.
+  /// Different numbers, 3 or higher; no more than `maxPlaced`.
   public var placed: [Placed] = []
   /// Hold the process's own pid, which isn't known before it is there (`LISTEN_PID`). No more than
-  /// `mostPidVariables`.
+  /// `maxPidVariables`.
   public var pidVariables: [String] = []
   /// It gets a session keyring of its own (keyctl(2)), and none of the keys in ours.
   public var ownKeyring = false
 
-  public static let mostPlaced = Int(CLINUX_MOST_PLACED)
-  public static let mostPidVariables = Int(CLINUX_MOST_OWN_NUMBERS)
+  public static let maxPlaced = Int(CLINUX_MOST_PLACED)
+  public static let maxPidVariables = Int(CLINUX_MOST_OWN_NUMBERS)
 
   public init() {}
 }
@@ -71,11 +71,11 @@ func withTerms<Result>(
   let limits = terms.limits.map {
     clinux_limit(resource: $0.resource, soft: $0.soft, hard: $0.hard)
   }
-  let placed = terms.placed.prefix(SpawnTerms.mostPlaced).map {
+  let placed = terms.placed.prefix(SpawnTerms.maxPlaced).map {
     clinux_placed(descriptor: $0.descriptor, number: $0.number)
   }
   let groups = terms.identity?.groups ?? []
-  let numbers = Array(ownNumbers.prefix(SpawnTerms.mostPidVariables))
+  let numbers = Array(ownNumbers.prefix(SpawnTerms.maxPidVariables))
   return limits.withUnsafeBufferPointer { limits in
     placed.withUnsafeBufferPointer { placed in
       groups.withUnsafeBufferPointer { groups in

@@ -14,16 +14,16 @@ public enum Closer {
 
   private static let state = Mutex(State())
   /// Each thread may be held up by one close.
-  private static let mostThreads = 8
-  private static let mostWaiting = 16_384
+  private static let maxThreads = 8
+  private static let maxWaiting = 16_384
 
   public static func close(_ descriptor: Int32) { close([descriptor]) }
 
   public static func close(_ descriptors: some Collection<Int32>) {
     guard !descriptors.isEmpty else { return }
     let needsThread = state.withLock { state in
-      state.waiting += descriptors.prefix(max(0, mostWaiting - state.waiting.count))
-      guard state.threads < mostThreads else { return false }
+      state.waiting += descriptors.prefix(max(0, maxWaiting - state.waiting.count))
+      guard state.threads < maxThreads else { return false }
       state.threads += 1
       return true
     }

@@ -58,7 +58,7 @@ extension Converter where Value == Duration {
       guard let scale = milliseconds(inUnit: quantity.unit) else {
         return .failure(durationProblem(quantity, text))
       }
-      guard let count = quantity.scaled(by: scale), count <= longestMilliseconds else {
+      guard let count = quantity.scaled(by: scale), count <= maxMilliseconds else {
         return .failure(Problem(message: "is too long: at most `87600h`, ten years"))
       }
       // Milliseconds are what a policy is written back in.
@@ -73,7 +73,7 @@ extension Converter where Value == Duration {
     checked { $0 > .zero ? nil : Problem(message: "must be more than zero") }
   }
 
-  private static var longestMilliseconds: Int64 { 87_600 * 3_600_000 }
+  private static var maxMilliseconds: Int64 { 87_600 * 3_600_000 }
 
   private static func milliseconds(inUnit unit: String) -> Int64? {
     switch unit {
@@ -110,7 +110,7 @@ extension Converter where Value == Duration {
       guard let part = Quantity(rest), !part.negative else { return nil }
       let unit = part.unit.prefix { $0.isLetter }
       guard let scale = milliseconds(inUnit: String(unit)),
-        let count = part.scaled(by: scale), count <= longestMilliseconds, sum <= longestMilliseconds
+        let count = part.scaled(by: scale), count <= maxMilliseconds, sum <= maxMilliseconds
       else { return nil }
       sum += count
       rest = String(part.unit.dropFirst(unit.count))

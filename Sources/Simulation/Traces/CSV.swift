@@ -8,7 +8,7 @@ struct CSVSplitter {
   private var isFinished = false
 
   /// Longer lines are no trace: 1,440 minutes of ten digits are 16 KB.
-  static let longestLine = 1 << 20
+  static let maxLine = 1 << 20
 
   init(file: String) { self.file = file }
 
@@ -28,7 +28,7 @@ struct CSVSplitter {
     while true {
       let end = buffer[start...].firstIndex(of: 10)
       guard let end = end ?? (isFinished && start < buffer.count ? buffer.count : nil) else {
-        guard buffer.count - start <= Self.longestLine else {
+        guard buffer.count - start <= Self.maxLine else {
           throw TraceError(
             file: file, line: line + 1, what: "a line of more than 1 MB: this is no trace")
         }

@@ -24,7 +24,7 @@ public struct TraceLoader: Sendable {
   private var random: SplitMix64
 
   /// Bursts within a minute are told as so many uses at most, with their counts.
-  static let mostUsesPerMinute = 4
+  static let maxUsesPerMinute = 4
   /// Of durations, 0–100 %, as the 2019 data set gives them.
   private static let percentiles = [0, 1, 25, 50, 75, 99, 100.0]
 
@@ -91,7 +91,7 @@ extension TraceLoader {
     for minute in 0..<minutes {
       let count = try row.count(minute + 4)
       guard count > 0 else { continue }
-      let parts = min(count, Self.mostUsesPerMinute)
+      let parts = min(count, Self.maxUsesPerMinute)
       let start = (minutesRead + Int64(minute)) * 60_000
       for part in 0..<parts {
         let offset = Int64((Double(part) + random.unit()) / Double(parts) * 60_000)

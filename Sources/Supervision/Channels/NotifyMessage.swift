@@ -31,14 +31,14 @@ public enum NotifyMessage: Hashable, Sendable {
   case taskEnded(String)
 
   /// More fields in one datagram aren't looked at.
-  static let mostFields = 64
+  static let maxFields = 64
 
   /// The known fields of a datagram, in its order. Whatever else is in it is ignored.
   public static func parse(_ datagram: some Collection<UInt8>) -> [NotifyMessage] {
-    datagram.split(separator: UInt8(ascii: "\n")).prefix(mostFields).compactMap { line in
+    datagram.split(separator: UInt8(ascii: "\n")).prefix(maxFields).compactMap { line in
       guard let equals = line.firstIndex(of: UInt8(ascii: "=")) else { return nil }
       let key = line[..<equals].prefix(64)
-      let value = line[line.index(after: equals)...].prefix(WorkerProtocol.longestText)
+      let value = line[line.index(after: equals)...].prefix(WorkerProtocol.maxText)
       return message(
         String(decoding: key, as: UTF8.self), String(decoding: value, as: UTF8.self))
     }

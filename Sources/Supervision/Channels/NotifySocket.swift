@@ -17,25 +17,25 @@ public final class NotifySocket {
   private var storeRequests: [StoreRequest] = []
   private let takesDescriptors: Bool
 
-  private var allowance: Int64 = NotifySocket.mostSaved
+  private var allowance: Int64 = NotifySocket.maxSaved
   private var refilledAt: Int64 = 0
   /// Datagrams that are looked at in a second, and that may come at once. To find out whether one comes
   /// from the worker takes a look into /proc.
   static let perSecond: Int64 = 200
-  static let mostSaved: Int64 = 400
+  static let maxSaved: Int64 = 400
 
   /// False: too many have come. The caller looks again after a tenth of a second.
   public var mayReceive: Bool { allowance > 0 }
 
   /// Bytes; larger datagrams are rejected.
-  static let longestDatagram = 65536
+  static let maxDatagram = 65536
 
   /// A socket called `<directory>/<name>.notify`, or an abstract one with a random name.
   public static func create(
     in directory: String, name: String, takesDescriptors: Bool = false
   ) throws(SystemCallError) -> NotifySocket {
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).notify"
-    if path.utf8.count <= UnixSocket.longestPath {
+    if path.utf8.count <= UnixSocket.maxPath {
       return try NotifySocket(path: path, takesDescriptors: takesDescriptors)
     }
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
@@ -64,14 +64,14 @@ public final class NotifySocket {
     // For the length of the call only: a hundred workers' sockets must not cost 6 MB. One byte
     // more than may come, so that a datagram that was cut off shows.
     let buffer = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: Self.longestDatagram + 1, alignment: 16)
+      byteCount: Self.maxDatagram + 1, alignment: 16)
     defer { buffer.deallocate() }
     var messages: [NotifyMessage] = []
     for _ in 0..<min(Int64(limit), allowance) {
       guard let datagram = try Reception.take(from: descriptor, into: buffer) else { break }
       allowance -= 1
       // The kernel vouches for the sender. 0: from a pid namespace that we don't see into.
-      guard datagram.count <= Self.longestDatagram, datagram.pid > 0, isMember(datagram.pid) else {
+      guard datagram.count <= Self.maxDatagram, datagram.pid > 0, isMember(datagram.pid) else {
         rejectedCount += 1
         continue
       }
@@ -97,7 +97,7 @@ public final class NotifySocket {
     let earned = min(now - refilledAt, 10_000_000_000) * Self.perSecond / 1_000_000_000
     guard earned > 0 else { return }
     refilledAt = now
-    allowance = min(Self.mostSaved, allowance + earned)
+    allowance = min(Self.maxSaved, allowance + earned)
   }
 
   /// Takes the name away; not done on release, since a later daemon may have bound it again.

@@ -19,9 +19,9 @@ public final class PressureWatch {
   private var accepts = false
 
   /// A worker may connect from each of its processes, but not eat up our descriptors.
-  static let mostConnections = 32
+  static let maxConnections = 32
   /// Bytes that a connection may send in its life. A threshold is under 100.
-  static let mostInput = 4096
+  static let maxInput = 4096
 
   private struct Connection {
     let descriptor: Descriptor
@@ -44,7 +44,7 @@ public final class PressureWatch {
 
   /// Accepts who has come, drops who has gone, and throws away what was written.
   public func service() throws(SystemCallError) {
-    var events = [clinux_event](repeating: clinux_event(), count: Self.mostConnections + 1)
+    var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 1)
     let capacity = Int32(events.count)
     let count = try shim("epoll_wait", on: path) {
       clinux_epoll_wait(descriptor.raw, &events, capacity, 0)
@@ -82,7 +82,7 @@ public final class PressureWatch {
   }
 
   private func accept() throws(SystemCallError) {
-    for _ in 0..<Self.mostConnections {
+    for _ in 0..<Self.maxConnections {
       let connection: Descriptor
       do throws(SystemCallError) {
         connection = Descriptor(
@@ -98,7 +98,7 @@ public final class PressureWatch {
           throw error
         }
       }
-      guard connections.count < Self.mostConnections else { continue }
+      guard connections.count < Self.maxConnections else { continue }
       let raw = connection.raw
       try shim("epoll_ctl", on: path) {
         clinux_epoll_add(
@@ -113,12 +113,12 @@ public final class PressureWatch {
     let reception: Reception?
     var bytes: [UInt8] = []
     do throws(SystemCallError) {
-      reception = try Reception.take(from: connection.descriptor, Self.mostInput, &bytes)
+      reception = try Reception.take(from: connection.descriptor, Self.maxInput, &bytes)
     } catch { return drop(raw) }
     guard let reception else { return }
     let received = reception.count
     guard received > 0, reception.passed.isEmpty,
-      connection.received + received <= Self.mostInput
+      connection.received + received <= Self.maxInput
     else { return drop(raw) }
     connections[raw]?.received += received
   }

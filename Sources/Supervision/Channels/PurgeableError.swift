@@ -8,7 +8,7 @@ public enum PurgeableError: Error, Hashable, Sendable, CustomStringConvertible {
   case notSealed
   case unreadable(SystemCallError)
   case wrongMagic
-  /// More than `PurgeableLayout.mostSlots`.
+  /// More than `PurgeableLayout.maxSlots`.
   case tooManySlots(Int)
   /// The contents begin before the table ends, behind the file's end, or not at a page.
   case wrongDataOffset(Int)

@@ -37,7 +37,7 @@ public final class PurgeableRegion: Sendable {
     let header = try Self.header(of: descriptor)
     guard header.magic == PurgeableLayout.magic else { throw .wrongMagic }
     let slotCount = Int(header.slotCount)
-    guard slotCount <= PurgeableLayout.mostSlots else { throw .tooManySlots(slotCount) }
+    guard slotCount <= PurgeableLayout.maxSlots else { throw .tooManySlots(slotCount) }
     let dataOffset = Int(header.dataOffset)
     guard dataOffset >= PurgeableLayout.tableLength(slots: slotCount), dataOffset <= facts.size,
       UInt64(dataOffset) % pageSize == 0

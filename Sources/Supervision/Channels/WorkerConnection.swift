@@ -10,7 +10,7 @@ final class WorkerConnection {
   let descriptor: Descriptor
   /// Who connected, as the kernel vouches.
   let pid: Int32
-  private var framer = LineFramer(maximumLength: WorkerProtocol.longestLine)
+  private var framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
   private var waiting: [UInt8] = []
   private var senselessLines = 0
   private var allowance = LineAllowance()
@@ -21,9 +21,9 @@ final class WorkerConnection {
   private var hasEnded = false
 
   /// Bytes that may wait for a worker that doesn't read.
-  static let mostWaiting = 65_536
+  static let maxWaiting = 65_536
   /// Lines that make no sense, after which it is shut out.
-  static let mostSenseless = 16
+  static let maxSenseless = 16
   /// What a descriptor counts as in the allowance: a thousand a second can be closed.
   private static let bytesOfDescriptor = 1024
   /// Read at a time, into a buffer that lives as long as the call.
@@ -67,7 +67,7 @@ final class WorkerConnection {
     if framer.pendingBytes == 0 {
       // A descriptor belongs to a line; what comes with none, or with another one, is let go.
       passed = nil
-      framer = LineFramer(maximumLength: WorkerProtocol.longestLine)
+      framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
     }
     return hasEnded ? .ended : .read
   }
@@ -124,8 +124,8 @@ final class WorkerConnection {
   func refuse(_ text: String) -> String? {
     senselessLines += 1
     let isRead = send(.error(message: text))
-    if senselessLines >= Self.mostSenseless {
-      return "\(Self.mostSenseless) of its lines made no sense"
+    if senselessLines >= Self.maxSenseless {
+      return "\(Self.maxSenseless) of its lines made no sense"
     }
     return isRead ? nil : Self.unread
   }
@@ -155,7 +155,7 @@ final class WorkerConnection {
       waiting.removeFirst(count)
     }
     if waiting.isEmpty { waiting = [] }
-    return waiting.count <= Self.mostWaiting
+    return waiting.count <= Self.maxWaiting
   }
 }
 

@@ -37,7 +37,7 @@ public final class WorkerSocket {
   }
 
   /// Of one worker, all its processes together.
-  public static let mostConnections = 8
+  public static let maxConnections = 8
   /// Nanoseconds; so long that the daemon isn't woken for each line of one who talks too much.
   private static let pause: Int64 = 100_000_000
   private static let listenerMark = UInt64.max
@@ -67,7 +67,7 @@ public final class WorkerSocket {
   /// Accepts who has come, reads what was said, writes what waits. `isMember` says whether a pid is
   /// one of the worker's.
   public func service(isMember: (Int32) -> Bool) throws(SystemCallError) -> [News] {
-    var events = [clinux_event](repeating: clinux_event(), count: Self.mostConnections + 2)
+    var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 2)
     let capacity = Int32(events.count)
     let count = try shim("epoll_wait", on: path) {
       clinux_epoll_wait(descriptor.raw, &events, capacity, 0)
@@ -155,8 +155,8 @@ public final class WorkerSocket {
     // 0: from a pid namespace that we don't see into.
     guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0, pid > 0, isMember(pid)
     else { return news.append(.refused("pid \(pid) isn't one of its processes")) }
-    guard connections.count < Self.mostConnections else {
-      return news.append(.refused("it has \(Self.mostConnections) connections already"))
+    guard connections.count < Self.maxConnections else {
+      return news.append(.refused("it has \(Self.maxConnections) connections already"))
     }
     lastID += 1
     let added = clinux_epoll_add(

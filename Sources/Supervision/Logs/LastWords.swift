@@ -22,15 +22,15 @@ public struct LastWords: Sendable {
     // A log that can't be read has no last words that could be shown.
     let tail = try? place.reading { (file, size) throws(SystemCallError) in
       // Rotated meanwhile, it begins anew.
-      let start = max(logStart <= size ? logStart : 0, size - Self.longestTail)
+      let start = max(logStart <= size ? logStart : 0, size - Self.maxTail)
       _ = try systemCall("lseek", on: place.path) { lseek(file.raw, off_t(start), SEEK_SET) }
       return try file.read(upTo: Int(size - start))
     }
     return tail.flatMap(Self.lastLine)
   }
 
-  private static let longestTail: Int64 = 4096
-  private static let longestLine = 200
+  private static let maxTail: Int64 = 4096
+  private static let maxLine = 200
 
   static func lastLine(of bytes: [UInt8]) -> String? {
     let lines = bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
@@ -38,6 +38,6 @@ public struct LastWords: Sendable {
     guard let line = lines.last(where: { !$0.allSatisfy(isBlank) }) else { return nil }
     let printable = line.map { isBlank($0) ? UInt8(ascii: " ") : $0 }
     let text = String(decoding: printable, as: UTF8.self).drop { $0 == " " }
-    return text.count > longestLine ? text.prefix(longestLine) + "…" : String(text)
+    return text.count > maxLine ? text.prefix(maxLine) + "…" : String(text)
   }
 }

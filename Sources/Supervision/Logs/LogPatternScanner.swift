@@ -14,7 +14,7 @@ final class LogPatternScanner {
   /// Bytes that one `scan` reads at most.
   private static let chunk: Int64 = 64 << 10
   /// Bytes of a line that are looked at.
-  private static let longestLine = 16 << 10
+  private static let maxLine = 16 << 10
 
   /// `offset`: where to begin, in bytes.
   init(_ place: LogPlace, offset: Int64, pattern: String) {
@@ -46,7 +46,7 @@ final class LogPatternScanner {
   }
 
   private func take(_ bytes: ArraySlice<UInt8>) {
-    tail += bytes.prefix(max(0, Self.longestLine - tail.count))
+    tail += bytes.prefix(max(0, Self.maxLine - tail.count))
   }
 
   private func matchesTail() -> Bool {

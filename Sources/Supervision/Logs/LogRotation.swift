@@ -87,7 +87,7 @@ public struct LogRotation: Sendable {
     }
     var copied = max(whole, 0)
     // A worker that writes as fast as we copy isn't followed for ever.
-    for _ in 0..<Self.mostRounds {
+    for _ in 0..<Self.maxRounds {
       let size = Int64(try log.status(place.path).st_size)
       if size <= copied { break }
       try append(log, wanted(of: copied..<size), to: copy)
@@ -105,7 +105,7 @@ public struct LogRotation: Sendable {
     _ = try systemCall("ftruncate", on: place.path) { ftruncate(log.raw, size) }
   }
 
-  private static let mostRounds = 64
+  private static let maxRounds = 64
 
   private func wanted(of range: Range<Int64>) -> Range<Int64> {
     let length = range.upperBound - range.lowerBound

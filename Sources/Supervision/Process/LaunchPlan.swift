@@ -138,9 +138,9 @@ public struct LaunchPlan: Sendable {
   }
 
   func checkDescriptors() throws(LaunchError) {
-    if handedOver > SpawnTerms.mostPlaced - 1 {
+    if handedOver > SpawnTerms.maxPlaced - 1 {
       throw .descriptors(
-        "it can't have more than \(SpawnTerms.mostPlaced - 1) sockets in `listen` and descriptors in "
+        "it can't have more than \(SpawnTerms.maxPlaced - 1) sockets in `listen` and descriptors in "
           + "`fdstore`")
     }
     if let number = readinessChannel?.number, number < 3 + handedOver {

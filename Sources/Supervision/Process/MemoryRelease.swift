@@ -36,10 +36,10 @@ public struct MemoryRelease: Sendable {
   func perform() -> Int {
     var released = 0
     for process in processes {
-      for attempt in 1...Self.mostTries {
+      for attempt in 1...Self.maxTries {
         let result = clinux_process_mrelease(process.raw)
         if result == 0 { released += 1 }
-        guard result == -EAGAIN, attempt < Self.mostTries else { break }
+        guard result == -EAGAIN, attempt < Self.maxTries else { break }
         // On a thread of its own; there is no event for it.
         usleep(1000)
       }
@@ -50,5 +50,5 @@ public struct MemoryRelease: Sendable {
   /// The kernel has the call, and no filter refuses it.
   static var isAvailable: Bool { clinux_process_mrelease(-1) == -EBADF }
 
-  private static let mostTries = 10
+  private static let maxTries = 10
 }

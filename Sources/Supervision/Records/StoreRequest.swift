@@ -14,7 +14,7 @@ public enum StoreRequest: Sendable {
   /// drop.
   init?(_ datagram: some Collection<UInt8>, passed: [Descriptor]) {
     var fields: [String: String] = [:]
-    for line in datagram.split(separator: UInt8(ascii: "\n")).prefix(NotifyMessage.mostFields) {
+    for line in datagram.split(separator: UInt8(ascii: "\n")).prefix(NotifyMessage.maxFields) {
       let text = String(decoding: line.prefix(400), as: UTF8.self)
       guard let equals = text.firstIndex(of: "=") else { continue }
       fields[String(text[..<equals])] = String(text[text.index(after: equals)...])

@@ -22,7 +22,7 @@ public final class TrafficMonitor {
 
   /// A request that hasn't been answered for so long is taken for one that never will be: a message
   /// that wants no answer, HTTP/2's housekeeping. Longer ones can announce a background task.
-  public static let longestRequest = Duration.seconds(60)
+  public static let maxRequest = Duration.seconds(60)
 
   /// Looks after which the worker's descriptors are listed again though nothing has come: it may
   /// have opened some itself.
@@ -103,7 +103,7 @@ private final class MonitoredInputs: Sendable {
   }
 
   /// Connections whose counters are read at one look; the next look goes on from there.
-  private static let mostConnections = 256
+  private static let maxConnections = 256
 
   init(set: Descriptor, ownChannels: Set<String>, ignored: Set<UInt16>) {
     self.set = set
@@ -151,7 +151,7 @@ private final class MonitoredInputs: Sendable {
   private static func countTraffic(_ state: inout State) -> Bool {
     var found = false
     var pidfd: (pid: Int32, descriptor: Descriptor)?
-    for _ in 0..<min(state.connections.count, mostConnections) {
+    for _ in 0..<min(state.connections.count, maxConnections) {
       state.nextConnection = (state.nextConnection + 1) % state.connections.count
       let connection = state.connections[state.nextConnection]
       if pidfd?.pid != connection.pid {
@@ -168,7 +168,7 @@ private final class MonitoredInputs: Sendable {
       // Only where the other end is the one who asks. To a client of a database, the database
       // always has the last word.
       if case .internet(_, let port) = facts.local, state.served.contains(port),
-        traffic.isUnanswered(within: TrafficMonitor.longestRequest)
+        traffic.isUnanswered(within: TrafficMonitor.maxRequest)
       {
         found = true
       }

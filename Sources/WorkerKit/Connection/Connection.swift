@@ -108,7 +108,7 @@ final class Connection: Sendable {
   private func send(_ state: inout State) {
     guard state.socket >= 0 else { return state.outbox.removeAll() }
     let works =
-      state.outbox.flush(to: state.socket) && state.outbox.waitingBytes <= Outbox.mostBytes
+      state.outbox.flush(to: state.socket) && state.outbox.waitingBytes <= Outbox.maxBytes
     // The thread sees to the rest, and to a socket that is broken.
     if !works { workerkit_shut(state.socket) }
     if !works || !state.outbox.isEmpty { workerkit_wake(wakeWriting) }
@@ -153,7 +153,7 @@ extension Connection {
   }
 
   private func readAll(_ socket: Int32, _ receive: (DaemonMessage) -> Void) {
-    var framer = LineFramer(maximumLength: WorkerProtocol.longestLine)
+    var framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {
       let (isStopped, waits) = state.withLock { ($0.isStopped, !$0.outbox.isEmpty) }

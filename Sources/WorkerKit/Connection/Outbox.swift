@@ -10,7 +10,7 @@ struct Outbox {
   }
 
   /// A daemon that reads nothing for so long is none.
-  static let mostBytes = 8 << 20
+  static let maxBytes = 8 << 20
 
   private var lines: [Line] = []
   private var first = 0

@@ -15,13 +15,13 @@ struct Said {
   /// Kept, so that its descriptor stays one.
   var purgeable: PurgeableHeap?
 
-  private static let mostEndedTasks = 64
+  private static let maxEndedTasks = 64
 
   mutating func noteEnd(ofTask name: String) {
     tasks.removeAll { $0.name == name }
     endedTasks.removeAll { $0 == name }
     endedTasks.append(name)
-    if endedTasks.count > Self.mostEndedTasks { endedTasks.removeFirst() }
+    if endedTasks.count > Self.maxEndedTasks { endedTasks.removeFirst() }
   }
 
   /// The first lines on a new connection.

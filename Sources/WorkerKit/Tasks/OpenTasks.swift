@@ -27,7 +27,7 @@ final class OpenTasks: Sendable {
       let taken = Set(entries.map(\.name))
       // As the daemon will know it, with room for a number.
       let named =
-        name.isEmpty ? "task" : WorkerProtocol.shown(name, atMost: WorkerProtocol.longestText - 32)
+        name.isEmpty ? "task" : WorkerProtocol.shown(name, atMost: WorkerProtocol.maxText - 32)
       var unique = named
       var number = 1
       while taken.contains(unique) {

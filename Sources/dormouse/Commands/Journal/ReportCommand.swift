@@ -86,7 +86,7 @@ extension WeekReport {
     suspensions = tally.suspensions
     hibernations = tally.hibernations
     resumes = tally.resumes
-    longestResume = Double(tally.longestResumeNanoseconds) / 1e9
+    maxResume = Double(tally.maxResumeNanoseconds) / 1e9
     averageFootprint = tally.averageFootprint
     peakFootprint = tally.peakFootprint
     aliveSeconds = tally.aliveSeconds

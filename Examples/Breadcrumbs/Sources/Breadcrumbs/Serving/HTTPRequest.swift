@@ -7,8 +7,8 @@ struct HTTPRequest: Hashable {
     case unsupported
   }
 
-  static let longestHead = 8192
-  static let longestBody = 65536
+  static let maxHead = 8192
+  static let maxBody = 65536
 
   var method: String
   /// Decoded, without the query.
@@ -19,10 +19,10 @@ struct HTTPRequest: Hashable {
   /// Takes the first request out of what has been received; `nil`: it isn't complete yet.
   static func take(from received: inout [UInt8]) throws(Problem) -> HTTPRequest? {
     guard let end = headEnd(received) else {
-      if received.count > longestHead { throw .tooLarge }
+      if received.count > maxHead { throw .tooLarge }
       return nil
     }
-    guard end <= longestHead else { throw .tooLarge }
+    guard end <= maxHead else { throw .tooLarge }
     let head = String(decoding: received[..<end], as: UTF8.self)
     var lines = head.split(separator: "\r\n", omittingEmptySubsequences: true)[...]
     guard let first = lines.popFirst() else { throw .malformed }
@@ -64,14 +64,14 @@ struct HTTPRequest: Hashable {
     guard !field.isEmpty, field.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
       throw .malformed
     }
-    guard let length = Int(field), length <= longestBody else { throw .tooLarge }
+    guard let length = Int(field), length <= maxBody else { throw .tooLarge }
     return length
   }
 
   /// Behind the empty line.
   private static func headEnd(_ bytes: [UInt8]) -> Int? {
     guard bytes.count >= 4 else { return nil }
-    for start in 0...min(bytes.count - 4, longestHead)
+    for start in 0...min(bytes.count - 4, maxHead)
     where bytes[start] == 13 && bytes[start + 1] == 10 && bytes[start + 2] == 13
       && bytes[start + 3] == 10
     {

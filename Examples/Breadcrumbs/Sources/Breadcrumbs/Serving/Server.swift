@@ -2,9 +2,9 @@ import Glibc
 
 /// Stdin and HTTP, on one thread, one command after the other.
 struct Server {
-  private static let mostClients = 16
+  private static let maxClients = 16
   /// A line at stdin, bytes.
-  private static let longestLine = 65536
+  private static let maxLine = 65536
 
   private struct Client {
     let descriptor: Int32
@@ -45,7 +45,7 @@ struct Server {
     var all = clients.map(\.descriptor)
     if isTyping { all.append(0) }
     // The others wait in the socket's queue.
-    if let listener, clients.count < Self.mostClients { all.append(listener.descriptor) }
+    if let listener, clients.count < Self.maxClients { all.append(listener.descriptor) }
     return all.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
   }
 
@@ -60,7 +60,7 @@ struct Server {
       await obey(line)
     }
     if part == [], !typed.isEmpty, !isOver { await obey(String(decoding: typed, as: UTF8.self)) }
-    if part == [] || typed.count > Self.longestLine { isTyping = false }
+    if part == [] || typed.count > Self.maxLine { isTyping = false }
   }
 
   private mutating func obey(_ line: String) async {
