@@ -20,11 +20,11 @@ struct RecordingFile {
     }
   }
 
-  /// A new file in the working directory: `NAME.trace`, `NAME-2.trace`, …
+  /// A new file in the working directory: `NAME.footprint`, `NAME-2.footprint`, …
   init(newFor name: String) throws(SystemCallError) {
     let stem = Self.stem(of: name)
     for number in 1... {
-      let path = number == 1 ? "\(stem).trace" : "\(stem)-\(number).trace"
+      let path = number == 1 ? "\(stem).footprint" : "\(stem)-\(number).footprint"
       do throws(SystemCallError) {
         file = try Descriptor.open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, mode: 0o644)
         self.path = path

@@ -1,7 +1,7 @@
 import Control
 import Drawing
 
-/// `trace compare`: both stair-steps on the same axes, and their numbers.
+/// `footprint compare`: both stair-steps on the same axes, and their numbers.
 public func renderComparison(
   _ comparison: RecordingComparison, _ a: Recording, _ b: Recording, style: TerminalStyle
 ) -> [String] {

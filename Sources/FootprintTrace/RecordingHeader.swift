@@ -70,7 +70,7 @@ extension RecordingHeader {
 
   public var json: JSON {
     var members: [JSON.Member] = [
-      .init("trace", .string(Self.magic)), .init("format", .int(Self.format)),
+      .init("recording", .string(Self.magic)), .init("format", .int(Self.format)),
       .init("version", .string(version)), .init("time", .string(time)),
       .init("subject", .string(subject.rawValue)), .init("name", .string(name)),
     ]
@@ -92,9 +92,9 @@ extension RecordingHeader {
   }
 
   init(_ json: JSON) throws(RecordingFault) {
-    guard json["trace"]?.text == Self.magic, let format = json["format"]?.integer else {
+    guard json["recording"]?.text == Self.magic, let format = json["format"]?.integer else {
       throw RecordingFault(
-        "this is no footprint trace, whose first line begins with {\"trace\":\"\(Self.magic)\"")
+        "this is no footprint recording, whose first line begins with {\"recording\":\"\(Self.magic)\"")
     }
     guard (1...Self.format).contains(format) else {
       throw RecordingFault(

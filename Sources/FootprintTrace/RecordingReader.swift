@@ -1,6 +1,6 @@
 import JSONLines
 
-/// A file that is no footprint trace, or a damaged one.
+/// A file that is no footprint recording, or a damaged one.
 public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
   public var file: String
   /// From 1; nil: the file as a whole.
@@ -52,7 +52,7 @@ public struct RecordingReader: Sendable {
       if JSON(last) != nil { try read(last) } else { isCut = true }
     }
     guard let header else {
-      let what = isCut ? "this is no footprint trace" : "the file is empty"
+      let what = isCut ? "this is no footprint recording" : "the file is empty"
       throw RecordingError(file: file, what: what)
     }
     guard !samples.isEmpty else {
@@ -71,7 +71,7 @@ public struct RecordingReader: Sendable {
       guard let json = JSON(text), case .object = json else {
         throw RecordingFault(
           header == nil
-            ? "this is no footprint trace (`dormouse trace record` makes one)"
+            ? "this is no footprint recording (`dormouse footprint record` makes one)"
             : "this line isn't a JSON object")
       }
       try take(json)

@@ -1,6 +1,6 @@
 import Control
 
-/// `trace show`: a sentence, the stair-step, and what happened.
+/// `footprint show`: a sentence, the stair-step, and what happened.
 ///
 /// - Parameter most: as many marks are listed; nil: all.
 public func renderRecording(

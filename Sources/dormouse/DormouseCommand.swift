@@ -47,7 +47,7 @@ struct DormouseCommand: ParsableCommand {
         ]),
       CommandGroup(
         name: "Measurement",
-        subcommands: [TraceCommand.self, BenchCommand.self, SimulateCommand.self]),
+        subcommands: [FootprintCommand.self, BenchCommand.self, SimulateCommand.self]),
       CommandGroup(name: "Shell", subcommands: [CompletionsCommand.self]),
     ])
 

@@ -61,23 +61,23 @@ import Testing
       try read(header + "\n" + text + "\n" + #"{"t":2,"footprint":1}"# + "\n")
     }
     #expect(
-      error?.description.hasPrefix("a.trace:\(line): ") == true, "\(String(describing: error))")
+      error?.description.hasPrefix("a.footprint:\(line): ") == true, "\(String(describing: error))")
   }
 
   @Test(arguments: [
-    "", "\n\n", "dormouse trace,1\nlength,5\n", "\u{7F}ELF", "{}\n", #"{"trace":"x","format":1}"#,
-    #"{"trace":"dormouse footprint","format":2,"every":1}"# + "\n",
-    #"{"trace":"dormouse footprint","format":1}"# + "\n",
-    #"{"trace":"dormouse footprint","format":1,"every":0.1}"# + "\n",
+    "", "\n\n", "dormouse footprint,1\nlength,5\n", "\u{7F}ELF", "{}\n", #"{"recording":"x","format":1}"#,
+    #"{"recording":"dormouse footprint","format":2,"every":1}"# + "\n",
+    #"{"recording":"dormouse footprint","format":1}"# + "\n",
+    #"{"recording":"dormouse footprint","format":1,"every":0.1}"# + "\n",
   ])
-  func `What isn't a footprint trace is refused`(text: String) {
+  func `What isn't a footprint recording is refused`(text: String) {
     #expect(throws: RecordingError.self) { try read(text) }
   }
 
   @Test func `Others may write less, and newer versions more`() throws {
     let recording = try read(
       """
-      {"trace":"dormouse footprint","format":1,"every":1,"weather":"fine"}
+      {"recording":"dormouse footprint","format":1,"every":1,"weather":"fine"}
       {"t":0,"footprint":4096,"colour":3}
 
       {"t":1,"mark":"eclipse","text":"dark"}\r
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test func `A line without end doesn't fill the memory`() throws {
-    var reader = RecordingReader(file: "a.trace")
+    var reader = RecordingReader(file: "a.footprint")
     let piece = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
     #expect(throws: RecordingError.self) { for _ in 0..<6 { try reader.feed(piece) } }
   }

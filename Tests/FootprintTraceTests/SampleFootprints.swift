@@ -36,7 +36,7 @@ extension Recording {
 }
 
 func read(_ text: String, pieces: Int = .max) throws(RecordingError) -> Recording {
-  var reader = RecordingReader(file: "a.trace")
+  var reader = RecordingReader(file: "a.footprint")
   let bytes = Array(text.utf8)
   for start in stride(from: 0, to: bytes.count, by: min(pieces, max(1, bytes.count))) {
     try reader.feed(Array(bytes[start..<min(bytes.count, start + min(pieces, bytes.count))]))

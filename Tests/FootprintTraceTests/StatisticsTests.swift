@@ -96,7 +96,7 @@ import Testing
 
 @Suite struct ComparisonTests {
   private func comparison(_ a: Recording, _ b: Recording) -> RecordingComparison {
-    RecordingComparison((name: "a.trace", recording: a), (name: "b.trace", recording: b))
+    RecordingComparison((name: "a.footprint", recording: a), (name: "b.footprint", recording: b))
   }
 
   @Test func `Differences are told in bytes and in percent of the first`() throws {

@@ -13,7 +13,7 @@ public enum CommandExit: Int32, Hashable, Sendable, CaseIterable {
   case missingMechanism = 69
   case internalError = 70
   case cannotCreate = 73
-  /// `wrap` and `trace record` only, as env(1) and the shells have it.
+  /// `wrap` and `footprint record` only, as env(1) and the shells have it.
   case cannotRun = 126
   case noCommand = 127
 
@@ -28,8 +28,8 @@ public enum CommandExit: Int32, Hashable, Sendable, CaseIterable {
     case .badConfiguration: "a configuration or policy file is wrong"
     case .missingMechanism: "the kernel lacks something that is needed"
     case .internalError: "a mistake in Dormouse itself"
-    case .cannotRun: "`wrap`, `trace record`: the command was found, and can't be started"
-    case .noCommand: "`wrap`, `trace record`: there is no such command"
+    case .cannotRun: "`wrap`, `footprint record`: the command was found, and can't be started"
+    case .noCommand: "`wrap`, `footprint record`: there is no such command"
     case .cannotCreate: "socket or state can't be created, or another daemon is there"
     }
   }

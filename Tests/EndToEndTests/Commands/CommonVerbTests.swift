@@ -26,7 +26,7 @@ import Testing
       try error("policy", "chek", "x.yaml")
         == "dormouse: there is no verb `chek` of `dormouse policy`; did you mean `dormouse policy "
         + "check`? `dormouse policy --help` lists them all\n")
-    #expect(try error("trace", "shwo", "x").contains("did you mean `dormouse trace show`?"))
+    #expect(try error("footprint", "shwo", "x").contains("did you mean `dormouse footprint show`?"))
     #expect(try error("pressure", "sett").contains("did you mean `dormouse pressure set`?"))
     #expect(try error("version").contains("did you mean `dormouse --version`?"))
     #expect(try error("init").contains("`dormouse daemon` starts without a configuration"))

@@ -4,9 +4,9 @@ import Linux
 import TestSupport
 import Testing
 
-/// `dormouse trace`, and what it records of an object cache that WorkerKit empties.
+/// `dormouse footprint`, and what it records of an object cache that WorkerKit empties.
 @Suite("Footprints over time") struct TraceTests {
-  /// What `trace show --json` prints.
+  /// What `footprint show --json` prints.
   private struct Shown: Decodable {
     struct Numbers: Decodable {
       struct Warning: Decodable {
@@ -30,17 +30,17 @@ import Testing
   static let hoard = Surroundings.built("WorkerKitProbe")
 
   /// A verb without a daemon in its arguments.
-  private func trace(
+  private func footprint(
     _ words: [String], in scratch: Scratch, socket: String = "/nowhere"
   ) -> Command {
-    var command = Command(arguments: [Surroundings.executable, "trace"] + words)
+    var command = Command(arguments: [Surroundings.executable, "footprint"] + words)
     command.environment["DORMOUSE_CONTROL_SOCKET"] = socket
     command.directory = scratch.path
     return command
   }
 
   private func show(_ path: String, in scratch: Scratch) throws -> Shown {
-    let outcome = try trace(["show", "--json", path], in: scratch).run(in: scratch)
+    let outcome = try footprint(["show", "--json", path], in: scratch).run(in: scratch)
     guard outcome.code == 0 else { throw TestFailure("show: \(outcome)") }
     return try WireCodec.decode(Shown.self, from: Array(outcome.output.utf8))
   }
@@ -72,8 +72,8 @@ import Testing
     try feeder.say("footprint")
     let start = try footprint(pid)
 
-    let file = "\(daemon.scratch.path)/worker.trace"
-    let recorder = try trace(
+    let file = "\(daemon.scratch.path)/worker.footprint"
+    let recorder = try footprint(
       ["record", "cache", "--every", "20ms", "-o", file], in: daemon.scratch,
       socket: daemon.socket
     ).start(output: "\(file).out", error: "\(file).err")
@@ -105,7 +105,7 @@ import Testing
     // Not a terminal: a line for each thing that happened, and one for the file.
     let said = try readText("\(file).out")
     #expect(
-      said.contains("it is warned of low memory") && said.contains("worker.trace: "), "\(said)")
+      said.contains("it is warned of low memory") && said.contains("worker.footprint: "), "\(said)")
   }
 
   /// What several threads have freed, and the C library would keep in the heap of each, goes as well.
@@ -139,9 +139,9 @@ import Testing
   func command() throws {
     let scratch = try Scratch()
     let feeder = try Feeder()
-    let file = "\(scratch.path)/command.trace"
+    let file = "\(scratch.path)/command.footprint"
     let moments = (1...60).flatMap { ["--warn-at", "\($0)s"] }
-    let recorder = try trace(
+    let recorder = try footprint(
       ["record", "--every", "20ms", "-o", file] + moments
         + ["--", "sh", "-c", "exec \(Self.hoard) <\(feeder.path)"], in: scratch
     ).start(output: "\(file).out", error: "\(file).err")
@@ -179,19 +179,19 @@ import Testing
   @Test("A command ends the recording as it ends itself, and its descendants count")
   func ends() throws {
     let scratch = try Scratch()
-    let failing = try trace(
-      ["record", "--every", "5ms", "-o", "a.trace", "--", "sh", "-c", "sleep 0.3 & wait; exit 7"],
+    let failing = try footprint(
+      ["record", "--every", "5ms", "-o", "a.footprint", "--", "sh", "-c", "sleep 0.3 & wait; exit 7"],
       in: scratch
     ).run(in: scratch)
     #expect(failing.code == 7 && failing.output.isEmpty, "\(failing)")
-    let text = try readText("\(scratch.path)/a.trace")
+    let text = try readText("\(scratch.path)/a.footprint")
     #expect(text.contains(#""processes":2}"#))
     #expect(text.hasSuffix(#""end":"exited","code":7}"# + "\n"))
-    let killed = try trace(
-      ["record", "-q", "-o", "b.trace", "--", "sh", "-c", "kill -9 $$"], in: scratch
+    let killed = try footprint(
+      ["record", "-q", "-o", "b.footprint", "--", "sh", "-c", "kill -9 $$"], in: scratch
     ).run(in: scratch)
     #expect(killed.code == nil && killed.error.isEmpty, "\(killed)")
-    let missing = try trace(["record", "--", "no-such-program"], in: scratch).run(in: scratch)
+    let missing = try footprint(["record", "--", "no-such-program"], in: scratch).run(in: scratch)
     #expect(missing.code == 127 && missing.error.contains("no-such-program"), "\(missing)")
     #expect(try listDirectory(scratch.path).filter { $0.hasPrefix("no-such") }.isEmpty)
   }
@@ -200,13 +200,13 @@ import Testing
   func limit() throws {
     let scratch = try Scratch()
     for _ in 0..<2 {
-      let outcome = try trace(["record", "--for", "50ms", "--", "sleep", "604"], in: scratch)
+      let outcome = try footprint(["record", "--for", "50ms", "--", "sleep", "604"], in: scratch)
         .run(in: scratch)
       #expect(outcome.code == 0, "\(outcome)")
     }
-    let names = try listDirectory(scratch.path).filter { $0.hasSuffix(".trace") }.sorted()
-    #expect(names == ["sleep-2.trace", "sleep.trace"])
-    #expect(try readText("\(scratch.path)/sleep.trace").contains(#""end":"time""#))
+    let names = try listDirectory(scratch.path).filter { $0.hasSuffix(".footprint") }.sorted()
+    #expect(names == ["sleep-2.footprint", "sleep.footprint"])
+    #expect(try readText("\(scratch.path)/sleep.footprint").contains(#""end":"time""#))
   }
 
   @Test("After kill -9 the file is complete to the last sample")
@@ -218,8 +218,8 @@ import Testing
       kill(sleeper.pid, SIGKILL)
       _ = try? sleeper.wait(.seconds(10))
     }
-    let file = "\(scratch.path)/killed.trace"
-    let recorder = try trace(
+    let file = "\(scratch.path)/killed.footprint"
+    let recorder = try footprint(
       ["record", "--pid", "\(sleeper.pid)", "--every", "1ms", "-o", file], in: scratch
     ).start(output: "\(file).out", error: "\(file).err")
     #expect(try eventually { ((try? readText(file)) ?? "").split(separator: "\n").count > 20 })
@@ -228,7 +228,7 @@ import Testing
     let shown = try show(file, in: scratch)
     #expect(shown.statistics.samples >= 20 && shown.statistics.rest > 0)
     // A process that ends is no error, and its end no empty footprint.
-    let second = try trace(
+    let second = try footprint(
       ["record", "--pid", "\(sleeper.pid)", "--every", "1ms", "-o", "\(file)2"], in: scratch
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor("\(file)2", toHave: #""footprint""#)
@@ -241,8 +241,8 @@ import Testing
   func daemonGone() throws {
     let daemon = try TestDaemon(BadInputTests.idle)
     try daemon.wait("sleeper", toBe: "foreground")
-    let file = "\(daemon.scratch.path)/gone.trace"
-    let recorder = try trace(
+    let file = "\(daemon.scratch.path)/gone.footprint"
+    let recorder = try footprint(
       ["record", "sleeper", "-o", file], in: daemon.scratch, socket: daemon.socket
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor(file, toHave: #""footprint""#)
@@ -262,12 +262,12 @@ import Testing
     let user = "\(Surroundings.nobody)"
     var command = Command(arguments: [
       "setpriv", "--reuid", user, "--regid", user, "--clear-groups", program, "trace", "record",
-      "--pid", "\(getpid())", "-o", "mine.trace",
+      "--pid", "\(getpid())", "-o", "mine.footprint",
     ])
     command.directory = scratch.path
     let outcome = try command.run(in: scratch)
     #expect(outcome.code == 1 && outcome.error.contains("can't measure process"), "\(outcome)")
-    #expect(try !listDirectory(scratch.path).contains("mine.trace"))
+    #expect(try !listDirectory(scratch.path).contains("mine.footprint"))
   }
 
   // MARK: what is wrong
@@ -276,11 +276,11 @@ import Testing
   func wrong() throws {
     let daemon = try TestDaemon(BadInputTests.idle)
     let scratch = daemon.scratch
-    let header = #"{"trace":"dormouse footprint","format":1,"every":0.1,"name":"x"}"#
-    _ = try scratch.write("bad.trace", header + "\n{\"t\":0,\"footprint\":1}\nnonsense\n{}\n")
-    _ = try scratch.write("other.trace", "dormouse trace,1\nlength,5\n")
-    _ = try scratch.write("a.trace", header + "\n{\"t\":0,\"footprint\":1000000}\n{\"t\":1,\"fo")
-    _ = try scratch.write("b.trace", header + "\n{\"t\":0,\"footprint\":2000000}\n")
+    let header = #"{"recording":"dormouse footprint","format":1,"every":0.1,"name":"x"}"#
+    _ = try scratch.write("bad.footprint", header + "\n{\"t\":0,\"footprint\":1}\nnonsense\n{}\n")
+    _ = try scratch.write("other.footprint", "dormouse footprint,1\nlength,5\n")
+    _ = try scratch.write("a.footprint", header + "\n{\"t\":0,\"footprint\":1000000}\n{\"t\":1,\"fo")
+    _ = try scratch.write("b.footprint", header + "\n{\"t\":0,\"footprint\":2000000}\n")
     let cases: [(words: [String], code: Int32, text: String)] = [
       (["record"], 64, "one of the three"),
       (["record", "x", "--pid", "1"], 64, "one of the three"),
@@ -290,35 +290,35 @@ import Testing
       (["record", "nobody"], 3, "nobody"),
       (["record", "--pid", "\(Int32.max)"], 1, "no process"),
       (["record", "-o", "/nowhere/x", "--", "true"], 73, "/nowhere/x"),
-      (["show", "bad.trace"], 65, "bad.trace:3: "),
-      (["show", "other.trace"], 65, "no footprint trace"),
-      (["show", "missing.trace"], 1, "missing.trace"),
-      (["show", "a.trace", "--over", "lots"], 64, "--over"),
-      (["show", "a.trace", "--width", "3"], 64, "--width"),
-      (["compare", "a.trace", "b.trace", "--fail-if-peak-grows", "much"], 64, "much"),
-      (["compare", "a.trace", "b.trace", "--fail-if-peak-grows", "99%"], 1, "peak: grown by"),
-      (["compare", "a.trace", "b.trace", "--fail-if-rest-grows", "512KB"], 1, "at rest"),
+      (["show", "bad.footprint"], 65, "bad.footprint:3: "),
+      (["show", "other.footprint"], 65, "no footprint recording"),
+      (["show", "missing.footprint"], 1, "missing.footprint"),
+      (["show", "a.footprint", "--over", "lots"], 64, "--over"),
+      (["show", "a.footprint", "--width", "3"], 64, "--width"),
+      (["compare", "a.footprint", "b.footprint", "--fail-if-peak-grows", "much"], 64, "much"),
+      (["compare", "a.footprint", "b.footprint", "--fail-if-peak-grows", "99%"], 1, "peak: grown by"),
+      (["compare", "a.footprint", "b.footprint", "--fail-if-rest-grows", "512KB"], 1, "at rest"),
     ]
     for (words, code, text) in cases {
-      let outcome = try trace(words, in: scratch, socket: daemon.socket).run(in: scratch)
+      let outcome = try footprint(words, in: scratch, socket: daemon.socket).run(in: scratch)
       #expect(outcome.code == code && outcome.error.contains(text), "\(words): \(outcome)")
     }
-    let fine = try trace(
+    let fine = try footprint(
       [
-        "compare", "a.trace", "b.trace", "--fail-if-peak-grows", "100%", "--json", "--svg", "p.svg",
+        "compare", "a.footprint", "b.footprint", "--fail-if-peak-grows", "100%", "--json", "--svg", "p.svg",
       ],
       in: scratch
     ).run(in: scratch)
     #expect(fine.code == 0 && fine.output.contains(#""key":"peak""#), "\(fine)")
     #expect(try readText("\(scratch.path)/p.svg").hasSuffix("</svg>\n"))
-    let lonely = try trace(["record", "x"], in: scratch).run(in: scratch)
+    let lonely = try footprint(["record", "x"], in: scratch).run(in: scratch)
     #expect(lonely.code == 4, "\(lonely)")
     let simulated = try Command(
       arguments: [
-        Surroundings.executable, "simulate", "--trace", "\(scratch.path)/a.trace",
+        Surroundings.executable, "simulate", "--trace", "\(scratch.path)/a.footprint",
       ]
     ).run(in: scratch)
-    #expect(simulated.code == 65 && simulated.error.contains("dormouse trace show"), "\(simulated)")
+    #expect(simulated.code == 65 && simulated.error.contains("dormouse footprint show"), "\(simulated)")
   }
 }
 

@@ -36,7 +36,7 @@ private let warned: (read: Int32, write: Int32) = {
   return (ends.0, ends.1)
 }()
 
-/// Each SIGUSR1 from here on. A daemon or `trace record` sends it only to who has a handler for it,
+/// Each SIGUSR1 from here on. A daemon or `footprint record` sends it only to who has a handler for it,
 /// since it would end anybody else.
 func warnings() -> AsyncStream<Void> {
   let (stream, continuation) = AsyncStream.makeStream(of: Void.self)

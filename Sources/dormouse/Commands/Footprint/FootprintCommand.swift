@@ -5,11 +5,11 @@ import Glibc
 import Linux
 import PolicyFile
 
-struct TraceCommand: ParsableCommand {
+struct FootprintCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "trace",
+    commandName: "footprint",
     abstract: "Record a footprint over time, show it as a picture, compare two.",
-    subcommands: [TraceRecordCommand.self, TraceShowCommand.self, TraceCompareCommand.self])
+    subcommands: [FootprintRecordCommand.self, FootprintShowCommand.self, FootprintCompareCommand.self])
 }
 
 /// How a picture is drawn on a terminal.

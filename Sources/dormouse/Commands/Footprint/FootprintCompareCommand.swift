@@ -3,14 +3,14 @@ import Control
 import FootprintTrace
 import PolicyFile
 
-struct TraceCompareCommand: ParsableCommand {
+struct FootprintCompareCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compare",
     abstract: "Set two recorded footprints side by side: peak, average, what warnings gave back.",
     discussion: """
       A is the earlier version of a program, B the later one. With --fail-if-… it ends with code 1, \
-      and says why, when B has grown more than it may: `dormouse trace compare main.trace \
-      branch.trace --fail-if-peak-grows 10%` holds a program to its footprint in CI.
+      and says why, when B has grown more than it may: `dormouse footprint compare main.footprint \
+      branch.footprint --fail-if-peak-grows 10%` holds a program to its footprint in CI.
       """)
   @OptionGroup var drawing: TerminalDrawing
   @OptionGroup var over: OverOption

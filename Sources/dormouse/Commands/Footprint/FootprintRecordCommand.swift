@@ -8,20 +8,20 @@ import Linux
 import PolicyFile
 import Supervision
 
-struct TraceRecordCommand: ParsableCommand {
+struct FootprintRecordCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "record",
     abstract: "Record the footprint of a worker, a process or a command over time.",
     usage: """
-      dormouse trace record <name> [<options>]
-      dormouse trace record --pid <pid> [<options>]
-      dormouse trace record [<options>] -- <command> [<arguments> ...]
+      dormouse footprint record <name> [<options>]
+      dormouse footprint record --pid <pid> [<options>]
+      dormouse footprint record [<options>] -- <command> [<arguments> ...]
       """,
     discussion: """
       A worker is followed by its name, with what its daemon says of it: changes of state, warnings, \
       hibernations. A process and a command need no daemon; their descendants count. The recording \
       goes into a file, a line for each sample, until Ctrl-C, the end of --for, or the end of what is \
-      recorded. `dormouse trace show` draws it.
+      recorded. `dormouse footprint show` draws it.
 
       A command keeps the terminal, its signals and its exit code; --for ends it (SIGTERM, and \
       SIGKILL after 5 s) with code 0. SIGUSR1 to the recorder puts a mark in.
@@ -50,7 +50,7 @@ struct TraceRecordCommand: ParsableCommand {
     name: [.short, .long],
     help: ArgumentHelp(
       "The file, whose content is replaced; `-` for standard output.",
-      discussion: "Default: a new one, NAME.trace.", valueName: "file"), completion: .file())
+      discussion: "Default: a new one, NAME.footprint.", valueName: "file"), completion: .file())
   var output: String?
   @Flag(name: .shortAndLong, help: "Show and print nothing of it.") var quiet = false
   @Argument(help: "A worker.", completion: .workers) var name: String?

@@ -2,14 +2,14 @@ import ArgumentParser
 import Control
 import FootprintTrace
 
-struct TraceShowCommand: ParsableCommand {
+struct FootprintShowCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
     abstract: "Draw a recorded footprint: stair-step, warnings, states.",
     discussion: """
       On the terminal each column is as high as the footprint's highest moment in it, coloured by \
       the worker's state. A triangle marks a memory warning, with what it gave back, a dot a change \
-      of state. --svg also draws it as a file, by kind of memory. docs/trace.md describes the file's format.
+      of state. --svg also draws it as a file, by kind of memory. docs/footprint.md describes the file's format.
       """)
   @OptionGroup var drawing: TerminalDrawing
   @OptionGroup var over: OverOption
@@ -20,7 +20,7 @@ struct TraceShowCommand: ParsableCommand {
     help: ArgumentHelp("So many of what happened are listed; `all` for all.", valueName: "count"))
   var marks = LineCount(limit: 20)
   @Flag(help: "Print its numbers as JSON, and no picture.") var json = false
-  @Argument(help: "A file of `dormouse trace record`; `-` for standard input.", completion: .file())
+  @Argument(help: "A file of `dormouse footprint record`; `-` for standard input.", completion: .file())
   var file: String
 
   func run() throws {
