@@ -39,7 +39,7 @@ class Daemon:
         with open(configuration, "w") as file:
             json.dump({"policy": "ios-5", "policy_overrides": {
                 "pressure": {"warning": "never", "urgent": "never", "critical": {"available_below": "1%"}},
-                "foreground": {"by": "manual"},
+                "foreground": {"mode": "manual"},
                 "hibernate": {"enabled": True, "after": "never", "max_footprint": "4GB"}},
                 "workers": workers}, file)
         self.log = open(f"{self.directory}/daemon.log", "wb")

@@ -35,7 +35,7 @@ func fixed(_ value: Double, _ places: Int) -> String {
 
 var server: LifecyclePolicy {
   var policy = LifecyclePolicy(name: "server")
-  policy.foreground = ForegroundRules(by: .activity, max: nil)
+  policy.foreground = ForegroundRules(mode: .activity, max: nil)
   policy.hibernate.after = .seconds(120)
   policy.hibernate.maxFootprint = .megabytes(256)
   policy.terminate.order = [.band, .recency, .footprint]

@@ -100,7 +100,7 @@ struct BenchRun {
     do {
       let nanoseconds = try subject.measure(mechanism) { report.hibernations.append($0) }
       report.mechanisms[index].milliseconds.append(Double(nanoseconds) / 1e6)
-    } catch let refusal as GearRefusal {
+    } catch let refusal as MechanismRefusal {
       report.mechanisms[index].refuse(refusal.reason)
     } catch let error as BenchError {
       throw error

@@ -4,7 +4,7 @@ import Hibernation
 import Linux
 
 /// A mechanism isn't to be had here, and why.
-struct GearRefusal: Error { let reason: String }
+struct MechanismRefusal: Error { let reason: String }
 
 // The mechanisms: putting the program to sleep, and the order that wakes it.
 
@@ -44,7 +44,7 @@ extension BenchSubject {
 
   private func measureFreezer() throws -> Int64 {
     guard let group = try running.cgroup else {
-      throw GearRefusal(reason: cgroupRefusal ?? "there is no cgroup")
+      throw MechanismRefusal(reason: cgroupRefusal ?? "there is no cgroup")
     }
     try group.freeze(until: Deadline(in: Self.patience))
     let took = try timeFromOrder {
@@ -63,7 +63,7 @@ extension BenchSubject {
     if learned?.process != identity { learned = (identity, 0) }
     while true {
       let isKnown = (learned?.resumes ?? 0) > 1
-      let took = try measureHibernation(dropped: false, mechanism: .lazy(probing: true)) {
+      let took = try measureHibernation(dropped: false, mode: .lazy(probing: true)) {
         if isKnown { note($0) }
       }
       if isKnown { return took }
@@ -73,9 +73,9 @@ extension BenchSubject {
   }
 
   private func measureHibernation(
-    dropped: Bool, mechanism: RestoreMode = .eager, _ note: (BenchHibernation) -> Void
+    dropped: Bool, mode: RestoreMode = .eager, _ note: (BenchHibernation) -> Void
   ) throws -> Int64 {
-    if dropped, let reason = Self.whyNotDropped(imagePath) { throw GearRefusal(reason: reason) }
+    if dropped, let reason = Self.whyNotDropped(imagePath) { throw MechanismRefusal(reason: reason) }
     let process = try running
     try? process.refreshMemory()
     let pids = try process.tree().pids
@@ -85,10 +85,10 @@ extension BenchSubject {
     } else {
       _ = try stop()
     }
-    let summary = try hibernate(lazyReady: mechanism != .eager)
+    let summary = try hibernate(lazyReady: mode != .eager)
     if let refusal = summary.lazyRefusal {
       _ = try timeFromOrder { try beginResume(.eager) }
-      throw GearRefusal(reason: refusal)
+      throw MechanismRefusal(reason: refusal)
     }
     let after = try Footprint.measure(pids)
     note(
@@ -97,7 +97,7 @@ extension BenchSubject {
         imageBytes: summary.imageLength, anonymousBefore: before.anonymous,
         anonymousAfter: after.anonymous))
     if dropped { try dropImage() }
-    return try timeFromOrder { try beginResume(mechanism) }
+    return try timeFromOrder { try beginResume(mode) }
   }
 
   private func hibernate(lazyReady: Bool) throws -> HibernationSummary {
@@ -110,15 +110,15 @@ extension BenchSubject {
       switch error.aftermath {
       case .intact, .ineligible:
         try target.wake()
-        throw GearRefusal(reason: error.description)
+        throw MechanismRefusal(reason: error.description)
       case .vanished, .unverifiable: throw BenchError.failed(error.description)
       }
     }
   }
 
-  private func beginResume(_ mechanism: RestoreMode) throws -> Order {
+  private func beginResume(_ mode: RestoreMode) throws -> Order {
     let order = try Order()
-    service.resume(try target, from: imagePath, mechanism: mechanism) { result in
+    service.resume(try target, from: imagePath, mode: mode) { result in
       order.complete(result.map { _ in }.mapError { $0 })
     }
     return order

@@ -8,7 +8,7 @@ import Linux
 extension BenchSubject {
   func measureSwap() throws -> Int64 {
     guard !SwapDevice.all().isEmpty else {
-      throw GearRefusal(reason: "there is no swap here (swapon(8), zramctl(8))")
+      throw MechanismRefusal(reason: "there is no swap here (swapon(8), zramctl(8))")
     }
     let process = try running
     let tree = try ProcessTree.stopAll(
@@ -22,7 +22,7 @@ extension BenchSubject {
       }
       let memory = try Footprint.measure(tree.pids)
       guard memory.swapped > memory.anonymous else {
-        throw GearRefusal(
+        throw MechanismRefusal(
           reason: "the kernel swapped out less than half of it; its swap may be full, or forbidden "
             + "to this cgroup (memory.swap.max)")
       }
@@ -48,7 +48,7 @@ enum KernelSwap {
         // Locked and special mappings stay.
         if error.code == EINVAL { continue }
         guard error.code == EPERM else { throw error }
-        throw GearRefusal(
+        throw MechanismRefusal(
           reason: "process_madvise(2) on another process takes CAP_SYS_NICE and permission to "
             + "trace it")
       }

@@ -50,9 +50,9 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
 
 /// `foreground:`
 public struct ForegroundRules: Codable, Hashable, Sendable {
-  public enum Chooser: String, Codable, Hashable, Sendable, CaseIterable { case manual, activity }
+  public enum Mode: String, Codable, Hashable, Sendable, CaseIterable { case manual, activity }
   /// Who says which worker is in front: a person or program (`manual`), or its own activity.
-  public var by: Chooser
+  public var mode: Mode
   /// Workers in the foreground at once; bringing one more forward sends the one that has been
   /// there longest to the background. `nil`: no limit.
   public var max: Int?
@@ -62,9 +62,9 @@ public struct ForegroundRules: Codable, Hashable, Sendable {
   public var cpuBelow: Double
 
   public init(
-    by: Chooser = .manual, max: Int? = 1, idleAfter: Duration = .seconds(60), cpuBelow: Double = 2
+    mode: Mode = .manual, max: Int? = 1, idleAfter: Duration = .seconds(60), cpuBelow: Double = 2
   ) {
-    self.by = by
+    self.mode = mode
     self.max = max
     self.idleAfter = idleAfter
     self.cpuBelow = cpuBelow

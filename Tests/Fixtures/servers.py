@@ -142,7 +142,7 @@ def cast(directory):
 
 ASLEEP = {"memory": {"budget": "4GB"}, "foreground": {"max": "unlimited"},
           "hibernate": {"max_footprint": "unlimited", "min_footprint": "0B", "after": "never"}}
-ACTIVE = {"memory": {"budget": "4GB"}, "foreground": {"by": "activity", "max": "unlimited",
+ACTIVE = {"memory": {"budget": "4GB"}, "foreground": {"mode": "activity", "max": "unlimited",
                                                       "idle_after": "2s"},
           "background": {"suspend_after": "1s", "shed_deadline": "500ms"},
           "hibernate": {"after": "never"}}

@@ -58,11 +58,11 @@ import Testing
     .enabled(if: TestCgroups.available, "no cgroup for workers can be made here"))
   func foreign() throws {
     try TestCgroups.with("foreign") { group in
-      let foreign = try WorkerCgroup(path: group.path, isForeign: true)
-      #expect(throws: CgroupError.foreign(path: group.path)) {
+      let foreign = try WorkerCgroup(path: group.path, isExternal: true)
+      #expect(throws: CgroupError.external(path: group.path)) {
         try foreign.freeze(until: Deadline(in: .seconds(1)))
       }
-      #expect(throws: CgroupError.foreign(path: group.path)) {
+      #expect(throws: CgroupError.external(path: group.path)) {
         try foreign.remove(until: Deadline(in: .seconds(1)))
       }
       #expect(try !group.isFrozen)

@@ -218,7 +218,7 @@ extension Daemon {
     guard let response else { return }
     // A new connection's buffer holds all of it.
     let bytes = Array(response.utf8)
-    _ = send(visit.connection.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    _ = Glibc.send(visit.connection.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     shutdown(visit.connection.raw, Int32(SHUT_WR))
   }
 

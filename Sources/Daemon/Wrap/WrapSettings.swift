@@ -73,7 +73,7 @@ extension LifecyclePolicy {
   public static func wrapping() -> LifecyclePolicy {
     var policy = LifecyclePolicy(name: "wrap")
     policy.foreground = ForegroundRules(
-      by: .activity, max: nil, idleAfter: .seconds(300), cpuBelow: 2)
+      mode: .activity, max: nil, idleAfter: .seconds(300), cpuBelow: 2)
     policy.background.suspendAfter = .seconds(10)
     policy.hibernate = HibernationRules(
       maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(300),

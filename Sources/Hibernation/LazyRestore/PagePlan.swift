@@ -39,7 +39,7 @@ struct PagePlan: Sendable {
   }
 
   /// What is known of the pages that a process wants soon after a resume.
-  struct Hot: Sendable {
+  struct WorkingSet: Sendable {
     /// Addresses of pages.
     var pages: Set<UInt64> = []
   }
@@ -49,7 +49,7 @@ struct PagePlan: Sendable {
   ///   - hot: for an image from which a process may be resumed with missing pages; else `nil`.
   init(
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
-    hot: Hot? = nil
+    hot: WorkingSet? = nil
   ) throws(SystemCallError) {
     var byKind: [Kind: [clinux_range]] = [:]
     for mapping in mappings where Self.canMove(mapping) {

@@ -129,7 +129,7 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
   case ambiguous(String, [String])
   case timedOut(path: String, waitingFor: String)
   /// Another program manages it.
-  case foreign(path: String)
+  case external(path: String)
   case failed(SystemCallError)
 
   public var description: String {
@@ -149,7 +149,7 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
     case .ambiguous(let name, let paths):
       "several cgroups are called \(name): give the path of one of \(paths.joined(separator: ", "))"
     case .timedOut(let path, let what): "the cgroup \(path) didn't become \(what) in time"
-    case .foreign(let path):
+    case .external(let path):
       "the cgroup \(path) is managed by another program, and Dormouse only reads it"
     case .failed(let error): "\(error)"
     }

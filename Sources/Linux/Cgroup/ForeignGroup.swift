@@ -22,7 +22,7 @@ extension WorkerCgroup {
 
   private static func open(_ path: String) throws(CgroupError) -> WorkerCgroup {
     if access("\(path)/cgroup.procs", F_OK) != 0 { throw .notFound(path) }
-    return try WorkerCgroup(path: path, isForeign: true)
+    return try WorkerCgroup(path: path, isExternal: true)
   }
 
   private static func search(_ directory: String, _ name: String, depth: Int) -> [String] {

@@ -8,7 +8,7 @@ public final class WorkerCgroup: Sendable {
   /// and counted, but it is never frozen, thawed, limited or removed by us. systemd 252 thaws a unit
   /// whenever it stops or reloads it, and systemd 257 starts programs inside the unit's group, which
   /// blocks PID 1 while the group is frozen.
-  public let isForeign: Bool
+  public let isExternal: Bool
   /// For clone3(CLONE_INTO_CGROUP).
   public let directory: Descriptor
   /// `cgroup.events`, on which the kernel announces changes (POLLPRI).
@@ -41,9 +41,9 @@ public final class WorkerCgroup: Sendable {
   }
 
   /// One that exists, such as an earlier daemon's.
-  public init(path: String, isForeign: Bool = false) throws(CgroupError) {
+  public init(path: String, isExternal: Bool = false) throws(CgroupError) {
     self.path = path
-    self.isForeign = isForeign
+    self.isExternal = isExternal
     do throws(SystemCallError) {
       directory = try Descriptor.open(path, O_RDONLY | O_DIRECTORY)
       events = try Descriptor.open("\(path)/cgroup.events")
@@ -53,10 +53,10 @@ public final class WorkerCgroup: Sendable {
   }
 
   /// The group where it is ours to freeze; nil for a foreign one.
-  public var freezer: WorkerCgroup? { isForeign ? nil : self }
+  public var freezer: WorkerCgroup? { isExternal ? nil : self }
 
   private func checkIsOurs() throws(CgroupError) {
-    if isForeign { throw .foreign(path: path) }
+    if isExternal { throw .external(path: path) }
   }
 
   /// Everybody in it and in the groups that the worker has made below it.
@@ -129,7 +129,7 @@ public final class WorkerCgroup: Sendable {
   public func kill() throws(CgroupError) {
     // On some kernels a process that is started in a group is killed at birth if cgroup.kill was
     // ever written there (seen on 6.18): the group's manager could start nothing in it again.
-    if !isForeign {
+    if !isExternal {
       do throws(SystemCallError) {
         try writeControl("\(path)/cgroup.kill", "1")
         return

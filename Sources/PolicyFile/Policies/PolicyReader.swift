@@ -49,7 +49,7 @@ struct PolicyReader {
   }
 
   private func foreground(_ reader: MappingReader, _ rules: inout ForegroundRules) {
-    machineWide("by", of: reader) { $0.read($1, into: &rules.mode, as: .choice) }
+    machineWide("mode", of: reader) { $0.read($1, into: &rules.mode, as: .choice) }
     machineWide("max", of: reader) {
       $0.read(
         $1, into: &rules.max,

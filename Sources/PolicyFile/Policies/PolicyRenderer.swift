@@ -48,7 +48,7 @@ extension PolicyFile {
   private static func foreground(_ rules: ForegroundRules) -> [String] {
     [
       "foreground:",
-      "  by: \(rules.mode.rawValue)",
+      "  mode: \(rules.mode.rawValue)",
       "  max: \(rules.max.map(String.init) ?? "unlimited")",
       "  idle_after: \(rules.idleAfter.policyText)",
       "  cpu_below: \(percentText(rules.cpuBelow))",

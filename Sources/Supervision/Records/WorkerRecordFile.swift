@@ -48,9 +48,9 @@ public struct WorkerRecord: Hashable, Sendable {
   /// It is in the foreground, or was when its daemon ended.
   public var wasInFront = false
   /// Adopted from somebody else, who supervises it: it is never ended or cleared away after.
-  public var foreign: Foreign?
+  public var external: External?
 
-  public enum Foreign: String, Hashable, Sendable {
+  public enum External: String, Hashable, Sendable {
     case mayBeTerminated = "may-be-terminated"
     case mayNot = "may-not"
   }
@@ -122,7 +122,7 @@ extension WorkerRecord {
       let began = waits.began.sorted { $0.key < $1.key }
       lines += began.map { "wait=\($0.key) \($0.value)" }
     }
-    if let foreign { lines.append("foreign=\(foreign.rawValue)") }
+    if let external { lines.append("external=\(external.rawValue)") }
     for (key, value) in optional {
       if let value { lines.append(line(key, value)) }
     }
@@ -183,7 +183,7 @@ extension WorkerRecord {
     }
     record.wasInFront = fields["front"]?.first == "1"
     // What can't be read protects.
-    record.foreign = fields["foreign"].map { Foreign(rawValue: $0.first ?? "") ?? .mayNot }
+    record.external = fields["external"].map { External(rawValue: $0.first ?? "") ?? .mayNot }
     return record
   }
 

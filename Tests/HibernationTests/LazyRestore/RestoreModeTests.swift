@@ -10,7 +10,7 @@ import Testing
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
 struct RestoreModeTests {
-  enum Gear: CaseIterable {
+  enum Mode: CaseIterable {
     case complete, overlay, lazy, encrypted
 
     static let available = allCases.filter { mode in
@@ -31,7 +31,7 @@ struct RestoreModeTests {
     let path = Fixture.imagePath()
     var told: [String] = []
     for round in 1...30 {
-      let mode = try #require(Gear.available.randomElement(using: &random))
+      let mode = try #require(Mode.available.randomElement(using: &random))
       // A daemon that comes later knows no base, no history and no tracker of this worker.
       let isNew = Int.random(in: 0..<6, using: &random) == 0
       if isNew {
@@ -56,7 +56,7 @@ struct RestoreModeTests {
   }
 
   private static func cycle(
-    _ victim: Victim, _ service: HibernationService, _ mode: Gear, at path: String
+    _ victim: Victim, _ service: HibernationService, _ mode: Mode, at path: String
   ) throws {
     let target = victim.target
     try service.settle(target.name)
