@@ -123,7 +123,8 @@ let package = Package(
     .testTarget(name: "ChecksumTests", dependencies: ["Checksum"], swiftSettings: strict),
     .testTarget(name: "JSONLinesTests", dependencies: ["JSONLines"], swiftSettings: strict),
     .testTarget(
-      name: "TidyTests", dependencies: ["TestSupport"], exclude: ["ratchet.txt"], swiftSettings: strict),
+      name: "TidyTests", dependencies: ["TestSupport"], exclude: ["ratchet.txt"],
+      swiftSettings: strict),
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
       name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],

@@ -48,7 +48,8 @@ struct BenchRun {
     report = BenchReport(
       version: Dormouse.version, machine: .describe(), command: options.command,
       request: options.requestText, level: options.level, rounds: options.rounds, rest: "",
-      firstLaunchMilliseconds: 0, mechanisms: BenchMechanism.allCases.map { BenchMechanismResult($0) },
+      firstLaunchMilliseconds: 0,
+      mechanisms: BenchMechanism.allCases.map { BenchMechanismResult($0) },
       hibernations: [], reconnections: 0)
   }
 
@@ -90,7 +91,9 @@ struct BenchRun {
   private mutating func measure(_ index: Int, round: Int) throws {
     let mechanism = report.mechanisms[index].mechanism
     // What was refused twice in a row, and never worked, won't work the next time.
-    if report.mechanisms[index].refusals > 1, report.mechanisms[index].milliseconds.isEmpty { return }
+    if report.mechanisms[index].refusals > 1, report.mechanisms[index].milliseconds.isEmpty {
+      return
+    }
     progress(BenchProgress(round: round + 1, rounds: options.rounds, mechanism: mechanism))
     if mechanism == .relaunch, !options.launchCanBeTimed {
       report.mechanisms[index].refuse(

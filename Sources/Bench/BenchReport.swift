@@ -21,7 +21,9 @@ public struct BenchReport: Codable, Hashable, Sendable {
   /// A signal ended it; `rounds` are those that were finished.
   public var isInterrupted: Bool?
 
-  public func result(_ mechanism: BenchMechanism) -> BenchMechanismResult? { mechanisms.first { $0.mechanism == mechanism } }
+  public func result(_ mechanism: BenchMechanism) -> BenchMechanismResult? {
+    mechanisms.first { $0.mechanism == mechanism }
+  }
 
   func median(_ mechanism: BenchMechanism) -> Double? { result(mechanism)?.statistics?.median }
 

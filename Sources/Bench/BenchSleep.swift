@@ -75,7 +75,9 @@ extension BenchSubject {
   private func measureHibernation(
     dropped: Bool, mode: RestoreMode = .eager, _ note: (BenchHibernation) -> Void
   ) throws -> Int64 {
-    if dropped, let reason = Self.whyNotDropped(imagePath) { throw MechanismRefusal(reason: reason) }
+    if dropped, let reason = Self.whyNotDropped(imagePath) {
+      throw MechanismRefusal(reason: reason)
+    }
     let process = try running
     try? process.refreshMemory()
     let pids = try process.tree().pids

@@ -94,7 +94,8 @@ extension RecordingHeader {
   init(_ json: JSON) throws(RecordingFault) {
     guard json["recording"]?.text == Self.magic, let format = json["format"]?.integer else {
       throw RecordingFault(
-        "this is no footprint recording, whose first line begins with {\"recording\":\"\(Self.magic)\"")
+        "this is no footprint recording, whose first line begins with {\"recording\":\"\(Self.magic)\""
+      )
     }
     guard (1...Self.format).contains(format) else {
       throw RecordingFault(

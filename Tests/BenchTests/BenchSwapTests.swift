@@ -17,7 +17,7 @@ import Testing
     #expect(ranges.reduce(0) { $0 + $1.length } > 1_000_000)
     do {
       try KernelSwap.pageOut(child.pid, ranges)
-    } catch let refusal as GearRefusal {
+    } catch let refusal as MechanismRefusal {
       #expect(getuid() != 0 && refusal.reason.contains("CAP_SYS_NICE"), "\(refusal)")
     }
     try KernelSwap.pageIn(child.pid, ranges)

@@ -65,7 +65,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "\n\n", "dormouse footprint,1\nlength,5\n", "\u{7F}ELF", "{}\n", #"{"recording":"x","format":1}"#,
+    "", "\n\n", "dormouse footprint,1\nlength,5\n", "\u{7F}ELF", "{}\n",
+    #"{"recording":"x","format":1}"#,
     #"{"recording":"dormouse footprint","format":2,"every":1}"# + "\n",
     #"{"recording":"dormouse footprint","format":1}"# + "\n",
     #"{"recording":"dormouse footprint","format":1,"every":0.1}"# + "\n",

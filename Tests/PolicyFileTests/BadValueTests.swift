@@ -71,7 +71,7 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "foreground: { max: 0 }",
       "`max` must be a whole number from 1, or `unlimited`, not `0`"),
     BadText(
-      "foreground: { mode: activty }", "`by` must be `manual` or `activity`, not `activty`",
+      "foreground: { mode: activty }", "`mode` must be `manual` or `activity`, not `activty`",
       "did you mean `activity`?"),
     BadText(
       "background: { heartbeat: { every: 15m } }", "`heartbeat` needs `for`",

@@ -107,7 +107,9 @@ import Testing
       ])
     #expect(web.wakeAt.map(\.text) == ["0 3 * * *", "@hourly"])
     #expect(
-      web.healthChecksWhileAsleep == [AsleepAnswer(port: 9090), AsleepAnswer(port: 8080, path: "/healthz")])
+      web.healthChecksWhileAsleep == [
+        AsleepAnswer(port: 9090), AsleepAnswer(port: 8080, path: "/healthz"),
+      ])
     #expect(web.restart == RestartRules(.unlessStopped, giveUp: nil))
     #expect(helper.readiness == .logPattern("^listening on [0-9]+"))
     #expect(helper.listen.map(\.address.text) == ["@helper", "127.0.0.1:8081"])

@@ -70,7 +70,8 @@ import Testing
       "choose another port, path or address"
     ),
     (
-      "health_checks_while_asleep: { port: 80, pth: / }", "`health_checks_while_asleep` has no key `pth`",
+      "health_checks_while_asleep: { port: 80, pth: / }",
+      "`health_checks_while_asleep` has no key `pth`",
       "did you mean `path`?"
     ),
     (

@@ -4,7 +4,7 @@ import Testing
 
 private func policy(_ change: (inout LifecyclePolicy) -> Void) -> LifecyclePolicy {
   var policy = LifecyclePolicy(name: "test")
-  policy.foreground = ForegroundRules(by: .activity, max: nil)
+  policy.foreground = ForegroundRules(mode: .activity, max: nil)
   policy.hibernate.maxFootprint = nil
   change(&policy)
   return policy

@@ -16,7 +16,7 @@ struct SmallWorldTests {
   @Test("do so for four steps where traffic decides and nothing is too big")
   func byActivity() throws {
     var policy = LifecyclePolicy()
-    policy.foreground = ForegroundRules(by: .activity, max: nil)
+    policy.foreground = ForegroundRules(mode: .activity, max: nil)
     policy.hibernate.maxFootprint = nil
     policy.hibernate.after = .zero
     policy.background.suspendAfter = .seconds(1)

@@ -37,10 +37,13 @@ struct SourceRuleTests {
   private static let processLooks: Set<String> = [
     "Daemon/Sense/ProcessLook.swift", "Daemon/Sense/ActivityLook.swift",
     // On threads of their own.
-    "Daemon/Worker/WorkerEnd.swift", "Daemon/Sense/SafePointCheck.swift", "Daemon/Sense/FootprintMeasuring.swift",
-    "Daemon/Worker/WakeInputs.swift", "Daemon/Takeover/AdoptionAsleep.swift", "Daemon/External/ExternalProcess.swift",
+    "Daemon/Worker/WorkerEnd.swift", "Daemon/Sense/SafePointCheck.swift",
+    "Daemon/Sense/FootprintMeasuring.swift",
+    "Daemon/Worker/WakeInputs.swift", "Daemon/Takeover/AdoptionAsleep.swift",
+    "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.
-    "Daemon/Takeover/WorkerAdoption.swift", "Daemon/Takeover/KeeperStart.swift", "Daemon/Talk/PurgeableOffers.swift",
+    "Daemon/Takeover/WorkerAdoption.swift", "Daemon/Takeover/KeeperStart.swift",
+    "Daemon/Talk/PurgeableOffers.swift",
     "Daemon/Worker/ListenSockets.swift",
     // Of its cgroup only.
     "Daemon/External/ExternalWorkers.swift", "Daemon/ControlService/WorkerReports.swift",

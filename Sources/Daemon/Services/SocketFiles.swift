@@ -77,7 +77,9 @@ final class SocketFiles {
     let removals = plan.paths.compactMap { self.removals[$0] }
     jobs.run(about: "channels of \(plan.name)", within: limit) {
       for removal in removals { removal.wait() }
-      do { return .success(try plan.open()) } catch { return .failure(ChannelPlan.Refusal(text: "\(error)")) }
+      do { return .success(try plan.open()) } catch {
+        return .failure(ChannelPlan.Refusal(text: "\(error)"))
+      }
     } then: {
       then($0)
     }

@@ -111,7 +111,8 @@ extension Daemon {
         launchFailed(
           runtime, attempt.cgroup,
           "the sockets over which it talks with the daemon couldn't be made within "
-            + "\(WorkerStart.patience.spoken) in \(channelDirectory): does that file system answer?")
+            + "\(WorkerStart.patience.spoken) in \(channelDirectory): does that file system answer?"
+        )
       }
     }
   }

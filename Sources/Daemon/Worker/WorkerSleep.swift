@@ -34,7 +34,8 @@ extension Daemon {
     let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause
     suspendJob.isExternal = runtime.external != nil
     suspendJob.jobs = runtime.external?.jobs
-    suspendJob.mustBeIdle = suspendJob.dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
+    suspendJob.mustBeIdle =
+      suspendJob.dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
     // An earlier daemon's worker, whose sockets Yama keeps from us: its clients would wait for ever.
     if !Yama.current.permits(process.identity.pid) { suspendJob.dependsOnInputs = true }
     runtime.isBusy = true

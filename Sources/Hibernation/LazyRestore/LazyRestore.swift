@@ -232,7 +232,8 @@ extension Hibernator {
     _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) -> UInt64 {
     guard let cgroup = target.cgroup?.freezer else {
-      throw HibernationError(.checking, "it has no cgroup, and yet was resumed lazily", .unverifiable)
+      throw HibernationError(
+        .checking, "it has no cgroup, and yet was resumed lazily", .unverifiable)
     }
     let parts = try findHandles(image)
     if parts.contains(where: { $0.handle.journal.phase == .preparing }) {

@@ -12,7 +12,9 @@ extension Engine {
   }
 
   /// Those first who go first, for whoever needs a few of them.
-  func victimsFirst(_ indices: [Int]) -> PartialHeap<OrderKey> { PartialHeap(terminationKeys(indices)) }
+  func victimsFirst(_ indices: [Int]) -> PartialHeap<OrderKey> {
+    PartialHeap(terminationKeys(indices))
+  }
 
   /// By `hibernate.order`, ties by name.
   func sleepersFirst(_ indices: [Int]) -> PartialHeap<OrderKey> {

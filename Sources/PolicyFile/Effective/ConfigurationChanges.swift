@@ -58,7 +58,9 @@ extension WorkerConfiguration {
     if old.liveness != liveness { result.append(WorkerChange("liveness")) }
     if old.restart != restart { result.append(WorkerChange("restart")) }
     if old.wakeAt != wakeAt { result.append(WorkerChange("wake_at")) }
-    if old.healthChecksWhileAsleep != healthChecksWhileAsleep { result.append(WorkerChange("health_checks_while_asleep")) }
+    if old.healthChecksWhileAsleep != healthChecksWhileAsleep {
+      result.append(WorkerChange("health_checks_while_asleep"))
+    }
     return result
   }
 

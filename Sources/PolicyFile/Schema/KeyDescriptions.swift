@@ -18,7 +18,8 @@ enum KeyDescriptions {
     "foreground.mode": "Who says so: a person or program, or the worker's own activity.",
     "foreground.max": "How many are in front at once.",
     "foreground.idle_after": "mode: activity: quiet for so long means idle.",
-    "foreground.cpu_below": "mode: activity: processor time of one core that still counts as quiet.",
+    "foreground.cpu_below":
+      "mode: activity: processor time of one core that still counts as quiet.",
     "background": "What happens to workers that aren't in front.",
     "background.shed_deadline": "To answer a request to give memory back.",
     "background.task_limit": "The longest that a background task may put suspension off.",

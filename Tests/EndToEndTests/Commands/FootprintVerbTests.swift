@@ -180,7 +180,10 @@ import Testing
   func ends() throws {
     let scratch = try Scratch()
     let failing = try footprint(
-      ["record", "--every", "5ms", "-o", "a.footprint", "--", "sh", "-c", "sleep 0.3 & wait; exit 7"],
+      [
+        "record", "--every", "5ms", "-o", "a.footprint", "--", "sh", "-c",
+        "sleep 0.3 & wait; exit 7",
+      ],
       in: scratch
     ).run(in: scratch)
     #expect(failing.code == 7 && failing.output.isEmpty, "\(failing)")
@@ -279,7 +282,8 @@ import Testing
     let header = #"{"recording":"dormouse footprint","format":1,"every":0.1,"name":"x"}"#
     _ = try scratch.write("bad.footprint", header + "\n{\"t\":0,\"footprint\":1}\nnonsense\n{}\n")
     _ = try scratch.write("other.footprint", "dormouse footprint,1\nlength,5\n")
-    _ = try scratch.write("a.footprint", header + "\n{\"t\":0,\"footprint\":1000000}\n{\"t\":1,\"fo")
+    _ = try scratch.write(
+      "a.footprint", header + "\n{\"t\":0,\"footprint\":1000000}\n{\"t\":1,\"fo")
     _ = try scratch.write("b.footprint", header + "\n{\"t\":0,\"footprint\":2000000}\n")
     let cases: [(words: [String], code: Int32, text: String)] = [
       (["record"], 64, "one of the three"),
@@ -296,7 +300,10 @@ import Testing
       (["show", "a.footprint", "--over", "lots"], 64, "--over"),
       (["show", "a.footprint", "--width", "3"], 64, "--width"),
       (["compare", "a.footprint", "b.footprint", "--fail-if-peak-grows", "much"], 64, "much"),
-      (["compare", "a.footprint", "b.footprint", "--fail-if-peak-grows", "99%"], 1, "peak: grown by"),
+      (
+        ["compare", "a.footprint", "b.footprint", "--fail-if-peak-grows", "99%"], 1,
+        "peak: grown by"
+      ),
       (["compare", "a.footprint", "b.footprint", "--fail-if-rest-grows", "512KB"], 1, "at rest"),
     ]
     for (words, code, text) in cases {
@@ -305,7 +312,8 @@ import Testing
     }
     let fine = try footprint(
       [
-        "compare", "a.footprint", "b.footprint", "--fail-if-peak-grows", "100%", "--json", "--svg", "p.svg",
+        "compare", "a.footprint", "b.footprint", "--fail-if-peak-grows", "100%", "--json", "--svg",
+        "p.svg",
       ],
       in: scratch
     ).run(in: scratch)
@@ -318,7 +326,8 @@ import Testing
         Surroundings.executable, "simulate", "--trace", "\(scratch.path)/a.footprint",
       ]
     ).run(in: scratch)
-    #expect(simulated.code == 65 && simulated.error.contains("dormouse footprint show"), "\(simulated)")
+    #expect(
+      simulated.code == 65 && simulated.error.contains("dormouse footprint show"), "\(simulated)")
   }
 }
 

@@ -107,7 +107,8 @@ import Testing
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.manual
-        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }"))
+        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }")
+    )
     try daemon.wait("web", toBe: "foreground")
     #expect(try HTTPConnection(port: server.healthPort).get("/healthz") == "ok")
     for verb in ["suspend", "hibernate"] {
@@ -139,7 +140,8 @@ import Testing
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.server
-        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }"))
+        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }")
+    )
     try daemon.wait("web", toBe: "foreground")
     var answers: Set<String> = []
     let asleep = try eventually(within: .seconds(30)) {
@@ -184,7 +186,8 @@ import Testing
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.manual
-        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }"))
+        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }")
+    )
     try daemon.wait("web", toBe: "foreground")
     try daemon.done("suspend", "web")
     try daemon.crash()

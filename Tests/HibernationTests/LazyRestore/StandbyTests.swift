@@ -30,7 +30,8 @@ struct StandbyTests {
 
   @Test(
     "a resume is announced before the worker runs, and taken back when all pages are there",
-    .enabled(if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
+    .enabled(
+      if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func announced() throws {
     let file = Fixture.imagePath()
     let service = HibernationService()

@@ -8,7 +8,7 @@ struct TimerTickTests {
     _ change: (inout LifecyclePolicy) -> Void = { _ in }, asleep: WorkerState = .suspended
   ) -> World {
     var policy = LifecyclePolicy()
-    policy.foreground = ForegroundRules(by: .activity, max: nil, idleAfter: .seconds(60))
+    policy.foreground = ForegroundRules(mode: .activity, max: nil, idleAfter: .seconds(60))
     policy.background.suspendAfter = .seconds(30)
     policy.background.wakeForTimers = .seconds(5)
     policy.hibernate.after = .seconds(120)

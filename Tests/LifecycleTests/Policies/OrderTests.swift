@@ -16,7 +16,7 @@ extension LifecyclePolicy {
 
   static var server: LifecyclePolicy {
     var policy = LifecyclePolicy(name: "server")
-    policy.foreground = ForegroundRules(by: .activity, max: nil)
+    policy.foreground = ForegroundRules(mode: .activity, max: nil)
     policy.hibernate.maxFootprint = nil
     policy.terminate.order = [.band, .recency]
     policy.ladder = Ladder(

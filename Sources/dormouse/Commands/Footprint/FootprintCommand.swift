@@ -9,7 +9,9 @@ struct FootprintCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "footprint",
     abstract: "Record a footprint over time, show it as a picture, compare two.",
-    subcommands: [FootprintRecordCommand.self, FootprintShowCommand.self, FootprintCompareCommand.self])
+    subcommands: [
+      FootprintRecordCommand.self, FootprintShowCommand.self, FootprintCompareCommand.self,
+    ])
 }
 
 /// How a picture is drawn on a terminal.

@@ -20,7 +20,8 @@ struct FootprintShowCommand: ParsableCommand {
     help: ArgumentHelp("So many of what happened are listed; `all` for all.", valueName: "count"))
   var marks = LineCount(limit: 20)
   @Flag(help: "Print its numbers as JSON, and no picture.") var json = false
-  @Argument(help: "A file of `dormouse footprint record`; `-` for standard input.", completion: .file())
+  @Argument(
+    help: "A file of `dormouse footprint record`; `-` for standard input.", completion: .file())
   var file: String
 
   func run() throws {
