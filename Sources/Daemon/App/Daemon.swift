@@ -36,7 +36,7 @@ public struct DaemonSettings: Sendable {
 /// The shell around the engine: turns the world's signals into events, and performs directives.
 /// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
-public final class Daemon {
+public final class Daemon: DirectiveExecutor {
   var settings: DaemonSettings
   let log: DaemonLog
   let state: StateDirectory
@@ -80,15 +80,11 @@ public final class Daemon {
   var memoryAtBurst: JetsamRecord.Host?
   var lastStall: (some: Double, full: Double)?
 
-  var engine: Engine
+  let driver: EngineDriver
+  /// What the engine knows now.
+  var engine: Engine { _read { yield driver.state } }
   var workers: [WorkerID: WorkerRuntime] = [:]
   var server: ControlServer?
-  /// Requests under way, by the engine's number for them.
-  var requests: [Request.ID: (Answer) -> Void] = [:]
-  var requestCount: Request.ID = 0
-  /// Answers that wait for records; see `deliver`.
-  var undelivered: [(number: UInt64, tell: () -> Void)] = []
-  var deliveryCount: UInt64 = 0
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
@@ -98,13 +94,13 @@ public final class Daemon {
   var askedToStop: Set<WorkerID> = []
   var unstoppable: Set<WorkerID> = []
   var stoppedByPerson: StoppedByPerson
+  let loopReturn: LoopReturn
   let stateFiles: StateFiles
   private(set) lazy var schedules = makeScheduleMonitor()
   /// Probes that are being asked.
   var questions: [ObjectIdentifier: Question] = [:]
   /// Workers of `run` that have ended, the latest last.
   var endedRuns: [WorkerID] = []
-  private let events = EventPump<Event>()
   var stalls = StallMeter()
   /// Counts the looks of `sampleRegularly`.
   var samples = 0
@@ -171,7 +167,8 @@ public final class Daemon {
       loop = try EventLoop()
       mailbox = try Mailbox()
       jobs = try LoopJobs(loop)
-      stateFiles = try StateFiles(loop, disk)
+      loopReturn = try LoopReturn(loop)
+      stateFiles = StateFiles(loopReturn, disk)
       bootID = try WorkerRecord.currentBootID()
     } catch { throw .system(error) }
     do throws(WorkerRecordError) {
@@ -192,9 +189,12 @@ public final class Daemon {
     hibernation = HibernationService(features: features, separatesWorkers: true)
     memoryKeeper =
       wrapped == nil ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
-    engine = Engine(
-      policy: settings.configuration.policy,
-      remembering: memoryKeeper?.kept.learned ?? Learned())
+    driver = EngineDriver(
+      Engine(
+        policy: settings.configuration.policy,
+        remembering: memoryKeeper?.kept.learned ?? Learned()),
+      clock: loop,
+      replies: RequestReplies(SavedRecords(records, loopReturn), timers: loop))
     if let damage = memoryKeeper?.damage {
       log(.warning, "what was learned of workers isn't known any more: \(damage)")
     }
@@ -216,6 +216,7 @@ public final class Daemon {
       cgroups = nil
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
     }
+    driver.connect(self, [chronicle])
   }
 
   /// Runs until it is told to end.
@@ -252,8 +253,8 @@ public final class Daemon {
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !hasEnded {
-        try loop.turn(until: engine.nextDeadline)
-        if let deadline = engine.nextDeadline, deadline <= EventLoop.now { send(.deadline) }
+        try loop.turn(until: driver.nextDeadline)
+        driver.passDeadlines()
       }
     } catch { throw .system(error) }
     ServiceManager.tell("STOPPING=1")
@@ -312,23 +313,6 @@ public final class Daemon {
     return own
   }
 
-  /// Gives the engine an event and performs what it says. Events that arise meanwhile wait.
-  func send(_ event: Event) {
-    events.send(event) { [self] next in
-      let now = EventLoop.now
-      let directives = loop.step("the engine") { engine.handle(next, at: now) }
-      loop.step("the journal") { chronicle.note(next, directives, engine, at: now) }
-      for directive in directives {
-        loop.step("\(directive)") { execute(directive) }
-        // Of two hundred workers whose time is over at once, each is checked by itself.
-        loop.checkpoint()
-      }
-    } whenQuiet: { [self] in
-      if isEnding { endWhenAllIsQuiet() }
-      if isLeaving { leaveWhenAllIsQuiet() }
-    }
-  }
-
   /// Asks the engine on behalf of somebody, and calls back with its answer.
   ///
   /// - Parameter asked: when; `nil`: now.
@@ -342,9 +326,7 @@ public final class Daemon {
       }
       return
     }
-    requestCount += 1
-    requests[requestCount] = answer
-    send(.request(Request(id: requestCount, verb: verb, worker: worker, asked: asked)))
+    driver.request(verb, worker, asked: asked, then: answer)
   }
 
   // MARK: the end
@@ -395,7 +377,7 @@ public final class Daemon {
     adopting[id] != nil || engine.state(of: id)?.isAlive == true
   }
 
-  private func endWhenAllIsQuiet() {
+  func endWhenAllIsQuiet() {
     stopInOrder()
     if !workers.keys.contains(where: isAlive) {
       finish(saying: "all workers have ended, and so does the daemon")

@@ -23,7 +23,7 @@ extension Daemon {
     case .purge(let id): purge(id)
     case .measure(let id): measure(id)
     case .inspect(let id): inspect(id)
-    case .answer(let request, let answer): deliver(answer, to: request)
+    case .answer: break  // The driver's.
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
@@ -36,23 +36,9 @@ extension Daemon {
     }
   }
 
-  /// Who hears that something has happened may rely on it that a daemon that is started later knows it,
-  /// too. A disk that doesn't answer is waited for a second.
-  private func deliver(_ answer: Answer, to request: Request.ID) {
-    guard let hear = requests.removeValue(forKey: request) else { return }
-    if records.isSaved, undelivered.isEmpty { return hear(answer) }
-    deliveryCount += 1
-    let number = deliveryCount
-    undelivered.append((number, { hear(answer) }))
-    records.whenSaved { [mailbox] in mailbox.post { $0.deliver(upTo: number) } }
-    loop.after(.seconds(1)) { [unowned self] in deliver(upTo: number) }
-  }
-
-  private func deliver(upTo number: UInt64) {
-    while let first = undelivered.first, first.number <= number {
-      undelivered.removeFirst()
-      first.tell()
-    }
+  func engineIsQuiet() {
+    if isEnding { endWhenAllIsQuiet() }
+    if isLeaving { leaveWhenAllIsQuiet() }
   }
 
   private func note(_ transition: Transition) {

@@ -8,7 +8,7 @@ import PolicyFile
 /// All that is kept and told of what happens: the journal, the counts for `dormouse report`, and
 /// the clients that follow (`dormouse events -f`). It only listens; the engine and the daemon do
 /// the same with and without it.
-final class Chronicle {
+final class Chronicle: EngineObserver {
   /// `nil`: the configuration says that there is to be none.
   private let journal: JournalWriter?
   private let days: DayKeeper
@@ -39,7 +39,9 @@ final class Chronicle {
   }
 
   /// The engine has handled an event.
-  func note(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func handled(
+    _ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
+  ) {
     journal?.note(event, directives, engine, at: now)
     days.note(event, directives, engine, at: now)
     guard !followers.isEmpty else { return }

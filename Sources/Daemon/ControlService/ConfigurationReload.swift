@@ -41,7 +41,7 @@ extension Daemon {
     var changes: [String] = []
     let before = engine.policy
     if let change = PolicyFile.summary(from: before, to: new.policy) {
-      engine.setPolicy(new.policy)
+      driver.setPolicy(new.policy)
       chronicle.note(new.policy, at: EventLoop.now)
       watchPressure()
       changes.append(change)
@@ -70,7 +70,7 @@ extension Daemon {
     for runtime in workers.values.sorted(by: { $0.id < $1.id }) where !runtime.isDeclared {
       guard runtime.configuration.policy != new.policy else { continue }
       runtime.configuration.policy = new.policy
-      send(.profileChanged(runtime.id, runtime.profile))
+      driver.send(.profileChanged(runtime.id, runtime.profile))
     }
     // What a policy doesn't want any more doesn't wait for the next hibernation.
     for runtime in workers.values where !runtime.keepsBase {
@@ -78,7 +78,7 @@ extension Daemon {
     }
     schedules.follow()
     tryEncryption()
-    send(.deadline)
+    driver.send(.deadline)
     return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
   }
 
@@ -98,7 +98,7 @@ extension Daemon {
       if let runtime = workers[id] { forgetPlans(of: runtime) }
       if engine.state(of: id)?.isAlive == true { request(.stop, id) { _ in } }
       if let runtime = workers[id] { closeListeners(of: runtime) }
-      send(.removed(id))
+      driver.send(.removed(id))
       if engine.state(of: id) == nil { workers[id] = nil }
       return "\(id) removed"
     }
@@ -120,7 +120,7 @@ extension Daemon {
     runtime.environment = environment
     runtime.isDeclared = true
     restartRulesChanged(runtime)
-    send(.profileChanged(id, runtime.profile))
+    driver.send(.profileChanged(id, runtime.profile))
     if engine.state(of: id)?.isAlive != true { relisten(runtime) }
     return text
   }

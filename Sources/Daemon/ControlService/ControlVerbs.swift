@@ -135,7 +135,7 @@ extension Daemon {
       configuration: configuration, environment: launch.environment, isDeclared: false)
     runtime.runs = RunHistory(exits: rememberedExits(of: id))
     workers[id] = runtime
-    send(.added(id, runtime.profile))
+    driver.send(.added(id, runtime.profile))
     self.request(.start, id) { [unowned self] answer in
       watchFirstMoments(of: id, answer) {
         respond(ControlResponse(id: request.id, result: .init($0.code), text: $0.text))

@@ -27,6 +27,6 @@ extension Daemon {
       engine.state(of: runtime.id)?.sleeps == true, let why = watch.look()
     else { return }
     hibernation.prioritize(runtime.id.name)
-    send(.wakeNeeded(runtime.id, why))
+    driver.send(.wakeNeeded(runtime.id, why))
   }
 }

@@ -109,7 +109,7 @@ extension Daemon {
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
     log(.notice, "\(runtime.id): adopted pid \(found.root.pid), which somebody else has started")
-    send(.adopted(runtime.id, runtime.profile, .background))
+    driver.send(.adopted(runtime.id, runtime.profile, .background))
     saveRecord(runtime, state: .background)
     return runtime
   }
@@ -163,7 +163,7 @@ extension Daemon {
   private func letGo(_ runtime: WorkerRuntime) {
     log(.notice, "\(runtime.id): released")
     forgetForeign(runtime)
-    send(.released(runtime.id))
+    driver.send(.released(runtime.id))
     workers[runtime.id] = nil
   }
 
@@ -179,8 +179,8 @@ extension Daemon {
     if !runtime.isKilled, followSuccessor(runtime) { return }
     let id = runtime.id
     forgetForeign(runtime)
-    send(.exited(id, .unknown))
-    send(.removed(id))
+    driver.send(.exited(id, .unknown))
+    driver.send(.removed(id))
     workers[id] = nil
   }
 

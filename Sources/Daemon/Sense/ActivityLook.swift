@@ -132,7 +132,7 @@ extension Daemon {
     if last.at != .zero,
       let event = activity(runtime, found, cpu: found.cpu &- last.cpu, in: now - last.at)
     {
-      send(event)
+      driver.send(event)
     }
     let moved =
       found.anonymous > last.anonymous

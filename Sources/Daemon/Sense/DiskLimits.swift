@@ -112,7 +112,7 @@ extension Daemon {
       }
       diskAnswers = found != nil
       let (held, idle) = imageDisk.bytes
-      send(
+      driver.send(
         .disk(
           DiskReading(
             total: imageDisk.total,

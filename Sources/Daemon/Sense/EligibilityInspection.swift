@@ -11,12 +11,12 @@ import Policy
 extension Daemon {
   func inspect(_ id: WorkerID) {
     guard let runtime = workers[id], runtime.process != nil else {
-      return send(.exited(id, .unknown))
+      return driver.send(.exited(id, .unknown))
     }
     // Its end is under way, and answers everything.
     if runtime.hasExited { return rootHasEnded(runtime) }
     guard !runtime.isBusy, let target = runtime.target() else {
-      return send(.found(id, .underWay))
+      return driver.send(.found(id, .underWay))
     }
     log(.warning, "\(id): the outcome of an operation was lost: its state is inspected")
     // What has not begun by now (its worker is still being told) does not begin any more.
@@ -46,10 +46,10 @@ extension Daemon {
     case .hibernated?:
       runtime.imagePath = path
       runtime.needsRecovery = true
-      send(.found(id, .hibernated))
+      driver.send(.found(id, .hibernated))
     case .suspended?:
       runtime.imagePath = nil
-      send(.found(id, .suspended))
+      driver.send(.found(id, .suspended))
     default:
       runtime.isBusy = true
       hibernation.recover(target, from: path) { [mailbox] result in
@@ -73,15 +73,15 @@ extension Daemon {
       runtime.needsRecovery = false
       stopListening(for: runtime)
       tellAwake(runtime)
-      send(.found(id, .running))
+      driver.send(.found(id, .running))
     case .failure(let error) where error.aftermath == .intact:
       log(.error, "\(id): it can't be woken yet: \(error)")
       runtime.needsRecovery = true
       runtime.imagePath = path
-      send(.found(id, runtime.imagePath == nil ? .suspended : .hibernated))
+      driver.send(.found(id, runtime.imagePath == nil ? .suspended : .hibernated))
     case .failure(let error):
       killUnverified(id)
-      send(.found(id, .unverifiable(error.description)))
+      driver.send(.found(id, .unverifiable(error.description)))
     }
   }
 }

@@ -126,7 +126,7 @@ extension Daemon {
       guard let measurement else { return }
       // A page that comes meanwhile is counted twice rather than not at all.
       let missing = ByteCount(Int64(clamping: runtime.missing?.bytes ?? 0))
-      send(.footprint(id, measurement.footprint + missing))
+      driver.send(.footprint(id, measurement.footprint + missing))
     }
   }
 

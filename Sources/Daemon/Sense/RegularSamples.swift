@@ -60,7 +60,7 @@ extension Daemon {
       let trigger = try PressureTrigger(kind, stall: threshold, window: stall.window)
       let watch = try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
         let total = (try? PressureStall.read())?.totalMicroseconds(kind)
-        if total.flatMap({ check?.confirms($0) }) ?? true { send(.stalled(level)) }
+        if total.flatMap({ check?.confirms($0) }) ?? true { driver.send(.stalled(level)) }
         takeReading()
       }
       triggers.append((trigger, watch))
@@ -99,7 +99,7 @@ extension Daemon {
     guard let info = try? MemoryInfo.read() else { return }
     let stall = stalls.read(at: EventLoop.now, window: engine.policy.pressure.minWindow)
     lastStall = stall
-    send(
+    driver.send(
       .memory(
         MemoryReading(
           total: ByteCount(info.total), available: ByteCount(info.available),

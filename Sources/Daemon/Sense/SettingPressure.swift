@@ -18,7 +18,7 @@ extension Daemon {
     }
     if name == "auto" {
       let was = engine.setPressure
-      send(.pressureSet(.normal, for: .zero))
+      driver.send(.pressureSet(.normal, for: .zero))
       let now = "the pressure is \(engine.pressure.name)"
       guard was != nil else { return answer(.done, "nobody had set it: \(now), as measured") }
       let time = engine.policy.pressure.clearAfter.spoken
@@ -34,7 +34,7 @@ extension Daemon {
       return answer(.badRequest, "a level is set for more than nothing, and a day at most")
     }
     let time = Duration.seconds(seconds)
-    send(.pressureSet(level, for: time))
+    driver.send(.pressureSet(level, for: time))
     let worse = engine.pressure > level ? "; it is \(engine.pressure.name), which is worse" : ""
     let shadow =
       engine.policy.mode == .shadow ? "; in shadow mode it is only told what follows" : ""

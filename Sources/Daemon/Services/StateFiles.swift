@@ -10,25 +10,15 @@ protocol StateFileWriter: AnyObject {
 /// Writes them on the disk's thread. Belongs to the loop's thread.
 final class StateFiles: StateFileWriter {
   private let disk: DiskQueue
-  private let mailbox: Mailbox<StateFiles>
-  private var waiting: [UInt64: (String?) -> Void] = [:]
-  private var count: UInt64 = 0
+  private let loop: LoopReturn
 
-  init(_ loop: EventLoop, _ disk: DiskQueue) throws(SystemCallError) {
+  init(_ loop: LoopReturn, _ disk: DiskQueue) {
+    self.loop = loop
     self.disk = disk
-    mailbox = try Mailbox()
-    try loop.watch(mailbox.descriptor, .readable) { [unowned self, unowned loop] _ in
-      mailbox.drain(self, on: loop)
-    }
   }
 
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
-    count += 1
-    let number = count
-    waiting[number] = then
-    disk.submit { [mailbox] in
-      let failure = Daemon.failure { try replaceFile(path, with: text) }
-      mailbox.post { $0.waiting.removeValue(forKey: number)?(failure) }
-    }
+    let done: @Sendable (String?) -> Void = loop.callback(then)
+    disk.submit { done(Daemon.failure { try replaceFile(path, with: text) }) }
   }
 }

@@ -11,9 +11,19 @@ protocol Timers: AnyObject {
   ) -> EventLoop.Token
 
   func cancel(_ token: EventLoop.Token)
+
+  /// Names a part of a turn, for the message of `TurnCheck`.
+  func step<Value>(_ what: @autoclosure () -> String, _ body: () -> Value) -> Value
+
+  /// Between two parts of a turn: each is checked by itself.
+  func checkpoint()
 }
 
 extension Timers {
+  func step<Value>(_ what: @autoclosure () -> String, _ body: () -> Value) -> Value { body() }
+
+  func checkpoint() {}
+
   @discardableResult
   func after(
     _ delay: Duration, file: StaticString = #fileID, line: UInt = #line,

@@ -36,11 +36,11 @@ private final class LivenessOfWorker: LivenessHost {
   }
 
   func wasActive() {
-    if let runtime { daemon.send(.activity(runtime.id)) }
+    if let runtime { daemon.driver.send(.activity(runtime.id)) }
   }
 
   func isUnhealthy(_ why: String) {
-    if let runtime { daemon.send(.unhealthy(runtime.id, why)) }
+    if let runtime { daemon.driver.send(.unhealthy(runtime.id, why)) }
   }
 
   func questionHasEnded() {

@@ -135,6 +135,6 @@ extension Daemon {
     }
     guard engine.state(of: id)?.sleeps == true else { return }
     let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
-    send(.wakeNeeded(id, "its schedule (\(lines))"))
+    driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
   }
 }

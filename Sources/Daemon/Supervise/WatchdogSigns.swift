@@ -38,7 +38,7 @@ extension Daemon {
   func startWatchdog(of runtime: WorkerRuntime) {
     guard runtime.notify != nil else { return }
     if let interval = runtime.watchdogInterval ?? runtime.launched?.watchdog {
-      send(.watchdogInterval(runtime.id, interval))
+      driver.send(.watchdogInterval(runtime.id, interval))
     }
   }
 
@@ -47,7 +47,7 @@ extension Daemon {
     runtime.watchdogInterval = interval
     runtime.watchdog.seen(at: EventLoop.now)
     if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
-    send(.watchdogInterval(runtime.id, interval))
+    driver.send(.watchdogInterval(runtime.id, interval))
   }
 
   func checkWatchdog(_ id: WorkerID) {
@@ -58,6 +58,6 @@ extension Daemon {
     // More than is read at a time: it lives.
     if runtime.notify?.mayReceive == false { runtime.watchdog.seen(at: now) }
     let sign = runtime.watchdog.sign(at: now)
-    send(.watchdogSeen(id, at: sign))
+    driver.send(.watchdogSeen(id, at: sign))
   }
 }

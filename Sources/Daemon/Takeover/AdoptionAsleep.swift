@@ -73,10 +73,10 @@ extension Daemon {
     listen(for: runtime, at: sources)
     if let alarm { setAlarm(for: runtime, at: alarm, "a time of its own, set before") }
     log(.notice, "\(id): adopted, \(asleep.rawValue) as it was, pid \(process.identity.pid)")
-    send(.adopted(id, runtime.profile, asleep))
+    driver.send(.adopted(id, runtime.profile, asleep))
     recount(runtime)
     saveRecord(runtime, state: asleep)
-    if let why = unheard(runtime, sources) { send(.wakeNeeded(id, why)) }
+    if let why = unheard(runtime, sources) { driver.send(.wakeNeeded(id, why)) }
     wakeForWhatWaits(runtime)
   }
 

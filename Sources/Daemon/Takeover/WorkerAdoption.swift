@@ -21,7 +21,7 @@ extension Daemon {
     runtime.runs = RunHistory(exits: rememberedExits(of: runtime.id))
     if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
     workers[runtime.id] = runtime
-    send(.added(runtime.id, runtime.profile))
+    driver.send(.added(runtime.id, runtime.profile))
   }
 
   /// Declared workers that start by themselves and aren't here already.
@@ -263,7 +263,7 @@ extension Daemon {
           + (memory > .zero ? ", \(memory) of its memory brought back" : ""))
       let place: WorkerState = runtime.returnsToFront ? .foreground : .background
       runtime.returnsToFront = false
-      send(.adopted(id, runtime.profile, place))
+      driver.send(.adopted(id, runtime.profile, place))
       return saveRecord(runtime, state: engine.state(of: id) ?? place)
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
@@ -272,12 +272,12 @@ extension Daemon {
       runtime.imagePath = image == nil ? nil : state.image(of: id.name)
       let state: WorkerState = image == nil ? .suspended : .hibernated
       runtime.imageLength = image
-      return send(.adopted(id, runtime.profile, state))
+      return driver.send(.adopted(id, runtime.profile, state))
     case .failure(let error):
       log(.error, "\(id): can't be brought back and is ended: \(error)")
       // Before the engine, which takes it for suspended, can want it awake.
       killUnverified(id)
-      send(.adopted(id, runtime.profile, .suspended))
+      driver.send(.adopted(id, runtime.profile, .suspended))
     }
     saveRecord(runtime, state: .background)
   }

@@ -29,7 +29,7 @@ extension Daemon {
       [unowned self, weak attempt] in
       guard let attempt, runtime.shed === attempt else { return }
       attempt.word = .given
-      if attempt.command == nil { send(.shedAnswered(runtime.id)) }
+      if attempt.command == nil { driver.send(.shedAnswered(runtime.id)) }
     }
     noteConnections(talk, runtime)
     guard isAsked else { return false }
@@ -104,7 +104,7 @@ extension Daemon {
     let moment = Engine.lastWordsOfTask
     _ = ask(runtime, .taskExpired(task: task), within: moment, patience: moment) {
       [unowned self] answered in
-      if answered { send(.taskEnded(id, task: task)) }
+      if answered { driver.send(.taskEnded(id, task: task)) }
     }
   }
 

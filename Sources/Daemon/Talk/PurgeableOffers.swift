@@ -65,7 +65,7 @@ extension Daemon {
   func recount(_ runtime: WorkerRuntime) {
     let bytes = ByteCount(runtime.offers.reduce(0) { $0 + $1.region.volatileBytes() })
     guard engine.snapshot(of: runtime.id)?.purgeable != bytes else { return }
-    send(.purgeableOffered(runtime.id, bytes))
+    driver.send(.purgeableOffered(runtime.id, bytes))
   }
 
   /// Of a worker that runs, once a second: its table is read again where its file has grown or shrunk,
@@ -86,7 +86,7 @@ extension Daemon {
 
   func purge(_ id: WorkerID) {
     guard let runtime = workers[id], !runtime.offers.isEmpty else {
-      return send(.purgeFailed(id, "it has offered no memory that could be taken"))
+      return driver.send(.purgeFailed(id, "it has offered no memory that could be taken"))
     }
     let offers = runtime.offers
     // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs:
@@ -103,10 +103,10 @@ extension Daemon {
 
   private func purged(_ id: WorkerID, _ freed: Int64) {
     guard freed > 0 else {
-      return send(.purgeFailed(id, "nothing of what it has offered could be taken"))
+      return driver.send(.purgeFailed(id, "nothing of what it has offered could be taken"))
     }
     log(.info, "\(id): \(ByteCount(freed)) of purgeable memory taken")
-    send(.purged(id, freed: ByteCount(freed)))
+    driver.send(.purged(id, freed: ByteCount(freed)))
   }
 
   // MARK: over a daemon's end

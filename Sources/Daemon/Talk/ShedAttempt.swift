@@ -83,7 +83,7 @@ extension Daemon {
       askOverHTTP(request, attempt, runtime, process, until: deadline)
     }
     let isAsked = askToShed(runtime, attempt, kind, until: deadline)
-    if attempt.runs.isEmpty, attempt.request == nil, !isAsked { return send(.shedAnswered(id)) }
+    if attempt.runs.isEmpty, attempt.request == nil, !isAsked { return driver.send(.shedAnswered(id)) }
     if attempt.command == nil, attempt.request == nil { lookWhetherItRests(runtime, attempt) }
   }
 
@@ -117,7 +117,7 @@ extension Daemon {
     default: break
     }
     attempt.command = nil
-    if attempt.word == .given { return send(.shedAnswered(runtime.id)) }
+    if attempt.word == .given { return driver.send(.shedAnswered(runtime.id)) }
     lookWhetherItRests(runtime, attempt)
   }
 
@@ -145,7 +145,7 @@ extension Daemon {
     // Nothing so far: it may not have begun.
     let wanted = now < attempt.before - .kilobytes(64) ? 3 : 10
     if attempt.quietLooks >= wanted {
-      send(.shedAnswered(runtime.id))
+      driver.send(.shedAnswered(runtime.id))
     } else {
       lookWhetherItRests(runtime, attempt)
     }
@@ -157,17 +157,17 @@ extension Daemon {
       runtime.answersItself = true
       tellChannels(of: runtime)
     }
-    send(.shedAnswered(runtime.id))
+    driver.send(.shedAnswered(runtime.id))
   }
 
   func finishShed(_ id: WorkerID) {
     guard let runtime = workers[id], let attempt = runtime.shed else {
       // Nothing was begun; the engine must not wait for ever all the same.
-      return send(.shedFinished(id, before: .zero, after: .zero))
+      return driver.send(.shedFinished(id, before: .zero, after: .zero))
     }
     if case .awaited(let request) = attempt.word, runtime.talk?.isAbandoned(request) == true {
       // Too late for the request, but the watchdog isn't to wait for who isn't there any more.
-      send(.shedAnswered(id))
+      driver.send(.shedAnswered(id))
     }
     endShed(runtime)
     let process = runtime.process
@@ -176,7 +176,7 @@ extension Daemon {
       guard runtime.process === process else { return }
       let after = measurement?.footprint ?? attempt.before
       log(.info, "\(id): shed \(attempt.before) → \(after)")
-      send(.shedFinished(id, before: attempt.before, after: after))
+      driver.send(.shedFinished(id, before: attempt.before, after: after))
     }
   }
 

@@ -26,7 +26,7 @@ extension Daemon {
     }
     // What came before the request counts.
     lookAtActivity(of: runtime) { [unowned self] found in
-      if found?.hasTraffic == true { send(.activity(runtime.id)) }
+      if found?.hasTraffic == true { driver.send(.activity(runtime.id)) }
       guard runtime.process === process, runtime.shed === attempt, attempt.request === out else {
         return
       }
@@ -58,10 +58,10 @@ extension Daemon {
     case .success:
       // By word it is asked as well, and answers itself.
       if case .awaited = attempt.word { return }
-      send(.shedAnswered(runtime.id))
+      driver.send(.shedAnswered(runtime.id))
     case .failure(let why):
       log(.warning, "\(runtime.id): its shed request failed: \(why)")
-      if attempt.word == .given { return send(.shedAnswered(runtime.id)) }
+      if attempt.word == .given { return driver.send(.shedAnswered(runtime.id)) }
       lookWhetherItRests(runtime, attempt)
     }
   }

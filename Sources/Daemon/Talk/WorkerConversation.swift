@@ -79,7 +79,7 @@ extension Daemon {
       // Too late to be an answer, and yet a sign of life, which `watchdog.answer` waits for. Never
       // while the next request is under way: it would be taken for the answer to that.
       if stray == .late, id == talk.lastShed, runtime.shed == nil {
-        send(.shedAnswered(runtime.id))
+        driver.send(.shedAnswered(runtime.id))
       }
     case .snapshot(let snapshot):
       if let problem = keep(snapshot, of: runtime) {

@@ -86,7 +86,7 @@ extension Daemon {
     log(.info, "\(id): told to reload by \(named)")
     runtime.reloading = WorkerReload(answers: [answer])
     let limit = runtime.configuration.policy.watchdog.launch
-    send(.taskBegan(id, task: WorkerReload.task, limit: limit))
+    driver.send(.taskBegan(id, task: WorkerReload.task, limit: limit))
     let talks = runtime.configuration.readiness == .notify
     allow(runtime, talks ? WorkerReload.patience : WorkerReload.minPatience) {
       Answer(.done, "\(id) was told to reload (\(named))")
@@ -104,7 +104,7 @@ extension Daemon {
     guard let reload = runtime.reloading else { return }
     runtime.reloading = nil
     if let deadline = reload.deadline { loop.cancel(deadline) }
-    send(.taskEnded(runtime.id, task: WorkerReload.task))
+    driver.send(.taskEnded(runtime.id, task: WorkerReload.task))
     for each in reload.answers { each(answer) }
   }
 

@@ -97,7 +97,7 @@ extension Daemon {
   private func wake(_ runtime: WorkerRuntime, _ answering: AsleepAnswering, _ why: String) {
     guard runtime.answering === answering else { return }
     runtime.unheardCall = why
-    send(.wakeNeeded(runtime.id, why))
+    driver.send(.wakeNeeded(runtime.id, why))
   }
 
   // MARK: a port alone

@@ -180,12 +180,12 @@ extension Daemon {
     runtime.unheardCall = why
     runtime.wakeSources?.sources.admitOpened()
     hibernation.prioritize(runtime.id.name)
-    send(.wakeNeeded(runtime.id, why))
+    driver.send(.wakeNeeded(runtime.id, why))
   }
 
   /// It couldn't be resumed: what had come for it still waits, and won't be reported again.
   func repeatCall(_ runtime: WorkerRuntime) {
-    if let why = runtime.unheardCall { send(.wakeNeeded(runtime.id, why)) }
+    if let why = runtime.unheardCall { driver.send(.wakeNeeded(runtime.id, why)) }
   }
 
   /// It runs again, or never will.

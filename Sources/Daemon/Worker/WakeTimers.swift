@@ -24,7 +24,7 @@ extension Daemon {
       token: loop.at(instant) { [unowned self] in
         runtime.alarm = nil
         runtime.lastAlarm = EventLoop.now
-        send(.timerDue(runtime.id, why))
+        driver.send(.timerDue(runtime.id, why))
       }
     )
   }
@@ -46,7 +46,7 @@ extension Daemon {
         let status = try? ProcessStatus.read(pid),
         let signal = Self.waiting(in: status)
       else { continue }
-      send(.wakeNeeded(runtime.id, "signal \(signal), which was sent to it"))
+      driver.send(.wakeNeeded(runtime.id, "signal \(signal), which was sent to it"))
     }
     loop.after(.seconds(10)) { [unowned self] in lookForSignals() }
   }

@@ -212,7 +212,7 @@ extension Daemon {
     clearAway(runtime)
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
-    send(.exited(id, status))
+    driver.send(.exited(id, status))
     offer(runtime)
     // No longer declared: it was only waited for.
     if engine.state(of: id) == nil { workers[id] = nil }
@@ -231,7 +231,7 @@ extension Daemon {
     // It may have been run again since; then it comes back at its next end.
     guard workers[id]?.isDeclared == false, !isAlive(id) else { return }
     workers[id] = nil
-    send(.removed(id))
+    driver.send(.removed(id))
   }
 
   /// Nothing of a worker that has ended stays: sockets, image, process.
@@ -269,7 +269,7 @@ extension Daemon {
   /// A worker has opened or closed a channel on which it can be asked, or has answered for the first time.
   func tellChannels(of runtime: WorkerRuntime) {
     let profile = runtime.profile
-    send(.channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
+    driver.send(.channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
   }
 
   /// Orphans of workers become our children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never

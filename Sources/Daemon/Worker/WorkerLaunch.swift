@@ -9,7 +9,7 @@ extension Daemon {
   func launch(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
     if let pid = unadopted(id) {
-      return send(
+      return driver.send(
         .launchFailed(
           id,
           "an earlier daemon's process of it is still there and couldn't be adopted: end it "
@@ -170,7 +170,7 @@ extension Daemon {
     // From its first moment on: a daemon that dies now must leave it to the next.
     saveRecord(runtime, state: .launching)
     log(.info, "\(id): launched as pid \(process.identity.pid)")
-    send(.launched(id))
+    driver.send(.launched(id))
     startWatchdog(of: runtime)
     dependencyStarter.advance()
     if case .probe(let probe) = runtime.readiness?.rule {
@@ -204,7 +204,7 @@ extension Daemon {
   private func concludeFailedLaunch(_ id: WorkerID, _ why: String) {
     guard let runtime = workers[id] else { return }
     runtime.launching = nil
-    send(.launchFailed(id, why))
+    driver.send(.launchFailed(id, why))
     offer(runtime)
     if !runtime.isDeclared { forgetOldRuns(besides: id) }
   }
@@ -314,7 +314,7 @@ extension Daemon {
     endReadinessProbe(runtime)
     // A wrapper may have executed the real program by now.
     refreshMemory(of: runtime)
-    send(.ready(runtime.id))
+    driver.send(.ready(runtime.id))
   }
 
   func refreshMemory(of runtime: WorkerRuntime) {
@@ -374,16 +374,16 @@ extension Daemon {
     case .status(let text): runtime.statusText = text
     case .shedDone: shedAnswered(runtime)
     case .hold(let holds):
-      send(.hold(id, holds))
+      driver.send(.hold(id, holds))
       if holds { lateInhibit(runtime, "its wish not to be suspended") }
     case .taskBegan(let task, let limit):
-      send(.taskBegan(id, task: task, limit: limit))
+      driver.send(.taskBegan(id, task: task, limit: limit))
       if limit != .zero { lateInhibit(runtime, "its background task \(task)") }
-    case .taskEnded(let task): send(.taskEnded(id, task: task))
-    case .extendTimeout(let time): send(.extendTimeout(id, time))
+    case .taskEnded(let task): driver.send(.taskEnded(id, task: task))
+    case .extendTimeout(let time): driver.send(.extendTimeout(id, time))
     case .reloading: reloadAdvanced(runtime, .reloading)
     case .watchdog: runtime.watchdog.seen(at: EventLoop.now)
-    case .watchdogTrigger: send(.watchdogTriggered(id))
+    case .watchdogTrigger: driver.send(.watchdogTriggered(id))
     case .watchdogInterval(let interval): setWatchdog(of: runtime, to: interval)
     // Told by systemd's services; nothing here depends on them.
     case .stopping, .mainProcess: break
@@ -396,7 +396,7 @@ extension Daemon {
     guard let state = engine.state(of: runtime.id), state == .suspending || state.sleeps else {
       return
     }
-    send(.wakeNeeded(runtime.id, "\(what), begun as it was being suspended"))
+    driver.send(.wakeNeeded(runtime.id, "\(what), begun as it was being suspended"))
   }
 
   private func serve(_ pressure: PressureWatch, of runtime: WorkerRuntime) {

@@ -79,11 +79,11 @@ extension Daemon {
       setAlarm(for: runtime, asleep.times)
       watchManager(of: runtime, asleep.manager)
       recount(runtime)
-      send(.suspended(id))
+      driver.send(.suspended(id))
       wakeForWhatWaits(runtime)
     case .failure(let refusal):
       tellAwake(runtime, why: "it was not suspended: \(refusal.text)")
-      send(.suspendFailed(id, refusal.text))
+      driver.send(.suspendFailed(id, refusal.text))
     }
   }
 
@@ -148,7 +148,7 @@ extension Daemon {
         workers[id]?.restoreMode = .of(plan)
         if plan.isLazy { startStandbyPager() }
       }
-      send(
+      driver.send(
         .hibernated(
           id,
           HibernationResult(
@@ -161,7 +161,7 @@ extension Daemon {
       // at once, which would let it run on whatever its memory is.
       if error.aftermath == .unverifiable { killUnverified(id) }
       let permanent = error.aftermath == .ineligible || error.aftermath == .unverifiable
-      send(.hibernateFailed(id, error.description, permanent: permanent))
+      driver.send(.hibernateFailed(id, error.description, permanent: permanent))
     }
   }
 
@@ -202,7 +202,7 @@ extension Daemon {
       return
     }
     if runtime.isMemoryUnverified {
-      return send(.resumeFailed(id, "its memory can't be verified", intact: false))
+      return driver.send(.resumeFailed(id, "its memory can't be verified", intact: false))
     }
     let started = EventLoop.now
     dropFoundOffers(runtime)
@@ -251,13 +251,13 @@ extension Daemon {
   private func thawEnded(_ id: WorkerID, _ failure: String?, started: Instant) {
     guard let runtime = workers[id] else { return }
     if let failure {
-      send(.resumeFailed(id, failure, intact: true))
+      driver.send(.resumeFailed(id, failure, intact: true))
       repeatCall(runtime)
       wakeWhenReleased(id)
     } else {
       stopListening(for: runtime)
       tellAwake(runtime)
-      send(.resumed(id, EventLoop.now - started))
+      driver.send(.resumed(id, EventLoop.now - started))
     }
   }
 
@@ -281,7 +281,7 @@ extension Daemon {
         tellAwake(runtime)
         noteResumed(runtime)
       }
-      send(.resumed(id, EventLoop.now - started))
+      driver.send(.resumed(id, EventLoop.now - started))
     case .failure(let error):
       log(.error, "\(id): not resumed: \(error)")
       if error.phase == .waking {
@@ -293,7 +293,7 @@ extension Daemon {
       // Its end is no fault of its memory, and will be told as what it is.
       let hasEnded = error.aftermath == .vanished
       let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
-      send(.resumeFailed(id, error.description, intact: intact))
+      driver.send(.resumeFailed(id, error.description, intact: intact))
       if hasEnded { kill(id) }
       if intact, !hasEnded, let runtime = workers[id] {
         repeatCall(runtime)
@@ -308,7 +308,7 @@ extension Daemon {
     guard Stragglers.shared.hasAny else { return }
     loop.after(.seconds(1)) { [unowned self] in
       guard engine.state(of: id)?.sleeps == true else { return }
-      send(.wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
+      driver.send(.wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
     }
   }
 

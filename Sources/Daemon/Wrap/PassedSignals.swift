@@ -49,7 +49,7 @@ extension Daemon {
       // Nobody is woken for what would be dropped: a terminal's new size, mostly.
       if signal == SIGWINCH, (try? process.catches(signal)) != true { return }
       wrapped.waitingSignals.append(signal)
-      send(.wakeNeeded(wrapped.id, "the signal \(signal)"))
+      driver.send(.wakeNeeded(wrapped.id, "the signal \(signal)"))
       return
     }
     // From a terminal all of its foreground group would get it. Until it is reaped, no other group can

@@ -27,19 +27,19 @@ extension Daemon {
     let profile = profile(of: entry.report)
     let state = WorkerState(rawValue: entry.report.worker.state) ?? .background
     if engine.state(of: id) == nil {
-      send(.adopted(id, profile, state.sleeps ? state : .background))
+      driver.send(.adopted(id, profile, state.sleeps ? state : .background))
     } else if engine.profile(of: id) != profile {
-      send(.profileChanged(id, profile))
+      driver.send(.profileChanged(id, profile))
     }
-    send(.moved(id, state))
-    send(.footprint(id, ByteCount(max(0, entry.report.worker.footprint))))
+    driver.send(.moved(id, state))
+    driver.send(.footprint(id, ByteCount(max(0, entry.report.worker.footprint))))
   }
 
   /// The client has gone; if it was a wrapper, so has its worker.
   func unfollow(_ client: ControlServer.Client) {
     for id in wrappers.forget(client) {
-      send(engine.state(of: id) == .terminating ? .exited(id, .unknown) : .released(id))
-      send(.removed(id))
+      driver.send(engine.state(of: id) == .terminating ? .exited(id, .unknown) : .released(id))
+      driver.send(.removed(id))
     }
   }
 
@@ -77,12 +77,12 @@ extension Daemon {
     log(.notice, "\(id): its wrapper is asked to hibernate it")
     ask(.hibernate, id) { [unowned self] response in
       guard response.result == .done else {
-        return send(.hibernateFailed(id, response.text, permanent: false))
+        return driver.send(.hibernateFailed(id, response.text, permanent: false))
       }
       let took = EventLoop.now - asked
       ask(.status, id) { [unowned self] status in
         let worker = status.workers?.first
-        send(
+        driver.send(
           .hibernated(
             id,
             HibernationResult(
@@ -90,7 +90,7 @@ extension Daemon {
               imageSize: ByteCount(worker?.imageSize ?? 0), duration: took)))
         // It may have been woken meanwhile, and have told so while we waited.
         if let state = worker.flatMap({ WorkerState(rawValue: $0.state) }) {
-          send(.moved(id, state))
+          driver.send(.moved(id, state))
         }
       }
     }
@@ -102,10 +102,10 @@ extension Daemon {
         return
       }
       switch state {
-      case .hibernated: send(.found(id, .hibernated))
-      case .suspended: send(.found(id, .suspended))
-      case .foreground, .background: send(.found(id, .running))
-      default: send(.found(id, .underWay))
+      case .hibernated: driver.send(.found(id, .hibernated))
+      case .suspended: driver.send(.found(id, .suspended))
+      case .foreground, .background: driver.send(.found(id, .running))
+      default: driver.send(.found(id, .underWay))
       }
     }
   }

@@ -72,8 +72,8 @@ extension Daemon {
     register()
     do throws(SystemCallError) {
       while !hasEnded {
-        try loop.turn(until: engine.nextDeadline)
-        if let deadline = engine.nextDeadline, deadline <= EventLoop.now { send(.deadline) }
+        try loop.turn(until: driver.nextDeadline)
+        driver.passDeadlines()
       }
     } catch { log(.error, "\(error)") }
     records.drain()
@@ -115,7 +115,7 @@ extension Daemon {
     var token: EventLoop.Token?
     token = try? loop.watch(caller, .readable) { [unowned self] _ in
       if let token { loop.unwatch(caller, token) }
-      send(.wakeNeeded(wrapped.id, "the end of the process that started it"))
+      driver.send(.wakeNeeded(wrapped.id, "the end of the process that started it"))
     }
   }
 }

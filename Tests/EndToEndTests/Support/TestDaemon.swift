@@ -80,7 +80,7 @@ final class TestDaemon {
   /// terminate sleepers for that. Who isn't about pressure is not to be disturbed by it.
   private static func calm(_ text: String) -> String {
     let overrides = "policy_overrides:\n"
-    let isAbout = ["pressure:", "budget:", "mode:"].contains { text.contains($0) }
+    let isAbout = ["pressure:", "budget:", "mode: shadow", "mode: enforce"].contains { text.contains($0) }
     guard !isAbout, text.hasPrefix(overrides) else { return text }
     let rule = "  pressure: { warning: never, urgent: never, critical: { available_below: 1% } }\n"
     return overrides + rule + text.dropFirst(overrides.count)

@@ -1,0 +1,94 @@
+import Lifecycle
+import Policy
+
+/// Carries out what the engine decides. No decisions are made there: whatever goes wrong comes back as an event.
+protocol DirectiveExecutor: AnyObject {
+  func execute(_ directive: Directive)
+
+  /// Every event so far has been handled. Events that are sent now are handled, and then this is called again.
+  func engineIsQuiet()
+}
+
+/// Hears of every event that the engine has handled, before its directives are executed.
+protocol EngineObserver: AnyObject {
+  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant)
+}
+
+/// The only owner of the engine. It gives the engine events, one after the other, and the time, hands the
+/// directives on, and returns the engine's answers to those who asked. It knows no worker and no file.
+/// Belongs to the loop's thread.
+final class EngineDriver {
+  private var engine: Engine
+  private let clock: any Timers
+  private let pump = EventPump<Event>()
+  private let replies: RequestReplies
+  private weak var executor: (any DirectiveExecutor)?
+  private var observers: [any EngineObserver] = []
+
+  /// - Parameter replies: how answers get to those who asked.
+  init(_ engine: Engine, clock: any Timers, replies: RequestReplies) {
+    self.engine = engine
+    self.clock = clock
+    self.replies = replies
+  }
+
+  /// Before the first event. The executor isn't kept alive.
+  func connect(_ executor: any DirectiveExecutor, _ observers: [any EngineObserver]) {
+    self.executor = executor
+    self.observers = observers
+  }
+
+  /// What the engine knows now. It changes with every event.
+  var state: Engine { _read { yield engine } }
+
+  /// When `send(.deadline)` is due; nil: nothing has a deadline.
+  var nextDeadline: Instant? { engine.nextDeadline }
+
+  /// Sends `.deadline` where one has passed.
+  func passDeadlines() {
+    if let deadline = engine.nextDeadline, deadline <= clock.now { send(.deadline) }
+  }
+
+  /// Gives the engine an event, and has its directives executed before this returns. Sent from within the
+  /// execution of another event's directives, it waits for the end of that.
+  func send(_ event: Event) {
+    pump.send(event) { [self] next in
+      let now = clock.now
+      let directives = clock.step("the engine") { engine.handle(next, at: now) }
+      clock.step("the journal") {
+        for observer in observers { observer.handled(next, directives, engine, at: now) }
+      }
+      for directive in directives {
+        clock.step("\(directive)") { execute(directive) }
+        // Of two hundred workers whose time is over at once, each is checked by itself.
+        clock.checkpoint()
+      }
+    } whenQuiet: { [self] in
+      executor?.engineIsQuiet()
+    }
+  }
+
+  private func execute(_ directive: Directive) {
+    if case .answer(let request, let answer) = directive {
+      replies.deliver(answer, to: request)
+    } else {
+      executor?.execute(directive)
+    }
+  }
+
+  /// Asks the engine on behalf of somebody.
+  ///
+  /// - Parameters:
+  ///   - asked: when; nil: now.
+  ///   - answer: called once, with the engine's answer.
+  func request(
+    _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
+    then answer: @escaping (Answer) -> Void
+  ) {
+    let id = replies.await(answer)
+    send(.request(Request(id: id, verb: verb, worker: worker, asked: asked)))
+  }
+
+  /// The configuration was read again. Nothing happens before the next event.
+  func setPolicy(_ policy: LifecyclePolicy) { engine.setPolicy(policy) }
+}

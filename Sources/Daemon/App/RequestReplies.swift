@@ -1,0 +1,49 @@
+import Lifecycle
+import Policy
+
+/// Who waits for which of the engine's answers. Each is given once.
+///
+/// Whoever hears that something has happened may rely on it that a daemon that is started later knows it, too:
+/// an answer waits until the workers' records are on disk. A disk that doesn't answer is waited for a second.
+/// Belongs to the loop's thread.
+final class RequestReplies {
+  private let saved: any SavedState
+  private let timers: any Timers
+  private var waiting: [Request.ID: (Answer) -> Void] = [:]
+  private var lastRequest: Request.ID = 0
+  /// Given, in this order, when the records are on disk.
+  private var undelivered: [(number: UInt64, tell: () -> Void)] = []
+  private var lastDelivery: UInt64 = 0
+
+  static let maxWait = Duration.seconds(1)
+
+  init(_ saved: any SavedState, timers: any Timers) {
+    self.saved = saved
+    self.timers = timers
+  }
+
+  /// The number of a new request, whose answer goes there.
+  func await(_ answer: @escaping (Answer) -> Void) -> Request.ID {
+    lastRequest += 1
+    waiting[lastRequest] = answer
+    return lastRequest
+  }
+
+  /// An answer to a request that nobody waits for any more is dropped.
+  func deliver(_ answer: Answer, to request: Request.ID) {
+    guard let hear = waiting.removeValue(forKey: request) else { return }
+    if saved.isSaved, undelivered.isEmpty { return hear(answer) }
+    lastDelivery += 1
+    let number = lastDelivery
+    undelivered.append((number, { hear(answer) }))
+    saved.whenSaved { [weak self] in self?.deliver(upTo: number) }
+    timers.after(Self.maxWait) { [weak self] in self?.deliver(upTo: number) }
+  }
+
+  private func deliver(upTo number: UInt64) {
+    while let first = undelivered.first, first.number <= number {
+      undelivered.removeFirst()
+      first.tell()
+    }
+  }
+}

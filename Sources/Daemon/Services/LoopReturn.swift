@@ -1,0 +1,28 @@
+import Linux
+
+/// Brings outcomes from other threads back to the event loop. Belongs to the loop's thread.
+final class LoopReturn {
+  private let mailbox: Mailbox<LoopReturn>
+  private var waiting: [UInt64: (any Sendable) -> Void] = [:]
+  private var count: UInt64 = 0
+
+  init(_ loop: EventLoop) throws(SystemCallError) {
+    mailbox = try Mailbox()
+    try loop.watch(mailbox.descriptor, .readable) { [unowned self, unowned loop] _ in
+      mailbox.drain(self, on: loop)
+    }
+  }
+
+  /// What another thread calls, once, with the outcome; `body` is then called on the loop. Where it is never
+  /// called, `body` is kept for as long as the loop lives.
+  func callback<Value: Sendable>(
+    _ body: @escaping (Value) -> Void
+  ) -> @Sendable (Value) -> Void {
+    count += 1
+    let number = count
+    waiting[number] = { if let value = $0 as? Value { body(value) } }
+    return { [mailbox] value in
+      mailbox.post { $0.waiting.removeValue(forKey: number)?(value) }
+    }
+  }
+}
