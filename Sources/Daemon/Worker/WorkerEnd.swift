@@ -17,7 +17,7 @@ extension Daemon {
       return
     }
     stopListening(for: runtime)
-    if runtime.isMemoryUnverified { return kill(id) }
+    if runtime.sleep?.isMemoryUnverified == true { return kill(id) }
     dropFoundOffers(runtime)
     let stopSignal = signal ?? runtime.configuration.stopSignal
     let all = (root: process.identity, session: process.session, cgroup: process.cgroup)
@@ -254,6 +254,8 @@ extension Daemon {
     stopListening(for: runtime)
     runtime.traffic = nil
     endShed(runtime)
+    runtime.sleep?.end()
+    runtime.sleep = nil
     runtime.process = nil
     runtime.exitWatch = nil
     runtime.notify = nil

@@ -267,6 +267,7 @@ extension Daemon {
   /// Holds a running process, ours or adopted, and listens for its end.
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
     runtime.process = process
+    if runtime.sleep == nil { makeSleep(for: runtime) }
     runtime.readiness = runtime.configuration.readiness.map(ReadinessRule.init).map {
       Readiness($0, worker: process)
     }
