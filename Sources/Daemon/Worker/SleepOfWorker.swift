@@ -308,7 +308,9 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     daemon.rootHasEnded(runtime)
   }
 
-  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, "\(id): \(text)") }
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
+    daemon.log(priority, "\(id): \(text)")
+  }
 }
 
 extension ResumeOutcome {

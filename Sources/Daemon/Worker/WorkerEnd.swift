@@ -76,7 +76,8 @@ extension Daemon {
       runtime.exitWatch = nil
     }
     runtime.hasExited = true
-    if isStillAtIt(runtime) || runtime.isLookedAt { return }
+    if isStillAtIt(runtime) { return lookAgainAtEnd(of: runtime, process) }
+    if runtime.isLookedAt { return }
     runtime.isLookedAt = true
     withTree(of: process) { [unowned self] tree in
       guard runtime.process === process else { return }
@@ -87,7 +88,16 @@ extension Daemon {
   }
 
   private func isStillAtIt(_ runtime: WorkerRuntime) -> Bool {
-    runtime.isBusy || runtime.endings > 0 || runtime.isBeingCleared
+    runtime.sleep?.isActing == true || runtime.endings > 0 || runtime.isBeingCleared
+  }
+
+  /// What is under way calls `rootHasEnded` when it has ended; where that is lost, this does.
+  private func lookAgainAtEnd(of runtime: WorkerRuntime, _ process: WorkerProcess) {
+    guard runtime.endLook == nil else { return }
+    runtime.endLook = loop.after(.seconds(1)) { [unowned self] in
+      runtime.endLook = nil
+      if runtime.process === process { rootHasEnded(runtime) }
+    }
   }
 
   private func rootHasEnded(
@@ -97,7 +107,7 @@ extension Daemon {
     let left = tree?.pids ?? [process.identity.pid]
     if !left.isEmpty, mayStillSave(runtime) {
       loop.after(.milliseconds(10)) { [unowned self] in
-        if runtime.process === process, !runtime.isBusy { rootHasEnded(runtime) }
+        if runtime.process === process, !isStillAtIt(runtime) { rootHasEnded(runtime) }
       }
       return
     }
@@ -271,7 +281,8 @@ extension Daemon {
   /// A worker has opened or closed a channel on which it can be asked, or has answered for the first time.
   func tellChannels(of runtime: WorkerRuntime) {
     let profile = runtime.profile
-    driver.send(.channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
+    driver.send(
+      .channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
   }
 
   /// Orphans of workers become our children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never

@@ -23,6 +23,7 @@ final class WorkerRuntime {
   var launching: LaunchAttempt?
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
+  var endLook: EventLoop.Token?
   var notify: NotifySocket?
   var notifyWatch: EventLoop.Token?
   var pressure: PressureWatch?

@@ -16,6 +16,9 @@ final class WorkerSleep {
   private(set) var rest = RestState.thaw(mayBeStopped: false)
   /// An operation is under way on another thread; an exit is looked at after it.
   private(set) var isBusy = false
+  /// The same, where its outcome hasn't been lost: until it has ended the worker's process may not be reaped,
+  /// which could take a stop away from the thread that traces it.
+  var isActing: Bool { isBusy && mechanics.isUnderWay }
   /// How it is resumed, and why, once it has been hibernated.
   private(set) var restoreMode: CodedText?
   /// How much of its memory is still to come, since it was last resumed.
@@ -59,7 +62,9 @@ final class WorkerSleep {
       rest = .thaw(mayBeStopped: false)
       begin {
         $0.suspend(isRestoring: missing != nil, then: $1)
-      } then: { $0.suspensionEnded($1) }
+      } then: {
+        $0.suspensionEnded($1)
+      }
     }
   }
 
@@ -71,7 +76,9 @@ final class WorkerSleep {
     rest = .thaw(mayBeStopped: true)
     begin {
       $0.hibernate(then: $1)
-    } then: { $0.hibernationEnded($1) }
+    } then: {
+      $0.hibernationEnded($1)
+    }
   }
 
   func resume() {
@@ -83,15 +90,21 @@ final class WorkerSleep {
     case .recover(let image):
       begin {
         $0.recover(expecting: image.map { .of($0.mark) } ?? .unknown, then: $1)
-      } then: { $0.resumeEnded($1.result, started) }
+      } then: {
+        $0.resumeEnded($1.result, started)
+      }
     case .image(let image):
       begin {
         $0.restore(from: image, then: $1)
-      } then: { $0.resumeEnded($1, started) }
+      } then: {
+        $0.resumeEnded($1, started)
+      }
     case .thaw(let mayBeStopped):
       begin {
         $0.thaw(isStopped: mayBeStopped, then: $1)
-      } then: { $0.thawEnded($1, started) }
+      } then: {
+        $0.thawEnded($1, started)
+      }
     }
   }
 
@@ -108,7 +121,9 @@ final class WorkerSleep {
     begin {
       (mechanics, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
       mechanics.look { done(($0, $1)) }
-    } then: { $0.hasLooked($1.0, $1.1) }
+    } then: {
+      $0.hasLooked($1.0, $1.1)
+    }
   }
 
   // MARK: a worker of an earlier daemon
@@ -224,7 +239,9 @@ final class WorkerSleep {
     default:
       begin {
         $0.recover(expecting: .unknown, then: $1)
-      } then: { $0.recoveredAfterLook($1) }
+      } then: {
+        $0.recoveredAfterLook($1)
+      }
     }
   }
 
