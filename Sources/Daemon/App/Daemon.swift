@@ -85,6 +85,7 @@ public final class Daemon: DirectiveExecutor {
   var engine: Engine { _read { yield driver.state } }
   var workers: [WorkerID: WorkerRuntime] = [:]
   var server: ControlServer?
+  var following: EventFollowing?
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
@@ -161,7 +162,7 @@ public final class Daemon: DirectiveExecutor {
     log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
     resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : nil
     // Before anything is made that would have to be taken away again.
-    try ControlServer.check(path: settings.socket)
+    try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) {
       loop = try EventLoop()
@@ -234,7 +235,7 @@ public final class Daemon: DirectiveExecutor {
       }
       try watchSignals()
     } catch { throw .system(error) }
-    server = try ControlServer(path: settings.socket, daemon: self)
+    try openControlSocket()
     watchPressure()
     chronicle.begin(engine, at: EventLoop.now)
     followStreams()
