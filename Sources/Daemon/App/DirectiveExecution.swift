@@ -29,7 +29,7 @@ extension Daemon {
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
       if to > from { hibernation.dropFromCache(images: workers.values.compactMap(\.image?.path)) }
       tellPressure()
-      if to == .normal { pressureIsNormal() }
+      if to == .normal { restarts.pressureIsNormal() }
     case .report(let report): keep(report)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")

@@ -188,7 +188,7 @@ extension Daemon: ControlRequestHandler {
     configuration.notify = launch.notify ?? false
     let runtime = WorkerRuntime(
       configuration: configuration, environment: launch.environment, isDeclared: false)
-    runtime.runs = RunHistory(exits: rememberedExits(of: id))
+    restarts.add(id, exits: rememberedExits(of: id))
     workers[id] = runtime
     driver.send(.added(id, runtime.profile))
     self.request(.start, id) { [unowned self] answer in

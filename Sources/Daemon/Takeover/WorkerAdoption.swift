@@ -18,7 +18,7 @@ extension Daemon {
       configuration: configuration,
       environment: settings.environment.merging(configuration.environment) { $1 },
       isDeclared: true)
-    runtime.runs = RunHistory(exits: rememberedExits(of: runtime.id))
+    restarts.add(runtime.id, exits: rememberedExits(of: runtime.id))
     if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
     workers[runtime.id] = runtime
     driver.send(.added(runtime.id, runtime.profile))
@@ -32,7 +32,7 @@ extension Daemon {
     for configuration in inStartingOrder(settings.configuration.workers)
     where configuration.autostart {
       if configuration.restart.condition == .unlessStopped,
-        stoppedByPerson.contains(configuration.name)
+        stoppedByPerson.contains(WorkerID(configuration.name))
       {
         log(.notice, "\(configuration.name): stays stopped, as it was told to (unless-stopped)")
         continue
@@ -106,10 +106,11 @@ extension Daemon {
 
   private func forget(_ record: WorkerRecord) {
     log(.notice, "\(record.name): ended while there was no daemon")
-    workers[WorkerID(record.name)]?.runs.note(
+    restarts.note(
       ExitRecord(
         at: Int64(time(nil)), why: "it ended while there was no daemon", status: .unknown,
-        footprint: .zero))
+        footprint: .zero),
+      of: WorkerID(record.name))
     unlink(state.image(of: record.name))
     unlink(Hibernator.basePath(of: state.image(of: record.name)))
     snapshots.remove(record.name)
@@ -137,7 +138,7 @@ extension Daemon {
           name: record.name, command: record.command, directory: record.directory,
           importance: min(max(record.importance, 0), 100), policy: engine.policy),
         environment: settings.environment, isDeclared: false)
-    if workers[id] == nil { runtime.runs = RunHistory(exits: rememberedExits(of: id)) }
+    if workers[id] == nil { restarts.add(id, exits: rememberedExits(of: id)) }
     workers[id] = runtime
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
     runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }

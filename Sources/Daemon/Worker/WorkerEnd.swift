@@ -177,7 +177,7 @@ extension Daemon {
     let status = OOMWatch.status(exit, of: runtime)
     if status == .outOfMemory { keepReport(ofKernelKill: runtime) }
     runtime.isReaped = true
-    runtime.runs.leftBehind = others
+    restarts.note(leftBehind: others, by: runtime.id)
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
@@ -217,15 +217,14 @@ extension Daemon {
     _ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus, _ lastWords: String?
   ) {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
-    runtime.runs.footprint = engine.footprint(of: id)
-    runtime.runs.lastWords = lastWords
+    restarts.note(footprint: engine.footprint(of: id), lastWords: lastWords, of: id)
     clearAway(runtime)
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
     driver.send(.exited(id, status))
     offer(runtime)
     // No longer declared: it was only waited for.
-    if engine.state(of: id) == nil { workers[id] = nil }
+    if engine.state(of: id) == nil { removeWorker(id) }
     if !runtime.isDeclared { forgetOldRuns(besides: id) }
   }
 
@@ -240,7 +239,7 @@ extension Daemon {
     let id = endedRuns.removeFirst()
     // It may have been run again since; then it comes back at its next end.
     guard workers[id]?.isDeclared == false, !isAlive(id) else { return }
-    workers[id] = nil
+    removeWorker(id)
     driver.send(.removed(id))
   }
 

@@ -57,8 +57,6 @@ final class WorkerRuntime {
   /// When one of its own timers wakes it, while it sleeps.
   var alarm: (at: Instant, token: EventLoop.Token)?
 
-  /// What has been of it, and when it comes back; see `Restarting`.
-  var runs = RunHistory()
   var liveness: LivenessMonitor?
   /// Answers health checks while it sleeps.
   var answering: AsleepAnswering?
