@@ -78,7 +78,6 @@ public final class Daemon: DirectiveExecutor {
   var waitingForJetsam: [(JetsamRecord?) -> Void] = []
   /// The host's memory when the first victim of a burst was chosen.
   var memoryAtBurst: JetsamRecord.Host?
-  var lastStall: (some: Double, full: Double)?
 
   let driver: EngineDriver
   /// What the engine knows now.
@@ -103,7 +102,6 @@ public final class Daemon: DirectiveExecutor {
   var questions: [ObjectIdentifier: Question] = [:]
   /// Workers of `run` that have ended, the latest last.
   var endedRuns: [WorkerID] = []
-  var stalls = StallMeter()
   /// Counts the looks of `sampleRegularly`.
   var samples = 0
   /// While children can't be told from orphans, because one is being forked.
@@ -115,14 +113,9 @@ public final class Daemon: DirectiveExecutor {
   lazy var looks = LookLine(loop)
   /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
   let latches = try? InputLatches(capacity: 512)
-  var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
-  var ledger: WriteLedger
+  let pressureMonitor: PressureMonitor
   /// The last look at the images' disk; see `DiskLimits`.
-  var imageDisk = ImageDisk()
-  var diskAnswers = true
-  /// Images that were written, now and when the last look at the disk began.
-  var imagesWritten = 0
-  var imagesAtLook = 0
+  private(set) lazy var imageDisk = makeImageDisk()
   lazy var diskLook = makeDiskLook()
   /// See `Reloading`.
   lazy var configurationLook = makeConfigurationLook()
@@ -179,10 +172,6 @@ public final class Daemon: DirectiveExecutor {
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: stateFiles)
     jetsamReports = JetsamReports(directory: state.jetsam)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
-    ledger = WriteLedger(path: state.writes)
-    if let damage = ledger.damage {
-      log(.warning, "what was written to images today isn't known: \(damage)")
-    }
     var features = KernelFeatures.detect()
     // For measuring what tracking brings, and for doubting it.
     if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
@@ -201,6 +190,8 @@ public final class Daemon: DirectiveExecutor {
       log(.warning, "what was learned of workers isn't known any more: \(damage)")
     }
     chronicle = try Chronicle(settings, state, log)
+    pressureMonitor = PressureMonitor(
+      loop, send: { [driver] in driver.send($0) }, log: { [log] in log($0, $1) })
 
     // A wrapper shares its group with its caller; and a group that was named is used as it is.
     if wrapped == nil, getenv("DORMOUSE_CGROUP") == nil {
@@ -237,7 +228,7 @@ public final class Daemon: DirectiveExecutor {
       try watchSignals()
     } catch { throw .system(error) }
     try openControlSocket()
-    watchPressure()
+    pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
     followStreams()
     introduceWorkers()

@@ -43,7 +43,7 @@ extension Daemon {
     if let change = PolicyFile.summary(from: before, to: new.policy) {
       driver.setPolicy(new.policy)
       chronicle.note(new.policy, at: EventLoop.now)
-      watchPressure()
+      pressureMonitor.follow(engine.policy)
       changes.append(change)
     }
     settings.configuration = new

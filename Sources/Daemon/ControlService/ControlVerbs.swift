@@ -146,7 +146,7 @@ extension Daemon: ControlRequestHandler {
       return false
     }
     awaitingDisk[id] = [{ [unowned self] in carryOut(request, then: respond) }]
-    takeDiskReading { [unowned self] in
+    imageDisk.takeReading { [unowned self] in
       let waiting = awaitingDisk.removeValue(forKey: id) ?? []
       diskWasAsked = true
       for each in waiting { each() }

@@ -172,7 +172,7 @@ extension Daemon {
       report.pressureSet = set.level.name
       report.pressureSetSeconds = (set.until - now) / .seconds(1)
     }
-    let costs = ledger.total(at: Int64(time(nil)))
+    let costs = imageDisk.costs
     report.writtenInDay = costs.bytes
     report.hibernatingSecondsInDay = Double(costs.milliseconds) / 1000
     report.imagesInDay = costs.images
@@ -189,8 +189,8 @@ extension Daemon {
     }
     memoryAtBurst = JetsamRecord.Host(
       total: memory.total, free: memory.free, reclaimable: memory.reclaimable,
-      wired: memory.wired, workers: workers.bytes, someStall: lastStall?.some,
-      fullStall: lastStall?.full)
+      wired: memory.wired, workers: workers.bytes, someStall: pressureMonitor.lastStall?.some,
+      fullStall: pressureMonitor.lastStall?.full)
   }
 
   func keep(_ report: JetsamReport) {

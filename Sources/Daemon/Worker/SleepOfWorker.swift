@@ -59,7 +59,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         process.take(opened)
       }
       // It may be hibernated next.
-      daemon.takeDiskReading { [self] in
+      daemon.imageDisk.takeReading { [self] in
         if case .success(let asleep) = outcome.result { fellAsleep(asleep) }
         then(outcome.result.map { _ in })
       }
@@ -118,7 +118,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
     let policy = runtime.configuration.policy.hibernate
     daemon.recount(runtime)
-    daemon.makeRoomOnDisk(for: daemon.engine.footprint(of: id))
+    let disk = daemon.engine.policy.hibernate.disk
+    if daemon.imageDisk.isShort(of: daemon.engine.footprint(of: id), by: disk) {
+      // Done before anything that is asked of it later.
+      daemon.hibernation.dropIdleBases()
+    }
     let startKeeper = daemon.startKeeperWhereMissing()
     let path = daemon.state.image(of: id.name)
     let pids = Array(target.memories.keys)
@@ -292,7 +296,9 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     guard let runtime else { return }
     if why == nil { daemon.stopListening(for: runtime) }
     daemon.tellAwake(runtime, why: why)
-    if fromImage { daemon.noteResumed(runtime) }
+    guard fromImage else { return }
+    daemon.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
+    daemon.imageDisk.takeReading()
   }
 
   func staysAsleep() {
