@@ -16,7 +16,7 @@ extension Daemon {
     }
     let number = runtime.operations.begin()
     whenUnasked(runtime) { [unowned self] in
-      whenTold(runtime, process) { [unowned self] in
+      whenTold(runtime) { [unowned self] in
         // An inspection may have ended the wait.
         if runtime.operations.isLatest(number) { suspend(runtime, process) }
       }
@@ -78,7 +78,7 @@ extension Daemon {
       listen(for: runtime, at: asleep.sources)
       setAlarm(for: runtime, asleep.times)
       watchManager(of: runtime, asleep.manager)
-      recount(runtime)
+      runtime.conversation?.offers.recount()
       driver.send(.suspended(id))
       wakeForWhatWaits(runtime)
     case .failure(let refusal):
@@ -92,7 +92,7 @@ extension Daemon {
       return
     }
     let policy = runtime.configuration.policy.hibernate
-    recount(runtime)
+    runtime.conversation?.offers.recount()
     makeRoomOnDisk(for: engine.footprint(of: id))
     let startKeeper = startKeeperWhereMissing()
     let path = state.image(of: id.name)
@@ -205,7 +205,7 @@ extension Daemon {
       return driver.send(.resumeFailed(id, "its memory can't be verified", intact: false))
     }
     let started = EventLoop.now
-    dropFoundOffers(runtime)
+    runtime.conversation?.offers.dropFound()
     runtime.isBusy = true
     let ended: @Sendable (Result<ResumeSummary, HibernationError>) -> Void = { [mailbox] result in
       mailbox.post { daemon in
