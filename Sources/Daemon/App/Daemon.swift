@@ -66,8 +66,7 @@ public final class Daemon: DirectiveExecutor {
   let bootID: String
   var jetsamReports: JetsamReports
   let snapshots: SnapshotKeeper
-  /// Of what workers are told and asked.
-  var messageCount: UInt64 = 0
+  let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
   /// nil: a wrapper's worker has no second life.
   var memoryKeeper: MemoryKeeper?

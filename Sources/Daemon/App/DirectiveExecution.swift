@@ -51,7 +51,7 @@ extension Daemon {
     noteWrapped(transition)
     guard let runtime = workers[transition.worker] else { return }
     saveRecord(runtime, state: transition.to)
-    tell(runtime, of: transition)
+    if transition.to == .foreground { runtime.conversation?.lifecycle.didEnterForeground() }
     supervise(runtime, transition)
   }
 }

@@ -122,9 +122,9 @@ extension Daemon {
     } else {
       report.isAdopted = true
     }
-    report.says = runtime.statusText
-    report.connections = runtime.talk?.connectionCount
-    report.talk = runtime.talk?.sentence.map { CodedText("without_effect", $0) }
+    report.says = runtime.conversation?.statusText
+    report.connections = runtime.conversation?.connectionCount
+    report.talk = runtime.conversation?.withoutEffect.map { CodedText("without_effect", $0) }
     report.resume = runtime.sleep?.restoreMode
     guard let process = runtime.process else { return report }
     let pids = processes(of: process, scan)

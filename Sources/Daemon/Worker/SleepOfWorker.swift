@@ -109,7 +109,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     daemon.listen(for: runtime, at: asleep.sources)
     daemon.setAlarm(for: runtime, asleep.times)
     daemon.watchManager(of: runtime, asleep.manager)
-    daemon.recount(runtime)
+    runtime.conversation?.offers.recount()
   }
 
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
@@ -117,7 +117,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       return refuse(then, .failure(HibernationError(.checking, "it has no process", .vanished)))
     }
     let policy = runtime.configuration.policy.hibernate
-    daemon.recount(runtime)
+    runtime.conversation?.offers.recount()
     let disk = daemon.engine.policy.hibernate.disk
     if daemon.imageDisk.isShort(of: daemon.engine.footprint(of: id), by: disk) {
       // Done before anything that is asked of it later.
@@ -179,7 +179,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     guard let runtime, let target = runtime.target() else {
       return refuse(then, "it has no process")
     }
-    daemon.dropFoundOffers(runtime)
+    runtime.conversation?.offers.dropFound()
     runtime.measuring.memoryMoves()
     let done = callback(then)
     daemon.mechanics.submit(about: id.name, isUrgent: true) {
@@ -194,7 +194,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     guard let runtime, let target = runtime.target() else {
       return refuse(then, .failure(HibernationError(.checking, "it has no process", .vanished)))
     }
-    daemon.dropFoundOffers(runtime)
+    runtime.conversation?.offers.dropFound()
     let keepsBase = runtime.keepsBase
     let done = moving(then) { (result: Result<ResumeSummary, HibernationError>) in
       result.map(ResumeOutcome.init)
@@ -210,7 +210,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       let error = HibernationError(.checking, "it has no process", .vanished)
       return refuse(then, RecoveryOutcome(result: .failure(error)))
     }
-    daemon.dropFoundOffers(runtime)
+    runtime.conversation?.offers.dropFound()
     let path = daemon.state.image(of: id.name)
     let done = moving(then) { (found: Recovered) in
       RecoveryOutcome(
@@ -282,9 +282,9 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   var hasEnded: Bool { runtime?.hasExited ?? true }
 
   func whenReadyToSuspend(then: @escaping () -> Void) {
-    guard let runtime, let process = runtime.process else { return }
+    guard let runtime, runtime.process != nil else { return }
     daemon.whenUnasked(runtime) { [daemon] in
-      daemon.whenTold(runtime, process, then)
+      daemon.whenTold(runtime, then)
     }
   }
 
