@@ -23,14 +23,15 @@ struct WorkerRunTests {
     runtime.announcedChannel = true
     runtime.lastAlarm = .zero + .seconds(7)
     runtime.asleepSince = .zero
-    runtime.imagePath = "/image"
+    runtime.rest = .recover(path: "/image", expecting: .hibernated)
     runtime.isMemoryUnverified = true
     runtime.unheardCall = "data"
     #expect(runtime.profile.canAnswer && runtime.profile.canShed)
     runtime.endRun()
     // The next program was never asked: no watchdog waits for its answer.
     #expect(runtime.profile == before)
-    #expect(runtime.lastAlarm == nil && runtime.unheardCall == nil && runtime.imagePath == nil)
+    #expect(runtime.lastAlarm == nil && runtime.unheardCall == nil)
+    #expect(runtime.rest == .thaw(mayBeStopped: false))
     #expect(!runtime.isMemoryUnverified && runtime.asleepSince == nil)
   }
 

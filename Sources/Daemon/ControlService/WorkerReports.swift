@@ -92,7 +92,7 @@ extension Daemon {
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
     report.baseSize = workers[snapshot.worker].flatMap {
-      let size = $0.imagePath == nil ? imageDisk.base(of: $0.id.name) : 0
+      let size = $0.rest.imagePath == nil ? imageDisk.base(of: $0.id.name) : 0
       return size > 0 ? size : nil
     }
     report.hibernateSeconds = workers[snapshot.worker]?.lastHibernation?.seconds

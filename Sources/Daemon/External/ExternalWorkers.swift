@@ -193,13 +193,13 @@ extension Daemon {
     let plan = old.plan
     do {
       let process = try WorkerProcess.adopt(eldest.identity, plan: plan, opensMemory: false)
-      let asleep = runtime.imagePath
+      let rest = runtime.rest
       runtime.external?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
       try attach(process, to: runtime)
       refreshMemory(of: runtime)
-      runtime.imagePath = asleep
+      runtime.rest = rest
       if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
       log(.info, "\(runtime.id): pid \(eldest.pid) stands for \(cgroup.path) now")
       return true

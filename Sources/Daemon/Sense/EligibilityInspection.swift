@@ -44,11 +44,10 @@ extension Daemon {
     guard let runtime = workers[id], !runtime.hasExited else { return }
     switch rest {
     case .hibernated?:
-      runtime.imagePath = path
-      runtime.needsRecovery = true
+      runtime.rest = runtime.rest.recovering(from: path)
       driver.send(.found(id, .hibernated))
     case .suspended?:
-      runtime.imagePath = nil
+      runtime.rest.hasNoImage()
       driver.send(.found(id, .suspended))
     default:
       runtime.isBusy = true
@@ -69,16 +68,16 @@ extension Daemon {
     guard let runtime = workers[id], !runtime.hasExited else { return }
     switch result {
     case .success:
-      runtime.imagePath = nil
-      runtime.needsRecovery = false
+      runtime.rest = .thaw(mayBeStopped: true)
       stopListening(for: runtime)
       tellAwake(runtime)
       driver.send(.found(id, .running))
     case .failure(let error) where error.aftermath == .intact:
       log(.error, "\(id): it can't be woken yet: \(error)")
-      runtime.needsRecovery = true
-      runtime.imagePath = path
-      driver.send(.found(id, runtime.imagePath == nil ? .suspended : .hibernated))
+      runtime.rest =
+        path.map(runtime.rest.recovering)
+        ?? .recover(path: state.image(of: id.name), expecting: .unknown)
+      driver.send(.found(id, path == nil ? .suspended : .hibernated))
     case .failure(let error):
       killUnverified(id)
       driver.send(.found(id, .unverifiable(error.description)))

@@ -29,11 +29,9 @@ extension Daemon {
       asleep = .suspended
     default: return false
     }
-    runtime.imagePath = asleep == .hibernated ? path : nil
-    runtime.imageMark = record.imageMark.flatMap(ImageMark.init(text:))
-    runtime.imageLength = runtime.imagePath.flatMap(Hibernator.lengthOnDisk)
     // What brings it back is what a new daemon does: it proves before it writes.
-    runtime.needsRecovery = true
+    runtime.rest = .recover(path: path, expecting: .of(record))
+    runtime.imageLength = runtime.rest.imagePath.flatMap(Hibernator.lengthOnDisk)
     findOffersAgain(record, runtime)
     runtime.isBusy = true
     adopting[runtime.id] = []
@@ -92,13 +90,10 @@ extension Daemon {
 }
 
 extension ImageExpectation {
-  /// Of a worker whose memory is in an image.
-  static func of(_ mark: ImageMark?) -> ImageExpectation { mark.map { .image($0) } ?? .hibernated }
-
   /// As a worker's record has it. Only a worker that is recorded as hibernated is certain to have its
   /// memory in an image: a resume is recorded before it begins.
   static func of(_ record: WorkerRecord) -> ImageExpectation {
     guard record.state == WorkerState.hibernated.rawValue else { return .unknown }
-    return .of(record.imageMark.flatMap(ImageMark.init(text:)))
+    return record.imageMark.flatMap(ImageMark.init(text:)).map { .image($0) } ?? .hibernated
   }
 }

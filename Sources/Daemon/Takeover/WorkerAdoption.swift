@@ -72,10 +72,10 @@ extension Daemon {
     guard let process = runtime.process, state != .terminated else { return }
     // Hibernated without an image would mean that its memory is lost. It is not: it only couldn't be
     // woken after its memory was back.
-    let state = state == .hibernated && runtime.imagePath == nil ? .suspended : state
+    let state = state == .hibernated && runtime.rest.imagePath == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
-    record.imagePath = runtime.imagePath
-    record.imageMark = state == .hibernated ? runtime.imageMark?.text : nil
+    record.imagePath = runtime.rest.imagePath
+    record.imageMark = state == .hibernated ? runtime.rest.imageMark?.text : nil
     record.purgeable = runtime.offers.compactMap { $0.file?.inode }
     record.wasInFront = state == .foreground || runtime.returnsToFront
     record.importance = runtime.configuration.importance
@@ -268,8 +268,8 @@ extension Daemon {
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
       log(.error, "\(id): adopted, but it can't be woken yet: \(error)")
-      runtime.needsRecovery = true
-      runtime.imagePath = image == nil ? nil : state.image(of: id.name)
+      runtime.rest = .recover(
+        path: state.image(of: id.name), expecting: image == nil ? .unknown : .hibernated)
       let state: WorkerState = image == nil ? .suspended : .hibernated
       runtime.imageLength = image
       return driver.send(.adopted(id, runtime.profile, state))

@@ -24,16 +24,11 @@ struct WorkerRun {
   var isKilled = false
   /// The root's number may be another process's by now.
   var isReaped = false
-  /// A hibernation was tried since it was suspended, which stops it by signal for a while.
-  var mayBeStopped = false
-  /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
-  var needsRecovery = false
+  /// While it rests: how it is made to run again.
+  var rest = RestPlan.thaw(mayBeStopped: false)
   /// Nobody knows what its memory is: it is being killed.
   var isMemoryUnverified = false
-  /// The image, while the worker is hibernated.
-  var imagePath: String?
-  /// Which image that is, and its length on the disk; `nil` where nobody has noted it.
-  var imageMark: ImageMark?
+  /// The length of its image on the disk; `nil` where it isn't known.
   var imageLength: Int64?
   /// What its last hibernation took.
   var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?

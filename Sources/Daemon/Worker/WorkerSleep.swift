@@ -39,7 +39,7 @@ extension Daemon {
     // An earlier daemon's worker, whose sockets Yama keeps from us: its clients would wait for ever.
     if !Yama.current.permits(process.identity.pid) { suspendJob.dependsOnInputs = true }
     runtime.isBusy = true
-    runtime.mayBeStopped = false
+    if case .thaw = runtime.rest { runtime.rest = .thaw(mayBeStopped: false) }
     runtime.traffic = nil
     let hibernation = runtime.mayMissPages ? hibernation : nil
     mechanics.submit(about: id.name) { [mailbox, suspendJob, refresh = process.memoryRefresh] in
@@ -99,19 +99,19 @@ extension Daemon {
     let pids = Array(target.memories.keys)
     let started = EventLoop.now
     runtime.isBusy = true
-    runtime.mayBeStopped = true
+    runtime.rest.mayStop()
     runtime.measuring.memoryMoves()
     let (before, missing) = (Before(), runtime.missing)
     let removal = runtime.imageRemoval
     runtime.imageRemoval = nil
-    hibernation.hibernate(
-      target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
-      // Encrypted images are complete each time: a base is kept in plain only.
-      overlay: policy.overlay && !policy.encrypt, sealed: policy.encrypt,
-      dropsFilePages: policy.dropFilePages,
+    let request = HibernationRequest(
+      target, to: path, level: Int32(policy.compressionLevel), restore: resumePreference(policy),
+      overlay: policy.overlay, isSealed: policy.encrypt, dropsFilePages: policy.dropFilePages,
       storage: ImageStorage(
         durability: policy.durability == .synced ? .synced : .cached,
-        dropsCache: engine.pressure != .normal),
+        dropsCache: engine.pressure != .normal))
+    hibernation.hibernate(
+      request,
       first: {
         startKeeper([:], nil)
         removal?()
@@ -122,15 +122,14 @@ extension Daemon {
       mailbox.post { daemon in
         daemon.isDone(runtime: id) {
           daemon.hibernationEnded(
-            id, result, path: path, before: before.footprint, after: ByteCount(after),
-            started: started)
+            id, result, before: before.footprint, after: ByteCount(after), started: started)
         }
       }
     }
   }
 
   private func hibernationEnded(
-    _ id: WorkerID, _ result: Result<HibernationSummary, HibernationError>, path: String,
+    _ id: WorkerID, _ result: Result<HibernationSummary, HibernationError>,
     before: ByteCount, after: ByteCount, started: Instant
   ) {
     workers[id]?.measuring.memoryMoves()
@@ -138,16 +137,12 @@ extension Daemon {
     case .success(let summary):
       imagesWritten += 1
       imageDisk.images[id.name] = Int64(summary.imageLength)
-      workers[id]?.imagePath = path
-      workers[id]?.imageMark = summary.mark
+      workers[id]?.rest = .image(summary.image)
       workers[id]?.imageLength = Int64(summary.imageLength)
-      workers[id]?.needsRecovery = false
       note(summary, of: id, took: EventLoop.now - started)
       if let files = summary.filePages { tell(files, of: id) }
-      if let plan = summary.resumePlan {
-        workers[id]?.restoreMode = .of(plan)
-        if plan.isLazy { startStandbyPager() }
-      }
+      workers[id]?.restoreMode = .of(summary.image.restore)
+      if summary.image.restore.isLazy { startStandbyPager() }
       driver.send(
         .hibernated(
           id,
@@ -213,24 +208,20 @@ extension Daemon {
       }
     }
     runtime.measuring.memoryMoves()
-    if runtime.needsRecovery {
-      let path = state.image(of: id.name)
-      let expected: ImageExpectation =
-        runtime.imagePath == nil ? .unknown : .of(runtime.imageMark)
+    switch runtime.rest {
+    case .recover(let path, let expected):
       afterWhatIsUnderWay(id) { [hibernation] in
         hibernation.recover(target, from: path, expecting: expected, then: ended)
       }
-    } else if let path = runtime.imagePath {
+    case .image(let image):
       let keepsBase = runtime.keepsBase
       afterWhatIsUnderWay(id) { [hibernation] in
-        hibernation.resume(
-          target, from: path, mode: .planned, keepsBase: keepsBase, then: ended)
+        hibernation.resume(target, from: image, keepsBase: keepsBase, then: ended)
       }
-    } else {
-      let mayBeStopped = runtime.mayBeStopped
+    case .thaw(let mayBeStopped):
       mechanics.submit(about: id.name, isUrgent: true) { [mailbox] in
-        target.restartInterruptedSyscalls()
-        let failure = Self.failure { try target.wake(isStopped: mayBeStopped) }
+        let tree = target.restartInterruptedSyscalls()
+        let failure = Self.failure { try target.wake(tree, isStopped: mayBeStopped) }
         mailbox.post { daemon in
           daemon.isDone(runtime: id) { daemon.thawEnded(id, failure, started: started) }
         }
@@ -273,9 +264,7 @@ extension Daemon {
       }
       workers[id]?.mayMissPages = summary.deferred > 0
       workers[id]?.missing = summary.missing
-      workers[id]?.imagePath = nil
-      workers[id]?.imageMark = nil
-      workers[id]?.needsRecovery = false
+      workers[id]?.rest = .thaw(mayBeStopped: true)
       if let runtime = workers[id] {
         stopListening(for: runtime)
         tellAwake(runtime)
@@ -287,8 +276,7 @@ extension Daemon {
       if error.phase == .waking {
         // Its memory is back, and the image gone. A second resume would look for that, and have a
         // worker killed that lacks nothing.
-        workers[id]?.imagePath = nil
-        workers[id]?.needsRecovery = true
+        workers[id]?.rest = .recover(path: state.image(of: id.name), expecting: .unknown)
       }
       // Its end is no fault of its memory, and will be told as what it is.
       let hasEnded = error.aftermath == .vanished
