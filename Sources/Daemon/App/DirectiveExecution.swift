@@ -27,7 +27,9 @@ extension Daemon {
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
-      if to > from { hibernation.dropFromCache(images: workers.values.compactMap(\.rest.imagePath)) }
+      if to > from {
+        hibernation.dropFromCache(images: workers.values.compactMap(\.rest.imagePath))
+      }
       tellPressure()
       if to == .normal { pressureIsNormal() }
     case .report(let report): keep(report)

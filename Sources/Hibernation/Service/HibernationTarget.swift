@@ -112,7 +112,8 @@ public struct HibernationTarget: Sendable {
   @discardableResult
   public func restartInterruptedSyscalls() -> ProcessTree? {
     let isFrozen = (try? isFrozen()) ?? false
-    guard let tree = try? discover() else { return nil }  // `wake` looks itself, and says why it can't.
+    // `wake` looks itself then, and says why it can't.
+    guard let tree = try? discover() else { return nil }
     waits.wakes(tree)
     let processes = tree.processes.filter { isFrozen || Self.isStopped($0.identity) }
     if processes.isEmpty { return tree }
