@@ -64,20 +64,13 @@ public final class Daemon: DirectiveExecutor {
   let limitsObstacle: DelegatedGroup.Obstacle?
   let records: WorkerRecordKeeper
   let bootID: String
-  var jetsamReports: JetsamReports
+  let jetsam: JetsamKeeper
   let snapshots: SnapshotKeeper
   /// Of what workers are told and asked.
   var messageCount: UInt64 = 0
   let chronicle: Chronicle
   /// nil: a wrapper's worker has no second life.
   var memoryKeeper: MemoryKeeper?
-  /// Clients who wait until the journal is written.
-  var waitingForJournal: [() -> Void] = []
-  /// Clients who wait for what is on disk.
-  var waitingForDisk: [(SnapshotStore.Snapshot?) -> Void] = []
-  var waitingForJetsam: [(JetsamRecord?) -> Void] = []
-  /// The host's memory when the first victim of a burst was chosen.
-  var memoryAtBurst: JetsamRecord.Host?
   var lastStall: (some: Double, full: Double)?
 
   let driver: EngineDriver
@@ -85,7 +78,8 @@ public final class Daemon: DirectiveExecutor {
   var engine: Engine { _read { yield driver.state } }
   var workers: [WorkerID: WorkerRuntime] = [:]
   var server: ControlServer?
-  var following: EventFollowing?
+  var control: ControlService?
+  private(set) lazy var statusReporter = StatusReporter(driver, self, clock: loop)
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
@@ -125,10 +119,6 @@ public final class Daemon: DirectiveExecutor {
   lazy var diskLook = makeDiskLook()
   /// See `Reloading`.
   lazy var configurationLook = makeConfigurationLook()
-  /// Workers whose hibernation waits for a look at the disk, and what was asked of them since.
-  var awaitingDisk: [WorkerID: [() -> Void]] = [:]
-  /// These are performed.
-  var diskWasAsked = false
   /// When old bases were last looked for.
   var lastSweep = EventLoop.now
   var isEnding = false
@@ -176,7 +166,7 @@ public final class Daemon: DirectiveExecutor {
       records = try WorkerRecordKeeper(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped")
-    jetsamReports = JetsamReports(directory: state.jetsam)
+    jetsam = JetsamKeeper(directory: state.jetsam, disk, loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
     ledger = WriteLedger(path: state.writes)
     if let damage = ledger.damage {
