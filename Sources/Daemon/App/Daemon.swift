@@ -117,8 +117,7 @@ public final class Daemon: DirectiveExecutor {
   var imagesWritten = 0
   var imagesAtLook = 0
   lazy var diskLook = makeDiskLook()
-  /// See `Reloading`.
-  lazy var configurationLook = makeConfigurationLook()
+  private(set) lazy var reloader = makeReloader()
   /// When old bases were last looked for.
   var lastSweep = EventLoop.now
   var isEnding = false
@@ -342,7 +341,9 @@ public final class Daemon: DirectiveExecutor {
       hibernation.reapChildren()
       reapOrphans()
     } else if signal == SIGHUP {
-      reload { [log] in log($0.isDone ? .notice : .error, "reload: \($0.text)") }
+      reloader.reload(allowEmpty: false) { [log] in
+        log($0.isDone ? .notice : .error, "reload: \($0.text)")
+      }
     } else if isEnding {
       log(.warning, "told to end a second time: leaving what still runs")
       hasEnded = true

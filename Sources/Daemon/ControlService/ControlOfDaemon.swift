@@ -117,6 +117,14 @@ extension Daemon: ControlHost {
     request(.start, id) { [unowned self] in watchFirstMoments(of: id, $0, then: answer) }
   }
 
+  func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
+    reloader.reload(allowEmpty: allowEmpty, then: report)
+  }
+
+  func previewReload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
+    reloader.preview(allowEmpty: allowEmpty, then: report)
+  }
+
   func prioritize(_ id: WorkerID) { hibernation.prioritize(id.name) }
 
   func register(_ wrapper: WrapperReport?, from client: ClientID) -> String? {
