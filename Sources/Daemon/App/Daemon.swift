@@ -88,7 +88,8 @@ public final class Daemon: DirectiveExecutor {
   /// The daemon's end: who has been told, and who won't end.
   var askedToStop: Set<WorkerID> = []
   var unstoppable: Set<WorkerID> = []
-  var stoppedByPerson: StoppedByPerson
+  let stoppedByPerson: StoppedByPerson
+  private(set) lazy var restarts = makeRestartSupervisor()
   let loopReturn: LoopReturn
   let stateFiles: StateFiles
   private(set) lazy var schedules = makeScheduleMonitor()
@@ -164,7 +165,7 @@ public final class Daemon: DirectiveExecutor {
     do throws(WorkerRecordError) {
       records = try WorkerRecordKeeper(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
-    stoppedByPerson = StoppedByPerson(path: state.path + "/stopped")
+    stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: stateFiles)
     jetsam = JetsamKeeper(directory: state.jetsam, disk, loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
     ledger = WriteLedger(path: state.writes)

@@ -24,10 +24,10 @@ extension Daemon: ReportSource {
     facts.says = runtime.statusText
     facts.connections = runtime.talk?.connectionCount
     facts.talk = runtime.talk?.sentence
-    facts.imageLength = runtime.imageLength
-    facts.baseSize = runtime.imagePath == nil ? imageDisk.base(of: id.name) : 0
+    facts.imageLength = runtime.image?.length
+    facts.baseSize = runtime.image == nil ? imageDisk.base(of: id.name) : 0
     facts.lastHibernation = runtime.lastHibernation
-    facts.restoreMode = runtime.restoreMode
+    facts.restoreMode = runtime.sleep?.restoreMode
     facts.unwatched = runtime.unwatched
     facts.plans = plans(of: runtime)
     facts.process = runtime.process
@@ -36,11 +36,11 @@ extension Daemon: ReportSource {
   }
 
   private func plans(of runtime: WorkerRuntime) -> WorkerPlans {
-    let runs = runtime.runs
+    let id = runtime.id
     return WorkerPlans(
-      exits: runs.exits, restarts: runs.restarts, due: runs.due.map { ($0.at, $0.why) },
-      waitsForMemory: runs.waitsForMemory, awaited: dependencyStarter.awaited(by: runtime.id),
-      problem: runs.problem, livenessFailure: runtime.liveness?.lastFailure,
+      exits: restarts.exits(of: id) ?? [], restarts: restarts.restarts(of: id),
+      restart: restarts.plan(of: id), awaited: dependencyStarter.awaited(by: id),
+      problem: restarts.problem(of: id), livenessFailure: runtime.liveness?.lastFailure,
       nextWake: schedules.next(runtime.configuration.wakeAt, after: Int64(time(nil))),
       answeredAsleep: runtime.answering?.count)
   }
@@ -111,7 +111,7 @@ extension Daemon: ControlHost {
     let runtime = WorkerRuntime(
       configuration: configuration, environment: environment, isDeclared: false)
     let id = runtime.id
-    runtime.runs = RunHistory(exits: rememberedExits(of: id))
+    restarts.add(id, exits: rememberedExits(of: id))
     workers[id] = runtime
     driver.send(.added(id, runtime.profile))
     request(.start, id) { [unowned self] in watchFirstMoments(of: id, $0, then: answer) }

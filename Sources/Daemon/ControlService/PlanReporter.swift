@@ -10,7 +10,9 @@ struct PlanReporter {
   func describe(_ report: inout WorkerReport) {
     if report.state == WorkerState.terminated.rawValue {
       report.reason = plan ?? report.reason
-      report.restartsInSeconds = plans.due.map { max(0, ($0.at - now).seconds) }
+      if case .backingOff(let due, _) = plans.restart {
+        report.restartsInSeconds = max(0, (due - now).seconds)
+      }
     }
     report.restarts = plans.restarts > 0 ? plans.restarts : nil
     let exits = plans.exits.map {
@@ -25,12 +27,13 @@ struct PlanReporter {
 
   /// Why it is terminated, where that is going to change or was to.
   private var plan: CodedText? {
-    if let due = plans.due {
-      let seconds = max(0, ((due.at - now).seconds).rounded(.up))
-      return CodedText("backing_off", "backing off \(Int(seconds)) s: \(due.why)")
-    }
-    if let why = plans.waitsForMemory {
+    switch plans.restart {
+    case .backingOff(let due, let why):
+      let seconds = max(0, ((due - now).seconds).rounded(.up))
+      return CodedText("backing_off", "backing off \(Int(seconds)) s: \(why)")
+    case .waitingForMemory(let why):
       return CodedText("waits_for_memory", "comes back when there is memory: \(why)")
+    case nil: break
     }
     if let awaited = plans.awaited { return CodedText("waits_for_worker", awaited) }
     return plans.problem.map { CodedText("not_started", $0) }

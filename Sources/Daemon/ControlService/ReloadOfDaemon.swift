@@ -27,12 +27,12 @@ extension Daemon: ReloadHost {
   func take(_ configuration: DaemonConfiguration) { settings.configuration = configuration }
 
   func remove(_ id: WorkerID) {
-    if let runtime = workers[id] { forgetPlans(of: runtime) }
+    forgetPlans(of: id)
     if engine.state(of: id)?.isAlive == true { request(.stop, id) { _ in } }
     // The request may have ended it at once.
     if let runtime = workers[id] { closeListeners(of: runtime) }
     driver.send(.removed(id))
-    if engine.state(of: id) == nil { workers[id] = nil }
+    if engine.state(of: id) == nil { removeWorker(id) }
   }
 
   func introduce(_ configuration: WorkerConfiguration) {

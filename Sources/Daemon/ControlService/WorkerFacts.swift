@@ -45,10 +45,8 @@ struct WorkerFacts {
 struct WorkerPlans {
   var exits: [ExitRecord] = []
   var restarts = 0
-  /// When it is started again, and why it ended.
-  var due: (at: Instant, why: String)?
-  /// It comes back when there is memory: why it ended.
-  var waitsForMemory: String?
+  /// When it is started again.
+  var restart: RestartPlan?
   /// It waits for other workers; a clause.
   var awaited: String?
   /// Why it isn't started any more; a clause.

@@ -83,7 +83,9 @@ extension Daemon {
       askOverHTTP(request, attempt, runtime, process, until: deadline)
     }
     let isAsked = askToShed(runtime, attempt, kind, until: deadline)
-    if attempt.runs.isEmpty, attempt.request == nil, !isAsked { return driver.send(.shedAnswered(id)) }
+    if attempt.runs.isEmpty, attempt.request == nil, !isAsked {
+      return driver.send(.shedAnswered(id))
+    }
     if attempt.command == nil, attempt.request == nil { lookWhetherItRests(runtime, attempt) }
   }
 

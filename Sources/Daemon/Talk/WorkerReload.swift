@@ -132,7 +132,9 @@ extension Daemon {
     conclude(
       runtime,
       Answer(
-        .failed, "\(runtime.id) ended while it reloaded: \(cause.sentence)" + lastWords(of: runtime)
+        .failed,
+        "\(runtime.id) ended while it reloaded: \(cause.sentence)"
+          + restarts.lastWords(of: runtime.id)
       ))
   }
 }

@@ -17,7 +17,7 @@ extension Daemon {
       return
     }
     stopListening(for: runtime)
-    if runtime.isMemoryUnverified { return kill(id) }
+    if runtime.sleep?.isMemoryUnverified == true { return kill(id) }
     dropFoundOffers(runtime)
     let stopSignal = signal ?? runtime.configuration.stopSignal
     let all = (root: process.identity, session: process.session, cgroup: process.cgroup)
@@ -76,7 +76,8 @@ extension Daemon {
       runtime.exitWatch = nil
     }
     runtime.hasExited = true
-    if isStillAtIt(runtime) || runtime.isLookedAt { return }
+    if isStillAtIt(runtime) { return lookAgainAtEnd(of: runtime, process) }
+    if runtime.isLookedAt { return }
     runtime.isLookedAt = true
     withTree(of: process) { [unowned self] tree in
       guard runtime.process === process else { return }
@@ -87,7 +88,16 @@ extension Daemon {
   }
 
   private func isStillAtIt(_ runtime: WorkerRuntime) -> Bool {
-    runtime.isBusy || runtime.endings > 0 || runtime.isBeingCleared
+    runtime.sleep?.isActing == true || runtime.endings > 0 || runtime.isBeingCleared
+  }
+
+  /// What is under way calls `rootHasEnded` when it has ended; where that is lost, this does.
+  private func lookAgainAtEnd(of runtime: WorkerRuntime, _ process: WorkerProcess) {
+    guard runtime.endLook == nil else { return }
+    runtime.endLook = loop.after(.seconds(1)) { [unowned self] in
+      runtime.endLook = nil
+      if runtime.process === process { rootHasEnded(runtime) }
+    }
   }
 
   private func rootHasEnded(
@@ -97,7 +107,7 @@ extension Daemon {
     let left = tree?.pids ?? [process.identity.pid]
     if !left.isEmpty, mayStillSave(runtime) {
       loop.after(.milliseconds(10)) { [unowned self] in
-        if runtime.process === process, !runtime.isBusy { rootHasEnded(runtime) }
+        if runtime.process === process, !isStillAtIt(runtime) { rootHasEnded(runtime) }
       }
       return
     }
@@ -167,7 +177,7 @@ extension Daemon {
     let status = OOMWatch.status(exit, of: runtime)
     if status == .outOfMemory { keepReport(ofKernelKill: runtime) }
     runtime.isReaped = true
-    runtime.runs.leftBehind = others
+    restarts.note(leftBehind: others, by: runtime.id)
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
@@ -207,15 +217,14 @@ extension Daemon {
     _ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus, _ lastWords: String?
   ) {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
-    runtime.runs.footprint = engine.footprint(of: id)
-    runtime.runs.lastWords = lastWords
+    restarts.note(footprint: engine.footprint(of: id), lastWords: lastWords, of: id)
     clearAway(runtime)
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
     driver.send(.exited(id, status))
     offer(runtime)
     // No longer declared: it was only waited for.
-    if engine.state(of: id) == nil { workers[id] = nil }
+    if engine.state(of: id) == nil { removeWorker(id) }
     if !runtime.isDeclared { forgetOldRuns(besides: id) }
   }
 
@@ -230,7 +239,7 @@ extension Daemon {
     let id = endedRuns.removeFirst()
     // It may have been run again since; then it comes back at its next end.
     guard workers[id]?.isDeclared == false, !isAlive(id) else { return }
-    workers[id] = nil
+    removeWorker(id)
     driver.send(.removed(id))
   }
 
@@ -254,6 +263,8 @@ extension Daemon {
     stopListening(for: runtime)
     runtime.traffic = nil
     endShed(runtime)
+    runtime.sleep?.end()
+    runtime.sleep = nil
     runtime.process = nil
     runtime.exitWatch = nil
     runtime.notify = nil
@@ -269,7 +280,8 @@ extension Daemon {
   /// A worker has opened or closed a channel on which it can be asked, or has answered for the first time.
   func tellChannels(of runtime: WorkerRuntime) {
     let profile = runtime.profile
-    driver.send(.channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
+    driver.send(
+      .channelsChanged(runtime.id, canShed: profile.canShed, canAnswer: profile.canAnswer))
   }
 
   /// Orphans of workers become our children (PR_SET_CHILD_SUBREAPER) and must be waited for. Never
