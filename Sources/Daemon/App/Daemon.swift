@@ -64,26 +64,20 @@ public final class Daemon: DirectiveExecutor {
   let limitsObstacle: DelegatedGroup.Obstacle?
   let records: WorkerRecordKeeper
   let bootID: String
-  var jetsamReports: JetsamReports
+  let jetsam: JetsamKeeper
   let snapshots: SnapshotKeeper
   let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
   /// nil: a wrapper's worker has no second life.
   var memoryKeeper: MemoryKeeper?
-  /// Clients who wait until the journal is written.
-  var waitingForJournal: [() -> Void] = []
-  /// Clients who wait for what is on disk.
-  var waitingForDisk: [(SnapshotStore.Snapshot?) -> Void] = []
-  var waitingForJetsam: [(JetsamRecord?) -> Void] = []
-  /// The host's memory when the first victim of a burst was chosen.
-  var memoryAtBurst: JetsamRecord.Host?
 
   let driver: EngineDriver
   /// What the engine knows now.
   var engine: Engine { _read { yield driver.state } }
   var workers: [WorkerID: WorkerRuntime] = [:]
   var server: ControlServer?
-  var following: EventFollowing?
+  var control: ControlService?
+  private(set) lazy var statusReporter = StatusReporter(driver, self, clock: loop)
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
@@ -116,12 +110,7 @@ public final class Daemon: DirectiveExecutor {
   /// The last look at the images' disk; see `DiskLimits`.
   private(set) lazy var imageDisk = makeImageDisk()
   lazy var diskLook = makeDiskLook()
-  /// See `Reloading`.
-  lazy var configurationLook = makeConfigurationLook()
-  /// Workers whose hibernation waits for a look at the disk, and what was asked of them since.
-  var awaitingDisk: [WorkerID: [() -> Void]] = [:]
-  /// These are performed.
-  var diskWasAsked = false
+  private(set) lazy var reloader = makeReloader()
   /// When old bases were last looked for.
   var lastSweep = EventLoop.now
   var isEnding = false
@@ -169,7 +158,7 @@ public final class Daemon: DirectiveExecutor {
       records = try WorkerRecordKeeper(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: stateFiles)
-    jetsamReports = JetsamReports(directory: state.jetsam)
+    jetsam = JetsamKeeper(directory: state.jetsam, disk, loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
     var features = KernelFeatures.detect()
     // For measuring what tracking brings, and for doubting it.
@@ -343,7 +332,9 @@ public final class Daemon: DirectiveExecutor {
       hibernation.reapChildren()
       reapOrphans()
     } else if signal == SIGHUP {
-      reload { [log] in log($0.isDone ? .notice : .error, "reload: \($0.text)") }
+      reloader.reload(allowEmpty: false) { [log] in
+        log($0.isDone ? .notice : .error, "reload: \($0.text)")
+      }
     } else if isEnding {
       log(.warning, "told to end a second time: leaving what still runs")
       hasEnded = true

@@ -124,16 +124,10 @@ final class SnapshotKeeper {
     }
   }
 
-  /// Calls back on the loop, in the order of what was kept.
-  func load(
-    _ name: String, _ mailbox: Mailbox<Daemon>,
-    then: @escaping @Sendable (Daemon, SnapshotStore.Snapshot?) -> Void
-  ) {
+  /// Calls back on another thread, in the order of what was kept.
+  func load(_ name: String, then: @escaping @Sendable (SnapshotStore.Snapshot?) -> Void) {
     let waiting = latest[name]
-    disk.submit { [store] in
-      let snapshot = waiting ?? store.load(name)
-      mailbox.post { then($0, snapshot) }
-    }
+    disk.submit { [store] in then(waiting ?? store.load(name)) }
   }
 
   func remove(_ name: String) {
