@@ -43,7 +43,7 @@ struct SourceRuleTests {
     "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.
     "Daemon/Takeover/WorkerAdoption.swift", "Daemon/Takeover/KeeperStart.swift",
-    "Daemon/Talk/PurgeableOffers.swift",
+    "Daemon/Talk/ConversationOfWorker.swift",
     "Daemon/Worker/ListenSockets.swift",
     // Of its cgroup only.
     "Daemon/External/ExternalWorkers.swift", "Daemon/ControlService/WorkerReporter.swift",
