@@ -262,7 +262,7 @@ extension Daemon {
         workers[id]?.restoreMode = CodedText("eager", "eager, because \(reason)")
         log(.info, "\(id): all of its memory was brought back at once: \(reason)")
       }
-      workers[id]?.mayMissPages = summary.deferred > 0
+      workers[id]?.mayMissPages = summary.backgroundFill > 0
       workers[id]?.missing = summary.missing
       workers[id]?.rest = .thaw(mayBeStopped: true)
       if let runtime = workers[id] {

@@ -64,7 +64,7 @@ extension Daemon {
       server = try ControlServer(path: settings.socket, daemon: self)
     } catch { log(.notice, "nobody can ask about it: \(error)") }
     watchPressure()
-    followStreams()
+    followFills()
     introduceWorkers()
     request(.start, wrapped.id) { _ in }
     sampleRegularly()
