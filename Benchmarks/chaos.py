@@ -32,7 +32,7 @@ POINTS = [
     "recovery-seized", "registers-back",
     # Of a resume with missing pages; each is passed often, so the first or a later time.
     *(f"{point}@{time}" for time in (1, 2, 3) for point in (
-        "stream-marked", "registered", "stream-prepared", "streaming", "event-read", "streamed",
+        "fill-marked", "registered", "fill-prepared", "filling", "event-read", "filled",
         "unregistered", "thawed"))]
 
 

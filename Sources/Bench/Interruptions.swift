@@ -1,11 +1,10 @@
-import CLinux
 import Glibc
 import Linux
 
 /// Puts off the signals that would end us while something is stopped, and lets waits notice them.
 /// They stay pending, and do what they always do once they are permitted again.
 final class Interruptions {
-  private let descriptor: Descriptor
+  private let queue: SignalQueue
   private var before = sigset_t()
 
   init() throws(SystemCallError) {
@@ -15,8 +14,7 @@ final class Interruptions {
       !ProcessStatus.contains(ignored, $0)
     }
     pthread_sigmask(SIG_BLOCK, nil, &before)
-    descriptor = Descriptor(
-      owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
+    queue = try SignalQueue(signals)
   }
 
   /// Permits them again: one that came in meanwhile may end us here.
@@ -24,8 +22,7 @@ final class Interruptions {
 
   /// Takes what has come in: it doesn't end us any more.
   func discard() {
-    // Readable, or `check` wouldn't have thrown; a failure leaves it pending, and it ends us in `end`.
-    _ = try? descriptor.read(upTo: 4096)
+    _ = queue.arrivals()
   }
 
   func check() throws {
@@ -34,7 +31,7 @@ final class Interruptions {
 
   /// Waits until one of the descriptors is readable; its index, or nil when the deadline passed.
   func wait(for descriptors: [Int32], until deadline: Deadline) throws -> Int? {
-    var entries = (descriptors + [descriptor.raw]).map {
+    var entries = (descriptors + [queue.raw]).map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
     while true {

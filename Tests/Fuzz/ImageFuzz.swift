@@ -137,7 +137,7 @@ private func append(_ count: Int, to writer: ImageWriter) throws {
     try writer.append(
       UnsafeRawBufferPointer(rebasing: room[..<size]),
       ImageChunk(
-        process: UInt32(number % 2), writable: true, isDeferred: number == 1, offset: 0,
+        process: UInt32(number % 2), writable: true, isBackgroundFilled: number == 1, offset: 0,
         storedLength: 0,
         ranges: [
           PageRange(address: start, length: pageSize),

@@ -97,7 +97,7 @@ func bench(_ arguments: ArraySlice<String>) throws {
         }
         notes["hot"] =
           summary.eagerReason
-          ?? "\(summary.restored >> 10) KiB first, \(summary.deferred >> 10) later"
+          ?? "\(summary.restored >> 10) KiB first, \(summary.backgroundFill >> 10) later"
         if round > 1 {
           times["hot: command", default: []].append(
             Double(summary.duration.components.attoseconds) / 1e15)

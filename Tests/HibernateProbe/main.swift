@@ -22,7 +22,7 @@
 //     the standby pager, on descriptor 0.
 // With DORMOUSE_STANDBY set, `serve` starts one of those.
 // With DORMOUSE_OVERLAY set (`tracked` or `compared`), `serve` keeps bases.
-// With DORMOUSE_RESUME set, `serve` resumes with pages missing.
+// With DORMOUSE_RESUME set, `serve` restores lazily.
 // DORMOUSE_FAULT names a place (FaultPoint.swift) where it kills itself.
 import CLinux
 import Glibc

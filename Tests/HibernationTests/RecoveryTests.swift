@@ -13,8 +13,8 @@ struct RecoveryTests {
   static func points(of rest: Victim.Rest) -> [FaultPoint] {
     FaultPoint.allCases.filter { point in
       switch point {
-      case .recoverySeized, .registersBack, .userfaultOpened, .streamMarked, .streamPrepared,
-        .streaming, .eventRead, .streamed, .unregistered, .registered, .thawed, .trackerOpened,
+      case .recoverySeized, .registersBack, .userfaultOpened, .fillMarked, .fillPrepared,
+        .filling, .eventRead, .filled, .unregistered, .registered, .thawed, .trackerOpened,
         .baseKept, .baseRemoved:
         false
       case .frozen, .detached: rest == .frozen

@@ -1,5 +1,6 @@
 import Glibc
 import JSONLines
+import Linux
 
 /// A blocking client of the control socket: what every verb of the command line is made of.
 ///
@@ -7,7 +8,7 @@ import JSONLines
 /// has happened, so answers come in their own order, and those that arrive early are kept.
 public struct ControlClient: ~Copyable {
   public let path: String
-  private let socket: OwnedDescriptor
+  private let socket: Descriptor
   private var framer = LineFramer()
   private var outstanding: Set<UInt64> = []
   private var early: [UInt64: ControlResponse] = [:]
@@ -26,24 +27,22 @@ public struct ControlClient: ~Copyable {
 
   private static func connect(
     to path: String, isNamed: Bool
-  ) throws(ControlError) -> OwnedDescriptor {
+  ) throws(ControlError) -> Descriptor {
     try UnixSocketAddress.check(path: path)
-    let (made, obstacle) = retryingOnInterrupt {
-      Int(Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-    }
-    guard obstacle == 0 else {
-      throw .system(operation: "making a socket", path: path, code: obstacle)
-    }
-    let number = Int32(made)
-    let socket = OwnedDescriptor(number)
-    let (_, failure) = try UnixSocketAddress.with(path: path) { address, length in
-      retryingOnInterrupt { Int(Glibc.connect(number, address, length)) }
+    let socket: Descriptor
+    do throws(SystemCallError) {
+      let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+      socket = Descriptor(owning: try systemCall("socket") { Glibc.socket(AF_UNIX, type, 0) })
+    } catch { throw .system(operation: "making a socket", path: path, code: error.code) }
+    let number = socket.raw
+    let failure = try UnixSocketAddress.with(path: path) { address, length in
+      failureCode("connect") { Glibc.connect(number, address, length) }
     }
     switch failure {
-    case 0: break
+    case nil: break
     case ENOENT, ECONNREFUSED, ENOTDIR: throw .noDaemon(path: path)
     case EACCES, EPERM: throw .refusedByPermissions(path: path)
-    default: throw .system(operation: "connecting", path: path, code: failure)
+    case let code?: throw .system(operation: "connecting", path: path, code: code)
     }
     try checkListener(socket, path: path, isNamed: isNamed)
     return socket
@@ -76,16 +75,17 @@ public struct ControlClient: ~Copyable {
     outstanding.insert(request.id)
     var rest = line[...]
     while !rest.isEmpty {
-      let (count, failure) = retryingOnInterrupt {
-        rest.withUnsafeBytes {
-          Glibc.send(socket.number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      do throws(SystemCallError) {
+        let count = try systemCall("send") {
+          rest.withUnsafeBytes {
+            Glibc.send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+          }
         }
-      }
-      switch failure {
-      case 0: rest = rest.dropFirst(count)
-      // The daemon may have said why before it hung up: leave it to `response` to find out.
-      case EPIPE, ECONNRESET: return
-      default: throw .system(operation: "sending", path: path, code: failure)
+        rest = rest.dropFirst(count)
+      } catch {
+        // The daemon may have said why before it hung up: leave it to `response` to find out.
+        if error.code == EPIPE || error.code == ECONNRESET { return }
+        throw .system(operation: "sending", path: path, code: error.code)
       }
     }
   }
@@ -145,7 +145,7 @@ public struct ControlClient: ~Copyable {
   }
 
   /// Readable when the daemon has said something; to poll, and nothing else.
-  public var descriptor: Int32 { socket.number }
+  public var descriptor: Int32 { socket.raw }
 
   private mutating func accept(_ line: [UInt8]) throws(ControlError) {
     let response: ControlResponse
@@ -173,31 +173,34 @@ public struct ControlClient: ~Copyable {
 
   private mutating func receive() throws(ControlError) {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    let (count, failure) = retryingOnInterrupt {
-      buffer.withUnsafeMutableBytes { recv(socket.number, $0.baseAddress, $0.count, 0) }
+    let count: Int
+    do throws(SystemCallError) {
+      count = try systemCall("recv") {
+        buffer.withUnsafeMutableBytes { recv(socket.raw, $0.baseAddress, $0.count, 0) }
+      }
+    } catch {
+      if error.code == ECONNRESET { throw .closedEarly(path: path) }
+      throw .system(operation: "receiving", path: path, code: error.code)
     }
-    switch failure {
-    case 0 where count > 0: framer.append(buffer[..<count])
-    case 0, ECONNRESET: throw .closedEarly(path: path)
-    default: throw .system(operation: "receiving", path: path, code: failure)
-    }
+    if count == 0 { throw .closedEarly(path: path) }
+    framer.append(buffer[..<count])
   }
 
   private func waitReadable(
     until deadline: ContinuousClock.Instant, _ timeout: Duration
   ) throws(ControlError) {
-    var entry = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
+    var entry = pollfd(fd: socket.raw, events: Int16(POLLIN), revents: 0)
     while true {
       let left = deadline - ContinuousClock.now
       // Rounded up: waking before the deadline would only mean waiting again. And with no time at all
       // it is looked once.
       let milliseconds = left > .zero ? min(left / .milliseconds(1) + 1, Double(Int32.max)) : 0
       // An interrupted wait is made again for what is left of the time.
-      let (ready, failure) = kernelAnswer { Int(poll(&entry, 1, Int32(milliseconds))) }
+      let ready = kernelResult { poll(&entry, 1, Int32(milliseconds)) }
       if ready > 0 { return }
       if left <= .zero { throw .timedOut(after: timeout) }
-      if failure != 0, failure != EINTR {
-        throw .system(operation: "waiting", path: path, code: failure)
+      if ready < 0, ready != -EINTR {
+        throw .system(operation: "waiting", path: path, code: -ready)
       }
     }
   }
@@ -205,14 +208,14 @@ public struct ControlClient: ~Copyable {
   /// In a directory that anybody can create, such as the last resort under /tmp, anybody can
   /// listen. The kernel knows who called `listen` (SO_PEERCRED, unix(7)).
   private static func checkListener(
-    _ socket: borrowing OwnedDescriptor, path: String, isNamed: Bool
+    _ socket: Descriptor, path: String, isNamed: Bool
   ) throws(ControlError) {
     var credentials = PeerCredentials()
     var length = socklen_t(MemoryLayout<PeerCredentials>.size)
-    let (_, failure) = retryingOnInterrupt {
-      Int(getsockopt(socket.number, SOL_SOCKET, SO_PEERCRED, &credentials, &length))
+    let failure = failureCode("getsockopt") {
+      getsockopt(socket.raw, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
     }
-    guard failure == 0 else {
+    if let failure {
       throw .system(operation: "asking who listens", path: path, code: failure)
     }
     guard trusts(listener: credentials.uid, as: geteuid(), isNamed: isNamed) else {

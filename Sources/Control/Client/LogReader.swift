@@ -1,4 +1,5 @@
 import Glibc
+import Linux
 
 /// Reads a log file from its last lines on, and goes on as it grows. Truncation starts it over; so does
 /// a new file under the old name, once the old one has been read to its end. Where the file's beginning
@@ -6,7 +7,7 @@ import Glibc
 /// name `path.1` only after the file has been cut by as much as the copy holds.
 public struct LogReader: ~Copyable {
   private var file: LogFile
-  private var watch: OwnedDescriptor?
+  private var watch: Descriptor?
   private var offset: Int
   /// The newest file that was put aside, at the last look.
   private var aside: FileIdentity?
@@ -102,7 +103,7 @@ public struct LogReader: ~Copyable {
       if watch != nil { return }
     }
     // Without inotify (its instances are limited per user), look five times a second.
-    guard let number = watch?.number else {
+    guard let number = watch?.raw else {
       _ = poll(nil, 0, 200)
       return
     }
@@ -112,10 +113,10 @@ public struct LogReader: ~Copyable {
     _ = events.withUnsafeMutableBytes { Glibc.read(number, $0.baseAddress, $0.count) }
   }
 
-  private func makeWatch() -> OwnedDescriptor? {
+  private func makeWatch() -> Descriptor? {
     let number = inotify_init1(Int32(IN_CLOEXEC))
     guard number >= 0 else { return nil }
-    let descriptor = OwnedDescriptor(number)
+    let descriptor = Descriptor(owning: number)
     let mask = UInt32(IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF)
     guard inotify_add_watch(number, file.path, mask) >= 0 else { return nil }
     return descriptor
@@ -125,22 +126,21 @@ public struct LogReader: ~Copyable {
 /// An open file and the name that it was opened by.
 private struct LogFile: ~Copyable {
   let path: String
-  private let descriptor: OwnedDescriptor
+  private let descriptor: Descriptor
 
   init(path: String) throws(FileError) {
-    let (number, failure) = openForReading(path)
-    guard failure == 0 else { throw FileError(operation: "opening", path: path, code: failure) }
-    descriptor = OwnedDescriptor(Int32(number))
+    descriptor = try FileError.wrap("opening", path) { () throws(SystemCallError) in
+      try Descriptor.open(path)
+    }
     self.path = path
   }
 
-  var identity: FileIdentity? { FileIdentity(descriptor.number) }
+  var identity: FileIdentity? { FileIdentity(descriptor.raw) }
 
   /// Bytes.
   func size() throws(FileError) -> Int {
     var status = stat()
-    let (_, failure) = retryingOnInterrupt { Int(fstat(descriptor.number, &status)) }
-    guard failure == 0 else {
+    if let failure = failureCode("fstat", { fstat(descriptor.raw, &status) }) {
       throw FileError(operation: "looking at", path: path, code: failure)
     }
     return status.st_size
@@ -149,10 +149,11 @@ private struct LogFile: ~Copyable {
   func bytes(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
     guard count > 0 else { return [] }
     var buffer = [UInt8](repeating: 0, count: count)
-    let (length, failure) = retryingOnInterrupt {
-      buffer.withUnsafeMutableBytes { pread(descriptor.number, $0.baseAddress, $0.count, offset) }
+    let length = try FileError.wrap("reading", path) { () throws(SystemCallError) in
+      try systemCall("pread") {
+        buffer.withUnsafeMutableBytes { pread(descriptor.raw, $0.baseAddress, $0.count, offset) }
+      }
     }
-    guard failure == 0 else { throw FileError(operation: "reading", path: path, code: failure) }
     buffer.removeLast(count - length)
     return buffer
   }
@@ -161,7 +162,7 @@ private struct LogFile: ~Copyable {
   func successor() -> LogFile? {
     var ours = stat()
     var named = stat()
-    guard fstat(descriptor.number, &ours) == 0, stat(path, &named) == 0,
+    guard fstat(descriptor.raw, &ours) == 0, stat(path, &named) == 0,
       ours.st_ino != named.st_ino || ours.st_dev != named.st_dev
     else { return nil }
     return try? LogFile(path: path)

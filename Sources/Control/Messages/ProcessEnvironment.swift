@@ -1,4 +1,5 @@
 import Glibc
+import Linux
 
 /// The environment that this process was started with.
 public struct ProcessEnvironment: Hashable, Sendable {
@@ -51,17 +52,27 @@ public struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 func readWholeFile(_ path: String) throws(FileError) -> [UInt8] {
-  let (number, failure) = openForReading(path)
-  guard failure == 0 else { throw FileError(operation: "opening", path: path, code: failure) }
-  let file = OwnedDescriptor(Int32(number))
-  var contents: [UInt8] = []
-  var buffer = [UInt8](repeating: 0, count: 1 << 14)
-  while true {
-    let (count, failure) = retryingOnInterrupt {
-      buffer.withUnsafeMutableBytes { read(file.number, $0.baseAddress, $0.count) }
-    }
-    guard failure == 0 else { throw FileError(operation: "reading", path: path, code: failure) }
-    if count == 0 { return contents }
-    contents += buffer[..<count]
+  do throws(SystemCallError) { return try readFile(path) } catch {
+    let operation = error.call == "open" ? "opening" : "reading"
+    throw FileError(operation: operation, path: path, code: error.code)
   }
+}
+
+extension FileError {
+  /// Names the operation that a system call has failed in.
+  static func wrap<Value>(
+    _ operation: String, _ path: String, _ body: () throws(SystemCallError) -> Value
+  ) throws(FileError) -> Value {
+    do throws(SystemCallError) { return try body() } catch {
+      throw FileError(operation: operation, path: path, code: error.code)
+    }
+  }
+}
+
+/// Why a system call has failed; `nil`: it hasn't.
+func failureCode(_ name: String, _ body: () -> Int32) -> Int32? {
+  do throws(SystemCallError) {
+    _ = try systemCall(name, body)
+    return nil
+  } catch { return error.code }
 }

@@ -218,7 +218,7 @@ public final class Daemon: DirectiveExecutor {
     try openControlSocket()
     pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
-    followStreams()
+    followFills()
     introduceWorkers()
     tryEncryption()
     collectKeptMemories()
@@ -314,15 +314,9 @@ public final class Daemon: DirectiveExecutor {
 
   private func watchSignals() throws(SystemCallError) {
     _ = clinux_ignore_stops_of_children()
-    let signals = [SIGTERM, SIGINT, SIGHUP, SIGCHLD]
-    let descriptor = Descriptor(
-      owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
-    try loop.watch(descriptor, .readable) { [unowned self] _ in
-      // struct signalfd_siginfo is 128 bytes and begins with the number.
-      let bytes = (try? descriptor.read(upTo: 128 * 16)) ?? []
-      for start in stride(from: 0, to: bytes.count - 127, by: 128) {
-        handle(signal: Int32(bytes[start]))
-      }
+    let signals = try SignalQueue([SIGTERM, SIGINT, SIGHUP, SIGCHLD])
+    try loop.watch(signals.descriptor, .readable) { [unowned self] _ in
+      for signal in signals.arrivals() { handle(signal: signal.number) }
     }
   }
 

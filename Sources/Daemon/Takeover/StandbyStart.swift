@@ -13,14 +13,14 @@ extension Daemon {
   }
 
   /// What becomes of resumes of which pages are still missing.
-  func followStreams() {
-    hibernation.onStreamFailure { [mailbox] name, error in
+  func followFills() {
+    hibernation.onFillFailure { [mailbox] name, error in
       mailbox.post {
         $0.log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
       }
     }
     // Without any activity of the worker its memory is another than when it was woken.
-    hibernation.onStreamEnd { [mailbox] name in
+    hibernation.onFillEnd { [mailbox] name in
       mailbox.post { $0.measure(WorkerID(name)) }
     }
   }

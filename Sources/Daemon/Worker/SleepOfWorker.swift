@@ -77,11 +77,6 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
   }
 
-  private struct Suspended: Sendable {
-    var opened: MemoryRefresh.Outcome?
-    var result: Result<Asleep, Refusal>
-  }
-
   /// An outcome that is known at once is told later all the same.
   private func refuse<Outcome>(_ then: @escaping (Outcome) -> Void, _ outcome: Outcome) {
     daemon.loop.after(.zero) { then(outcome) }
@@ -154,11 +149,6 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
   }
 
-  private struct Hibernated: Sendable {
-    var result: Result<HibernationSummary, HibernationError>
-    var footprint: ByteCount
-  }
-
   private func hibernated(
     _ outcome: Hibernated, from before: ByteCount, started: Instant
   ) -> Result<HibernationOutcome, HibernationError> {
@@ -223,12 +213,6 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         done(Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
       }
     }
-  }
-
-  struct Recovered: Sendable {
-    var result: Result<ResumeSummary, HibernationError>
-    /// Of the image afterwards, in bytes on the disk; nil: there is none.
-    var length: Int64?
   }
 
   /// Its memory moves between now and the outcome.
@@ -317,24 +301,5 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {
     daemon.log(priority, "\(id): \(text)")
-  }
-}
-
-extension ResumeOutcome {
-  fileprivate init(_ summary: ResumeSummary) {
-    self.init(
-      missing: summary.deferred > 0 ? summary.missing : nil, eagerReason: summary.eagerReason)
-  }
-}
-
-/// What a worker takes right before it is hibernated, found on the thread that does that.
-private final class Before: Sendable {
-  private let value = Mutex(ByteCount.zero)
-
-  var footprint: ByteCount { value.withLock { $0 } }
-
-  func take(_ pids: [Int32], _ missing: MissingBytes?) {
-    let measurement = Measurement.take(pids, missing)
-    value.withLock { $0 = measurement.footprint }
   }
 }

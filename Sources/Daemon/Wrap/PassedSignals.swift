@@ -14,17 +14,10 @@ extension Daemon {
 
   func passSignals() throws(SystemCallError) {
     _ = clinux_ignore_stops_of_children()
-    let signals = Self.passed + [SIGCHLD]
-    let descriptor = Descriptor(
-      owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
-    try loop.watch(descriptor, .readable) { [unowned self] _ in
-      // struct signalfd_siginfo is 128 bytes: the number, the error, and who sent it.
-      let bytes = (try? descriptor.read(upTo: 128 * 16)) ?? []
-      for start in stride(from: 0, to: bytes.count - 127, by: 128) {
-        let code = bytes[(start + 8)..<(start + 12)].reversed().reduce(Int32(0)) {
-          $0 << 8 | Int32($1)
-        }
-        take(Int32(bytes[start]), isFromTerminal: code == SI_KERNEL)
+    let signals = try SignalQueue(Self.passed + [SIGCHLD])
+    try loop.watch(signals.descriptor, .readable) { [unowned self] _ in
+      for signal in signals.arrivals() {
+        take(signal.number, isFromTerminal: signal.isFromTerminal)
       }
     }
   }

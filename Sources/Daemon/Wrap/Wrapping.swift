@@ -64,7 +64,7 @@ extension Daemon {
       try openControlSocket()
     } catch { log(.notice, "nobody can ask about it: \(error)") }
     pressureMonitor.follow(engine.policy)
-    followStreams()
+    followFills()
     introduceWorkers()
     request(.start, wrapped.id) { _ in }
     sampleRegularly()

@@ -51,18 +51,21 @@ struct Capture: Sendable {
       try memories[chunk.process].read(chunk.ranges, into: base, direct: chunk.kind.readable)
       var ranges = chunk.ranges
       var length = Int(chunk.length)
-      if chunk.kind.absentIsZero, !chunk.kind.isUrgent { (ranges, length) = dropZeroPages(ranges) }
+      if chunk.kind.absentIsZero, !chunk.kind.isPrefetched {
+        (ranges, length) = dropZeroPages(ranges)
+      }
       if length == 0 { return }
       let source = UnsafeRawBufferPointer(rebasing: pages[..<length])
       let size =
-        chunk.kind.isUrgent
+        chunk.kind.isPrefetched
         ? try fastCompressor.compress(source, into: compressed)
         : try compressor.compress(source, into: compressed)
       try writer.append(
         UnsafeRawBufferPointer(rebasing: compressed[..<size]),
         ImageChunk(
           process: UInt32(chunk.process), writable: chunk.kind.writable,
-          isUrgent: chunk.kind.isUrgent, isDeferred: chunk.kind.isDeferred, offset: 0,
+          isPrefetched: chunk.kind.isPrefetched, isBackgroundFilled: chunk.kind.isBackgroundFilled,
+          offset: 0,
           storedLength: 0, ranges: ranges))
     }
 
@@ -96,21 +99,21 @@ struct WriteBack: Sendable {
   let image: ImageReader
   /// By the chunks' process index; `nil`: that one has ended, and needs nothing.
   let memories: [ProcessMemory?]
-  /// For a resume with missing pages: leaves out what may come later, and fills what mustn't.
-  var placing: MissingPages?
+  /// Of a lazy restore: leaves the background fill out, and fills the rest instead of writing it.
+  var prefetch: Prefetch?
 
   /// Returns the indices of processes whose memory is gone: they are being killed.
   func run(lanes: Int) throws -> [Int] {
     let failure = FirstFailure()
     let gone = Gone()
-    let steps = image.steps(leavesDeferred: placing != nil)
+    let steps = image.steps(leavesBackgroundFill: prefetch != nil)
     inParallel(count: steps.count, lanes: lanes) { next in
       failure.record {
         let lane = try Lane()
         while let index = next(), !failure.hasFailed {
           let process = steps[index].process
           guard let memory = memories[process], !gone.contains(process) else { continue }
-          if try !lane.restore(steps[index], of: image, to: memory, placing) {
+          if try !lane.restore(steps[index], of: image, to: memory, prefetch) {
             gone.insert(process)
           }
         }
@@ -144,14 +147,14 @@ struct WriteBack: Sendable {
     /// False when the process has no memory any more.
     func restore(
       _ step: RestoreStep, of image: ImageReader, to memory: ProcessMemory,
-      _ placing: MissingPages?
+      _ prefetch: Prefetch?
     ) throws -> Bool {
       try image.load(step, stored: stored, into: pages, with: decompressor)
       guard let base = pages.baseAddress else { return true }
       do throws(SystemCallError) {
         // An image that is lazy has no base, and so is written by whole chunks.
-        if let placing {
-          try placing.place(step.chunk, from: base, memory)
+        if let prefetch {
+          try prefetch.place(step.chunk, from: base, memory)
         } else {
           try memory.write(step.ranges, from: base)
         }

@@ -121,8 +121,8 @@ extension ImageReader {
   }
 
   /// What brings all pages back.
-  func steps(leavesDeferred: Bool = false) -> [RestoreStep] {
-    let own = chunks.filter { !leavesDeferred || !$0.isDeferred }.map {
+  func steps(leavesBackgroundFill: Bool = false) -> [RestoreStep] {
+    let own = chunks.filter { !leavesBackgroundFill || !$0.isBackgroundFilled }.map {
       RestoreStep(
         isOfBase: false, chunk: $0, process: Int($0.process), ranges: $0.ranges, offsets: [])
     }

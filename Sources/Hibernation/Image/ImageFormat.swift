@@ -26,8 +26,8 @@ enum ImageLayout {
   /// Offset of `ImageProgress` in the header; outside the header's checksum, for it changes later.
   static let progressOffset = 60
 
-  /// Bytes of page data in an urgent chunk, at most: so that all cores have a share of little.
-  static let urgentChunkLength = 64 * 1024
+  /// Bytes of page data in a chunk of the working set, at most: so that all cores have a share of little.
+  static let prefetchChunkLength = 64 * 1024
 
   /// Bytes of page data in a chunk of an overlay, at most, for the same reason.
   static let overlayChunkLength = 64 * 1024
@@ -60,7 +60,7 @@ public enum ImageProgress: UInt32, Sendable {
   case atRest = 2
   /// The worker may run, and what isn't in memory yet comes from here. Which that is, the worker's
   /// own fault journals tell.
-  case streaming = 4
+  case filling = 4
 }
 
 /// A process in an image.
@@ -88,10 +88,10 @@ struct ImageChunk: Sendable {
   var process: UInt32
   /// The process may write to all of its pages itself.
   var writable: Bool
-  /// Wanted soon after a resume, as far as is known: in small chunks, at the front.
-  var isUrgent = false
-  /// All of anonymous mappings, and not urgent: may come when the process runs already.
-  var isDeferred = false
+  /// Of the working set, as far as is known: in small chunks, at the front.
+  var isPrefetched = false
+  /// All of anonymous mappings, and not of the working set: filled in the background, while the process runs.
+  var isBackgroundFilled = false
   var offset: UInt64
   var storedLength: UInt32
   var ranges: [PageRange]
@@ -109,19 +109,19 @@ struct ImageMapping: Sendable {
 extension ImageChunk {
   private enum Flag {
     static let writable: UInt32 = 1
-    static let urgent: UInt32 = 2
-    static let deferred: UInt32 = 4
+    static let prefetched: UInt32 = 2
+    static let backgroundFilled: UInt32 = 4
   }
 
   var flags: UInt32 {
     get {
-      (writable ? Flag.writable : 0) | (isUrgent ? Flag.urgent : 0)
-        | (isDeferred ? Flag.deferred : 0)
+      (writable ? Flag.writable : 0) | (isPrefetched ? Flag.prefetched : 0)
+        | (isBackgroundFilled ? Flag.backgroundFilled : 0)
     }
     set {
       writable = newValue & Flag.writable != 0
-      isUrgent = newValue & Flag.urgent != 0
-      isDeferred = newValue & Flag.deferred != 0
+      isPrefetched = newValue & Flag.prefetched != 0
+      isBackgroundFilled = newValue & Flag.backgroundFilled != 0
     }
   }
 }

@@ -15,16 +15,16 @@ import Linux
 ///              whether a recovery has begun to fill children
 ///     4096     slots of 32 bytes, until one whose event is 0
 final class FaultJournal: @unchecked Sendable {
-  // Unchecked: one thread at a time uses it. The pager's while a stream runs; else the hibernator's,
+  // Unchecked: one thread at a time uses it. The pager's during the background fill; else the hibernator's,
   // which waits for the pager to end before it touches anything of the worker.
 
-  /// How far a resume with missing pages is.
+  /// How far a lazy restore is.
   enum Phase: UInt64 {
     case idle = 0
     /// Pages are being written and ranges registered; nobody runs.
     case preparing
     /// The worker runs; pages are missing.
-    case streaming
+    case filling
     /// Nothing is missing any more.
     case complete
   }
@@ -229,7 +229,7 @@ final class FaultJournal: @unchecked Sendable {
   }
 }
 
-/// What we hold of a process that can be resumed with pages missing. The process holds both
+/// What we hold of a process that can be restored lazily. The process holds both
 /// descriptors too.
 struct FaultHandle: Sendable {
   let userfault: Userfault

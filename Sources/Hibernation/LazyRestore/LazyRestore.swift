@@ -17,26 +17,26 @@ public enum RestoreMode: Sendable, Hashable {
 extension Hibernator {
   enum LazyRestoreResult {
     /// Bytes.
-    case done(written: UInt64, deferred: UInt64)
+    case done(written: UInt64, backgroundFill: UInt64)
     case refused(String)
   }
 
-  /// Waits until a resume with missing pages has brought everything, and takes what it has taught.
+  /// Waits until a lazy restore has brought everything, and takes what it has taught.
   /// To be called before a worker is frozen: somebody who waits for a page can't be.
   ///
   /// - Throws: how it has failed, once. The worker has been killed then.
   public func settle(_ name: String) throws(HibernationError) {
-    guard let stream = streams.removeValue(forKey: name) else { return }
-    let outcome = stream.wait()
+    guard let fill = fills.removeValue(forKey: name) else { return }
+    let outcome = fill.wait()
     if let failure = outcome.failure {
       handles[name] = nil
       throw failure
     }
     for identity in (handles[name] ?? [:]).keys {
       guard let touched = outcome.touched[identity.pid] else { continue }
-      hot[name, default: [:]][identity, default: PagePlan.WorkingSet()].learn(touched)
+      workingSets[name, default: [:]][identity, default: PagePlan.WorkingSet()].learn(touched)
     }
-    guard var record = stream.record else { return }
+    guard var record = fill.record else { return }
     record.waited = outcome.waited
     record.halt = outcome.halt
     record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
@@ -54,7 +54,7 @@ extension Hibernator {
     guard image.progress == .atRest, !image.mappings.isEmpty else {
       return .refused("its image wasn't made for it")
     }
-    let isKnown = hot[target.name]?.values.contains { !$0.pages.isEmpty } == true
+    let isKnown = workingSets[target.name]?.values.contains { !$0.pages.isEmpty } == true
     if !isKnown, !learns { return .refused("nothing is known yet of what it wants first") }
     try checkAnybodyLives(image)
     try checkAtRest(target)
@@ -62,7 +62,9 @@ extension Hibernator {
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
       guard process.identity.isAlive else { return .refused("a process of it has ended") }
-      if !image.chunks.contains(where: { $0.isDeferred && Int($0.process) == index }) { continue }
+      if !image.chunks.contains(where: { $0.isBackgroundFilled && Int($0.process) == index }) {
+        continue
+      }
       guard let handle = handles[target.name]?[process.identity] else {
         return .refused("process \(process.pid) has no userfaultfd of ours")
       }
@@ -71,8 +73,8 @@ extension Hibernator {
 
     for part in parts { part.handle.journal.reset(to: .preparing) }
     guard image.lock(waits: false) else { return .refused("somebody else uses its image") }
-    try attempt(.writingBack) { try image.mark(.streaming) }
-    FaultPoint.streamMarked.pass()
+    try attempt(.writingBack) { try image.mark(.filling) }
+    FaultPoint.fillMarked.pass()
     do {
       // First of all: from here on nothing comes into those ranges but what we put there. Written to
       // before, a page of an area for huge pages would bring 511 neighbours of zeros with it, and
@@ -85,7 +87,7 @@ extension Hibernator {
       FaultPoint.registered.pass()
       let strays = try parts.map { try self.strays(in: image, process: $0.process) }
       try writeBack(
-        image, into: target, sessions: [], placing: MissingPages(parts: parts, image: image))
+        image, into: target, sessions: [], prefetch: Prefetch(parts: parts, image: image))
       for (index, pages) in strays.enumerated() {
         parts[index].placed = try overwrite(
           pages, of: image, process: parts[index].process, target)
@@ -101,19 +103,19 @@ extension Hibernator {
       return .refused("\(error)")
     }
     standby?.announce(target, image: image.path)
-    for part in parts { part.handle.journal.phase = .streaming }
-    FaultPoint.streamPrepared.pass()
-    let deferred = image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
-    let record = ResumeHistory.Stream(
-      beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - deferred,
-      total: image.dataLength, wasProbing: !isKnown)
-    try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown), record)
+    for part in parts { part.handle.journal.phase = .filling }
+    FaultPoint.fillPrepared.pass()
+    let backgroundFill = image.backgroundFillLength
+    let record = ResumeHistory.LazyResume(
+      beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
+      total: image.dataLength, wasLearning: !isKnown)
+    try start(image, target, cgroup, parts, Pager.Learning(isLearning: !isKnown), record)
     try attempt(.waking) {
       let tree = try target.discover()
       target.correctTimeouts(of: image, tree)
       try target.wake(tree)
     }
-    return .done(written: image.dataLength - deferred, deferred: deferred)
+    return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
 
   // MARK: pages that came back by themselves
@@ -139,7 +141,7 @@ extension Hibernator {
     if strays.isEmpty { return written }
     let memory = try target.memory(of: image.processes[index].identity)
     let buffer = try ChunkBuffer()
-    for chunk in image.chunks where chunk.isDeferred && Int(chunk.process) == index {
+    for chunk in image.chunks where chunk.isBackgroundFilled && Int(chunk.process) == index {
       var pages: UnsafeRawPointer?
       var offset = 0
       for range in chunk.ranges {
@@ -157,31 +159,30 @@ extension Hibernator {
     return written
   }
 
-  /// Starts the stream's thread.
+  /// Starts the fill's thread.
   private func start(
     _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [PagerPart], _ learning: Pager.Learning, _ record: ResumeHistory.Stream
+    _ parts: [PagerPart], _ learning: Pager.Learning, _ record: ResumeHistory.LazyResume
   ) throws(HibernationError) {
-    let deferred = image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
-    let stream = PageStream(record, missing: deferred)
-    let (streamFailed, streamEnded, standby) = (streamFailed, streamEnded, standby)
+    let fill = BackgroundFill(record, missing: image.backgroundFillLength)
+    let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
-        image, target, cgroup, parts, learning, stream.missing, isFrozen: false,
+        image, target, cgroup, parts, learning, fill.missing, isFrozen: false,
         goesOnForAnother: false)
       standby?.retract(image: image.path)
-      if let failure = outcome.failure { streamFailed?(target.name, failure) }
-      stream.end(outcome)
-      if outcome.failure == nil { streamEnded?(target.name) }
+      if let failure = outcome.failure { fillFailed?(target.name, failure) }
+      fill.end(outcome)
+      if outcome.failure == nil { fillEnded?(target.name) }
       clinux_trim_own_memory()
     }
     if isStarted {
-      streams[target.name] = stream
+      fills[target.name] = fill
       return
     }
     // Nobody runs yet: then all of it now.
     let outcome = Self.page(
-      image, target, cgroup, parts, nil, stream.missing, isFrozen: true, goesOnForAnother: false)
+      image, target, cgroup, parts, nil, fill.missing, isFrozen: true, goesOnForAnother: false)
     standby?.retract(image: image.path)
     if let failure = outcome.failure { throw failure }
   }
@@ -191,8 +192,8 @@ extension Hibernator {
     _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
     _ parts: [PagerPart], _ learning: Pager.Learning?, _ missing: MissingBytes,
     isFrozen: Bool, goesOnForAnother: Bool
-  ) -> PageStream.Outcome {
-    var outcome = PageStream.Outcome()
+  ) -> BackgroundFill.Outcome {
+    var outcome = BackgroundFill.Outcome()
     do {
       let pager = try Pager(
         image: image, target: target, cgroup: cgroup, parts: parts, isFrozen: isFrozen,
@@ -200,19 +201,19 @@ extension Hibernator {
       pager.filled = { missing.filled($0) }
       try pager.run(learning)
       if learning != nil { pager.watchAfterHalt() }
-      for paged in pager.processes { outcome.touched[paged.pid] = paged.touched }
+      for process in pager.processes { outcome.touched[process.pid] = process.touched }
       outcome.waited = pager.waited
       outcome.halt = pager.halt
     } catch {
       // At once: what it has might be wrong.
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
-      let reason = HibernationError.from(error, in: .streaming)
+      let reason = HibernationError.from(error, in: .filling)
       if target.hasSurvivors() {
         try? cgroup.kill()
-        outcome.failure = HibernationError(.streaming, reason.reason, .unverifiable)
+        outcome.failure = HibernationError(.filling, reason.reason, .unverifiable)
       } else {
         unlink(image.path)
-        outcome.failure = HibernationError(.streaming, reason.reason, .vanished)
+        outcome.failure = HibernationError(.filling, reason.reason, .vanished)
       }
     }
     return outcome
@@ -221,12 +222,12 @@ extension Hibernator {
   // MARK: recovery
 
   /// The worker may run already, while some of its pages are in the image only.
-  func isStreaming(_ image: ImageReader) throws(HibernationError) -> Bool {
+  func isFilling(_ image: ImageReader) throws(HibernationError) -> Bool {
     try findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
   }
 
-  /// The daemon before us has died over a resume with missing pages.
-  func goOnStreaming(
+  /// The daemon before us has died over a lazy restore.
+  func continueFill(
     _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) -> UInt64 {
     guard let cgroup = target.cgroup?.freezer else {
@@ -255,7 +256,7 @@ extension Hibernator {
       image, target, cgroup, parts, nil, MissingBytes(0), isFrozen: isFrozen,
       goesOnForAnother: true)
     if let failure = outcome.failure { throw failure }
-    return image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
+    return image.backgroundFillLength
   }
 
   /// The worker's own descriptors. One that has lost them runs on pages that aren't there.
@@ -264,21 +265,23 @@ extension Hibernator {
   ) throws(HibernationError) -> [PagerPart] {
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() where process.identity.isAlive {
-      if !image.chunks.contains(where: { $0.isDeferred && Int($0.process) == index }) { continue }
+      if !image.chunks.contains(where: { $0.isBackgroundFilled && Int($0.process) == index }) {
+        continue
+      }
       let handle: FaultHandle?
       do throws(SystemCallError) {
         handle = try FaultHandle.find(in: process.identity)
       } catch {
         if error.meansVanished { continue }
         throw HibernationError(
-          .streaming,
+          .filling,
           "the missing pages of process \(process.pid) can't be reached: \(error); it waits for them",
           .intact)
       }
       guard let handle, let phase = handle.journal.phase, phase != .idle else {
         if !HibernationTarget.hasMemory(process.pid) { continue }
         throw HibernationError(
-          .streaming, "process \(process.pid) has closed its userfaultfd while pages were missing",
+          .filling, "process \(process.pid) has closed its userfaultfd while pages were missing",
           .unverifiable)
       }
       parts.append(PagerPart(process: index, handle: handle))

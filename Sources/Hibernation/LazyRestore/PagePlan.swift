@@ -5,8 +5,8 @@ struct PagePlan: Sendable {
   /// By address; what is freed once the image is complete.
   var ranges: [PageRange] = []
   var chunks: [PlannedChunk] = []
-  /// Mappings of which pages may come later.
-  var deferredMappings: [PageRange] = []
+  /// Mappings of which the background fill brings pages.
+  var backgroundMappings: [PageRange] = []
   /// The same pages as in `chunks`, by address.
   private(set) var byKind: [(kind: Kind, ranges: [PageRange])] = []
   /// Mappings of which writes can be tracked.
@@ -31,10 +31,10 @@ struct PagePlan: Sendable {
     /// A page that isn't there reads as zeros, so zero pages needn't be stored. Not so for private
     /// copies of a file's pages: without the copy the file shows through.
     var absentIsZero: Bool
-    /// Wanted soon after a resume.
-    var isUrgent = false
-    /// May come when the process runs already.
-    var isDeferred = false
+    /// Of the working set: brought back before the process runs.
+    var isPrefetched = false
+    /// Filled in the background, while the process runs already.
+    var isBackgroundFilled = false
   }
 
   /// What is known of the pages that a process wants soon after a resume.
@@ -45,10 +45,10 @@ struct PagePlan: Sendable {
 
   /// - Parameters:
   ///   - keep: addresses that stay in memory.
-  ///   - hot: for an image from which a process may be resumed with missing pages; else `nil`.
+  ///   - workingSet: for an image from which a process may be restored lazily; else `nil`.
   init(
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
-    hot: WorkingSet? = nil
+    workingSet: WorkingSet? = nil
   ) throws(SystemCallError) {
     var byKind: [Kind: [PageRange]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
@@ -56,16 +56,17 @@ struct PagePlan: Sendable {
       let moving = Self.subtract(keep, from: found)
       var kind = Kind(
         readable: mapping.readable, writable: mapping.writable, absentIsZero: !mapping.hasFile)
-      if let hot {
+      if let workingSet {
         // Files' pages can't be missing: userfaultfd doesn't take them.
-        let (urgent, rest) = mapping.hasFile ? (moving, []) : moving.split(byPages: hot.pages)
-        kind.isUrgent = true
-        byKind[kind, default: []] += urgent
-        kind.isUrgent = false
-        kind.isDeferred = true
+        let (prefetched, rest) =
+          mapping.hasFile ? (moving, []) : moving.split(byPages: workingSet.pages)
+        kind.isPrefetched = true
+        byKind[kind, default: []] += prefetched
+        kind.isPrefetched = false
+        kind.isBackgroundFilled = true
         byKind[kind, default: []] += rest
         if !rest.isEmpty {
-          deferredMappings.append(mapping.range)
+          backgroundMappings.append(mapping.range)
         }
       } else {
         byKind[kind, default: []] += moving
@@ -79,13 +80,13 @@ struct PagePlan: Sendable {
     for kind in order {
       let ranges = byKind[kind] ?? []
       self.byKind.append((kind, ranges))
-      let limit = kind.isUrgent ? ImageLayout.urgentChunkLength : ImageLayout.chunkLength
+      let limit = kind.isPrefetched ? ImageLayout.prefetchChunkLength : ImageLayout.chunkLength
       chunks += Self.chunks(of: ranges, kind: kind, process: process, limit: limit)
     }
   }
 
   private static func rank(_ kind: Kind) -> Int {
-    (kind.isUrgent ? 0 : 8) + (kind.readable ? 0 : 4) + (kind.writable ? 0 : 2)
+    (kind.isPrefetched ? 0 : 8) + (kind.readable ? 0 : 4) + (kind.writable ? 0 : 2)
       + (kind.absentIsZero ? 0 : 1)
   }
 

@@ -19,7 +19,7 @@ final class Pager {
   let image: ImageReader
   let target: HibernationTarget
   let cgroup: WorkerCgroup
-  private(set) var processes: [Paged]
+  private(set) var processes: [LazyProcess]
   private let scratch: ChunkBuffer
   /// For forked children, who come while a chunk of their parent's is in the other one.
   let childScratch: ChunkBuffer
@@ -47,7 +47,7 @@ final class Pager {
   /// How faults are learned from, and for how long.
   struct Learning: Sendable {
     /// Only pages that are waited for are filled at first, one by one, so that each is seen.
-    var isProbing: Bool
+    var isLearning: Bool
     var length: Duration = .milliseconds(150)
     var quiet: Duration = .milliseconds(50)
   }
@@ -64,27 +64,27 @@ final class Pager {
     workAtStart = cgroup.cpuMicroseconds() ?? 0
     scratch = try ChunkBuffer()
     childScratch = try ChunkBuffer()
-    processes = try parts.map { try Paged($0, image) }
+    processes = try parts.map { try LazyProcess($0, image) }
   }
 
   /// Runs until nothing is missing any more, and takes the image away (commit B).
   func run(_ learning: Learning?) throws {
     // An earlier pager has filled everything.
     if processes.contains(where: { $0.journal.phase == .complete }) { return try tearDown() }
-    for paged in processes where !paged.unfinished.isEmpty { try drain(paged) }
-    if let learning, learning.isProbing, !isFrozen { try probe(learning) }
+    for process in processes where !process.unfinished.isEmpty { try drain(process) }
+    if let learning, learning.isLearning, !isFrozen { try learnWorkingSet(learning) }
     // The first answer is on its way, and wants the processors and the memory for itself.
     let grace = Clocks.monotonic + 5_000_000
     while !isFrozen, Clocks.monotonic < grace { try serveAll(wait: 1) }
-    for paged in processes {
-      for (number, chunk) in paged.chunks.enumerated() {
+    for process in processes {
+      for (number, chunk) in process.chunks.enumerated() {
         if !isFrozen { try serveAll(wait: 0) }
-        if number == paged.chunks.count / 2 { FaultPoint.streaming.pass() }
-        try fill(chunk, of: paged, Destination(paged))
+        if number == process.chunks.count / 2 { FaultPoint.filling.pass() }
+        try fill(chunk, of: process, Destination(process))
       }
     }
     try settleEvents()
-    FaultPoint.streamed.pass()
+    FaultPoint.filled.pass()
     try tearDown()
   }
 
@@ -107,7 +107,7 @@ final class Pager {
   // MARK: faults
 
   /// Fills only what is waited for, until there is quiet.
-  private func probe(_ learning: Learning) throws {
+  private func learnWorkingSet(_ learning: Learning) throws {
     let end = Clocks.monotonic + learning.length.nanoseconds
     var last = Clocks.monotonic
     while !isFrozen, Clocks.monotonic < end {
@@ -124,47 +124,47 @@ final class Pager {
     }
     guard poll(&polled, nfds_t(polled.count), wait) > 0 else { return false }
     let began = Clocks.monotonic
-    for (paged, result) in zip(processes, polled) where result.revents & Int16(POLLIN) != 0 {
-      try serve(paged, singly: singly)
+    for (process, result) in zip(processes, polled) where result.revents & Int16(POLLIN) != 0 {
+      try serve(process, singly: singly)
     }
     waited += Clocks.monotonic - began
     return true
   }
 
-  private func serve(_ paged: Paged, singly: Bool) throws {
-    while !paged.isGone {
-      if paged.userfault.hasEventInFlight { return try drain(paged) }
+  private func serve(_ process: LazyProcess, singly: Bool) throws {
+    while !process.isGone {
+      if process.userfault.hasEventInFlight { return try drain(process) }
       // The kernel gives page faults before all else.
-      guard let message = try paged.journal.read(from: paged.userfault) else { return }
+      guard let message = try process.journal.read(from: process.userfault) else { return }
       guard Int(message.event) == CLINUX_UFFD_PAGEFAULT else {
         // The one who waited was called away by a signal, and another one forks (or the like).
-        paged.journal.markQuiet()
-        try paged.layout.apply([message])
-        return try drain(paged, ahead: message)
+        process.journal.markQuiet()
+        try process.layout.apply([message])
+        return try drain(process, ahead: message)
       }
-      try answer(message.b & ~(pageSize - 1), paged, singly: singly)
+      try answer(message.b & ~(pageSize - 1), process, singly: singly)
       if isFrozen { return }
     }
   }
 
-  private func answer(_ page: UInt64, _ paged: Paged, singly: Bool) throws {
-    paged.touched.insert(page)
-    if let original = paged.layout.original(of: page), let chunk = paged.chunk(with: original),
-      !paged.done.contains(chunk), !paged.filled.contains(original)
+  private func answer(_ page: UInt64, _ process: LazyProcess, singly: Bool) throws {
+    process.touched.insert(page)
+    if let original = process.layout.original(of: page), let chunk = process.chunk(with: original),
+      !process.done.contains(chunk), !process.filled.contains(original)
     {
       if singly {
-        let (source, _) = try paged.cached(chunk, original, image, scratch)
-        try place(original, source, pageSize, Destination(paged))
-        paged.filled.insert(original)
+        let (source, _) = try process.cached(chunk, original, image, scratch)
+        try place(original, source, pageSize, Destination(process))
+        process.filled.insert(original)
         return
       }
-      return try fill(chunk, of: paged, Destination(paged))
+      return try fill(chunk, of: process, Destination(process))
     }
     // Never in the image, or given up since.
-    switch try patiently({ () throws(SystemCallError) in try paged.userfault.fillZero(page) }) {
-    case .present: paged.userfault.wake(page, pageSize)
-    case .eventFirst: try drain(paged)
-    case .vanished: paged.isGone = true
+    switch try patiently({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
+    case .present: process.userfault.wake(page, pageSize)
+    case .eventFirst: try drain(process)
+    case .vanished: process.isGone = true
     case .filled, .notRegistered: break
     }
   }
@@ -173,32 +173,32 @@ final class Pager {
 
   /// Whose pages are filled: a process's, or those of a child that it has just forked.
   struct Destination {
-    let paged: Paged
+    let process: LazyProcess
     let userfault: Userfault
     /// A child's: how its parent was laid out before the changes that were made while it forked.
     /// Which of them the child has seen can't be told beforehand.
-    let before: Layout?
+    let before: PageLayout?
     /// Ranges that stay empty in a child.
     var wiped: [Range<UInt64>] = []
     var isChild: Bool { before != nil }
 
-    init(_ paged: Paged) {
-      self.paged = paged
-      userfault = paged.userfault
+    init(_ process: LazyProcess) {
+      self.process = process
+      userfault = process.userfault
       before = nil
     }
 
-    init(child: Userfault, of paged: Paged, before: Layout, wiped: [Range<UInt64>]) {
-      self.paged = paged
+    init(child: Userfault, of process: LazyProcess, before: PageLayout, wiped: [Range<UInt64>]) {
+      self.process = process
       self.wiped = wiped
       userfault = child
       self.before = before
     }
   }
 
-  func fill(_ chunk: Int, of paged: Paged, _ destination: Destination) throws {
+  func fill(_ chunk: Int, of process: LazyProcess, _ destination: Destination) throws {
     // What its parent had in place, a child has got by the fork.
-    if paged.isGone || paged.done.contains(chunk) { return }
+    if process.isGone || process.done.contains(chunk) { return }
     let buffer = destination.isChild ? childScratch : scratch
     let pages = try buffer.load(image.chunks[chunk], of: image)
     var offset = 0
@@ -207,7 +207,7 @@ final class Pager {
       offset += Int(range.length)
     }
     if !destination.isChild {
-      paged.done.insert(chunk)
+      process.done.insert(chunk)
       filled?(image.chunks[chunk].length)
     }
   }
@@ -216,13 +216,13 @@ final class Pager {
   private func place(
     _ original: UInt64, _ source: UnsafeRawPointer, _ length: UInt64, _ destination: Destination
   ) throws {
-    let paged = destination.paged
+    let process = destination.process
     let deadline = Deadline(in: .seconds(10))
     var done: UInt64 = 0
     var singly = false
-    while done < length, !paged.isGone {
+    while done < length, !process.isGone {
       let page = original + done
-      guard let address = paged.layout.now(page) else {
+      guard let address = process.layout.now(page) else {
         done += pageSize
         continue
       }
@@ -231,13 +231,13 @@ final class Pager {
         continue
       }
       // A page that was filled alone isn't filled again, for it may have been given up.
-      if paged.filled.contains(page) {
+      if process.filled.contains(page) {
         done += pageSize
         continue
       }
       var extent = pageSize
-      if paged.layout.isIdentity, !singly {
-        extent = paged.unfilled(from: page, length - done)
+      if process.layout.isIdentity, !singly {
+        extent = process.unfilled(from: page, length - done)
       }
       let result = try patiently { () throws(SystemCallError) in
         try destination.userfault.fill(address, extent, from: source + Int(done))
@@ -262,13 +262,13 @@ final class Pager {
         done += pageSize
       case .eventFirst:
         if !destination.isChild {
-          try drain(paged)
+          try drain(process)
         } else if deadline.hasPassed {
-          throw SystemCallError("fill", on: "a child of pid \(paged.pid)", code: ETIMEDOUT)
+          throw SystemCallError("fill", on: "a child of pid \(process.pid)", code: ETIMEDOUT)
         }
       case .vanished:
         if destination.isChild { return }
-        paged.isGone = true
+        process.isGone = true
       }
     }
   }

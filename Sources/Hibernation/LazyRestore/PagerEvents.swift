@@ -9,23 +9,23 @@ extension Pager {
   ///
   /// - Parameter ahead: one that has been read before the freezing, by a rare accident. What its
   ///   order with those that come now is can't be told.
-  func drain(_ paged: Paged, ahead: FaultJournal.Message? = nil) throws {
+  func drain(_ process: LazyProcess, ahead: FaultJournal.Message? = nil) throws {
     try freeze()
-    var batch = paged.unfinished
-    paged.unfinished = []
+    var batch = process.unfinished
+    process.unfinished = []
     let deadline = Deadline(in: .seconds(10))
     while true {
-      if let message = try paged.journal.read(from: paged.userfault) {
+      if let message = try process.journal.read(from: process.userfault) {
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
-          paged.touched.insert(message.b & ~(pageSize - 1))
+          process.touched.insert(message.b & ~(pageSize - 1))
         } else {
           batch.append(message)
         }
         continue
       }
-      if !paged.userfault.hasEventInFlight { break }
+      if !process.userfault.hasEventInFlight { break }
       if deadline.hasPassed {
-        throw SystemCallError("drain", on: "userfaultfd of pid \(paged.pid)", code: ETIMEDOUT)
+        throw SystemCallError("drain", on: "userfaultfd of pid \(process.pid)", code: ETIMEDOUT)
       }
       sched_yield()
     }
@@ -34,29 +34,29 @@ extension Pager {
       .map {
         Userfault(
           descriptor: Descriptor(owning: Int32(truncatingIfNeeded: $0.a & 0xffff_ffff)),
-          pid: paged.pid)
+          pid: process.pid)
       }
     if let ahead, Int(ahead.event) == CLINUX_UFFD_REMAP,
       batch.contains(where: { Int($0.event) == CLINUX_UFFD_REMAP })
     {
-      throw Layout.Ambiguous(description: "two threads moved memory at once")
+      throw PageLayout.Ambiguous(description: "two threads moved memory at once")
     }
-    let before = paged.layout
-    try paged.layout.apply(batch)
-    let wiped = children.isEmpty ? [] : try wipedOnFork(paged)
+    let before = process.layout
+    try process.layout.apply(batch)
+    let wiped = children.isEmpty ? [] : try wipedOnFork(process)
     for child in children {
-      let destination = Destination(child: child, of: paged, before: before, wiped: wiped)
-      for chunk in paged.chunks { try fill(chunk, of: paged, destination) }
+      let destination = Destination(child: child, of: process, before: before, wiped: wiped)
+      for chunk in process.chunks { try fill(chunk, of: process, destination) }
     }
     if !children.isEmpty { halt?.isForFork = true }
     // The last reference to a child's userfaultfd goes here: its memory is ordinary from now on.
-    if !children.isEmpty { paged.journal.forksAreDone() }
-    paged.journal.markQuiet()
+    if !children.isEmpty { process.journal.forksAreDone() }
+    process.journal.markQuiet()
   }
 
   /// What a child has got empty (MADV_WIPEONFORK): random generators notice forks by that.
-  private func wipedOnFork(_ paged: Paged) throws -> [Range<UInt64>] {
-    try MemoryMapping.all(of: paged.pid).filter { $0.flags.contains(.wipedOnFork) }.map {
+  private func wipedOnFork(_ process: LazyProcess) throws -> [Range<UInt64>] {
+    try MemoryMapping.all(of: process.pid).filter { $0.flags.contains(.wipedOnFork) }.map {
       $0.start..<$0.end
     }
   }
@@ -71,16 +71,16 @@ extension Pager {
 
   /// Nothing is on its way, and everything is filled.
   func settleEvents() throws {
-    for paged in processes where !paged.isGone {
-      while paged.userfault.hasEventInFlight { try drain(paged) }
+    for process in processes where !process.isGone {
+      while process.userfault.hasEventInFlight { try drain(process) }
     }
   }
 
   // MARK: the end
 
   func tearDown() throws {
-    for paged in processes { paged.journal.phase = .complete }
-    for paged in processes where !paged.isGone { try release(paged) }
+    for process in processes { process.journal.phase = .complete }
+    for process in processes where !process.isGone { try release(process) }
     FaultPoint.unregistered.pass()
     if isFrozen { try mendAndThaw() }
     FaultPoint.thawed.pass()
@@ -92,24 +92,24 @@ extension Pager {
 
   /// Makes all of it ordinary memory again. Whoever forks or the like meanwhile is let go on:
   /// everything was there.
-  private func release(_ paged: Paged) throws {
+  private func release(_ process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
-    try paged.userfault.unregisterAll()
+    try process.userfault.unregisterAll()
     while true {
-      while let message = try paged.journal.read(from: paged.userfault) {
+      while let message = try process.journal.read(from: process.userfault) {
         if Int(message.event) == CLINUX_UFFD_FORK {
           close(Int32(truncatingIfNeeded: message.a & 0xffff_ffff))
-          paged.journal.forksAreDone()
+          process.journal.forksAreDone()
         }
       }
-      if !paged.userfault.hasEventInFlight { break }
+      if !process.userfault.hasEventInFlight { break }
       if deadline.hasPassed {
-        throw SystemCallError("release", on: "userfaultfd of pid \(paged.pid)", code: ETIMEDOUT)
+        throw SystemCallError("release", on: "userfaultfd of pid \(process.pid)", code: ETIMEDOUT)
       }
       sched_yield()
     }
     // A mapping that was moved while we looked.
-    try paged.userfault.unregisterAll()
+    try process.userfault.unregisterAll()
   }
 
   /// The freezing gave some calls an EINTR that the program mustn't see.

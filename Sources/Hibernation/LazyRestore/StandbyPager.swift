@@ -20,14 +20,14 @@ public enum StandbyPager {
   }
 
   private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
-    guard let reader = try? ImageReader(path: image), reader.progress == .streaming,
+    guard let reader = try? ImageReader(path: image), reader.progress == .filling,
       target.root.isAlive, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isInPlace
     else { return nil }
     let hibernator = Hibernator()
     do throws(HibernationError) {
-      guard try hibernator.isStreaming(reader) else { return nil }
-      _ = try hibernator.goOnStreaming(reader, target)
+      guard try hibernator.isFilling(reader) else { return nil }
+      _ = try hibernator.continueFill(reader, target)
       return "\(target.name): its missing pages are there"
     } catch { return "\(target.name): \(error)" }
   }
@@ -50,7 +50,7 @@ public enum StandbyPager {
   }
 }
 
-/// Resumes with missing pages that the daemon has announced and that haven't ended. Words only: it opens
+/// Lazy restores that the daemon has announced and that haven't ended. Words only: it opens
 /// nothing before the daemon is gone, so that its size doesn't grow with the number of workers.
 struct StandbyBook {
   struct Resume {

@@ -64,7 +64,7 @@ extension Hibernator {
       return 0
     }
     try checkAnybodyLives(image)
-    if image.progress == .streaming { return try goOnStreaming(image, target) }
+    if image.progress == .filling { return try continueFill(image, target) }
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try bringBack(target, from: image.resting, run: true)

@@ -7,10 +7,10 @@ public struct ResumeSummary: Sendable {
   /// Bytes written back.
   public var restored: UInt64
   /// Bytes that follow while the worker runs already.
-  public var deferred: UInt64 = 0
-  /// How much of that is still to come, at any time; `nil` where nothing was deferred.
+  public var backgroundFill: UInt64 = 0
+  /// How much of that is still to come, at any time; `nil` where nothing follows.
   public var missing: MissingBytes?
-  /// Why nothing was deferred, although that was asked for.
+  /// Why nothing follows, although that was asked for.
   public var eagerReason: String?
   public var duration: Duration
 }
@@ -38,9 +38,9 @@ extension Hibernator {
         summary.restored = try bringBack(target, from: image, run: true, keepsBase: keepsBase)
       case .lazy(let learns):
         switch try restoreLazily(target, from: image, learns: learns) {
-        case .done(let written, let deferred):
-          (summary.restored, summary.deferred) = (written, deferred)
-          summary.missing = streams[target.name]?.missing
+        case .done(let written, let backgroundFill):
+          (summary.restored, summary.backgroundFill) = (written, backgroundFill)
+          summary.missing = fills[target.name]?.missing
         case .refused(let reason):
           summary.eagerReason = reason
           summary.restored = try bringBack(target, from: image, run: true)
@@ -48,10 +48,10 @@ extension Hibernator {
       }
     } catch { throw judge(error, target, image: image.path) }
     kept.drop(target.name)
-    if summary.deferred == 0 { clinux_trim_own_memory() }
+    if summary.backgroundFill == 0 { clinux_trim_own_memory() }
     let took = Clocks.monotonic - started
     summary.duration = .nanoseconds(took)
-    if summary.deferred == 0 {
+    if summary.backgroundFill == 0 {
       histories[target.name, default: ResumeHistory()].noteEager(took, bytes: summary.restored)
     }
     return summary
@@ -63,7 +63,7 @@ extension Hibernator {
     _ target: HibernationTarget, from place: RestingImage, run: Bool, keepsBase: Bool = false
   ) throws(HibernationError) -> UInt64 {
     let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
-    if image.progress == .streaming { return try goOnStreaming(image, target) }
+    if image.progress == .filling { return try continueFill(image, target) }
     let sessions = resting[target.name] ?? []
     // Buries the threads of processes that have been killed while they slept.
     for session in sessions { _ = session.isAlive() }
@@ -128,14 +128,14 @@ extension Hibernator {
   /// Puts all pages back into whoever is still there. The processes rest, or are held by `sessions`.
   func writeBack(
     _ image: ImageReader, into target: HibernationTarget, sessions: [TraceSession],
-    placing: MissingPages? = nil
+    prefetch: Prefetch? = nil
   ) throws(HibernationError) {
     let memories = try attempt(.writingBack) { try openMemories(of: image, target) }
     FaultPoint.writingBack.pass()
     let unreachable: [Int]
     do {
       unreachable = try WriteBack(
-        image: image, memories: memories, placing: placing
+        image: image, memories: memories, prefetch: prefetch
       ).run(lanes: lanes)
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)

@@ -8,10 +8,10 @@ public enum ResumePreference: String, Sendable, CaseIterable {
 }
 
 /// How a worker's resumes went, and which mode that speaks for. Kept in memory: it ends with the
-/// daemon, as the addresses of the hot pages do.
+/// daemon, as the addresses of its working set do.
 struct ResumeHistory: Sendable {
-  /// What came of a resume with missing pages. Times in ns, sizes in bytes.
-  struct Stream: Sendable {
+  /// What came of a lazy restore. Times in ns, sizes in bytes.
+  struct LazyResume: Sendable {
     /// Until it ran.
     var beforeRunning: Int64
     /// What it waited for, after that.
@@ -20,7 +20,7 @@ struct ResumeHistory: Sendable {
     var wanted: UInt64
     var total: UInt64
     /// Nearly everything was missing, to learn from it: its times say nothing.
-    var wasProbing: Bool
+    var wasLearning: Bool
     /// It forked, or gave memory back, so that it stood until everything was there.
     var halt: Halt?
 
@@ -34,15 +34,15 @@ struct ResumeHistory: Sendable {
   private var eager: Int64?
   private var lazy: Int64?
   private var bytes: UInt64 = 0
-  private var lastStream: Stream?
-  /// Eager resumes since a resume with missing pages.
+  private var lastLazy: LazyResume?
+  /// Eager resumes since a lazy restore.
   private var eagerInARow = 0
 
-  /// Why it can't be resumed with missing pages, whatever speaks for it. Images that are laid out for
+  /// Why it can't be restored lazily, whatever speaks for it. Images that are laid out for
   /// that can't be built on, so it isn't asked again each time.
   private var refusal: String?
 
-  /// Under it, laying out and streaming cost as much as they bring.
+  /// Under it, laying out and filling in the background cost as much as they bring.
   static let smallest: UInt64 = 2 << 20
   /// A program changes: after so many eager resumes the other mode gets another chance.
   static let patience = 16
@@ -53,10 +53,10 @@ struct ResumeHistory: Sendable {
     eagerInARow += 1
   }
 
-  mutating func note(_ stream: Stream) {
-    if !stream.wasProbing { lazy = Self.mean(lazy, stream.untilAnswer) }
-    bytes = stream.total
-    lastStream = stream
+  mutating func note(_ resume: LazyResume) {
+    if !resume.wasLearning { lazy = Self.mean(lazy, resume.untilAnswer) }
+    bytes = resume.total
+    lastLazy = resume
     eagerInARow = 0
   }
 
@@ -75,10 +75,10 @@ struct ResumeHistory: Sendable {
     if bytes < Self.smallest {
       return RestorePlan(eager: "it is small, and as fast all at once")
     }
-    guard let lastStream, eagerInARow < Self.patience else {
+    guard let lastLazy, eagerInARow < Self.patience else {
       return RestorePlan(lazy: "to learn which pages it wants first")
     }
-    if lastStream.wanted * 2 > lastStream.total {
+    if lastLazy.wanted * 2 > lastLazy.total {
       return RestorePlan(eager: "it wants most of its memory as soon as it runs")
     }
     guard let lazy else {
@@ -87,7 +87,7 @@ struct ResumeHistory: Sendable {
     let times = "\(Self.text(lazy)) against \(Self.text(eager)) ms"
     if lazy * 10 < eager * 9 { return RestorePlan(lazy: "that took it \(times)") }
     let halt =
-      lastStream.halt?.delaysWork == true
+      lastLazy.halt?.delaysWork == true
       ? ", because it forks or gives memory back in the middle of its work" : ""
     return RestorePlan(eager: "lazy restore took it \(times)\(halt)")
   }

@@ -14,14 +14,14 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case trackerOpened = "tracker-opened"
   case baseKept = "base-kept"
   case baseRemoved = "base-removed"
-  // Of resumes with missing pages only; the first one when they are prepared for.
+  // Of lazy restores only; the first one when they are prepared for.
   case userfaultOpened = "userfault-opened"
-  case streamMarked = "stream-marked"
+  case fillMarked = "fill-marked"
   case registered
-  case streamPrepared = "stream-prepared"
-  case streaming
+  case fillPrepared = "fill-prepared"
+  case filling
   case eventRead = "event-read"
-  case streamed, unregistered, thawed
+  case filled, unregistered, thawed
   // Of a recovery only.
   case recoverySeized = "recovery-seized"
   case registersBack = "registers-back"

@@ -21,21 +21,22 @@ extension Hibernator {
       }
       guard children.count >= journal.openForks else {
         throw HibernationError(
-          .streaming, "it had just forked, and the child's memory can't be reached any more",
+          .filling, "it had just forked, and the child's memory can't be reached any more",
           .unverifiable)
       }
       let batches = journal.batches
-      let before = try Layout(replaying: batches.closed)
+      let before = try PageLayout(replaying: batches.closed)
       var after = before
       try after.apply(batches.open)
       for newborn in children {
         let child = try ForkedChild(newborn, useScan: features.pagemapScan)
         if child.mayGetHugePages, journal.hasBegunChildren {
           throw HibernationError(
-            .streaming, "two daemons in a row died over a fork of it", .unverifiable)
+            .filling, "two daemons in a row died over a fork of it", .unverifiable)
         }
         journal.hasBegunChildren = true
-        for chunk in image.chunks where chunk.isDeferred && Int(chunk.process) == part.process {
+        for chunk in image.chunks
+        where chunk.isBackgroundFilled && Int(chunk.process) == part.process {
           try child.fill(chunk, of: image, before, after)
         }
       }
@@ -43,7 +44,7 @@ extension Hibernator {
       throw error
     } catch {
       throw HibernationError(
-        .streaming, "it had just forked, and the child's memory can't be brought: \(error)",
+        .filling, "it had just forked, and the child's memory can't be brought: \(error)",
         .unverifiable)
     }
   }
@@ -109,7 +110,7 @@ private final class ForkedChild {
   }
 
   func fill(
-    _ chunk: ImageChunk, of image: ImageReader, _ before: Layout, _ after: Layout
+    _ chunk: ImageChunk, of image: ImageReader, _ before: PageLayout, _ after: PageLayout
   ) throws {
     var pages = try buffer.load(chunk, of: image)
     for range in chunk.ranges {
@@ -126,7 +127,7 @@ private final class ForkedChild {
   /// Where it is missing; `nil`: nowhere. As with a child that is reached in time, which of the
   /// changes around its fork it has seen shows in where it has mappings.
   private func place(
-    of page: UInt64, _ before: Layout, _ after: Layout
+    of page: UInt64, _ before: PageLayout, _ after: PageLayout
   ) -> UInt64? {
     guard let now = after.now(page) else { return nil }
     for address in [now, before.now(page)] {

@@ -7,7 +7,7 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
     case reading
     case writingBack = "writing back"
     case waking
-    case streaming
+    case filling = "filling in the background"
   }
 
   /// What can be said of the worker now.

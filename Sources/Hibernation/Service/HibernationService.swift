@@ -23,8 +23,8 @@ public final class HibernationService: Sendable {
     /// By worker; by the empty name where they aren't separated.
     var benches: [String: Bench] = [:]
     var standby: Standby?
-    var streamFailed: (@Sendable (String, HibernationError) -> Void)?
-    var streamEnded: (@Sendable (String) -> Void)?
+    var fillFailed: (@Sendable (String, HibernationError) -> Void)?
+    var fillEnded: (@Sendable (String) -> Void)?
   }
 
   /// One thread, and the hibernator that belongs to it.
@@ -61,8 +61,8 @@ public final class HibernationService: Sendable {
       if crew.benches[key] == nil, makes {
         let hibernator = Hibernator(features: features, lanes: lanes, kept: kept)
         hibernator.standby = crew.standby
-        hibernator.streamFailed = crew.streamFailed
-        hibernator.streamEnded = crew.streamEnded
+        hibernator.fillFailed = crew.fillFailed
+        hibernator.fillEnded = crew.fillEnded
         crew.benches[key] = Bench(hibernator)
       }
       let bench = crew.benches[key]
@@ -131,19 +131,19 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// See `Hibernator.streamFailed`.
-  public func onStreamFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
-    crew.withLock { $0.streamFailed = report }
+  /// See `Hibernator.fillFailed`.
+  public func onFillFailure(_ report: @escaping @Sendable (String, HibernationError) -> Void) {
+    crew.withLock { $0.fillFailed = report }
     for bench in all() {
-      submit(to: bench) { $0.hibernator.withLock { $0.streamFailed = report } }
+      submit(to: bench) { $0.hibernator.withLock { $0.fillFailed = report } }
     }
   }
 
-  /// See `Hibernator.streamEnded`.
-  public func onStreamEnd(_ report: @escaping @Sendable (String) -> Void) {
-    crew.withLock { $0.streamEnded = report }
+  /// See `Hibernator.fillEnded`.
+  public func onFillEnd(_ report: @escaping @Sendable (String) -> Void) {
+    crew.withLock { $0.fillEnded = report }
     for bench in all() {
-      submit(to: bench) { $0.hibernator.withLock { $0.streamEnded = report } }
+      submit(to: bench) { $0.hibernator.withLock { $0.fillEnded = report } }
     }
   }
 

@@ -16,11 +16,11 @@ public final class Hibernator {
   var resting: [String: [TraceSession]] = [:]
   /// Those of them whose threads wait in a scratch area.
   var parked: [String: [Parking]] = [:]
-  /// By worker and process: what resumes with missing pages need, and what they have taught us.
+  /// By worker and process: what lazy restores need, and what they have taught us.
   var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
-  var hot: [String: [ProcessIdentity: PagePlan.WorkingSet]] = [:]
+  var workingSets: [String: [ProcessIdentity: PagePlan.WorkingSet]] = [:]
   /// Resumes of which pages are still missing, by worker.
-  var streams: [String: PageStream] = [:]
+  var fills: [String: BackgroundFill] = [:]
   /// By worker: what stays on disk while it runs, and what is known of its writes.
   var bases: [String: Base] = [:]
   var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
@@ -30,9 +30,9 @@ public final class Hibernator {
   let kept: KeptMemories
   /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
   /// killed then.
-  public var streamFailed: (@Sendable (String, HibernationError) -> Void)?
+  public var fillFailed: (@Sendable (String, HibernationError) -> Void)?
   /// Called on another thread when all missing pages of a worker are there.
-  public var streamEnded: (@Sendable (String) -> Void)?
+  public var fillEnded: (@Sendable (String) -> Void)?
   /// Goes on with them if we die.
   public var standby: Standby?
 
@@ -186,10 +186,10 @@ public final class Hibernator {
   /// Gives up on a worker that is being killed.
   public func forget(_ name: String) {
     // It ends at once: there is no memory to fill any more.
-    _ = streams.removeValue(forKey: name)?.wait()
+    _ = fills.removeValue(forKey: name)?.wait()
     kept.drop(name)
     handles[name] = nil
-    hot[name] = nil
+    workingSets[name] = nil
     trackers[name] = nil
     if let base = bases.removeValue(forKey: name) { unlink(base.path) }
     histories[name] = nil

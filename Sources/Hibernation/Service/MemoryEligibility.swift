@@ -90,7 +90,7 @@ enum Eligibility {
       } else if target.hasPrefix("/dev/infiniband/") {
         throw refuse(process, "uses RDMA (\(target))")
       } else if target == "anon_inode:[userfaultfd]" {
-        // One of ours is left behind by a resume with missing pages.
+        // One of ours is left behind by a lazy restore.
         let number = Int32(name) ?? -1
         let inode = clinux_inode_at("\(directory)/\(name)")
         ours = ours ?? FaultJournal.all(in: process.pid).map(\.header)

@@ -149,14 +149,15 @@ struct Operation {
     }
     FaultPoint.captured.pass()
     try checkWhoWasRead()
-    let deferred = processes.enumerated().flatMap { index, captive in
-      (captive.plan?.deferredMappings ?? []).map {
+    let backgroundFill = processes.enumerated().flatMap { index, captive in
+      (captive.plan?.backgroundMappings ?? []).map {
         ImageMapping(process: UInt32(index), range: $0)
       }
     }
     mark = try attempt(.committing) {
       try writer.commit(
-        processes: processes.map(Self.imageProcess), mappings: deferred, base: overlay?.reference,
+        processes: processes.map(Self.imageProcess), mappings: backgroundFill,
+        base: overlay?.reference,
         durability: request.storage.durability)
     }
   }
@@ -201,20 +202,21 @@ struct Operation {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,
         keep: [stat.arguments, stat.environment],
-        hot: restore.isLazy ? hot(of: processes[index]) : nil)
+        workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil)
     }
   }
 
   /// What has been learned, and what each thread's end needs: the kernel clears its number there and
   /// looks through its robust mutexes, and doesn't wait for missing pages while it does.
-  private func hot(of captive: Captive) -> PagePlan.WorkingSet {
-    var hot = hibernator.hot[target.name]?[captive.stat.identity] ?? PagePlan.WorkingSet()
+  private func workingSet(of captive: Captive) -> PagePlan.WorkingSet {
+    var wanted =
+      hibernator.workingSets[target.name]?[captive.stat.identity] ?? PagePlan.WorkingSet()
     for thread in captive.session.threads {
-      for page in thread.registers.threadBlock { hot.pages.insert(page) }
+      for page in thread.registers.threadBlock { wanted.pages.insert(page) }
       // The time that it waits for is corrected before it runs.
-      for page in thread.registers.timePages { hot.pages.insert(page) }
+      for page in thread.registers.timePages { wanted.pages.insert(page) }
     }
-    return hot
+    return wanted
   }
 
   private static func imageProcess(_ captive: Captive) -> ImageProcess {
@@ -257,7 +259,7 @@ struct Operation {
     }
   }
 
-  /// Returns why it can't be resumed with missing pages, if it can't.
+  /// Returns why it can't be restored lazily, if it can't.
   private mutating func evict(_ index: Int, _ plan: PagePlan) throws -> String? {
     let captive = processes[index]
     let parks = freezer == nil
@@ -294,7 +296,7 @@ struct Operation {
   private func prepareForFaults(
     _ captive: Captive, _ plan: PagePlan, _ injector: Injector
   ) throws -> String? {
-    guard restore.isLazy, !plan.deferredMappings.isEmpty, freezer != nil else { return nil }
+    guard restore.isLazy, !plan.backgroundMappings.isEmpty, freezer != nil else { return nil }
     let identity = captive.stat.identity
     do {
       // Looked for each time: the program may have closed them, or become another (exec).

@@ -1,10 +1,11 @@
 import CLinux
 import Glibc
 
-/// Signals as something to poll for: from here on they are blocked in this thread and those that it
-/// starts, and wait here. Blocked they stay; for a program that ends when it has seen one.
-public struct SignalQueue: ~Copyable {
-  private let descriptor: Descriptor
+/// Signals as something to poll for (signalfd(2)): from here on they are blocked in this thread and those that
+/// it starts, and wait here. Blocked they stay, unless the caller restores its mask.
+public struct SignalQueue: Sendable {
+  /// Readable when one waits; it doesn't block.
+  public let descriptor: Descriptor
 
   public struct Arrival: Hashable, Sendable {
     public var number: Int32
@@ -17,19 +18,32 @@ public struct SignalQueue: ~Copyable {
       owning: try shim("signalfd") { clinux_signalfd(signals, Int32(signals.count)) })
   }
 
-  /// Readable when one waits.
   public var raw: Int32 { descriptor.raw }
 
   /// The next signal's number; nil where none waits.
   public func next() -> Int32? { nextArrival()?.number }
 
-  public func nextArrival() -> Arrival? {
-    // struct signalfd_siginfo is 128 bytes and begins with the number, the error, and who sent it.
-    var record = [UInt32](repeating: 0, count: 32)
-    let count = record.withUnsafeMutableBytes { read(descriptor.raw, $0.baseAddress, $0.count) }
-    guard count == 128 else { return nil }
-    return Arrival(
-      number: Int32(bitPattern: record[0]),
-      isFromTerminal: Int32(bitPattern: record[2]) == SI_KERNEL)
+  public func nextArrival() -> Arrival? { take(upTo: 1).first }
+
+  /// Up to 16 of those that wait, in the kernel's order. More leave the descriptor readable.
+  public func arrivals() -> [Arrival] { take(upTo: 16) }
+
+  private func take(upTo limit: Int) -> [Arrival] {
+    let size = Self.recordLength
+    // Empty where none waits (EAGAIN). The kernel has no other reason to refuse.
+    let bytes = (try? descriptor.read(upTo: limit * size)) ?? []
+    return bytes.withUnsafeBytes { records in
+      stride(from: 0, through: records.count - size, by: size).map { start in
+        let code = records.loadUnaligned(fromByteOffset: start + Self.codeOffset, as: Int32.self)
+        return Arrival(
+          number: records.loadUnaligned(fromByteOffset: start, as: Int32.self),
+          isFromTerminal: code == SI_KERNEL)
+      }
+    }
   }
+
+  /// struct signalfd_siginfo is 128 bytes and begins with the number, the error, and the code of how it was
+  /// sent.
+  private static let recordLength = 128
+  private static let codeOffset = 8
 }

@@ -112,7 +112,7 @@ struct CryptoLibraryTests {
       library: .load())
     let text = Array("What a worker had in memory: passwords, keys, documents. 0123456789.".utf8)
     let chunk = ImageChunk(
-      process: 3, writable: true, isUrgent: true, offset: 0, storedLength: 0,
+      process: 3, writable: true, isPrefetched: true, offset: 0, storedLength: 0,
       ranges: [PageRange(address: 0x10000, length: 8192)])
     let header = Array(UInt8(0)..<64)
     let parts: [([UInt8], Seal.Part, UInt64, String)] = [

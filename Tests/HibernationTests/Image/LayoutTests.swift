@@ -16,7 +16,7 @@ struct LayoutTests {
 
   @Test("moves follow each other, and what is dropped stays dropped")
   func inTurn() throws {
-    let layout = try Layout(replaying: [
+    let layout = try PageLayout(replaying: [
       [message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x2000)],
       [message(CLINUX_UFFD_REMOVE, 0xa000, 0xb000)],
       [message(CLINUX_UFFD_REMAP, 0x9000, 0x20000, 0x2000)],
@@ -35,7 +35,7 @@ struct LayoutTests {
     let into = message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)
     let unmapped = message(CLINUX_UFFD_UNMAP, 0x1000, 0x2000)
     for batch in [[away, into, unmapped], [into, away, unmapped], [unmapped, into, away]] {
-      let layout = try Layout(replaying: [batch])
+      let layout = try PageLayout(replaying: [batch])
       #expect(layout.now(0x1000) == 0x9000)
       #expect(layout.now(0x5000) == 0x1000)
       #expect(layout.original(of: 0x1000) == 0x5000)
@@ -47,28 +47,28 @@ struct LayoutTests {
     let into = message(CLINUX_UFFD_REMAP, 0x5000, 0x1000, 0x1000)
     let unmapped = message(CLINUX_UFFD_UNMAP, 0x1000, 0x3000)
     for batch in [[into, unmapped], [unmapped, into]] {
-      let layout = try Layout(replaying: [batch])
+      let layout = try PageLayout(replaying: [batch])
       #expect(layout.now(0x1000) == nil)
       #expect(layout.now(0x2000) == nil)
       #expect(layout.now(0x5000) == 0x1000)
     }
     // Later, it is another matter.
-    let layout = try Layout(replaying: [[into], [unmapped]])
+    let layout = try PageLayout(replaying: [[into], [unmapped]])
     #expect(layout.now(0x5000) == nil)
   }
 
   @Test("what no correct program can have done isn't guessed at")
   func ambiguous() {
-    #expect(throws: Layout.Ambiguous.self) {
-      try Layout(replaying: [
+    #expect(throws: PageLayout.Ambiguous.self) {
+      try PageLayout(replaying: [
         [
           message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000),
           message(CLINUX_UFFD_REMAP, 0x5000, 0x9000, 0x1000),
         ]
       ])
     }
-    #expect(throws: Layout.Ambiguous.self) {
-      try Layout(replaying: [
+    #expect(throws: PageLayout.Ambiguous.self) {
+      try PageLayout(replaying: [
         [
           message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000),
           message(CLINUX_UFFD_REMAP, 0x9000, 0x1000, 0x1000),

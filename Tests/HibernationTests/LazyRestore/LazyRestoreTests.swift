@@ -47,7 +47,7 @@ struct LazyRestoreTests {
       let woken = try wake(victim, from: path)
       #expect(woken.eagerReason == nil)
       // All of it is soon known to be wanted: `sum` reads everything.
-      if round == 1 { #expect(woken.deferred > 4 << 20) }
+      if round == 1 { #expect(woken.backgroundFill > 4 << 20) }
       try #require(try victim.ask("sum") == sum, "round \(round)")
       if round % 10 == 0 { #expect(try victim.ask("wake").hasPrefix("woke")) }
       try service.settle(victim.target.name)
@@ -70,11 +70,11 @@ struct LazyRestoreTests {
     for round in 1...Self.churnRounds {
       // What is learned would leave nothing missing, in time.
       let name = victim.target.name
-      _ = try service.wait { (h) throws(HibernationError) in h.hot[name] = nil }
+      _ = try service.wait { (h) throws(HibernationError) in h.workingSets[name] = nil }
       _ = try sleep(victim, at: path)
       try victim.send("churn \(round)")
       let woken = try wake(victim, from: path)
-      #expect(woken.deferred > 1 << 20, "round \(round): \(woken)")
+      #expect(woken.backgroundFill > 1 << 20, "round \(round): \(woken)")
       // First, for it knows why a worker had to be killed.
       try service.settle(name)
       let answer = try victim.line()
@@ -102,7 +102,7 @@ struct LazyRestoreTests {
       _ = try service.wait { (h) throws(HibernationError) in
         try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
       }
-      let ranges = try ImageReader(path: path).chunks.filter(\.isDeferred).flatMap(\.ranges)
+      let ranges = try ImageReader(path: path).chunks.filter(\.isBackgroundFilled).flatMap(\.ranges)
       let memory = try ProcessMemory(pid: victim.process.pid)
       for (index, range) in ranges.enumerated() {
         // As the kernel does to the rseq area: written, or only read (then it is the page of zeros).
@@ -136,7 +136,7 @@ struct LazyRestoreTests {
     for round in 2...6 {
       _ = try sleep(victim, at: path)
       let woken = try wake(victim, from: path)
-      #expect(woken.deferred > 6 << 20)
+      #expect(woken.backgroundFill > 6 << 20)
       #expect(try connection.get("/count") == "\(round)")
       if round % 2 == 0 { #expect(try connection.get("/digest") == digest) }
     }
@@ -179,7 +179,7 @@ struct LazyRestoreTests {
     let path = Fixture.imagePath()
     _ = try sleep(victim, at: path)
     let woken = try wake(victim, from: path, learns: false)
-    #expect(woken.deferred == 0)
+    #expect(woken.backgroundFill == 0)
     #expect(woken.eagerReason != nil)
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }

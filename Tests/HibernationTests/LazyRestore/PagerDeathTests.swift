@@ -13,8 +13,8 @@ struct PagerDeathTests {
   let service = HibernationService()
 
   static let points: [FaultPoint] = [
-    .streamMarked, .registered, .writingBack, .writtenBack, .streamPrepared, .streaming, .eventRead,
-    .streamed, .unregistered, .thawed, .unlinked,
+    .fillMarked, .registered, .writingBack, .writtenBack, .fillPrepared, .filling, .eventRead,
+    .filled, .unregistered, .thawed, .unlinked,
   ]
 
   @Test("a daemon killed at any step of it loses nothing", arguments: points)
@@ -56,14 +56,14 @@ struct PagerDeathTests {
     #expect(try probe.talk.ask("errors") == "errors 0 eintr 0")
   }
 
-  /// What once changed a worker's memory, silently: pages beside hot ones, in an area for huge
+  /// What once changed a worker's memory, silently: pages beside prefetched ones, in an area for huge
   /// pages, had been filled with zeros, and the second pager took them for the first one's.
-  @Test("a daemon killed while cold pages come in beside hot ones loses nothing")
+  @Test("a daemon killed while pages come in beside those of the working set loses nothing")
   func hotAmongCold() throws {
     let command = [try Fixture.compile("torture"), "8", "6", "3"]
-    let probe = try Probe(command, rest: .frozen, fault: .streamPrepared, time: 2, isLazy: true)
+    let probe = try Probe(command, rest: .frozen, fault: .fillPrepared, time: 2, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
-    // Every seventh page is learned to be hot.
+    // Every seventh page is learned to be in the working set.
     try probe.perform("hibernate")
     try probe.talk.send("touch 5")
     try probe.perform("resume")
@@ -104,7 +104,7 @@ struct PagerDeathTests {
     #expect(refused * 5 <= Self.rounds)
   }
 
-  @Test("nor does a kill while a part of it is known to be hot", arguments: [false, true])
+  @Test("nor does a kill while its working set is known", arguments: [false, true])
   func randomMomentsWhenKnown(hasStandby: Bool) throws {
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
@@ -139,7 +139,7 @@ struct PagerDeathTests {
 
   @Test(
     "when the daemon dies, the standby pager goes on at once",
-    arguments: [FaultPoint.streamPrepared, .streaming, .streamed, .unregistered])
+    arguments: [FaultPoint.fillPrepared, .filling, .filled, .unregistered])
   func standby(fault: FaultPoint) throws {
     let probe = try Probe(
       Self.command(), rest: .frozen, fault: fault, isLazy: true, hasStandby: true)
@@ -149,7 +149,7 @@ struct PagerDeathTests {
     try probe.order("resume")
     try probe.daemonDies()
     // It may still be frozen there: that is for the next daemon, not for the standby.
-    if fault != .streamPrepared {
+    if fault != .fillPrepared {
       #expect(try probe.talk.line().hasSuffix("errors 0"))
       let deadline = Deadline(in: .seconds(5))
       while access(probe.image, F_OK) == 0, !deadline.hasPassed { usleep(1000) }

@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 /// One worker, each time in another way: images that are complete, laid over the last one, laid out
-/// for hot pages first, or encrypted, read by the daemon that wrote them or by the next.
+/// for the working set first, or encrypted, read by the daemon that wrote them or by the next.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
 struct RestoreModeTests {

@@ -4,13 +4,13 @@ import Testing
 
 /// Which way a worker is resumed next, by how its earlier resumes went.
 struct ResumeHistoryTests {
-  private static func stream(
+  private static func lazyResume(
     beforeRunning: Int64 = 3_000_000, waited: Int64 = 500_000, wanted: UInt64 = 2 << 20,
-    probing: Bool = false, halt: Halt? = nil
-  ) -> ResumeHistory.Stream {
-    ResumeHistory.Stream(
+    learning: Bool = false, halt: Halt? = nil
+  ) -> ResumeHistory.LazyResume {
+    ResumeHistory.LazyResume(
       beforeRunning: beforeRunning, waited: waited, wanted: wanted, total: 16 << 20,
-      wasProbing: probing, halt: halt)
+      wasLearning: learning, halt: halt)
   }
 
   private static func halt(isForFork: Bool = false, workAfter: UInt64 = 0) -> Halt {
@@ -21,15 +21,15 @@ struct ResumeHistoryTests {
   @Test(
     "a worker that gives memory back behind its answer is restored lazily where that is faster")
   func haltedBehindItsAnswer() {
-    let plan = Self.known(Self.stream(halt: Self.halt(workAfter: 200))).plan(.auto)
+    let plan = Self.known(Self.lazyResume(halt: Self.halt(workAfter: 200))).plan(.auto)
     #expect(plan == RestorePlan(lazy: "that took it 3.5 against 18.0 ms"))
   }
 
   /// Resumed eagerly, and learned from.
-  private static func known(_ last: ResumeHistory.Stream? = nil) -> ResumeHistory {
+  private static func known(_ last: ResumeHistory.LazyResume? = nil) -> ResumeHistory {
     var history = ResumeHistory()
     history.noteEager(18_000_000, bytes: 16 << 20)
-    history.note(stream(beforeRunning: 1_000_000, waited: 40_000_000, probing: true))
+    history.note(lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
     if let last { history.note(last) }
     return history
   }
@@ -40,15 +40,15 @@ struct ResumeHistoryTests {
     #expect(!history.plan(.auto).isLazy)
     history.noteEager(18_000_000, bytes: 16 << 20)
     #expect(history.plan(.auto).isLazy)
-    history.note(Self.stream(beforeRunning: 1_000_000, waited: 40_000_000, probing: true))
+    history.note(Self.lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
     #expect(history.plan(.auto).isLazy)
-    history.note(Self.stream())
+    history.note(Self.lazyResume())
     #expect(history.plan(.auto) == RestorePlan(lazy: "that took it 3.5 against 18.0 ms"))
   }
 
   @Test("policy outweighs history")
   func policy() {
-    #expect(!Self.known(Self.stream()).plan(.eager).isLazy)
+    #expect(!Self.known(Self.lazyResume()).plan(.eager).isLazy)
     #expect(ResumeHistory().plan(.lazy).isLazy)
   }
 
@@ -58,10 +58,10 @@ struct ResumeHistoryTests {
     small.noteEager(1_500_000, bytes: 1 << 20)
     let cases: [(ResumeHistory, String)] = [
       (small, "small"),
-      (Self.known(Self.stream(waited: 14_000_000)), "17.0 against 18.0"),
-      (Self.known(Self.stream(wanted: 9 << 20)), "most of its memory"),
-      (Self.known(Self.stream(halt: Self.halt(isForFork: true))), "forks"),
-      (Self.known(Self.stream(halt: Self.halt(workAfter: 1500))), "in the middle of its work"),
+      (Self.known(Self.lazyResume(waited: 14_000_000)), "17.0 against 18.0"),
+      (Self.known(Self.lazyResume(wanted: 9 << 20)), "most of its memory"),
+      (Self.known(Self.lazyResume(halt: Self.halt(isForFork: true))), "forks"),
+      (Self.known(Self.lazyResume(halt: Self.halt(workAfter: 1500))), "in the middle of its work"),
     ]
     for (history, reason) in cases {
       let plan = history.plan(.auto)
@@ -72,7 +72,7 @@ struct ResumeHistoryTests {
 
   @Test("after sixteen eager resumes the other way gets another chance")
   func secondChance() {
-    var history = Self.known(Self.stream(halt: Self.halt(isForFork: true)))
+    var history = Self.known(Self.lazyResume(halt: Self.halt(isForFork: true)))
     for _ in 1..<ResumeHistory.patience {
       history.noteEager(18_000_000, bytes: 16 << 20)
       #expect(!history.plan(.auto).isLazy)

@@ -26,7 +26,7 @@ final class Probe {
 
   /// - Parameters:
   ///   - time: dies when it passes `fault` for the first, second, … time.
-  ///   - isLazy: resumes with pages missing.
+  ///   - isLazy: it restores lazily.
   ///   - overlays: keeps bases, `tracked` or `compared`.
   ///   - hasStandby: with a process that goes on when the daemon dies.
   init(

@@ -9,7 +9,7 @@ public final class MissingBytes: Sendable {
 
   init(_ count: UInt64) { self.count = Atomic(count) }
 
-  /// Never less than what is missing; up to the end of the stream it may be somewhat more.
+  /// Never less than what is missing; up to the end of the fill it may be somewhat more.
   public var bytes: UInt64 { count.load(ordering: .relaxed) }
 
   /// A chunk is in place.
@@ -19,6 +19,13 @@ public final class MissingBytes: Sendable {
   }
 
   func end() { count.store(0, ordering: .relaxed) }
+}
+
+extension ImageReader {
+  /// Bytes that a lazy restore leaves to the background fill.
+  var backgroundFillLength: UInt64 {
+    chunks.reduce(0) { $0 + ($1.isBackgroundFilled ? UInt64($1.length) : 0) }
+  }
 }
 
 /// A worker that forked, or gave memory back, while pages were missing: it stood until all were there.
@@ -39,8 +46,8 @@ struct Halt: Sendable, Equatable {
   var delaysWork: Bool { isForFork || workAfter * 2 > workBefore }
 }
 
-/// The rest of a resume: what follows on a thread of its own while the worker runs already.
-final class PageStream: Sendable {
+/// The second part of a lazy restore: what follows on a thread of its own while the worker runs already.
+final class BackgroundFill: Sendable {
   struct Outcome: Sendable {
     /// Pages that somebody waited for, by process.
     var touched: [Int32: Set<UInt64>] = [:]
@@ -52,13 +59,13 @@ final class PageStream: Sendable {
   }
 
   /// What is known of it when it begins.
-  let record: ResumeHistory.Stream?
+  let record: ResumeHistory.LazyResume?
 
   let missing: MissingBytes
   private let outcome = Mutex<Outcome?>(nil)
   private let over = DispatchSemaphore(value: 0)
 
-  init(_ record: ResumeHistory.Stream? = nil, missing: UInt64 = 0) {
+  init(_ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0) {
     self.record = record
     self.missing = MissingBytes(missing)
   }

@@ -6,16 +6,16 @@ struct PagerPart: Sendable {
   /// Its index in the image.
   let process: Int
   let handle: FaultHandle
-  /// Pages of deferred chunks that are in place already.
+  /// Pages of chunks of the background fill that are in place already.
   var placed: Set<UInt64> = []
 }
 
 /// A process with missing pages.
-final class Paged {
+final class LazyProcess {
   let pid: Int32
   let userfault: Userfault
   let journal: FaultJournal
-  var layout: Layout
+  var layout: PageLayout
   /// An earlier pager has read these, and died before all that went with them.
   var unfinished: [FaultJournal.Message]
   /// The image's chunks that come later, by their index.
@@ -40,10 +40,10 @@ final class Paged {
     pid = handle.userfault.pid
     userfault = handle.userfault
     journal = handle.journal
-    layout = try Layout(replaying: handle.journal.batches.closed)
+    layout = try PageLayout(replaying: handle.journal.batches.closed)
     unfinished = handle.journal.batches.open
     let mine = image.chunks.indices.filter {
-      image.chunks[$0].isDeferred && Int(image.chunks[$0].process) == part.process
+      image.chunks[$0].isBackgroundFilled && Int(image.chunks[$0].process) == part.process
     }
     chunks = mine
     ranges = mine.flatMap { chunk in

@@ -3,7 +3,7 @@ import Linux
 
 /// Ranges in which missing pages wait already, while nobody runs: there, pages are filled in and not
 /// written, because a write would have to wait for itself.
-struct MissingPages: Sendable {
+struct Prefetch: Sendable {
   private struct Place {
     let range: PageRange
     let userfault: Userfault

@@ -3,7 +3,7 @@ import Linux
 
 /// Where the pages of an image are now, after a process has moved and dropped some of them while
 /// they were missing.
-struct Layout: Sendable {
+struct PageLayout: Sendable {
   private enum Change {
     case moved(from: UInt64, to: UInt64, length: UInt64)
     case dropped(Range<UInt64>)

@@ -4,15 +4,15 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// What a resume with missing pages does when a part of them is known to be wanted first: hot and
-/// cold pages lie side by side.
+/// What a lazy restore does when the working set is known: its pages and others
+/// lie side by side.
 @Suite(
   .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
-struct HotPageTests {
+struct WorkingSetTests {
   let service = HibernationService()
 
-  @Test("cold pages beside hot ones come back", arguments: [2, 7, 64, 700])
-  func hotAmongCold(every: Int) throws {
+  @Test("pages beside those of the working set come back", arguments: [2, 7, 64, 700])
+  func scattered(every: Int) throws {
     let victim = try Victim([try Fixture.compile("torture"), "8", "6", "7"], rest: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
@@ -23,15 +23,15 @@ struct HotPageTests {
       let pages = private_.filter { !$0.hasFile }.flatMap {
         Array(stride(from: $0.start, to: $0.end, by: Int(pageSize)))
       }
-      let hot = Set(stride(from: round, to: pages.count, by: every).map { pages[$0] })
+      let known = Set(stride(from: round, to: pages.count, by: every).map { pages[$0] })
       try victim.suspend()
       let woken = try service.wait { (h) throws(HibernationError) in
-        h.hot[target.name] = [identity: PagePlan.WorkingSet(pages: hot)]
+        h.workingSets[target.name] = [identity: PagePlan.WorkingSet(pages: known)]
         _ = try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
         return try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
       }
       #expect(woken.eagerReason == nil)
-      #expect(woken.deferred > 0)
+      #expect(woken.backgroundFill > 0)
       try victim.send("sum")
       try service.settle(target.name)
       try #require(try victim.line() == sum, "round \(round)")
@@ -60,7 +60,7 @@ struct HotPageTests {
     let woken = try service.wait { (h) throws(HibernationError) in
       try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     }
-    #expect(woken.deferred > 4 << 20)
+    #expect(woken.backgroundFill > 4 << 20)
     #expect(try victim.line() == answer)
     try service.settle(target.name)
   }

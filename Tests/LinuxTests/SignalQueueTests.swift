@@ -1,0 +1,71 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Linux
+
+/// On threads of their own, whose signal masks end with them.
+struct SignalQueueTests {
+  /// What `body` returns on a thread that no other test uses.
+  private static func onOwnThread<Value: Sendable>(
+    _ body: @escaping @Sendable () throws -> Value
+  ) throws -> Value {
+    try WorkQueue(name: "test-signals").perform { Result { try body() } }.get()
+  }
+
+  /// To the calling thread alone.
+  private static func raise(_ signal: Int32) { pthread_kill(pthread_self(), signal) }
+
+  @Test("Signals that were sent wait in the queue, each kind once, and then none waits")
+  func arrivals() throws {
+    let found = try Self.onOwnThread {
+      let queue = try SignalQueue([SIGUSR1, SIGUSR2])
+      let before = queue.arrivals()
+      for signal in [SIGUSR1, SIGUSR2, SIGUSR1] { Self.raise(signal) }
+      return (before, queue.arrivals(), queue.arrivals())
+    }
+    #expect(found.0.isEmpty && found.2.isEmpty)
+    #expect(Set(found.1.map(\.number)) == [SIGUSR1, SIGUSR2] && found.1.count == 2)
+    #expect(found.1.allSatisfy { !$0.isFromTerminal }, "a process has sent them")
+  }
+
+  @Test("One signal at a time leaves the others in the queue")
+  func single() throws {
+    let found = try Self.onOwnThread {
+      let queue = try SignalQueue([SIGUSR1, SIGUSR2])
+      Self.raise(SIGUSR1)
+      Self.raise(SIGUSR2)
+      return [queue.next(), queue.next(), queue.next()]
+    }
+    #expect(Set(found.prefix(2)) == [SIGUSR1, SIGUSR2] && found[2] == nil)
+  }
+
+  @Test("The descriptor is readable while a signal waits, and not afterwards")
+  func readable() throws {
+    let found = try Self.onOwnThread {
+      let queue = try SignalQueue([SIGUSR1])
+      func isReadable() -> Bool {
+        var entry = pollfd(fd: queue.raw, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) == 1
+      }
+      let before = isReadable()
+      Self.raise(SIGUSR1)
+      let during = isReadable()
+      _ = queue.arrivals()
+      return [before, during, isReadable()]
+    }
+    #expect(found == [false, true, false])
+  }
+
+  @Test("More signals than one read takes are all taken, one read after the other")
+  func many() throws {
+    // Real-time signals queue up.
+    let signal = SIGUSR2 + 28
+    let counts = try Self.onOwnThread {
+      let queue = try SignalQueue([signal])
+      for _ in 0..<40 { Self.raise(signal) }
+      return [queue.arrivals().count, queue.arrivals().count, queue.arrivals().count]
+    }
+    #expect(counts == [16, 16, 8])
+  }
+}
