@@ -26,6 +26,11 @@ extension ImageReader {
   var backgroundFillLength: UInt64 {
     chunks.reduce(0) { $0 + ($1.isBackgroundFilled ? UInt64($1.length) : 0) }
   }
+
+  /// Whether that has pages of a process, by its index.
+  func hasBackgroundFill(of process: Int) -> Bool {
+    chunks.contains { $0.isBackgroundFilled && Int($0.process) == process }
+  }
 }
 
 /// A worker that forked, or gave memory back, while pages were missing: it stood until all were there.

@@ -62,9 +62,7 @@ extension Hibernator {
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
       guard process.identity.isAlive else { return .refused("a process of it has ended") }
-      if !image.chunks.contains(where: { $0.isBackgroundFilled && Int($0.process) == index }) {
-        continue
-      }
+      if !image.hasBackgroundFill(of: index) { continue }
       guard let handle = handles[target.name]?[process.identity] else {
         return .refused("process \(process.pid) has no userfaultfd of ours")
       }
@@ -110,11 +108,7 @@ extension Hibernator {
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
       total: image.dataLength, wasLearning: !isKnown)
     try start(image, target, cgroup, parts, Pager.Learning(isLearning: !isKnown), record)
-    try attempt(.waking) {
-      let tree = try target.discover()
-      target.correctTimeouts(of: image, tree)
-      try target.wake(tree)
-    }
+    try attempt(.waking) { try target.wake(correctingTimeoutsOf: image) }
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
 
@@ -265,9 +259,7 @@ extension Hibernator {
   ) throws(HibernationError) -> [PagerPart] {
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() where process.identity.isAlive {
-      if !image.chunks.contains(where: { $0.isBackgroundFilled && Int($0.process) == index }) {
-        continue
-      }
+      if !image.hasBackgroundFill(of: index) { continue }
       let handle: FaultHandle?
       do throws(SystemCallError) {
         handle = try FaultHandle.find(in: process.identity)

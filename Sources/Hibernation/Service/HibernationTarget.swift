@@ -183,6 +183,13 @@ public struct HibernationTarget: Sendable {
     }
   }
 
+  /// The same, and lets it run.
+  func wake(correctingTimeoutsOf image: ImageReader) throws {
+    let tree = try discover()
+    correctTimeouts(of: image, tree)
+    try wake(tree)
+  }
+
   /// Lets a stopped, traced or frozen worker run.
   ///
   /// - Parameters:
