@@ -179,7 +179,10 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "DaemonTests",
-      dependencies: ["Control", "Daemon", "Linux", "Policy", "TestSupport"],
+      dependencies: [
+        "Control", "Daemon", "Hibernation", "Lifecycle", "Linux", "Policy", "PolicyFile",
+        "Simulation", "Supervision", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "BenchTests", dependencies: ["Bench", "Control", "Doctor", "Linux", "TestSupport"],

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -14,7 +13,7 @@ extension BenchSubject {
     let tree = try ProcessTree.stopAll(
       root: process.identity, session: process.session, cgroup: process.cgroup,
       until: Deadline(in: .seconds(5)))
-    var ranges: [Int32: [clinux_range]] = [:]
+    var ranges: [Int32: [PageRange]] = [:]
     do {
       for pid in tree.pids {
         ranges[pid] = try KernelSwap.anonymousRanges(of: pid)
@@ -38,13 +37,10 @@ extension BenchSubject {
 }
 
 enum KernelSwap {
-  static func pageOut(_ pid: Int32, _ ranges: [clinux_range]) throws {
+  static func pageOut(_ pid: Int32, _ ranges: [PageRange]) throws {
     let pidfd = try Descriptor.pidfd(of: pid)
     for range in ranges {
-      var range = range
-      do throws(SystemCallError) {
-        try shim("process_madvise", on: "process \(pid)") { clinux_page_out(pidfd.raw, &range) }
-      } catch {
+      do throws(SystemCallError) { try range.pageOut(of: pid, through: pidfd) } catch {
         // Locked and special mappings stay.
         if error.code == EINVAL { continue }
         guard error.code == EPERM else { throw error }
@@ -56,15 +52,15 @@ enum KernelSwap {
   }
 
   /// Mappings that have anonymous pages, swapped ones too when looked at before paging out.
-  static func anonymousRanges(of pid: Int32) throws -> [clinux_range] {
+  static func anonymousRanges(of pid: Int32) throws -> [PageRange] {
     try MemoryMapping.all(of: pid).filter {
       !$0.shared && $0.readable && !$0.name.hasPrefix("[v") && $0.anonymous > 0
-    }.map { clinux_range(address: $0.start, length: $0.length) }
+    }.map(\.range)
   }
 
   // MARK: and back
 
-  static func pageIn(_ pid: Int32, _ ranges: [clinux_range]) throws {
+  static func pageIn(_ pid: Int32, _ ranges: [PageRange]) throws {
     let memory = try ProcessMemory(pid: pid)
     let pagemap = try Descriptor.open("/proc/\(pid)/pagemap")
     let buffer = UnsafeMutableRawPointer.allocate(
@@ -74,13 +70,13 @@ enum KernelSwap {
       for address in try swapped(in: range, pagemap) {
         // What the program has just unmapped needs no paging in.
         try? memory.read(
-          [clinux_range(address: address, length: pageSize)], into: buffer, direct: true)
+          [PageRange(address: address, length: pageSize)], into: buffer, direct: true)
       }
     }
   }
 
   /// Addresses of pages whose bit 62 is set (Documentation/admin-guide/mm/pagemap.rst).
-  private static func swapped(in range: clinux_range, _ pagemap: Descriptor) throws -> [UInt64] {
+  private static func swapped(in range: PageRange, _ pagemap: Descriptor) throws -> [UInt64] {
     let count = Int(range.length / pageSize)
     var entries = [UInt64](repeating: 0, count: count)
     let read = try entries.withUnsafeMutableBytes { bytes in

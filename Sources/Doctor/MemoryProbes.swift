@@ -28,10 +28,10 @@ extension Probe {
   ) { examination in
     let child = try examination.child.get()
     let range = try someRange(of: child.pid)
-    var bytes = [UInt8](repeating: 0, count: Int(range.length))
-    try shim("process_vm_readv", on: "pid \(child.pid)") {
-      clinux_vm_read(child.pid, &bytes, [range], 1)
-    }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: Int(range.length), alignment: 8)
+    defer { buffer.deallocate() }
+    _ = try [range].readDirectly(from: child.pid, into: buffer)
     return .works("process_vm_readv")
   }
 
@@ -49,7 +49,7 @@ extension Probe {
     guard !pages.isEmpty else {
       return .missing("/proc/PID/pagemap shows no pages of a child to us")
     }
-    return .works("PAGEMAP_SCAN found \(pages.reduce(0) { $0 + $1.length } / 1024) KB of a child")
+    return .works("PAGEMAP_SCAN found \(pages.bytes / 1024) KB of a child")
   }
 
   private static let pageOut = Probe(
@@ -62,10 +62,8 @@ extension Probe {
     let child = try examination.child.get()
     guard let code = try MemoryMapping.all(of: child.pid).first(where: { $0.hasFile && !$0.shared })
     else { throw ProbeFailure("a child maps no file") }
-    var page = clinux_range(address: code.start, length: pageSize)
-    try shim("process_madvise", on: "pid \(child.pid)") {
-      clinux_page_out(child.process.pidfd.raw, &page)
-    }
+    let page = PageRange(address: code.start, length: pageSize)
+    try page.pageOut(of: child.pid, through: child.process.pidfd)
     return .works("process_madvise with MADV_PAGEOUT on a page of a child's program")
   }
 
@@ -98,14 +96,14 @@ extension Probe {
   }
 
   /// Some bytes that the process has written itself.
-  private static func someRange(of pid: Int32) throws -> clinux_range {
+  private static func someRange(of pid: Int32) throws -> PageRange {
     guard let page = try privatePages(of: pid).first else {
       throw ProbeFailure("/proc/\(pid)/pagemap shows no pages of a child to us")
     }
-    return clinux_range(address: page.address, length: 64)
+    return PageRange(address: page.address, length: 64)
   }
 
-  private static func privatePages(of pid: Int32) throws -> [clinux_range] {
+  private static func privatePages(of pid: Int32) throws -> [PageRange] {
     let map = try PageMap(pid: pid)
     return try MemoryMapping.all(of: pid)
       .filter { $0.writable && !$0.shared && $0.anonymous > 0 }

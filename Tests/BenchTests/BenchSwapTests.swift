@@ -14,7 +14,7 @@ import Testing
     #expect(try child.line() == "ready")
     // Without swap the kernel keeps the pages; what is tried is that it takes the call.
     let ranges = try KernelSwap.anonymousRanges(of: child.pid)
-    #expect(ranges.reduce(0) { $0 + $1.length } > 1_000_000)
+    #expect(ranges.bytes > 1_000_000)
     do {
       try KernelSwap.pageOut(child.pid, ranges)
     } catch let refusal as MechanismRefusal {

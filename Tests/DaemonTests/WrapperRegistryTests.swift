@@ -11,9 +11,8 @@ import Testing
 
 @Suite("Wrappers that have registered")
 struct WrapperRegistryTests {
-  private func client() throws -> ControlServer.Client {
-    ControlServer.Client(try Descriptor.open("/dev/null"))
-  }
+  private let one = ClientID(number: 1)
+  private let other = ClientID(number: 2)
 
   private func report(_ name: String) -> WrapperReport {
     WrapperReport(
@@ -23,7 +22,6 @@ struct WrapperRegistryTests {
   @Test("leave nothing behind when their connection ends, whatever it led")
   func forgotten() throws {
     var registry = WrapperRegistry()
-    let (one, other) = (try client(), try client())
     #expect(registry.take(report("one"), from: one, at: .zero) == nil)
     #expect(registry.take(report("other"), from: other, at: .zero) == nil)
     for name in ["a", "b", "c"] { _ = registry.lead(WorkerID(name), one) }
@@ -38,7 +36,6 @@ struct WrapperRegistryTests {
   @Test("register one worker for each connection")
   func oneName() throws {
     var registry = WrapperRegistry()
-    let one = try client()
     #expect(registry.take(report("one"), from: one, at: .zero) == nil)
     #expect(registry.take(report("two"), from: one, at: .zero) != nil)
     #expect(registry.take(report("one"), from: one, at: .zero) == nil)
@@ -48,7 +45,6 @@ struct WrapperRegistryTests {
   @Test("are shown with ages that go on, but not that of a use which goes on")
   func ages() throws {
     var registry = WrapperRegistry()
-    let one = try client()
     var front = report("front")
     front.worker.state = "foreground"
     _ = registry.take(front, from: one, at: .zero)

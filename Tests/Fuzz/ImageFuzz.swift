@@ -120,7 +120,7 @@ private func writeSeeds(to directory: String) throws {
         ImageProcess(pid: 18, startTime: 180, scratchAddress: 0x7000, threads: []),
       ]
       let mapping = ImageMapping(
-        process: 0, range: clinux_range(address: 0x10000, length: 4 * pageSize))
+        process: 0, range: PageRange(address: 0x10000, length: 4 * pageSize))
       _ = try writer.commit(processes: processes, mappings: chunks == 2 ? [mapping] : [])
     }
   }
@@ -140,8 +140,8 @@ private func append(_ count: Int, to writer: ImageWriter) throws {
         process: UInt32(number % 2), writable: true, isDeferred: number == 1, offset: 0,
         storedLength: 0,
         ranges: [
-          clinux_range(address: start, length: pageSize),
-          clinux_range(address: start + 4 * pageSize, length: pageSize),
+          PageRange(address: start, length: pageSize),
+          PageRange(address: start + 4 * pageSize, length: pageSize),
         ]))
   }
 }

@@ -33,8 +33,8 @@ struct WriteTrackerTests {
     try #require(got == at)
   }
 
-  private func range(_ at: UnsafeMutableRawPointer) -> clinux_range {
-    clinux_range(
+  private func range(_ at: UnsafeMutableRawPointer) -> PageRange {
+    PageRange(
       address: UInt64(UInt(bitPattern: at)), length: UInt64(Self.pages * Self.size))
   }
 
@@ -42,7 +42,7 @@ struct WriteTrackerTests {
   private func unwritten(_ at: UnsafeMutableRawPointer? = nil) throws -> [Int]? {
     let start = at ?? memory
     return try map.unwrittenPages(in: range(start))?.flatMap { run in
-      stride(from: run.address, to: run.address + run.length, by: Self.size).map {
+      run.pages.map {
         Int($0 - UInt64(UInt(bitPattern: start))) / Self.size
       }
     }
@@ -67,7 +67,7 @@ struct WriteTrackerTests {
     try file.writeBytes([7], at: at(5))
     _ = try file.readBytes(at: at(6), count: 100)
     var byte: UInt8 = 5
-    try file.write([clinux_range(address: at(7), length: 1)], from: &byte)
+    try file.write([PageRange(address: at(7), length: 1)], from: &byte)
     let zero = try Descriptor.open("/dev/zero")
     _ = read(zero.raw, memory + 8 * Self.size, 100)
     // The same as was there.
@@ -135,7 +135,7 @@ struct WriteTrackerTests {
     let aligned = try #require(UnsafeMutableRawPointer(bitPattern: start))
     madvise(aligned, huge, 14)  // MADV_HUGEPAGE
     memset(aligned, 1, huge)
-    let range = clinux_range(address: UInt64(start), length: UInt64(huge))
+    let range = PageRange(address: UInt64(start), length: UInt64(huge))
     try tracker.register(range)
     #expect(try map.protect(range))
     (aligned + 5 * Self.size).storeBytes(of: 9, as: UInt8.self)

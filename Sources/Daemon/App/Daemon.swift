@@ -84,6 +84,7 @@ public final class Daemon: DirectiveExecutor {
   var engine: Engine { _read { yield driver.state } }
   var workers: [WorkerID: WorkerRuntime] = [:]
   var server: ControlServer?
+  var following: EventFollowing?
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
@@ -92,7 +93,8 @@ public final class Daemon: DirectiveExecutor {
   /// The daemon's end: who has been told, and who won't end.
   var askedToStop: Set<WorkerID> = []
   var unstoppable: Set<WorkerID> = []
-  var stoppedByPerson: StoppedByPerson
+  let stoppedByPerson: StoppedByPerson
+  private(set) lazy var restarts = makeRestartSupervisor()
   let loopReturn: LoopReturn
   let stateFiles: StateFiles
   private(set) lazy var schedules = makeScheduleMonitor()
@@ -160,7 +162,7 @@ public final class Daemon: DirectiveExecutor {
     log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
     resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : nil
     // Before anything is made that would have to be taken away again.
-    try ControlServer.check(path: settings.socket)
+    try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) {
       loop = try EventLoop()
@@ -173,7 +175,7 @@ public final class Daemon: DirectiveExecutor {
     do throws(WorkerRecordError) {
       records = try WorkerRecordKeeper(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
-    stoppedByPerson = StoppedByPerson(path: state.path + "/stopped")
+    stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: stateFiles)
     jetsamReports = JetsamReports(directory: state.jetsam)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
     ledger = WriteLedger(path: state.writes)
@@ -233,7 +235,7 @@ public final class Daemon: DirectiveExecutor {
       }
       try watchSignals()
     } catch { throw .system(error) }
-    server = try ControlServer(path: settings.socket, daemon: self)
+    try openControlSocket()
     watchPressure()
     chronicle.begin(engine, at: EventLoop.now)
     followStreams()

@@ -13,9 +13,9 @@ extension Daemon {
     case .finishShed(let id): finishShed(id)
     case .expireTask(let id, let task): expireTask(id, task)
     case .checkSafePoint(let id): checkSafePoint(id)
-    case .suspend(let id): suspend(id)
-    case .hibernate(let id): hibernate(id)
-    case .resume(let id): resume(id)
+    case .suspend(let id): workers[id]?.sleep?.suspend()
+    case .hibernate(let id): workers[id]?.sleep?.hibernate()
+    case .resume(let id): workers[id]?.sleep?.resume()
     case .terminate(let id): terminate(id)
     case .abort(let id): terminate(id, by: SIGABRT)
     case .checkWatchdog(let id): checkWatchdog(id)
@@ -27,9 +27,9 @@ extension Daemon {
     case .transition(let transition): note(transition)
     case .pressureChanged(let from, let to, let why):
       log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
-      if to > from { hibernation.dropFromCache(images: workers.values.compactMap(\.imagePath)) }
+      if to > from { hibernation.dropFromCache(images: workers.values.compactMap(\.image?.path)) }
       tellPressure()
-      if to == .normal { pressureIsNormal() }
+      if to == .normal { restarts.pressureIsNormal() }
     case .report(let report): keep(report)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")

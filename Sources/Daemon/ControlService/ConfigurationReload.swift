@@ -95,11 +95,11 @@ extension Daemon {
   private func removeUndeclared(_ declared: Set<WorkerID>) -> [String] {
     let gone = workers.values.filter { $0.isDeclared && !declared.contains($0.id) }
     return gone.map(\.id).sorted().map { id in
-      if let runtime = workers[id] { forgetPlans(of: runtime) }
+      forgetPlans(of: id)
       if engine.state(of: id)?.isAlive == true { request(.stop, id) { _ in } }
       if let runtime = workers[id] { closeListeners(of: runtime) }
       driver.send(.removed(id))
-      if engine.state(of: id) == nil { workers[id] = nil }
+      if engine.state(of: id) == nil { removeWorker(id) }
       return "\(id) removed"
     }
   }

@@ -1,25 +1,26 @@
-import CLinux
 import Control
 import Glibc
 import JSONLines
 import Linux
 
-/// Listens for clients: one JSON object a line, each request answered once, when the thing has
-/// happened. Belongs to the loop's thread; no other client waits for a slow or hostile one. What it may
-/// cost is limited: see `maxUnread` for when its requests are no longer read, and `maxPending` for the
-/// answers after which it is dropped (a single answer may still be longer).
+/// The control socket's clients: one JSON object a line, each request answered once, when the thing has
+/// happened. It knows requests and answers as messages only; what they mean is its handler's. Belongs to the
+/// loop's thread; no other client waits for a slow or hostile one. What it may cost is limited: see `maxUnread`
+/// for when its requests are no longer read, and `maxPending` for the answers after which it is dropped (a single
+/// answer may still be longer).
 final class ControlServer {
-  private let path: String
-  private let listener: Descriptor
-  private var listening: EventLoop.Token?
-  unowned let daemon: Daemon
-  private var clients: [Int32: Client] = [:]
-  /// Given up for a moment when there are no descriptors left: see `refuse`.
-  private var spare: Descriptor?
-  /// Clients who asked for the daemon's end, and hear of it.
+  private let loop: EventLoop
+  private let log: DaemonLog
+  private let listener: ControlListener
+  private weak var handler: (any ControlRequestHandler)?
+  private var clients: [ClientID: Client] = [:]
+  private var clientCount: UInt64 = 0
+  /// Clients that asked for the daemon's end, with their requests.
   private var waitingForEnd: [(client: Client, id: UInt64)] = []
+  private var quota: ClientQuota
+  /// How often connections are looked for that take too long to send a request.
+  private let lookInterval: Duration
 
-  private var quota = ClientQuota()
   /// Bytes of answers that may wait for a client that doesn't read, before it is dropped. Only
   /// answers to what it asked before it was full can still come.
   static let maxPending = 8 << 20
@@ -28,138 +29,76 @@ final class ControlServer {
   /// Requests of one client that are handled before it is the others' turn.
   static let maxAtOnce = 16
 
-  final class Client {
+  private final class Client {
+    let id: ClientID
     let descriptor: Descriptor
+    let process: pid_t
     var token: EventLoop.Token?
     var framer = LineFramer()
     var pending: [UInt8] = []
     var isClosed = false
     /// More of its requests are due.
     var isWaiting = false
-    /// Events that it wasn't told, because it didn't read those before.
-    var lostEvents = 0
-    /// The request by which it follows.
-    var followedAs: UInt64 = 0
     var isFull: Bool { pending.count > ControlServer.maxUnread }
 
-    init(_ descriptor: Descriptor) { self.descriptor = descriptor }
+    init(_ id: ClientID, _ descriptor: Descriptor, process: pid_t) {
+      self.id = id
+      self.descriptor = descriptor
+      self.process = process
+    }
   }
 
-  init(path: String, daemon: Daemon) throws(StartError) {
-    self.path = path
-    self.daemon = daemon
-    let directory = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
-    do throws(StartError) {
-      _ = try openTrusted(directory, making: true, as: .shared)
-    } catch {
-      if case .directory(let failure) = error { throw .socket(path: path, failure.description) }
-      throw error
-    }
-    // Somebody who answers here has another state directory, or the lock would have told.
-    if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
+  /// Clients are let in from `connect` on.
+  init(
+    path: String, _ loop: EventLoop, _ log: DaemonLog, quota: ClientQuota = ClientQuota(),
+    lookInterval: Duration = .seconds(5)
+  ) throws(StartError) {
+    self.loop = loop
+    self.log = log
+    self.quota = quota
+    self.lookInterval = lookInterval
+    listener = try ControlListener(path: path, loop, log)
+  }
+
+  /// Once. The handler isn't kept alive.
+  func connect(_ handler: any ControlRequestHandler) throws(StartError) {
+    self.handler = handler
     do throws(SystemCallError) {
-      // 0600 from its first moment on.
-      let mask = umask(0o177)
-      defer { umask(mask) }
-      listener = try UnixSocket.bound(to: path, .stream)
-      UnixSocket.refuseDescriptors(listener)
-      let raw = listener.raw
-      _ = try systemCall("listen", on: path) { listen(raw, 64) }
-    } catch { throw .socket(path: path, error.reason) }
-    spare = try? Descriptor.open("/dev/null")
-    do throws(SystemCallError) {
-      listening = try daemon.loop.watch(listener, .readable) { [unowned self] _ in accept() }
+      try listener.begin(
+        isFull: { [unowned self] in quota.isFull },
+        admit: { [unowned self] in admit($0, $1) })
     } catch { throw .system(error) }
     dropOverdue()
   }
 
-  static func check(path: String) throws(StartError) {
-    guard path.utf8.count > UnixSocket.maxPath else { return }
-    throw .socket(
-      path: path,
-      "the path has \(path.utf8.count) bytes, and the kernel takes \(UnixSocket.maxPath) at "
-        + "most; choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
-  }
-
   func close() {
-    unlink(path)
+    listener.close()
     for client in clients.values { flush(client) }
   }
 
-  private func accept() {
-    // The others wait in the kernel's queue until a client goes.
-    for _ in 0..<Self.maxAtOnce {
-      guard !quota.isFull else { return setListening([]) }
-      let raw = clinux_accept(listener.raw)
-      if raw == -EMFILE || raw == -ENFILE { return refuse() }
-      if raw == -ECONNABORTED || raw == -EINTR { continue }
-      if raw < 0 { return raw == -EAGAIN ? () : pause(why: -raw) }
-      let descriptor = Descriptor(foreign: raw)
-      guard let user = trustedUser(of: descriptor) else { continue }
-      switch quota.admit(raw, user: user, at: EventLoop.now) {
-      case .admitted: break
-      case .insteadOf(let other): if let client = clients[other] { drop(client) }
-      case .refused: continue
-      }
-      let client = Client(descriptor)
-      client.token = try? daemon.loop.watch(descriptor, .readable) { [unowned self] what in
-        serve(client, what)
-      }
-      if client.token != nil { clients[raw] = client } else { quota.remove(raw) }
+  private func admit(_ descriptor: Descriptor, _ peer: ControlListener.Peer) {
+    switch quota.admit(descriptor.raw, user: peer.user, at: EventLoop.now) {
+    case .admitted: break
+    case .insteadOf(let other): dropClient(withDescriptor: other)
+    case .refused: return
     }
+    clientCount += 1
+    let client = Client(ClientID(number: clientCount), descriptor, process: peer.process)
+    // A client that can't be watched can't be served: its connection is closed.
+    client.token = try? loop.watch(descriptor, .readable) { [unowned self] what in
+      serve(client, what)
+    }
+    if client.token != nil { clients[client.id] = client } else { quota.remove(descriptor.raw) }
   }
 
-  /// Regularly: half-open connections have had their time.
+  /// Regularly: connections that have taken too long to send a request.
   private func dropOverdue() {
-    for id in quota.overdue(at: EventLoop.now) {
-      if let client = clients[id] { drop(client) }
-    }
-    daemon.loop.after(.seconds(5)) { [weak self] in self?.dropOverdue() }
+    for descriptor in quota.overdue(at: EventLoop.now) { dropClient(withDescriptor: descriptor) }
+    loop.after(lookInterval) { [weak self] in self?.dropOverdue() }
   }
 
-  /// Without descriptors nobody can be let in; but whoever waits would keep the listener readable,
-  /// and the loop busy. So they are shown out, one a turn.
-  private func refuse() {
-    daemon.log(.warning, "out of descriptors (RLIMIT_NOFILE): a client is turned away")
-    spare = nil
-    let raw = clinux_accept(listener.raw)
-    if raw >= 0 { Closer.close(raw) }
-    takeSpare()
-    guard spare == nil else { return }
-    // Another thread is still closing that client's: the last close of a socket may wait.
-    setListening([])
-    daemon.loop.after(.milliseconds(20)) { [weak self] in
-      self?.takeSpare()
-      self?.setListening(.readable)
-    }
-  }
-
-  private func takeSpare() {
-    // Where there is none left, the next client finds that out.
-    if spare == nil { spare = try? Descriptor.open("/dev/null") }
-  }
-
-  /// Out of memory, the listener stays readable without anything that could be done.
-  private func pause(why code: Int32) {
-    daemon.log(.warning, "clients have to wait a second: \(String(cString: strerror(code)))")
-    setListening([])
-    daemon.loop.after(.seconds(1)) { [weak self] in self?.setListening(.readable) }
-  }
-
-  private func setListening(_ interest: Epoll.Interest) {
-    guard let listening else { return }
-    try? daemon.loop.change(listener, listening, to: interest)
-  }
-
-  /// Only the daemon's own user and root may give orders (SO_PEERCRED). nil: it is another user.
-  private func trustedUser(of descriptor: Descriptor) -> uid_t? {
-    var pid: pid_t = 0
-    var user: uid_t = 0
-    var group: gid_t = 0
-    guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0 else { return nil }
-    if user == 0 || user == getuid() { return user }
-    daemon.log(.warning, "refused a client with user id \(user) (pid \(pid))")
-    return nil
+  private func dropClient(withDescriptor raw: Int32) {
+    if let client = clients.values.first(where: { $0.descriptor.raw == raw }) { drop(client) }
   }
 
   private func serve(_ client: Client, _ what: Epoll.Interest) {
@@ -175,7 +114,7 @@ final class ControlServer {
       // No request comes with descriptors.
       guard reception.passed.isEmpty else { return drop(client) }
       guard reception.count > 0 else {
-        // What it has asked for goes on, though it won't hear of it.
+        // What it has asked for goes on, though it won't get the answer.
         handleLines(of: client, atMost: .max)
         return drop(client)
       }
@@ -208,7 +147,7 @@ final class ControlServer {
   private func handleMoreLater(of client: Client) {
     guard !client.isWaiting else { return }
     client.isWaiting = true
-    daemon.loop.after(.milliseconds(1)) { [weak self] in
+    loop.after(.milliseconds(1)) { [weak self] in
       client.isWaiting = false
       self?.handleLines(of: client, atMost: Self.maxAtOnce)
     }
@@ -223,33 +162,18 @@ final class ControlServer {
       let text = "the request can't be read: \(error)"
       return respond(to: client, ControlResponse(id: id, result: .badRequest, text: text))
     }
-    if request.verb == .shutdown {
+    if request.verb == .shutdown || request.verb == .leave {
       waitingForEnd.append((client, request.id))
-      daemon.log(.notice, "a client asked for the end: stopping all workers")
-      return daemon.end()
+      handler?.end(by: request.verb)
+      return
     }
-    if request.verb == .leave {
-      waitingForEnd.append((client, request.id))
-      return daemon.leave()
-    }
-    if request.verb == .events, request.follow == true {
-      follow(client, request.id, worker: request.worker)
-    }
-    if request.verb == .register {
-      let refusal = daemon.wrappers.take(request.wrapper, from: client, at: EventLoop.now)
-      if refusal == nil { daemon.follow(client) }
-      return respond(
-        to: client,
-        ControlResponse(
-          id: request.id, result: refusal == nil ? .done : .badRequest, text: refusal ?? "known"))
-    }
-    daemon.carryOut(request) { [weak self, weak client] response in
+    handler?.handle(request, from: client.id) { [weak self, weak client] response in
       guard let self, let client else { return }
       respond(to: client, response)
     }
   }
 
-  /// Those who asked for the end hear of it before the socket closes.
+  /// Clients that asked for the end get their answer before the socket closes.
   func announceEnd(_ text: String) {
     for (client, id) in waitingForEnd {
       respond(to: client, ControlResponse(id: id, result: .done, text: text))
@@ -257,24 +181,28 @@ final class ControlServer {
     waitingForEnd = []
   }
 
-  func respond(to client: Client, _ response: ControlResponse) {
+  /// The process that has connected, by the kernel's word; nil: the client has left.
+  func process(of client: ClientID) -> pid_t? { clients[client]?.process }
+
+  private func respond(to client: Client, _ response: ControlResponse) {
     guard !client.isClosed else { return }
     do throws(WireError) {
       client.pending += try WireCodec.line(for: response)
     } catch {
-      daemon.log(.error, "an answer can't be sent: \(error)")
+      log(.error, "an answer can't be sent: \(error)")
       let substitute = ControlResponse(
         id: response.id, result: .failed, text: "the answer can't be sent: \(error)")
+      // Three short fields can be encoded.
       client.pending += (try? WireCodec.line(for: substitute)) ?? []
     }
     flush(client)
   }
 
   /// Writes what the socket takes; the rest when it takes more.
-  func flush(_ client: Client) {
+  private func flush(_ client: Client) {
     while !client.pending.isEmpty {
       let count = kernelResult {
-        send(
+        Glibc.send(
           client.descriptor.raw, client.pending, client.pending.count,
           Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
       }
@@ -287,20 +215,30 @@ final class ControlServer {
       }
       client.pending.removeFirst(count)
     }
-    if client.pending.isEmpty, client.lostEvents > 0 { return tellLost(client) }
+    // The handler may send more.
+    if client.pending.isEmpty, !client.isClosed { handler?.hasReadEverything(client.id) }
     guard let token = client.token, !client.isClosed else { return }
     var interest: Epoll.Interest = client.isFull ? [] : .readable
     if !client.pending.isEmpty { interest.insert(.writable) }
-    try? daemon.loop.change(client.descriptor, token, to: interest)
+    // epoll_ctl(2) on a descriptor that is watched only fails without memory; the next answer tries it again.
+    try? loop.change(client.descriptor, token, to: interest)
   }
 
-  func drop(_ client: Client) {
+  private func drop(_ client: Client) {
     guard !client.isClosed else { return }
     client.isClosed = true
-    daemon.unfollow(client)
-    if let token = client.token { daemon.loop.unwatch(client.descriptor, token) }
-    clients[client.descriptor.raw] = nil
+    handler?.hasLeft(client.id)
+    if let token = client.token { loop.unwatch(client.descriptor, token) }
+    clients[client.id] = nil
     quota.remove(client.descriptor.raw)
-    setListening(.readable)
+    listener.resume()
+  }
+}
+
+extension ControlServer: EventRecipients {
+  func unreadBytes(of client: ClientID) -> Int? { clients[client]?.pending.count }
+
+  func send(_ response: ControlResponse, to client: ClientID) {
+    if let client = clients[client] { respond(to: client, response) }
   }
 }

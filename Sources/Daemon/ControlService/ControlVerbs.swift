@@ -3,7 +3,62 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-extension Daemon {
+extension Daemon: ControlRequestHandler {
+  func handle(
+    _ request: ControlRequest, from client: ClientID,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {
+    if request.verb == .events, request.follow == true {
+      following?.follow(client, request.id, worker: request.worker)
+    }
+    if request.verb == .register { return respond(register(request, from: client)) }
+    carryOut(request, then: respond)
+  }
+
+  func end(by verb: ControlRequest.Verb) {
+    if verb == .leave { return leave() }
+    log(.notice, "a client asked for the end: stopping all workers")
+    end()
+  }
+
+  func hasReadEverything(_ client: ClientID) { following?.hasReadEverything(client) }
+
+  func hasLeft(_ client: ClientID) {
+    following?.forget(client)
+    unfollow(client)
+  }
+
+  private func register(_ request: ControlRequest, from client: ClientID) -> ControlResponse {
+    let refusal = wrappers.take(request.wrapper, from: client, at: EventLoop.now)
+    if refusal == nil { follow(client) }
+    return ControlResponse(
+      id: request.id, result: refusal == nil ? .done : .badRequest, text: refusal ?? "known")
+  }
+
+  /// Lets clients in.
+  func openControlSocket() throws(StartError) {
+    let server = try ControlServer(path: settings.socket, loop, log)
+    following = EventFollowing(chronicle, server)
+    try server.connect(self)
+    self.server = server
+  }
+
+  /// Answered when the journal can be read: clients read the past from its files, so that the daemon
+  /// needs to keep none of it in memory.
+  func events(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    let place = chronicle.save(at: EventLoop.now) { [mailbox] in
+      mailbox.post { daemon in
+        // In the order of the requests: one thread writes for all.
+        if !daemon.waitingForJournal.isEmpty { daemon.waitingForJournal.removeFirst()() }
+      }
+    }
+    var response = ControlResponse(
+      id: request.id, result: .done,
+      text: place.directory.map { "the journal is in \($0)" } ?? "there is no journal")
+    response.journal = place
+    waitingForJournal.append { respond(response) }
+  }
+
   /// Does what a client asks, and answers when it has happened.
   func carryOut(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     if let expires = request.expires, EventLoop.now.nanoseconds > expires {
@@ -133,7 +188,7 @@ extension Daemon {
     configuration.notify = launch.notify ?? false
     let runtime = WorkerRuntime(
       configuration: configuration, environment: launch.environment, isDeclared: false)
-    runtime.runs = RunHistory(exits: rememberedExits(of: id))
+    restarts.add(id, exits: rememberedExits(of: id))
     workers[id] = runtime
     driver.send(.added(id, runtime.profile))
     self.request(.start, id) { [unowned self] answer in

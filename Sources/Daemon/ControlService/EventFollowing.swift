@@ -1,58 +1,84 @@
 import Control
 import Journal
 
-// `dormouse events`: clients that hear of everything that happens.
+/// What happens, as it happens. `Chronicle` in the daemon.
+protocol EventSource: AnyObject {
+  /// `tell` is called for each event, of all workers or of one, until it returns false.
+  func follow(worker: String?, tell: @escaping (EventRecord) -> Bool)
+}
 
-extension ControlServer {
-  /// Bytes of events that may wait for a client. What doesn't fit any more is counted, and told.
-  static let maxToldAhead = 64 << 10
+extension Chronicle: EventSource {}
 
-  func follow(_ client: Client, _ id: UInt64, worker: String?) {
-    client.followedAs = id
-    daemon.chronicle.follow(worker: worker) { [weak self, weak client] event in
-      guard let self, let client, !client.isClosed else { return false }
-      if client.pending.count > Self.maxToldAhead {
-        client.lostEvents += 1
-      } else {
-        tell(client, id, event)
-      }
-      return true
+/// The clients of the control socket.
+protocol EventRecipients: AnyObject {
+  /// Bytes that the client hasn't read; nil: it has left.
+  func unreadBytes(of client: ClientID) -> Int?
+  func send(_ response: ControlResponse, to client: ClientID)
+}
+
+/// `dormouse events -f`: clients that are sent every event. A client that doesn't read them in time misses some,
+/// and is sent their number before the next one. Belongs to the loop's thread.
+final class EventFollowing {
+  /// Bytes that may wait for a client. Events that no longer fit are counted.
+  static let maxUnread = 64 << 10
+
+  private struct Follower {
+    /// The latest request by which it follows.
+    var request: UInt64 = 0
+    /// Events that it wasn't sent, because it didn't read those before.
+    var lost = 0
+  }
+
+  private let source: any EventSource
+  private unowned let recipients: any EventRecipients
+  private var followers: [ClientID: Follower] = [:]
+
+  /// The recipients aren't kept alive.
+  init(_ source: any EventSource, _ recipients: any EventRecipients) {
+    self.source = source
+    self.recipients = recipients
+  }
+
+  /// - Parameters:
+  ///   - request: the number that all events carry.
+  ///   - worker: nil: all workers.
+  func follow(_ client: ClientID, _ request: UInt64, worker: String?) {
+    followers[client, default: Follower()].request = request
+    source.follow(worker: worker) { [weak self] event in
+      self?.pass(event, to: client, request) ?? false
     }
   }
 
-  private func tell(_ client: Client, _ id: UInt64, _ event: EventRecord) {
-    var response = ControlResponse(id: id, result: .event, text: event.text)
-    response.event = event
-    respond(to: client, response)
+  /// False: it has left.
+  private func pass(_ event: EventRecord, to client: ClientID, _ request: UInt64) -> Bool {
+    guard followers[client] != nil, let unread = recipients.unreadBytes(of: client) else {
+      return false
+    }
+    if unread > Self.maxUnread {
+      followers[client]?.lost += 1
+    } else {
+      send(event, to: client, request)
+    }
+    return true
   }
 
-  /// It has read everything, and must know what is missing before it is told more.
-  func tellLost(_ client: Client) {
-    let count = client.lostEvents
-    client.lostEvents = 0
-    let what = count == 1 ? "1 event was" : "\(count) events were"
+  private func send(_ event: EventRecord, to client: ClientID, _ request: UInt64) {
+    var response = ControlResponse(id: request, result: .event, text: event.text)
+    response.event = event
+    recipients.send(response, to: client)
+  }
+
+  /// It is sent the number of the events that are missing, if any are.
+  func hasReadEverything(_ client: ClientID) {
+    guard let follower = followers[client], follower.lost > 0 else { return }
+    followers[client]?.lost = 0
+    let what = follower.lost == 1 ? "1 event was" : "\(follower.lost) events were"
     var event = EventRecord(
       time: JournalWriter.wall().text, kind: "lost",
       text: "\(what) lost here, because they were not read in time; the journal has them")
-    event.lost = count
-    tell(client, client.followedAs, event)
+    event.lost = follower.lost
+    send(event, to: client, follower.request)
   }
-}
 
-extension Daemon {
-  /// Answered when the journal can be read: clients read the past from its files, so that the daemon
-  /// needs to keep none of it in memory.
-  func events(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    let place = chronicle.save(at: EventLoop.now) { [mailbox] in
-      mailbox.post { daemon in
-        // In the order of the requests: one thread writes for all.
-        if !daemon.waitingForJournal.isEmpty { daemon.waitingForJournal.removeFirst()() }
-      }
-    }
-    var response = ControlResponse(
-      id: request.id, result: .done,
-      text: place.directory.map { "the journal is in \($0)" } ?? "there is no journal")
-    response.journal = place
-    waitingForJournal.append { respond(response) }
-  }
+  func forget(_ client: ClientID) { followers[client] = nil }
 }

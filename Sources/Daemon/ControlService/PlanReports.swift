@@ -9,16 +9,19 @@ extension Daemon {
   func describePlans(
     of runtime: WorkerRuntime, _ report: inout WorkerReport, at now: Instant
   ) {
-    let runs = runtime.runs
     if report.state == WorkerState.terminated.rawValue {
-      report.reason = plan(of: runtime, at: now) ?? report.reason
-      report.restartsInSeconds = runs.due.map { max(0, ($0.at - now).seconds) }
+      report.reason = plan(of: runtime.id, at: now) ?? report.reason
+      if case .backingOff(let due, _) = restarts.plan(of: runtime.id) {
+        report.restartsInSeconds = max(0, (due - now).seconds)
+      }
     }
-    report.restarts = runs.restarts > 0 ? runs.restarts : nil
+    let count = restarts.restarts(of: runtime.id)
+    report.restarts = count > 0 ? count : nil
+    let exits = restarts.exits(of: runtime.id) ?? []
     report.exits =
-      runs.exits.isEmpty
+      exits.isEmpty
       ? nil
-      : runs.exits.map {
+      : exits.map {
         ExitReport(
           at: $0.at, why: CodedText($0), footprint: $0.footprint.bytes, lastWords: $0.lastWords)
       }
@@ -28,18 +31,18 @@ extension Daemon {
     report.answeredAsleep = runtime.answering?.count
   }
 
-  private func plan(of runtime: WorkerRuntime, at now: Instant) -> CodedText? {
-    let runs = runtime.runs
-    if let due = runs.due {
-      let seconds = max(0, ((due.at - now).seconds).rounded(.up))
-      return CodedText("backing_off", "backing off \(Int(seconds)) s: \(due.why)")
-    }
-    if let why = runs.waitsForMemory {
+  private func plan(of id: WorkerID, at now: Instant) -> CodedText? {
+    switch restarts.plan(of: id) {
+    case .backingOff(let due, let why):
+      let seconds = max(0, ((due - now).seconds).rounded(.up))
+      return CodedText("backing_off", "backing off \(Int(seconds)) s: \(why)")
+    case .waitingForMemory(let why):
       return CodedText("waits_for_memory", "comes back when there is memory: \(why)")
+    case nil: break
     }
-    if let awaited = dependencyStarter.awaited(by: runtime.id) {
+    if let awaited = dependencyStarter.awaited(by: id) {
       return CodedText("waits_for_worker", awaited)
     }
-    return runs.problem.map { CodedText("not_started", $0) }
+    return restarts.problem(of: id).map { CodedText("not_started", $0) }
   }
 }

@@ -83,7 +83,7 @@ extension Daemon {
     // What an earlier daemon has hibernated, the engine has no number of.
     report.imageSize =
       snapshot.imageSize?.bytes
-      ?? (snapshot.state == .hibernated ? workers[snapshot.worker]?.imageLength : nil)
+      ?? (snapshot.state == .hibernated ? workers[snapshot.worker]?.image?.length : nil)
     report.secondsInState = (now - snapshot.since).seconds
     report.secondsSinceUse = (now - snapshot.lastUsed).seconds
     report.policy = snapshot.profile.policy.name
@@ -92,7 +92,7 @@ extension Daemon {
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
     report.baseSize = workers[snapshot.worker].flatMap {
-      let size = $0.imagePath == nil ? imageDisk.base(of: $0.id.name) : 0
+      let size = $0.image == nil ? imageDisk.base(of: $0.id.name) : 0
       return size > 0 ? size : nil
     }
     report.hibernateSeconds = workers[snapshot.worker]?.lastHibernation?.seconds
@@ -125,7 +125,7 @@ extension Daemon {
     report.says = runtime.conversation?.statusText
     report.connections = runtime.conversation?.connectionCount
     report.talk = runtime.conversation?.withoutEffect.map { CodedText("without_effect", $0) }
-    report.resume = runtime.restoreMode
+    report.resume = runtime.sleep?.restoreMode
     guard let process = runtime.process else { return report }
     let pids = processes(of: process, scan)
     report.pid = process.identity.pid

@@ -108,6 +108,7 @@ extension Daemon {
       try attach(process, to: runtime)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
+    restarts.add(runtime.id, exits: [])
     log(.notice, "\(runtime.id): adopted pid \(found.root.pid), which somebody else has started")
     driver.send(.adopted(runtime.id, runtime.profile, .background))
     saveRecord(runtime, state: .background)
@@ -164,7 +165,7 @@ extension Daemon {
     log(.notice, "\(runtime.id): released")
     forgetForeign(runtime)
     driver.send(.released(runtime.id))
-    workers[runtime.id] = nil
+    removeWorker(runtime.id)
   }
 
   /// Nothing is held of it any more.
@@ -181,7 +182,7 @@ extension Daemon {
     forgetForeign(runtime)
     driver.send(.exited(id, .unknown))
     driver.send(.removed(id))
-    workers[id] = nil
+    removeWorker(id)
   }
 
   /// The process by which a cgroup was known has ended, and others of it live on (a server that has
@@ -193,13 +194,11 @@ extension Daemon {
     let plan = old.plan
     do {
       let process = try WorkerProcess.adopt(eldest.identity, plan: plan, opensMemory: false)
-      let asleep = runtime.imagePath
       runtime.external?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
       try attach(process, to: runtime)
       refreshMemory(of: runtime)
-      runtime.imagePath = asleep
       if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
       log(.info, "\(runtime.id): pid \(eldest.pid) stands for \(cgroup.path) now")
       return true

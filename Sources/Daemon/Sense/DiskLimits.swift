@@ -82,7 +82,7 @@ extension Daemon {
       let known = workers.values.map { runtime in
         let name = runtime.id.name
         return (
-          name: name, path: runtime.imagePath,
+          name: name, path: runtime.image?.path,
           base: Hibernator.basePath(of: state.image(of: name))
         )
       }
@@ -151,7 +151,7 @@ extension Daemon {
     let image = state.image(of: runtime.id.name)
     imageDisk.images[runtime.id.name] = nil
     imageDisk.bases[runtime.id.name] = nil
-    let hadImage = runtime.imagePath != nil
+    let hadImage = runtime.image != nil
     runtime.imageRemoval = disk.submitAwaited { [mailbox] in
       unlink(image)
       unlink(Hibernator.basePath(of: image))

@@ -41,7 +41,7 @@ extension Daemon {
   ) {
     let needed = runtimes.filter { $0.process.map { $0.cgroup == nil } ?? false }
     guard !needed.isEmpty else { return then(nil) }
-    let newest = needed.map(\.runs.launchedAt).max() ?? .zero
+    let newest = needed.map { restarts.launchedAt(of: $0.id) }.max() ?? .zero
     if let lastScan, lastScan.begun > newest + Self.settlingOfLaunch { return then(lastScan.scan) }
     scanProcesses(then: then)
   }

@@ -107,8 +107,8 @@ extension Daemon {
     var memory = Memory()
     memory.learned = engine.learned.limited(to: Memory.maxWorkers)
     memory.exits = memoryKeeper?.kept.exits ?? [:]
-    for (id, runtime) in workers where !runtime.runs.exits.isEmpty {
-      memory.exits[id.name] = runtime.runs.exits
+    for id in workers.keys {
+      if let exits = restarts.exits(of: id), !exits.isEmpty { memory.exits[id.name] = exits }
     }
     if memory.exits.count > Memory.maxWorkers {
       let order = memory.exits.sorted {
@@ -145,6 +145,6 @@ extension Daemon {
 
   /// How earlier runs of that name ended.
   func rememberedExits(of id: WorkerID) -> [ExitRecord] {
-    workers[id]?.runs.exits ?? memoryKeeper?.kept.exits[id.name] ?? []
+    restarts.exits(of: id) ?? memoryKeeper?.kept.exits[id.name] ?? []
   }
 }

@@ -15,15 +15,13 @@ extension Daemon: DependencyHost {
       state: engine.state(of: id), isAdopting: adopting[id] != nil)
     guard let runtime = workers[id] else { return standing }
     standing.hasProcess = runtime.process != nil
-    standing.willRestart = runtime.runs.due != nil || runtime.runs.waitsForMemory != nil
-    standing.lastEnd = runtime.runs.lastEnd.map {
-      DependencyStanding.End(succeeded: $0.succeeded, wasStopped: $0.wasStopped)
-    }
-    standing.lastExit = runtime.runs.exits.last?.why
+    standing.willRestart = restarts.plan(of: id) != nil
+    standing.lastEnd = restarts.lastEnd(of: id)
+    standing.lastExit = restarts.exits(of: id)?.last?.why
     return standing
   }
 
-  func note(problem: String, of id: WorkerID) { workers[id]?.runs.problem = problem }
+  func note(problem: String, of id: WorkerID) { restarts.note(problem: problem, of: id) }
 
   /// Asks for the end of all whom no one else needs any more; called again as they end.
   func stopInOrder() {

@@ -62,7 +62,7 @@ extension Daemon {
     }
     let wasAsleep = transition?.from == .resuming
     runtime.liveness?.runs(
-      since: wasAsleep ? EventLoop.now : max(runtime.runs.launchedAt, .zero))
+      since: wasAsleep ? EventLoop.now : max(restarts.launchedAt(of: runtime.id), .zero))
   }
 
   private func restLiveness(of runtime: WorkerRuntime, _ state: WorkerState) {

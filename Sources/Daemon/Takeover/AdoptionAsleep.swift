@@ -29,13 +29,12 @@ extension Daemon {
       asleep = .suspended
     default: return false
     }
-    runtime.imagePath = asleep == .hibernated ? path : nil
-    runtime.imageMark = record.imageMark.flatMap(ImageMark.init(text:))
-    runtime.imageLength = runtime.imagePath.flatMap(Hibernator.lengthOnDisk)
-    // What brings it back is what a new daemon does: it proves before it writes.
-    runtime.needsRecovery = true
+    let image = ImageOnDisk(
+      path: path, mark: record.imageMark.flatMap(ImageMark.init(text:)),
+      length: Hibernator.lengthOnDisk(of: path))
+    // What brings it back is what a new daemon does: it verifies before it writes.
+    runtime.sleep?.adopt(asleepWith: asleep == .hibernated ? image : nil)
     findOffersAgain(record, runtime)
-    runtime.isBusy = true
     adopting[runtime.id] = []
     let alarm = record.alarm.map { Instant(nanoseconds: $0) }
     watchSleeper(runtime, target, asleep, alarm: alarm)
@@ -49,19 +48,19 @@ extension Daemon {
     let id = runtime.id
     let ownChannels = runtime.ownChannels
     let answered = runtime.answeredPorts
-    mechanics.submit(about: id.name) { [mailbox] in
-      let sources: Result<WakeSources, SystemCallError>
-      do throws(SystemCallError) {
-        let tree = try ProcessTree.discover(
-          root: target.root, session: target.session, cgroup: target.cgroup)
-        sources = .success(try WakeSources(of: tree, ownChannels: ownChannels, answering: answered))
-      } catch { sources = .failure(error) }
-      mailbox.post { daemon in
-        daemon.isDone(runtime: id) {
-          daemon.sleepsOn(id, asleep, sources, alarm: alarm)
-          daemon.adoptionIsOver(id)
-        }
+    runtime.sleep?.perform { then in
+      let done = loopReturn.callback(then)
+      mechanics.submit(about: id.name) {
+        done(
+          Result { () throws(SystemCallError) in
+            let tree = try ProcessTree.discover(
+              root: target.root, session: target.session, cgroup: target.cgroup)
+            return try WakeSources(of: tree, ownChannels: ownChannels, answering: answered)
+          })
       }
+    } then: { [unowned self] (sources: Result<WakeSources, SystemCallError>) in
+      sleepsOn(id, asleep, sources, alarm: alarm)
+      adoptionIsOver(id)
     }
   }
 

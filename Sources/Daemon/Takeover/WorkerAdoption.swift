@@ -18,7 +18,7 @@ extension Daemon {
       configuration: configuration,
       environment: settings.environment.merging(configuration.environment) { $1 },
       isDeclared: true)
-    runtime.runs = RunHistory(exits: rememberedExits(of: runtime.id))
+    restarts.add(runtime.id, exits: rememberedExits(of: runtime.id))
     if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
     workers[runtime.id] = runtime
     driver.send(.added(runtime.id, runtime.profile))
@@ -32,7 +32,7 @@ extension Daemon {
     for configuration in inStartingOrder(settings.configuration.workers)
     where configuration.autostart {
       if configuration.restart.condition == .unlessStopped,
-        stoppedByPerson.contains(configuration.name)
+        stoppedByPerson.contains(WorkerID(configuration.name))
       {
         log(.notice, "\(configuration.name): stays stopped, as it was told to (unless-stopped)")
         continue
@@ -72,10 +72,10 @@ extension Daemon {
     guard let process = runtime.process, state != .terminated else { return }
     // Hibernated without an image would mean that its memory is lost. It is not: it only couldn't be
     // woken after its memory was back.
-    let state = state == .hibernated && runtime.imagePath == nil ? .suspended : state
+    let state = state == .hibernated && runtime.image == nil ? .suspended : state
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
-    record.imagePath = runtime.imagePath
-    record.imageMark = state == .hibernated ? runtime.imageMark?.text : nil
+    record.imagePath = runtime.image?.path
+    record.imageMark = state == .hibernated ? runtime.image?.mark?.text : nil
     record.purgeable = runtime.conversation?.offers.inodes ?? []
     record.wasInFront = state == .foreground || runtime.returnsToFront
     record.importance = runtime.configuration.importance
@@ -106,10 +106,11 @@ extension Daemon {
 
   private func forget(_ record: WorkerRecord) {
     log(.notice, "\(record.name): ended while there was no daemon")
-    workers[WorkerID(record.name)]?.runs.note(
+    restarts.note(
       ExitRecord(
         at: Int64(time(nil)), why: "it ended while there was no daemon", status: .unknown,
-        footprint: .zero))
+        footprint: .zero),
+      of: WorkerID(record.name))
     unlink(state.image(of: record.name))
     unlink(Hibernator.basePath(of: state.image(of: record.name)))
     snapshots.remove(record.name)
@@ -137,7 +138,7 @@ extension Daemon {
           name: record.name, command: record.command, directory: record.directory,
           importance: min(max(record.importance, 0), 100), policy: engine.policy),
         environment: settings.environment, isDeclared: false)
-    if workers[id] == nil { runtime.runs = RunHistory(exits: rememberedExits(of: id)) }
+    if workers[id] == nil { restarts.add(id, exits: rememberedExits(of: id)) }
     workers[id] = runtime
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
     runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
@@ -165,16 +166,16 @@ extension Daemon {
     }
     // From here on a missing image means that the memory is back.
     saveRecord(runtime, state: .resuming)
-    runtime.isBusy = true
     adopting[id] = []
-    hibernation.recover(target, from: path, expecting: .of(record)) { [mailbox] result in
-      let length = Hibernator.lengthOnDisk(of: path)
-      mailbox.post { daemon in
-        daemon.isDone(runtime: id) {
-          daemon.recovered(id, result, image: length, started: started)
-          daemon.adoptionIsOver(id)
-        }
+    runtime.sleep?.perform { then in
+      let done = loopReturn.callback(then)
+      hibernation.recover(target, from: path, expecting: .of(record)) { result in
+        done(
+          SleepOfWorker.Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
       }
+    } then: { [unowned self] (found: SleepOfWorker.Recovered) in
+      recovered(id, found.result, image: found.length, started: started)
+      adoptionIsOver(id)
     }
   }
 
@@ -270,15 +271,15 @@ extension Daemon {
     case .failure(let error) where error.aftermath == .intact:
       // It sleeps on, and a later try with more rights may succeed.
       log(.error, "\(id): adopted, but it can't be woken yet: \(error)")
-      runtime.needsRecovery = true
-      runtime.imagePath = image == nil ? nil : state.image(of: id.name)
+      let path = state.image(of: id.name)
+      runtime.sleep?.adopt(
+        asleepWith: image.map { ImageOnDisk(path: path, length: $0) })
       let state: WorkerState = image == nil ? .suspended : .hibernated
-      runtime.imageLength = image
       return driver.send(.adopted(id, runtime.profile, state))
     case .failure(let error):
       log(.error, "\(id): can't be brought back and is ended: \(error)")
       // Before the engine, which takes it for suspended, can want it awake.
-      killUnverified(id)
+      runtime.sleep?.killUnverified()
       driver.send(.adopted(id, runtime.profile, .suspended))
     }
     saveRecord(runtime, state: .background)

@@ -88,6 +88,6 @@ extension Daemon {
   }
 
   func reloadEnded(_ runtime: WorkerRuntime, _ cause: Cause) {
-    runtime.reloading?.workerHasEnded(cause.sentence + lastWords(of: runtime))
+    runtime.reloading?.workerHasEnded(cause.sentence + restarts.lastWords(of: runtime.id))
   }
 }

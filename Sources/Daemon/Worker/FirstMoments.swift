@@ -25,31 +25,32 @@ extension Daemon {
   ) {
     guard let runtime = workers[id] else { return respond(answer) }
     if answer.code == .failed {
-      return respond(Answer(.failed, answer.text + lastWords(of: runtime)))
+      return respond(Answer(.failed, answer.text + restarts.lastWords(of: id)))
     }
     guard answer.code == .done, runtime.configuration.readiness == nil,
-      isAlive(id), EventLoop.now - runtime.runs.launchedAt < FirstMoments.maxStarved
+      isAlive(id), EventLoop.now - restarts.launchedAt(of: id) < FirstMoments.maxStarved
     else { return respond(answer) }
-    let isWatched = !runtime.runs.watchers.isEmpty
-    runtime.runs.watchers.append { end in respond(end ?? answer) }
-    if !isWatched { look(at: runtime, restingSince: nil) }
+    let isFirst = restarts.watch(id) { end in respond(end ?? answer) }
+    if isFirst { look(at: runtime, restingSince: nil) }
   }
 
   /// - Parameter restingSince: the processor time that it had used when it rested at the last look.
   private func look(at runtime: WorkerRuntime, restingSince before: UInt64?) {
-    guard !runtime.runs.watchers.isEmpty else { return }
+    // One of the same name may have been started since.
+    guard workers[runtime.id] === runtime, restarts.isWatched(runtime.id) else { return }
     // One that has ended is only waited for: its end is told in a moment.
     if runtime.hasExited { return lookAgain(at: runtime, restingSince: nil) }
-    guard let process = runtime.process else { return release(runtime, nil) }
+    guard let process = runtime.process else { return restarts.stays(runtime.id) }
     withTree(of: process) { [unowned self] tree in
-      let ran = EventLoop.now - runtime.runs.launchedAt
+      guard workers[runtime.id] === runtime else { return }
+      let ran = EventLoop.now - restarts.launchedAt(of: runtime.id)
       let isAwake = engine.state(of: runtime.id)?.runs == true
       let used = tree?.timeUsedAtRest
       let rests = ran >= FirstMoments.least && used != nil && used == before
       // A tree that can't be read has ended meanwhile.
       let hasBegun = used != nil || (tree?.timeUsed ?? .max) >= FirstMoments.ticksToBegin
       let most = hasBegun ? FirstMoments.most : FirstMoments.maxStarved
-      if !runtime.hasExited, !isAwake || rests || ran >= most { return release(runtime, nil) }
+      if !runtime.hasExited, !isAwake || rests || ran >= most { return restarts.stays(runtime.id) }
       lookAgain(at: runtime, restingSince: used)
     }
   }
@@ -58,41 +59,6 @@ extension Daemon {
     loop.after(FirstMoments.look) { [unowned self] in
       look(at: runtime, restingSince: used)
     }
-  }
-
-  /// - Parameter end: what has become of it; `nil`: it stays.
-  private func release(_ runtime: WorkerRuntime, _ end: Answer?) {
-    let watchers = runtime.runs.watchers
-    runtime.runs.watchers = []
-    for watcher in watchers { watcher(end) }
-  }
-
-  /// It has ended within its first moments.
-  func tellWatchers(of runtime: WorkerRuntime, _ cause: Cause) {
-    guard !runtime.runs.watchers.isEmpty else { return }
-    let ran = (EventLoop.now - runtime.runs.launchedAt).spoken
-    if cause == .exited(.exited(0)), runtime.runs.leftBehind == 0 {
-      return release(
-        runtime, Answer(.done, "\(runtime.id) has ended already, with status 0, after \(ran)"))
-    }
-    var text = "\(runtime.id) ended \(ran) after its launch: \(cause.sentence)"
-    if runtime.runs.leftBehind > 0 {
-      text +=
-        ", and left processes behind, which were ended with it; if it puts itself into the "
-        + "background, start it with its option against that"
-    }
-    if let due = runtime.runs.due {
-      text += "; it is started again in \((due.at - EventLoop.now).spoken)"
-    }
-    release(runtime, Answer(.failed, text + lastWords(of: runtime)))
-  }
-
-  /// What a failed start is followed by.
-  func lastWords(of runtime: WorkerRuntime) -> String {
-    guard engine.state(of: runtime.id) == .terminated,
-      let words = runtime.runs.exits.last?.lastWords
-    else { return "" }
-    return ". Its last words: \(words) (`dormouse logs \(runtime.id)` has the others)"
   }
 }
 

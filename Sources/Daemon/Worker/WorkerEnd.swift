@@ -17,7 +17,7 @@ extension Daemon {
       return
     }
     stopListening(for: runtime)
-    if runtime.isMemoryUnverified { return kill(id) }
+    if runtime.sleep?.isMemoryUnverified == true { return kill(id) }
     runtime.conversation?.offers.dropFound()
     let stopSignal = signal ?? runtime.configuration.stopSignal
     let all = (root: process.identity, session: process.session, cgroup: process.cgroup)
@@ -78,7 +78,8 @@ extension Daemon {
       runtime.exitWatch = nil
     }
     runtime.hasExited = true
-    if isStillAtIt(runtime) || runtime.isLookedAt { return }
+    if isStillAtIt(runtime) { return lookAgainAtEnd(of: runtime, process) }
+    if runtime.isLookedAt { return }
     runtime.isLookedAt = true
     withTree(of: process) { [unowned self] tree in
       guard runtime.process === process else { return }
@@ -89,7 +90,16 @@ extension Daemon {
   }
 
   private func isStillAtIt(_ runtime: WorkerRuntime) -> Bool {
-    runtime.isBusy || runtime.endings > 0 || runtime.isBeingCleared
+    runtime.sleep?.isActing == true || runtime.endings > 0 || runtime.isBeingCleared
+  }
+
+  /// What is under way calls `rootHasEnded` when it has ended; where that is lost, this does.
+  private func lookAgainAtEnd(of runtime: WorkerRuntime, _ process: WorkerProcess) {
+    guard runtime.endLook == nil else { return }
+    runtime.endLook = loop.after(.seconds(1)) { [unowned self] in
+      runtime.endLook = nil
+      if runtime.process === process { rootHasEnded(runtime) }
+    }
   }
 
   private func rootHasEnded(
@@ -99,7 +109,7 @@ extension Daemon {
     let left = tree?.pids ?? [process.identity.pid]
     if !left.isEmpty, mayStillSave(runtime) {
       loop.after(.milliseconds(10)) { [unowned self] in
-        if runtime.process === process, !runtime.isBusy { rootHasEnded(runtime) }
+        if runtime.process === process, !isStillAtIt(runtime) { rootHasEnded(runtime) }
       }
       return
     }
@@ -169,7 +179,7 @@ extension Daemon {
     let status = OOMWatch.status(exit, of: runtime)
     if status == .outOfMemory { keepReport(ofKernelKill: runtime) }
     runtime.isReaped = true
-    runtime.runs.leftBehind = others
+    restarts.note(leftBehind: others, by: runtime.id)
     hibernation.forget(runtime.id.name)
     let (id, identity, cgroup) = (runtime.id, process.identity, process.cgroup)
     // The worker is gone when all of it is, and its group can be used again.
@@ -209,15 +219,14 @@ extension Daemon {
     _ id: WorkerID, _ identity: ProcessIdentity, _ status: ExitStatus, _ lastWords: String?
   ) {
     guard let runtime = workers[id], runtime.process?.identity == identity else { return }
-    runtime.runs.footprint = engine.footprint(of: id)
-    runtime.runs.lastWords = lastWords
+    restarts.note(footprint: engine.footprint(of: id), lastWords: lastWords, of: id)
     clearAway(runtime)
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
     driver.send(.exited(id, status))
     offer(runtime)
     // No longer declared: it was only waited for.
-    if engine.state(of: id) == nil { workers[id] = nil }
+    if engine.state(of: id) == nil { removeWorker(id) }
     if !runtime.isDeclared { forgetOldRuns(besides: id) }
   }
 
@@ -232,7 +241,7 @@ extension Daemon {
     let id = endedRuns.removeFirst()
     // It may have been run again since; then it comes back at its next end.
     guard workers[id]?.isDeclared == false, !isAlive(id) else { return }
-    workers[id] = nil
+    removeWorker(id)
     driver.send(.removed(id))
   }
 
@@ -249,6 +258,8 @@ extension Daemon {
     runtime.traffic = nil
     runtime.shed?.end()
     runtime.shed = nil
+    runtime.sleep?.end()
+    runtime.sleep = nil
     runtime.process = nil
     runtime.exitWatch = nil
     runtime.conversation = nil

@@ -228,7 +228,8 @@ extension Daemon {
     let name = runtime.id.name
     var plan = LaunchPlan(
       name: name, command: runtime.configuration.command,
-      directory: runtime.configuration.directory, environment: runtime.launchEnvironment,
+      directory: runtime.configuration.directory,
+      environment: restarts.environment(of: runtime.id, over: runtime.environment),
       cgroup: cgroup, logPath: state.log(of: name), notifySocket: runtime.conversation?.notifyPath,
       pressureWatch: runtime.conversation?.pressurePath)
     plan.workerSocket = runtime.conversation?.workerSocketPath
@@ -250,6 +251,7 @@ extension Daemon {
   /// Holds a running process, ours or adopted, and listens for its end.
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
     runtime.process = process
+    if runtime.sleep == nil { makeSleep(for: runtime) }
     runtime.readiness = runtime.configuration.readiness.map(ReadinessRule.init).map {
       Readiness($0, worker: process)
     }

@@ -21,25 +21,8 @@ struct WorkerRun {
   var isKilled = false
   /// The root's number may be another process's by now.
   var isReaped = false
-  /// A hibernation was tried since it was suspended, which stops it by signal for a while.
-  var mayBeStopped = false
-  /// Waking it failed half-way, here or in an earlier daemon: it takes what a new daemon does.
-  var needsRecovery = false
-  /// Nobody knows what its memory is: it is being killed.
-  var isMemoryUnverified = false
-  /// The image, while the worker is hibernated.
-  var imagePath: String?
-  /// Which image that is, and its length on the disk; `nil` where nobody has noted it.
-  var imageMark: ImageMark?
-  var imageLength: Int64?
   /// What its last hibernation took.
   var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
-  /// It was resumed with pages missing, and may miss some still.
-  var mayMissPages = false
-  /// How much of its memory is still to come.
-  var missing: MissingBytes?
-  /// How it is resumed, and why, once it has been hibernated.
-  var restoreMode: CodedText?
   /// By this daemon's clock.
   var asleepSince: Instant?
   /// The interval that it has set by `WATCHDOG_USEC=`.
@@ -73,7 +56,6 @@ struct WorkerRun {
   var lastAlarm: Instant?
   /// What it was to be woken for, until it runs.
   var unheardCall: String?
-  var operations = OperationCount()
 }
 
 /// Numbers the operations on a worker, so that what belongs to an earlier one is dropped.

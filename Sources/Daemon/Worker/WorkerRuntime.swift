@@ -23,6 +23,7 @@ final class WorkerRuntime {
   var launching: LaunchAttempt?
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
+  var endLook: EventLoop.Token?
   /// Over its channels, from their making to the run's end.
   var conversation: WorkerConversation?
   var readiness: Readiness?
@@ -34,8 +35,14 @@ final class WorkerRuntime {
   /// What its runs have stored with us.
   var store: DescriptorStore?
   var logUpkeep = LogUpkeep()
+  /// Of this run: nil before the first, and between two.
+  var sleep: WorkerSleep?
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
-  var isBusy = false
+  var isBusy: Bool { sleep?.isBusy ?? false }
+  /// While it is hibernated.
+  var image: ImageOnDisk? { sleep?.rest.image }
+  /// How much of its memory is still to come.
+  var missing: MissingBytes? { sleep?.missing }
   /// Waits until the images of an earlier run are removed; not for the loop's thread.
   var imageRemoval: (@Sendable () -> Void)?
   /// What watches its inputs: while it sleeps, and (under `mode: activity`) while it runs.
@@ -47,8 +54,6 @@ final class WorkerRuntime {
   /// When one of its own timers wakes it, while it sleeps.
   var alarm: (at: Instant, token: EventLoop.Token)?
 
-  /// What has been of it, and when it comes back; see `Restarting`.
-  var runs = RunHistory()
   var liveness: LivenessMonitor?
   /// Answers health checks while it sleeps.
   var answering: AsleepAnswering?

@@ -1,342 +1,263 @@
 import Control
-import Glibc
 import Hibernation
 import Lifecycle
-import Linux
 import Policy
-import Supervision
-import Synchronization
 
-// Suspending, hibernating and resuming, each on a thread where waiting hurts nobody.
+/// Suspends, hibernates and resumes one run of a worker: begins one operation after the other, tells the engine
+/// each outcome once, and knows where the worker's memory is. Belongs to the loop's thread; a new run has a new
+/// one, and nothing that an operation of the last run brings reaches it.
+final class WorkerSleep {
+  private let id: WorkerID
+  private let driver: EngineDriver
+  private let clock: any Timers
+  private let mechanics: any SleepMechanics
+  private let host: any SleepHost
 
-extension Daemon {
-  func suspend(_ id: WorkerID) {
-    guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
-      return
-    }
-    let number = runtime.operations.begin()
-    whenUnasked(runtime) { [unowned self] in
-      whenTold(runtime) { [unowned self] in
-        // An inspection may have ended the wait.
-        if runtime.operations.isLatest(number) { suspend(runtime, process) }
-      }
-    }
-  }
+  private(set) var rest = RestState.thaw(mayBeStopped: false)
+  /// An operation is under way on another thread; an exit is looked at after it.
+  private(set) var isBusy = false
+  /// The same, where its outcome hasn't been lost: until it has ended the worker's process may not be reaped,
+  /// which could take a stop away from the thread that traces it.
+  var isActing: Bool { isBusy && mechanics.isUnderWay }
+  /// How it is resumed, and why, once it has been hibernated.
+  private(set) var restoreMode: CodedText?
+  /// How much of its memory is still to come, since it was last resumed.
+  private(set) var missing: MissingBytes?
+  private var operations = OperationCount()
+  private var isOver = false
 
-  private func suspend(_ runtime: WorkerRuntime, _ process: WorkerProcess) {
-    let id = runtime.id
-    var suspendJob = SuspendJob(
-      identity: process.identity, session: process.session, cgroup: process.cgroup,
-      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread, waits: runtime.waits,
-      dependsOnInputs: runtime.configuration.policy.foreground.mode == .activity,
-      wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
-      answeredPorts: runtime.answeredPorts)
-    let cause = engine.snapshot(of: id, at: EventLoop.now)?.cause
-    suspendJob.isExternal = runtime.external != nil
-    suspendJob.jobs = runtime.external?.jobs
-    suspendJob.mustBeIdle =
-      suspendJob.dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
-    // An earlier daemon's worker, whose sockets Yama keeps from us: its clients would wait for ever.
-    if !Yama.current.permits(process.identity.pid) { suspendJob.dependsOnInputs = true }
-    runtime.isBusy = true
-    runtime.mayBeStopped = false
-    runtime.traffic = nil
-    let hibernation = runtime.mayMissPages ? hibernation : nil
-    mechanics.submit(about: id.name) { [mailbox, suspendJob, refresh = process.memoryRefresh] in
-      // While it may still be opened: a worker's children have memory too.
-      let opened = try? refresh.perform()
-      let outcome = Result {
-        // Somebody who waits for a missing page can't be frozen.
-        try hibernation?.settle(id.name)
-        return try suspendJob.run()
-      }.mapError { Refusal(text: "\($0)") }
-      mailbox.post { daemon in
-        if let opened, let process = daemon.workers[id]?.process,
-          process.identity == suspendJob.identity
-        {
-          process.take(opened)
-        }
-        // It may be hibernated next.
-        daemon.takeDiskReading {
-          daemon.isDone(runtime: id) { daemon.suspensionEnded(runtime: id, outcome) }
-        }
-      }
-    }
-  }
+  private static let unverified = "its memory can't be verified"
 
-  /// An error's text: errors themselves aren't sendable.
-  struct Refusal: Error { let text: String }
-
-  private func suspensionEnded(
-    runtime id: WorkerID, _ outcome: Result<Asleep, Refusal>
+  init(
+    _ id: WorkerID, driver: EngineDriver, clock: any Timers, mechanics: any SleepMechanics,
+    host: any SleepHost
   ) {
-    guard let runtime = workers[id] else { return }
+    self.id = id
+    self.driver = driver
+    self.clock = clock
+    self.mechanics = mechanics
+    self.host = host
+  }
+
+  /// The run has ended: no outcome counts any more.
+  func end() { isOver = true }
+
+  var isMemoryUnverified: Bool { if case .unverified = rest { true } else { false } }
+
+  /// It never runs again, even if killing it fails.
+  func killUnverified() {
+    rest = .unverified
+    host.kill()
+  }
+
+  // MARK: directives
+
+  func suspend() {
+    guard host.mayBegin else { return }
+    if isMemoryUnverified { return driver.send(.suspendFailed(id, Self.unverified)) }
+    let number = operations.begin()
+    host.whenReadyToSuspend { [weak self] in
+      // An inspection may have ended the wait.
+      guard let self, !isOver, host.mayBegin, operations.isLatest(number) else { return }
+      rest = .thaw(mayBeStopped: false)
+      begin {
+        $0.suspend(isRestoring: missing != nil, then: $1)
+      } then: {
+        $0.suspensionEnded($1)
+      }
+    }
+  }
+
+  func hibernate() {
+    guard host.mayBegin else { return }
+    if isMemoryUnverified {
+      return driver.send(.hibernateFailed(id, Self.unverified, permanent: true))
+    }
+    rest = .thaw(mayBeStopped: true)
+    begin {
+      $0.hibernate(then: $1)
+    } then: {
+      $0.hibernationEnded($1)
+    }
+  }
+
+  func resume() {
+    guard host.mayBegin else { return }
+    let started = clock.now
+    switch rest {
+    case .unverified:
+      driver.send(.resumeFailed(id, Self.unverified, intact: false))
+    case .recover(let image):
+      begin {
+        $0.recover(expecting: image.map { .of($0.mark) } ?? .unknown, then: $1)
+      } then: {
+        $0.resumeEnded($1.result, started)
+      }
+    case .image(let image):
+      begin {
+        $0.restore(from: image, then: $1)
+      } then: {
+        $0.resumeEnded($1, started)
+      }
+    case .thaw(let mayBeStopped):
+      begin {
+        $0.thaw(isStopped: mayBeStopped, then: $1)
+      } then: {
+        $0.thawEnded($1, started)
+      }
+    }
+  }
+
+  /// The engine has had no outcome for too long, and asks what the worker's state really is. What rests is
+  /// recognised, as a new daemon does; where anything is in doubt, recovery verifies its memory and lets it run.
+  func inspect() {
+    // Its end is under way, and answers everything.
+    if host.hasEnded { return host.operationHasEnded() }
+    guard host.mayBegin, !isBusy || !mechanics.isUnderWay else {
+      return driver.send(.found(id, .underWay))
+    }
+    host.log(.warning, "the outcome of an operation was lost: its state is inspected")
+    // What has not begun by now (its worker is still being told) does not begin any more.
+    begin {
+      (mechanics, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
+      mechanics.look { done(($0, $1)) }
+    } then: {
+      $0.hasLooked($1.0, $1.1)
+    }
+  }
+
+  // MARK: a worker of an earlier daemon
+
+  /// It rests as its record says, and sleeps on.
+  func adopt(asleepWith image: ImageOnDisk?) { rest = .recover(image) }
+
+  /// Keeps every other operation away until `operation` has called back.
+  func perform<Outcome>(
+    _ operation: (_ then: @escaping (Outcome) -> Void) -> Void,
+    then: @escaping (Outcome) -> Void
+  ) {
+    begin {
+      operation($1)
+    } then: {
+      then($1)
+    }
+  }
+
+  // MARK: outcomes
+
+  /// The outcome counts once, and only where no other operation has begun and the run hasn't ended.
+  private func begin<Outcome>(
+    _ operation: (any SleepMechanics, @escaping (Outcome) -> Void) -> Void,
+    then: @escaping (WorkerSleep, Outcome) -> Void
+  ) {
+    isBusy = true
+    let number = operations.begin()
+    operation(mechanics) { [weak self] outcome in
+      guard let self, !isOver, isBusy, operations.isLatest(number) else { return }
+      isBusy = false
+      then(self, outcome)
+      if !isOver { host.operationHasEnded() }
+    }
+  }
+
+  private func suspensionEnded(_ outcome: Result<Void, Refusal>) {
     switch outcome {
-    case .success(let asleep):
-      runtime.mayMissPages = false
-      runtime.asleepSince = EventLoop.now
-      listen(for: runtime, at: asleep.sources)
-      setAlarm(for: runtime, asleep.times)
-      watchManager(of: runtime, asleep.manager)
-      runtime.conversation?.offers.recount()
+    case .success:
+      missing = nil
       driver.send(.suspended(id))
-      wakeForWhatWaits(runtime)
+      host.isSuspended()
     case .failure(let refusal):
-      tellAwake(runtime, why: "it was not suspended: \(refusal.text)")
+      host.isAwake(why: "it was not suspended: \(refusal.text)", fromImage: false)
       driver.send(.suspendFailed(id, refusal.text))
     }
   }
 
-  func hibernate(_ id: WorkerID) {
-    guard let runtime = workers[id], !runtime.hasExited, let target = runtime.target() else {
-      return
-    }
-    let policy = runtime.configuration.policy.hibernate
-    runtime.conversation?.offers.recount()
-    makeRoomOnDisk(for: engine.footprint(of: id))
-    let startKeeper = startKeeperWhereMissing()
-    let path = state.image(of: id.name)
-    let pids = Array(target.memories.keys)
-    let started = EventLoop.now
-    runtime.isBusy = true
-    runtime.mayBeStopped = true
-    runtime.measuring.memoryMoves()
-    let (before, missing) = (Before(), runtime.missing)
-    let removal = runtime.imageRemoval
-    runtime.imageRemoval = nil
-    hibernation.hibernate(
-      target, to: path, level: Int32(policy.compressionLevel), resume: resumePreference(policy),
-      // Encrypted images are complete each time: a base is kept in plain only.
-      overlay: policy.overlay && !policy.encrypt, sealed: policy.encrypt,
-      dropsFilePages: policy.dropFilePages,
-      storage: ImageStorage(
-        durability: policy.durability == .synced ? .synced : .cached,
-        dropsCache: engine.pressure != .normal),
-      first: {
-        startKeeper([:], nil)
-        removal?()
-        before.take(pids, missing)
-      }
-    ) { [mailbox] result in
-      let after = (try? Footprint.measure(pids))?.footprint ?? 0
-      mailbox.post { daemon in
-        daemon.isDone(runtime: id) {
-          daemon.hibernationEnded(
-            id, result, path: path, before: before.footprint, after: ByteCount(after),
-            started: started)
-        }
-      }
-    }
-  }
-
-  private func hibernationEnded(
-    _ id: WorkerID, _ result: Result<HibernationSummary, HibernationError>, path: String,
-    before: ByteCount, after: ByteCount, started: Instant
-  ) {
-    workers[id]?.measuring.memoryMoves()
-    switch result {
-    case .success(let summary):
-      imagesWritten += 1
-      imageDisk.images[id.name] = Int64(summary.imageLength)
-      workers[id]?.imagePath = path
-      workers[id]?.imageMark = summary.mark
-      workers[id]?.imageLength = Int64(summary.imageLength)
-      workers[id]?.needsRecovery = false
-      note(summary, of: id, took: EventLoop.now - started)
-      if let files = summary.filePages { tell(files, of: id) }
-      if let plan = summary.resumePlan {
-        workers[id]?.restoreMode = .of(plan)
-        if plan.isLazy { startStandbyPager() }
-      }
-      driver.send(
-        .hibernated(
-          id,
-          HibernationResult(
-            footprintBefore: before, footprintAfter: after,
-            imageSize: ByteCount(Int64(summary.imageLength)),
-            duration: EventLoop.now - started)))
+  private func hibernationEnded(_ outcome: Result<HibernationOutcome, HibernationError>) {
+    switch outcome {
+    case .success(let done):
+      rest = .image(done.image)
+      if let mode = done.restoreMode { restoreMode = mode }
+      driver.send(.hibernated(id, done.result))
     case .failure(let error):
-      log(.warning, "\(id): not hibernated: \(error)")
+      host.log(.warning, "not hibernated: \(error)")
       // First of all: the engine takes it for suspended now, and may want it resumed or asked to end
       // at once, which would let it run on whatever its memory is.
-      if error.aftermath == .unverifiable { killUnverified(id) }
+      if error.aftermath == .unverifiable { killUnverified() }
       let permanent = error.aftermath == .ineligible || error.aftermath == .unverifiable
       driver.send(.hibernateFailed(id, error.description, permanent: permanent))
     }
   }
 
-  private func note(_ summary: HibernationSummary, of id: WorkerID, took duration: Duration) {
-    let written = Int64(summary.written)
-    workers[id]?.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
-    // The same for each worker and each time.
-    if let why = summary.trackingRefusal, toldTrackingRefusals.insert(why).inserted {
-      log(
-        .info,
-        "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
+  private func thawEnded(_ failure: String?, _ started: Instant) {
+    guard let failure else {
+      host.isAwake(why: nil, fromImage: false)
+      return driver.send(.resumed(id, clock.now - started))
     }
-    ledger.add(
-      bytes: written, milliseconds: duration.wholeNanoseconds / 1_000_000, at: Int64(time(nil)))
-    disk.write("what is written to images can't be noted for later", log) { [ledger] in
-      try ledger.save()
-    }
-  }
-
-  private func tell(_ files: FilePages.Outcome, of id: WorkerID) {
-    log(.info, "\(id): \(ByteCount(Int64(clamping: files.dropped))) of its files' pages left, too")
-    if let refusal = files.refusal {
-      log(
-        .notice,
-        "\(id): its files' pages stay until the kernel drops them, although "
-          + "hibernate.drop_file_pages is on: \(refusal)")
-    }
-  }
-
-  /// Its memory can't be verified: it is killed, and even if that fails it never runs again.
-  func killUnverified(_ id: WorkerID) {
-    workers[id]?.isMemoryUnverified = true
-    kill(id)
-  }
-
-  func resume(_ id: WorkerID) {
-    guard let runtime = workers[id], !runtime.hasExited, let target = runtime.target() else {
-      return
-    }
-    if runtime.isMemoryUnverified {
-      return driver.send(.resumeFailed(id, "its memory can't be verified", intact: false))
-    }
-    let started = EventLoop.now
-    runtime.conversation?.offers.dropFound()
-    runtime.isBusy = true
-    let ended: @Sendable (Result<ResumeSummary, HibernationError>) -> Void = { [mailbox] result in
-      mailbox.post { daemon in
-        daemon.isDone(runtime: id) { daemon.resumeEnded(id, result, started: started) }
-      }
-    }
-    runtime.measuring.memoryMoves()
-    if runtime.needsRecovery {
-      let path = state.image(of: id.name)
-      let expected: ImageExpectation =
-        runtime.imagePath == nil ? .unknown : .of(runtime.imageMark)
-      afterWhatIsUnderWay(id) { [hibernation] in
-        hibernation.recover(target, from: path, expecting: expected, then: ended)
-      }
-    } else if let path = runtime.imagePath {
-      let keepsBase = runtime.keepsBase
-      afterWhatIsUnderWay(id) { [hibernation] in
-        hibernation.resume(
-          target, from: path, mode: .planned, keepsBase: keepsBase, then: ended)
-      }
-    } else {
-      let mayBeStopped = runtime.mayBeStopped
-      mechanics.submit(about: id.name, isUrgent: true) { [mailbox] in
-        target.restartInterruptedSyscalls()
-        let failure = Self.failure { try target.wake(isStopped: mayBeStopped) }
-        mailbox.post { daemon in
-          daemon.isDone(runtime: id) { daemon.thawEnded(id, failure, started: started) }
-        }
-      }
-    }
-  }
-
-  /// Before a worker's memory is brought back: its record says so on disk (see `WorkerRecordKeeper`), and
-  /// what was begun about it, a purge for one, has ended.
-  private func afterWhatIsUnderWay(_ id: WorkerID, _ body: @escaping @Sendable () -> Void) {
-    let recorded = records.barrier()
-    mechanics.submit(about: id.name, isUrgent: true) {
-      recorded()
-      body()
-    }
-  }
-
-  private func thawEnded(_ id: WorkerID, _ failure: String?, started: Instant) {
-    guard let runtime = workers[id] else { return }
-    if let failure {
-      driver.send(.resumeFailed(id, failure, intact: true))
-      repeatCall(runtime)
-      wakeWhenReleased(id)
-    } else {
-      stopListening(for: runtime)
-      tellAwake(runtime)
-      driver.send(.resumed(id, EventLoop.now - started))
-    }
+    driver.send(.resumeFailed(id, failure, intact: true))
+    host.staysAsleep()
   }
 
   private func resumeEnded(
-    _ id: WorkerID, _ result: Result<ResumeSummary, HibernationError>, started: Instant
+    _ outcome: Result<ResumeOutcome, HibernationError>, _ started: Instant
   ) {
-    workers[id]?.measuring.memoryMoves()
-    switch result {
-    case .success(let summary):
-      if let reason = summary.eagerReason {
-        workers[id]?.restoreMode = CodedText("eager", "eager, because \(reason)")
-        log(.info, "\(id): all of its memory was brought back at once: \(reason)")
-      }
-      workers[id]?.mayMissPages = summary.deferred > 0
-      workers[id]?.missing = summary.missing
-      workers[id]?.imagePath = nil
-      workers[id]?.imageMark = nil
-      workers[id]?.needsRecovery = false
-      if let runtime = workers[id] {
-        stopListening(for: runtime)
-        tellAwake(runtime)
-        noteResumed(runtime)
-      }
-      driver.send(.resumed(id, EventLoop.now - started))
+    switch outcome {
+    case .success(let done):
+      isRestored(done)
+      driver.send(.resumed(id, clock.now - started))
     case .failure(let error):
-      log(.error, "\(id): not resumed: \(error)")
-      if error.phase == .waking {
-        // Its memory is back, and the image gone. A second resume would look for that, and have a
-        // worker killed that lacks nothing.
-        workers[id]?.imagePath = nil
-        workers[id]?.needsRecovery = true
-      }
+      host.log(.error, "not resumed: \(error)")
+      // Its memory is back, and the image gone. A second resume would look for that, and have a
+      // worker killed that lacks nothing.
+      if error.phase == .waking { rest = .recover(nil) }
       // Its end is no fault of its memory, and will be told as what it is.
       let hasEnded = error.aftermath == .vanished
-      let intact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
-      driver.send(.resumeFailed(id, error.description, intact: intact))
-      if hasEnded { kill(id) }
-      if intact, !hasEnded, let runtime = workers[id] {
-        repeatCall(runtime)
-        wakeWhenReleased(id)
+      let isIntact = error.aftermath == .intact || error.aftermath == .ineligible || hasEnded
+      driver.send(.resumeFailed(id, error.description, intact: isIntact))
+      if hasEnded { host.kill() } else if isIntact { host.staysAsleep() }
+    }
+  }
+
+  private func isRestored(_ outcome: ResumeOutcome) {
+    if let reason = outcome.eagerReason {
+      restoreMode = CodedText("eager", "eager, because \(reason)")
+      host.log(.info, "all of its memory was brought back at once: \(reason)")
+    }
+    missing = outcome.missing
+    rest = .thaw(mayBeStopped: false)
+    host.isAwake(why: nil, fromImage: true)
+  }
+
+  private func hasLooked(_ found: WorkerState?, _ image: ImageOnDisk?) {
+    guard !host.hasEnded else { return }
+    switch found {
+    case .hibernated:
+      rest = .recover(image)
+      driver.send(.found(id, .hibernated))
+    case .suspended:
+      rest = rest.withoutImage
+      driver.send(.found(id, .suspended))
+    default:
+      begin {
+        $0.recover(expecting: .unknown, then: $1)
+      } then: {
+        $0.recoveredAfterLook($1)
       }
     }
   }
 
-  /// After a wake that failed. Where a thread stood in a trace stop of ours, it is released as soon as
-  /// it can be; then the worker has to be woken again.
-  private func wakeWhenReleased(_ id: WorkerID) {
-    guard Stragglers.shared.hasAny else { return }
-    loop.after(.seconds(1)) { [unowned self] in
-      guard engine.state(of: id)?.sleeps == true else { return }
-      driver.send(.wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
+  private func recoveredAfterLook(_ outcome: RecoveryOutcome) {
+    guard !host.hasEnded else { return }
+    switch outcome.result {
+    case .success(let done):
+      isRestored(done)
+      driver.send(.found(id, .running))
+    case .failure(let error) where error.aftermath == .intact:
+      host.log(.error, "it can't be woken yet: \(error)")
+      rest = .recover(outcome.image)
+      driver.send(.found(id, outcome.image == nil ? .suspended : .hibernated))
+    case .failure(let error):
+      killUnverified()
+      driver.send(.found(id, .unverifiable(error.description)))
     }
-  }
-
-  /// An operation on another thread has ended: reports it, and then looks whether the worker has
-  /// ended meanwhile.
-  func isDone(runtime id: WorkerID, _ report: () -> Void) {
-    guard let runtime = workers[id] else { return }
-    runtime.isBusy = false
-    report()
-    if runtime.hasExited { rootHasEnded(runtime) }
-  }
-
-  static func failure(_ body: () throws -> Void) -> String? {
-    do {
-      try body()
-      return nil
-    } catch { return "\(error)" }
-  }
-}
-
-/// What a worker takes right before it is hibernated, found on the thread that does that.
-private final class Before: Sendable {
-  private let value = Mutex(ByteCount.zero)
-
-  var footprint: ByteCount { value.withLock { $0 } }
-
-  func take(_ pids: [Int32], _ missing: MissingBytes?) {
-    let measurement = Measurement.take(pids, missing)
-    value.withLock { $0 = measurement.footprint }
   }
 }

@@ -1,4 +1,3 @@
-import CLinux
 import Control
 import Glibc
 import Lifecycle
@@ -19,7 +18,7 @@ extension Daemon {
   private static let patience = Duration.seconds(60)
 
   /// A wrapper has told of its worker, for the first time or again.
-  func follow(_ client: ControlServer.Client) {
+  func follow(_ client: ClientID) {
     guard let entry = wrappers.entry(from: client) else { return }
     let id = WorkerID(entry.report.worker.name)
     // A worker of ours has the name: then it is only shown.
@@ -36,7 +35,7 @@ extension Daemon {
   }
 
   /// The client has gone; if it was a wrapper, so has its worker.
-  func unfollow(_ client: ControlServer.Client) {
+  func unfollow(_ client: ClientID) {
     for id in wrappers.forget(client) {
       driver.send(engine.state(of: id) == .terminating ? .exited(id, .unknown) : .released(id))
       driver.send(.removed(id))
@@ -130,9 +129,8 @@ extension Daemon {
     guard let client = wrappers.leader(of: id), let entry = wrappers.entry(of: id.name) else {
       return
     }
-    var (pid, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
-    guard clinux_peer_credentials(client.descriptor.raw, &pid, &user, &group) == 0, pid > 1,
-      pid == entry.report.pid, entry.report.mayBeTerminated == true
+    guard let pid = server?.process(of: client), pid > 1, pid == entry.report.pid,
+      entry.report.mayBeTerminated == true
     else { return log(.error, "\(id): its wrapper isn't who it says, and isn't killed") }
     // The connection may have outlived the process, and its number may be another's: that one started
     // after the wrapper last reported.

@@ -13,45 +13,45 @@ struct WrapperRegistry {
     var at: Instant
   }
 
-  private var entries: [ObjectIdentifier: Entry] = [:]
+  private var entries: [ClientID: Entry] = [:]
   /// Those who lead the worker of that name in the engine: the first to come, if several say so.
-  private var leaders: [WorkerID: ControlServer.Client] = [:]
+  private var leaders: [WorkerID: ClientID] = [:]
 
   /// Why not; nil: it is taken.
   mutating func take(
-    _ report: WrapperReport?, from client: AnyObject, at now: Instant
+    _ report: WrapperReport?, from client: ClientID, at now: Instant
   ) -> String? {
     guard let report else { return "`register` needs a wrapper" }
     if let problem = WorkerName.problem(with: report.worker.name) { return problem }
-    if let earlier = entries[ObjectIdentifier(client)]?.report.worker.name,
+    if let earlier = entries[client]?.report.worker.name,
       earlier != report.worker.name
     {
       return "this connection has registered \(earlier); each wrapper needs one of its own"
     }
-    entries[ObjectIdentifier(client)] = Entry(report: report, at: now)
+    entries[client] = Entry(report: report, at: now)
     return nil
   }
 
   /// All workers that it has led.
-  mutating func forget(_ client: ControlServer.Client) -> [WorkerID] {
-    entries[ObjectIdentifier(client)] = nil
-    let led = leaders.filter { $0.value === client }.keys.sorted()
+  mutating func forget(_ client: ClientID) -> [WorkerID] {
+    entries[client] = nil
+    let led = leaders.filter { $0.value == client }.keys.sorted()
     for id in led { leaders[id] = nil }
     return led
   }
 
   /// False: somebody else does.
-  mutating func lead(_ worker: WorkerID, _ client: ControlServer.Client) -> Bool {
-    if let leader = leaders[worker] { return leader === client }
+  mutating func lead(_ worker: WorkerID, _ client: ClientID) -> Bool {
+    if let leader = leaders[worker] { return leader == client }
     leaders[worker] = client
     return true
   }
 
   func leads(_ worker: WorkerID) -> Bool { leaders[worker] != nil }
 
-  func leader(of worker: WorkerID) -> ControlServer.Client? { leaders[worker] }
+  func leader(of worker: WorkerID) -> ClientID? { leaders[worker] }
 
-  func entry(from client: AnyObject) -> Entry? { entries[ObjectIdentifier(client)] }
+  func entry(from client: ClientID) -> Entry? { entries[client] }
 
   func entry(of worker: String?) -> Entry? {
     if let worker, let leader = leaders[WorkerID(worker)], let entry = entry(from: leader) {

@@ -61,7 +61,7 @@ extension Daemon {
       try passSignals()
     } catch { throw .system(error) }
     do throws(StartError) {
-      server = try ControlServer(path: settings.socket, daemon: self)
+      try openControlSocket()
     } catch { log(.notice, "nobody can ask about it: \(error)") }
     watchPressure()
     followStreams()

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 import Synchronization
@@ -68,23 +67,19 @@ struct Capture: Sendable {
     }
 
     /// Closes the gaps that pages of nothing but zeros leave in the buffer.
-    private func dropZeroPages(_ ranges: [clinux_range]) -> ([clinux_range], Int) {
+    private func dropZeroPages(_ ranges: [PageRange]) -> ([PageRange], Int) {
       guard let base = pages.baseAddress else { return ([], 0) }
-      var kept: [clinux_range] = []
+      var kept: [PageRange] = []
       var source = 0
       var target = 0
       let size = Int(pageSize)
       for range in ranges {
-        for page in stride(from: range.address, to: range.address + range.length, by: size) {
+        for page in range.pages {
           defer { source += size }
           if Self.isZero(base + source, size) { continue }
           if target != source { memcpy(base + target, base + source, size) }
           target += size
-          if let last = kept.indices.last, kept[last].address + kept[last].length == page {
-            kept[last].length += pageSize
-          } else {
-            kept.append(clinux_range(address: page, length: pageSize))
-          }
+          kept.appendBehind(PageRange(address: page, length: pageSize))
         }
       }
       return (kept, target)

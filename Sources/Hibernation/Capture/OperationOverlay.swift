@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -35,8 +34,7 @@ extension Operation {
       let armed = hibernator.trackers[target.name]?[identity]?.armed, !armed.isEmpty
     else { return knowledge }
     for mapping in captive.mappings where !mapping.hasFile {
-      let range = clinux_range(address: mapping.start, length: mapping.length)
-      for part in PageRanges.intersection([range], armed) {
+      for part in [mapping.range].intersection(with: armed) {
         guard let unwritten = try pages.unwrittenPages(in: part) else { continue }
         knowledge.tracked.append(part)
         knowledge.unwritten += unwritten
@@ -53,8 +51,7 @@ extension Operation {
       let mappings = try memo.recall(pid: stat.pid)
     else { return nil }
     for mapping in mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
-      let range = clinux_range(address: mapping.start, length: mapping.length)
-      do throws(SystemCallError) { try known.tracker.register(range) } catch {
+      do throws(SystemCallError) { try known.tracker.register(mapping.range) } catch {
         // Somebody else's (EBUSY), or all is another memory (ESRCH): smaps tells. There is memory that
         // nobody can register.
         if error.code != EINVAL { return nil }
@@ -91,7 +88,7 @@ extension Operation {
     } catch let error as SystemCallError { return error.description }
   }
 
-  private static func canRegister(_ range: clinux_range, with tracker: WriteTracker) -> Bool {
+  private static func canRegister(_ range: PageRange, with tracker: WriteTracker) -> Bool {
     do throws(SystemCallError) {
       try tracker.register(range)
       return true

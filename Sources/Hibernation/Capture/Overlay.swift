@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 import Synchronization
@@ -20,12 +19,12 @@ struct Overlay: Sendable {
     var knowledge = WriteKnowledge()
   }
 
-  private typealias Share = (process: Int, kind: PagePlan.Kind, ranges: [clinux_range])
+  private typealias Share = (process: Int, kind: PagePlan.Kind, ranges: [PageRange])
 
   /// - Returns: `nil` where so much has changed that an overlay isn't worth it.
   init?(of subjects: [Subject], over base: ImageReader, lanes: Int) throws {
     var changed: [Share] = []
-    var kept: [Int: [clinux_range]] = [:]
+    var kept: [Int: [PageRange]] = [:]
     var doubts: [Comparison.Item] = []
     let pages = subjects.map { subject in
       let process = base.processes.firstIndex { $0.identity == subject.identity }
@@ -65,7 +64,7 @@ struct Overlay: Sendable {
     reference = BaseReference(
       id: id, indexChecksum: base.indexChecksum, fileLength: base.fileLength,
       parts: kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
-        pages[index].parts(of: PageRanges.set(of: ranges), process: UInt32(index))
+        pages[index].parts(of: ranges.union(), process: UInt32(index))
       })
   }
 
@@ -78,7 +77,7 @@ struct Overlay: Sendable {
       let process: Int
       let kind: PagePlan.Kind
     }
-    var together: [Key: [clinux_range]] = [:]
+    var together: [Key: [PageRange]] = [:]
     var order: [Key] = []
     for share in shares where !share.ranges.isEmpty {
       let key = Key(process: share.process, kind: share.kind)
@@ -87,7 +86,7 @@ struct Overlay: Sendable {
     }
     return order.flatMap { key in
       PagePlan.chunks(
-        of: PageRanges.set(of: together[key] ?? []), kind: key.kind, process: key.process,
+        of: (together[key] ?? []).union(), kind: key.kind, process: key.process,
         limit: ImageLayout.overlayChunkLength)
     }
   }
@@ -101,8 +100,8 @@ struct Comparison: Sendable {
     let part: BasePart
   }
   struct Verdict: Sendable {
-    var equal: [clinux_range] = []
-    var different: [clinux_range] = []
+    var equal: [PageRange] = []
+    var different: [PageRange] = []
   }
 
   let items: [Item]
@@ -164,12 +163,12 @@ struct Comparison: Sendable {
       var offset = 0
       let size = Int(pageSize)
       for range in part.ranges {
-        for page in stride(from: range.address, to: range.end, by: size) {
-          let one = clinux_range(address: page, length: pageSize)
+        for page in range.pages {
+          let one = PageRange(address: page, length: pageSize)
           if memcmp(now + offset, then + offset, size) == 0 {
-            PageRanges.append(one, to: &verdict.equal)
+            verdict.equal.appendBehind(one)
           } else {
-            PageRanges.append(one, to: &verdict.different)
+            verdict.different.appendBehind(one)
           }
           offset += size
         }

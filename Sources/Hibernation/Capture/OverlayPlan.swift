@@ -1,4 +1,3 @@
-import CLinux
 import Linux
 
 /// Pages of one process that a base's chunk supplies.
@@ -8,47 +7,39 @@ struct BasePart: Sendable, Equatable {
   /// Index of the chunk in the base.
   var chunk: UInt32
   /// By address; each lies within one range of the chunk.
-  var ranges: [clinux_range]
-
-  static func == (one: BasePart, other: BasePart) -> Bool {
-    one.process == other.process && one.chunk == other.chunk
-      && one.ranges.elementsEqual(other.ranges) {
-        $0.address == $1.address && $0.length == $1.length
-      }
-  }
+  var ranges: [PageRange]
 }
 
 /// Where a base has which pages of one process.
 struct BasePages: Sendable {
   private struct Piece {
-    var range: clinux_range
+    var range: PageRange
     var chunk: UInt32
   }
   /// By address.
   private let pieces: [Piece]
-  let ranges: [clinux_range]
+  let ranges: [PageRange]
 
   init(chunks: [ImageChunk], process: Int) {
     pieces = chunks.enumerated().filter { Int($1.process) == process }.flatMap { index, chunk in
       chunk.ranges.map { Piece(range: $0, chunk: UInt32(index)) }
     }.sorted { $0.range.address < $1.range.address }
-    ranges = PageRanges.set(of: pieces.map(\.range))
+    ranges = pieces.map(\.range).union()
   }
 
   /// The chunks that have these pages, all of which the base has.
-  func parts(of wanted: [clinux_range], process: UInt32) -> [BasePart] {
-    var byChunk: [UInt32: [clinux_range]] = [:]
+  func parts(of wanted: [PageRange], process: UInt32) -> [BasePart] {
+    var byChunk: [UInt32: [PageRange]] = [:]
     var next = 0
     for range in wanted {
       while next < pieces.count, pieces[next].range.end <= range.address { next += 1 }
       var index = next
       while index < pieces.count, pieces[index].range.address < range.end {
         let piece = pieces[index]
-        let start = max(range.address, piece.range.address)
-        let end = min(range.end, piece.range.end)
         // Not joined with its neighbour: that may be of another range of the chunk.
-        byChunk[piece.chunk, default: []].append(
-          clinux_range(address: start, length: end - start))
+        if let part = range.intersection(with: piece.range) {
+          byChunk[piece.chunk, default: []].append(part)
+        }
         index += 1
       }
     }
@@ -61,33 +52,33 @@ struct BasePages: Sendable {
 /// What is known of writes to a process since its memory was brought back. By address, all of it.
 struct WriteKnowledge: Sendable {
   /// Where writes would be known.
-  var tracked: [clinux_range] = []
+  var tracked: [PageRange] = []
   /// Pages of those places that haven't been written.
-  var unwritten: [clinux_range] = []
+  var unwritten: [PageRange] = []
   /// Pages that had the base's content when the worker went on.
-  var current: [clinux_range] = []
+  var current: [PageRange] = []
 }
 
 /// Which of the pages that move must be written to the new image, and which the base has already.
 struct PageDivision: Sendable {
   /// To be written.
-  var changed: [clinux_range] = []
+  var changed: [PageRange] = []
   /// As they are in the base.
-  var kept: [clinux_range] = []
+  var kept: [PageRange] = []
   /// The base has something at that address, and whether that is it only a comparison can tell.
-  var doubtful: [clinux_range] = []
+  var doubtful: [PageRange] = []
 
   /// A page is kept on one evidence only: it had the base's content when the worker went on, and where
   /// it lies every write would be known, and there was none. Where nothing is known, it is compared.
   init(
-    of moving: [clinux_range], base: [clinux_range], knowing: WriteKnowledge
+    of moving: [PageRange], base: [PageRange], knowing: WriteKnowledge
   ) {
-    let (known, others) = PageRanges.split(moving, by: base)
-    let (tracked, untracked) = PageRanges.split(known, by: knowing.tracked)
-    let unwritten = PageRanges.split(tracked, by: knowing.unwritten)
-    let current = PageRanges.split(unwritten.inside, by: knowing.current)
+    let (known, others) = moving.split(by: base)
+    let (tracked, untracked) = known.split(by: knowing.tracked)
+    let unwritten = tracked.split(by: knowing.unwritten)
+    let current = unwritten.inside.split(by: knowing.current)
     kept = current.inside
     doubtful = untracked
-    changed = PageRanges.set(of: others + unwritten.outside + current.outside)
+    changed = (others + unwritten.outside + current.outside).union()
   }
 }

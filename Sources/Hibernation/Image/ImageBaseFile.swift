@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -10,7 +9,7 @@ struct Base {
   /// Nanoseconds of the monotonic clock.
   let made: Int64
   /// Pages that had the base's content when the worker went on.
-  var current: [ProcessIdentity: [clinux_range]]
+  var current: [ProcessIdentity: [PageRange]]
   /// Open while an image names it: to be there whatever becomes of the file's name.
   var image: ImageReader?
 
@@ -25,9 +24,9 @@ struct Base {
 struct TrackedProcess {
   let tracker: WriteTracker
   /// Mappings that have been registered.
-  var registered: [clinux_range] = []
+  var registered: [PageRange] = []
   /// Those of them where every write since the last resume would show.
-  var armed: [clinux_range] = []
+  var armed: [PageRange] = []
   /// For the next scan.
   var memo: MappingMemo?
 }
@@ -122,7 +121,7 @@ extension Hibernator {
   /// From here on the worker's writes show. All of its pages are in place, and it doesn't run yet.
   private func arm(_ name: String) {
     for (identity, process) in trackers[name] ?? [:] {
-      var armed: [clinux_range] = []
+      var armed: [PageRange] = []
       // Where it fails, pages are compared.
       if let pages = try? PageMap(pid: identity.pid) {
         armed = process.registered.filter { (try? pages.protect($0)) == true }
@@ -134,20 +133,20 @@ extension Hibernator {
 
 extension ImageReader {
   /// Pages of the image itself.
-  fileprivate var ownPages: [ProcessIdentity: [clinux_range]] {
+  fileprivate var ownPages: [ProcessIdentity: [PageRange]] {
     pages(chunks.map { (Int($0.process), $0.ranges) })
   }
 
   /// Pages that its base supplies.
-  fileprivate var pagesOfBase: [ProcessIdentity: [clinux_range]] {
+  fileprivate var pagesOfBase: [ProcessIdentity: [PageRange]] {
     pages(reference?.parts.map { (Int($0.process), $0.ranges) } ?? [])
   }
 
   private func pages(
-    _ parts: [(process: Int, ranges: [clinux_range])]
-  ) -> [ProcessIdentity: [clinux_range]] {
-    var found: [ProcessIdentity: [clinux_range]] = [:]
+    _ parts: [(process: Int, ranges: [PageRange])]
+  ) -> [ProcessIdentity: [PageRange]] {
+    var found: [ProcessIdentity: [PageRange]] = [:]
     for part in parts { found[processes[part.process].identity, default: []] += part.ranges }
-    return found.mapValues(PageRanges.set)
+    return found.mapValues { $0.union() }
   }
 }

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -67,7 +66,7 @@ extension BaseReference {
         process: try reader.take(UInt32.self), chunk: try reader.take(UInt32.self), ranges: [])
       for _ in 0..<(try reader.take(UInt32.self)) {
         part.ranges.append(
-          clinux_range(
+          PageRange(
             address: try reader.take(UInt64.self), length: try reader.take(UInt64.self)))
       }
       parts.append(part)
@@ -95,7 +94,7 @@ struct RestoreStep: Sendable {
   /// In the image, also where the chunk is of the base.
   let process: Int
   /// All of them, where it is a chunk of the image itself.
-  let ranges: [clinux_range]
+  let ranges: [PageRange]
   /// Where each range lies in the chunk's pages; empty: one after the other.
   let offsets: [Int]
 }
@@ -175,14 +174,12 @@ extension ImageReader {
 
 extension ImageChunk {
   /// Where ranges of pages, by address, lie in the chunk's data; `nil` where it doesn't have them.
-  func offsets(of wanted: [clinux_range]) -> [Int]? {
+  func offsets(of wanted: [PageRange]) -> [Int]? {
     var offsets: [Int] = []
     var offset = 0
     var next = 0
     for range in ranges {
-      while next < wanted.count, wanted[next].address >= range.address,
-        wanted[next].address < range.end
-      {
+      while next < wanted.count, range.contains(wanted[next].address) {
         let inside = wanted[next].address - range.address
         guard wanted[next].length > 0, wanted[next].length <= range.length - inside,
           wanted[next].address % pageSize == 0, wanted[next].length % pageSize == 0

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -95,7 +94,7 @@ struct ImageChunk: Sendable {
   var isDeferred = false
   var offset: UInt64
   var storedLength: UInt32
-  var ranges: [clinux_range]
+  var ranges: [PageRange]
 
   /// Bytes of page data.
   var length: Int { ranges.reduce(0) { $0 + Int($1.length) } }
@@ -104,7 +103,7 @@ struct ImageChunk: Sendable {
 /// A mapping of which pages may be missing while its process runs.
 struct ImageMapping: Sendable {
   var process: UInt32
-  var range: clinux_range
+  var range: PageRange
 }
 
 extension ImageChunk {

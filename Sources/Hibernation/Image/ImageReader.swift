@@ -1,4 +1,3 @@
-import CLinux
 import Checksum
 import Glibc
 import Linux
@@ -166,8 +165,8 @@ public struct ImageReader: Sendable {
   /// Whole pages, of which there is at least one, and which don't go around the end.
   private static func readRange(
     _ reader: inout ByteReader
-  ) throws(ByteReader.Exhausted) -> clinux_range {
-    let range = clinux_range(
+  ) throws(ByteReader.Exhausted) -> PageRange {
+    let range = PageRange(
       address: try reader.take(UInt64.self), length: try reader.take(UInt64.self))
     guard range.length > 0, range.address % pageSize == 0, range.length % pageSize == 0,
       !range.address.addingReportingOverflow(range.length).overflow

@@ -121,17 +121,17 @@ extension Hibernator {
   /// comes to rest (the rseq area, beside the thread-locals): what is there is wrong, and wouldn't be
   /// filled. To be looked for when their ranges are registered, so that no more can come, and before
   /// anything is filled.
-  private func strays(in image: ImageReader, process index: Int) throws -> [clinux_range] {
+  private func strays(in image: ImageReader, process index: Int) throws -> [PageRange] {
     let pages = try PageMap(
       pid: image.processes[index].pid, useScan: features.pagemapScan)
     return try image.mappings.filter { Int($0.process) == index }.flatMap {
-      try pages.populatedPages(from: $0.range.address, to: $0.range.address + $0.range.length)
+      try pages.populatedPages(from: $0.range.address, to: $0.range.end)
     }
   }
 
   /// Writes those of them that the image has among what may come later, and tells which.
   private func overwrite(
-    _ strays: [clinux_range], of image: ImageReader, process index: Int,
+    _ strays: [PageRange], of image: ImageReader, process index: Int,
     _ target: HibernationTarget
   ) throws -> Set<UInt64> {
     var written: Set<UInt64> = []
@@ -143,15 +143,12 @@ extension Hibernator {
       var offset = 0
       for range in chunk.ranges {
         for stray in strays {
-          let start = max(range.address, stray.address)
-          let end = min(range.address + range.length, stray.address + stray.length)
-          guard start < end else { continue }
-          for page in stride(from: start, to: end, by: Int(pageSize)) { written.insert(page) }
+          guard let both = range.intersection(with: stray) else { continue }
+          for page in both.pages { written.insert(page) }
           let loaded = try pages ?? buffer.load(chunk, of: image)
           pages = loaded
           try memory.write(
-            [clinux_range(address: start, length: end - start)],
-            from: loaded + offset + Int(start - range.address))
+            [both], from: loaded + offset + Int(both.address - range.address))
         }
         offset += Int(range.length)
       }

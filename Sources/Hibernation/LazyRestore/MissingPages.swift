@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -6,7 +5,7 @@ import Linux
 /// written, because a write would have to wait for itself.
 struct MissingPages: Sendable {
   private struct Place {
-    let range: Range<UInt64>
+    let range: PageRange
     let userfault: Userfault
   }
   /// By the image's process index; by address.
@@ -16,9 +15,8 @@ struct MissingPages: Sendable {
     for part in parts {
       places[part.process] = image.mappings.filter { Int($0.process) == part.process }.map {
         Place(
-          range: $0.range.address..<($0.range.address + $0.range.length),
-          userfault: part.handle.userfault)
-      }.sorted { $0.range.lowerBound < $1.range.lowerBound }
+          range: $0.range, userfault: part.handle.userfault)
+      }.sorted { $0.range.address < $1.range.address }
     }
   }
 
@@ -42,7 +40,7 @@ struct MissingPages: Sendable {
   }
 
   private func fill(
-    _ range: clinux_range, from pages: UnsafeRawPointer, _ userfault: Userfault,
+    _ range: PageRange, from pages: UnsafeRawPointer, _ userfault: Userfault,
     _ memory: ProcessMemory
   ) throws(SystemCallError) {
     var done: UInt64 = 0
@@ -52,7 +50,7 @@ struct MissingPages: Sendable {
       case .filled(let count): done += count
       case .present:
         // It came back by itself while the worker slept: what is there is wrong.
-        let page = clinux_range(address: address, length: pageSize)
+        let page = PageRange(address: address, length: pageSize)
         try memory.write([page], from: pages + Int(done))
         done += pageSize
       case .vanished: throw SystemCallError("fill", on: "pid \(userfault.pid)", code: ESRCH)
@@ -70,7 +68,7 @@ struct MissingPages: Sendable {
     var high = places.count
     while low < high {
       let middle = (low + high) / 2
-      if places[middle].range.upperBound <= address { low = middle + 1 } else { high = middle }
+      if places[middle].range.end <= address { low = middle + 1 } else { high = middle }
     }
     guard low < places.count, places[low].range.contains(address) else { return nil }
     return places[low].userfault

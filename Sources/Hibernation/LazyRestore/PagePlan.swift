@@ -1,25 +1,24 @@
-import CLinux
 import Linux
 
 /// Which pages of a process move, and in which chunks they are captured.
 struct PagePlan: Sendable {
   /// By address; what is freed once the image is complete.
-  var ranges: [clinux_range] = []
+  var ranges: [PageRange] = []
   var chunks: [PlannedChunk] = []
   /// Mappings of which pages may come later.
-  var deferredMappings: [clinux_range] = []
+  var deferredMappings: [PageRange] = []
   /// The same pages as in `chunks`, by address.
-  private(set) var byKind: [(kind: Kind, ranges: [clinux_range])] = []
+  private(set) var byKind: [(kind: Kind, ranges: [PageRange])] = []
   /// Mappings of which writes can be tracked.
-  private(set) var trackableMappings: [clinux_range] = []
+  private(set) var trackableMappings: [PageRange] = []
 
-  var bytes: UInt64 { ranges.reduce(0) { $0 + $1.length } }
+  var bytes: UInt64 { ranges.bytes }
 
   /// Up to `ImageLayout.chunkLength` bytes of pages of one kind.
   struct PlannedChunk: Sendable {
     var process: Int
     var kind: Kind
-    var ranges: [clinux_range] = []
+    var ranges: [PageRange] = []
     var length: UInt64 = 0
   }
 
@@ -51,7 +50,7 @@ struct PagePlan: Sendable {
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
     hot: WorkingSet? = nil
   ) throws(SystemCallError) {
-    var byKind: [Kind: [clinux_range]] = [:]
+    var byKind: [Kind: [PageRange]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
       let found = try pages.privatePages(from: mapping.start, to: mapping.end)
       let moving = Self.subtract(keep, from: found)
@@ -59,22 +58,21 @@ struct PagePlan: Sendable {
         readable: mapping.readable, writable: mapping.writable, absentIsZero: !mapping.hasFile)
       if let hot {
         // Files' pages can't be missing: userfaultfd doesn't take them.
-        let (urgent, rest) = mapping.hasFile ? (moving, []) : Self.split(moving, by: hot.pages)
+        let (urgent, rest) = mapping.hasFile ? (moving, []) : moving.split(byPages: hot.pages)
         kind.isUrgent = true
         byKind[kind, default: []] += urgent
         kind.isUrgent = false
         kind.isDeferred = true
         byKind[kind, default: []] += rest
         if !rest.isEmpty {
-          deferredMappings.append(
-            clinux_range(address: mapping.start, length: mapping.length))
+          deferredMappings.append(mapping.range)
         }
       } else {
         byKind[kind, default: []] += moving
       }
-      for range in moving { Self.append(range, to: &ranges) }
+      for range in moving { ranges.appendBehind(range) }
       if !mapping.hasFile, !moving.isEmpty {
-        trackableMappings.append(clinux_range(address: mapping.start, length: mapping.length))
+        trackableMappings.append(mapping.range)
       }
     }
     let order = byKind.keys.sorted { Self.rank($0) < Self.rank($1) }
@@ -104,17 +102,17 @@ struct PagePlan: Sendable {
 
   /// - Parameter limit: bytes of a chunk.
   static func chunks(
-    of ranges: [clinux_range], kind: Kind, process: Int, limit: Int
+    of ranges: [PageRange], kind: Kind, process: Int, limit: Int
   ) -> [PlannedChunk] {
     let limit = UInt64(limit)
     var chunks: [PlannedChunk] = []
     var chunk = PlannedChunk(process: process, kind: kind)
     for var rest in ranges {
       while rest.length > 0 {
-        let part = min(rest.length, limit - chunk.length)
-        chunk.ranges.append(clinux_range(address: rest.address, length: part))
-        chunk.length += part
-        rest = clinux_range(address: rest.address + part, length: rest.length - part)
+        let (part, tail) = rest.split(after: limit - chunk.length)
+        chunk.ranges.append(part)
+        chunk.length += part.length
+        rest = tail
         // 1024: what process_vm_readv takes in one call.
         if chunk.length == limit || chunk.ranges.count == 1024 {
           chunks.append(chunk)
@@ -126,53 +124,14 @@ struct PagePlan: Sendable {
     return chunks
   }
 
-  private static func append(_ range: clinux_range, to ranges: inout [clinux_range]) {
-    if let last = ranges.indices.last,
-      ranges[last].address + ranges[last].length == range.address
-    {
-      ranges[last].length += range.length
-    } else {
-      ranges.append(range)
-    }
-  }
-
-  /// Those of the pages that are hot, and the others.
-  private static func split(
-    _ ranges: [clinux_range], by hot: Set<UInt64>
-  ) -> (hot: [clinux_range], cold: [clinux_range]) {
-    if hot.isEmpty { return ([], ranges) }
-    var result: (hot: [clinux_range], cold: [clinux_range]) = ([], [])
-    for range in ranges {
-      for page in stride(from: range.address, to: range.address + range.length, by: Int(pageSize)) {
-        let one = clinux_range(address: page, length: pageSize)
-        if hot.contains(page) {
-          append(one, to: &result.hot)
-        } else {
-          append(one, to: &result.cold)
-        }
-      }
-    }
-    return result
-  }
-
   /// The pages of `found` that no range in `keep` touches.
-  static func subtract(_ keep: [Range<UInt64>], from found: [clinux_range]) -> [clinux_range] {
-    var result = found
-    for kept in keep where !kept.isEmpty {
-      let start = kept.lowerBound / pageSize * pageSize
-      let end = (kept.upperBound + pageSize - 1) / pageSize * pageSize
-      result = result.flatMap { range -> [clinux_range] in
-        let rangeEnd = range.address + range.length
-        if rangeEnd <= start || range.address >= end { return [range] }
-        var parts: [clinux_range] = []
-        if range.address < start {
-          parts.append(clinux_range(address: range.address, length: start - range.address))
-        }
-        if rangeEnd > end { parts.append(clinux_range(address: end, length: rangeEnd - end)) }
-        return parts
-      }
+  static func subtract(_ keep: [Range<UInt64>], from found: [PageRange]) -> [PageRange] {
+    let kept = keep.filter { !$0.isEmpty }.map {
+      PageRange(
+        from: $0.lowerBound / pageSize * pageSize,
+        to: ($0.upperBound + pageSize - 1) / pageSize * pageSize)
     }
-    return result
+    return found.subtracting(kept.union())
   }
 
   /// A free place for the scratch area: under a mapping that has a wide gap below it, but not under

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -49,7 +48,7 @@ final class Paged {
     chunks = mine
     ranges = mine.flatMap { chunk in
       image.chunks[chunk].ranges.map {
-        (start: $0.address, end: $0.address + $0.length, chunk: chunk)
+        (start: $0.address, end: $0.end, chunk: chunk)
       }
     }.sorted { $0.start < $1.start }
   }
@@ -81,7 +80,7 @@ final class Paged {
     let entry = image.chunks[chunk]
     var offset = 0
     for range in entry.ranges {
-      if page >= range.address, page < range.address + range.length {
+      if range.contains(page) {
         offset += Int(page - range.address)
         break
       }

@@ -216,7 +216,7 @@ extension Hibernator {
     _ captive: SeizedProcess, _ target: HibernationTarget
   ) throws(HibernationError) {
     try attempt(.seizing) { try captive.session.adopt(captive.threads) }
-    let scratch = clinux_range(
+    let scratch = PageRange(
       address: captive.process.scratchAddress, length: Injector.scratchLength)
     let isMapped = captive.mappings.contains {
       $0.start == scratch.address && $0.length == scratch.length && $0.executable && !$0.writable

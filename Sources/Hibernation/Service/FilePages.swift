@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -8,7 +7,7 @@ import Linux
 /// MADV_PAGEOUT leaves alone what another process maps too, page by page. So a mapping of which
 /// others have a large part isn't worth the call.
 public struct FilePages: Sendable {
-  private var places: [(identity: ProcessIdentity, ranges: [clinux_range])] = []
+  private var places: [(identity: ProcessIdentity, ranges: [PageRange])] = []
 
   /// What became of it.
   public struct Outcome: Sendable {
@@ -25,7 +24,7 @@ public struct FilePages: Sendable {
         && $0.proportional >= $0.resident / 10 * 9
         && $0.flags.isDisjoint(with: [.deviceMemory, .pureFrames, .locked])
     }
-    places.append((identity, own.map { clinux_range(address: $0.start, length: $0.length) }))
+    places.append((identity, own.map(\.range)))
   }
 
   /// While it rests. What fails changes nothing but memory in use.
@@ -36,11 +35,7 @@ public struct FilePages: Sendable {
       do throws(SystemCallError) {
         let pidfd = try Descriptor.pidfd(of: identity.pid)
         guard identity.isAlive else { continue }
-        for var range in ranges {
-          try shim("process_madvise", on: "pid \(identity.pid)") {
-            clinux_page_out(pidfd.raw, &range)
-          }
-        }
+        for range in ranges { try range.pageOut(of: identity.pid, through: pidfd) }
       } catch { if !error.meansVanished { outcome.refusal = error } }
       let after = Self.filePages(of: identity.pid)
       outcome.dropped += before > after ? before - after : 0

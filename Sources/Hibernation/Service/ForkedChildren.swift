@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -94,9 +93,7 @@ private final class ForkedChild {
     var populated: Set<UInt64> = []
     for mapping in mappings {
       for run in try pages.populatedPages(from: mapping.start, to: mapping.end) {
-        for page in stride(from: run.address, to: run.address + run.length, by: Int(pageSize)) {
-          populated.insert(page)
-        }
+        populated.formUnion(run.pages)
       }
     }
     self.populated = populated
@@ -116,10 +113,10 @@ private final class ForkedChild {
   ) throws {
     var pages = try buffer.load(chunk, of: image)
     for range in chunk.ranges {
-      for page in stride(from: range.address, to: range.address + range.length, by: Int(pageSize)) {
+      for page in range.pages {
         if let place = place(of: page, before, after) {
           try memory.write(
-            [clinux_range(address: place, length: pageSize)], from: pages)
+            [PageRange(address: place, length: pageSize)], from: pages)
         }
         pages += Int(pageSize)
       }

@@ -163,10 +163,9 @@ enum Eligibility {
 
   /// It is our own tracker that watches the writes: to any other's mapping it would be refused.
   private static func watches(_ tracker: WriteTracker?, _ mapping: MemoryMapping) -> Bool {
-    let range = clinux_range(address: mapping.start, length: mapping.length)
     guard let tracker else { return false }
     do throws(SystemCallError) {
-      try tracker.register(range)
+      try tracker.register(mapping.range)
       return true
     } catch { return false }
   }

@@ -313,7 +313,7 @@ struct Operation {
     var rest = plan.ranges[...]
     while !rest.isEmpty {
       let batch = rest.prefix(Injector.rangesPerCall)
-      let wanted = batch.reduce(0) { $0 + $1.length }
+      let wanted = batch.bytes
       let freed = try injector.discard(
         batch, inOneCall: hibernator.features.processMadviseSelf)
       guard freed == wanted else {

@@ -22,6 +22,7 @@ public struct MemoryMapping: Sendable, Hashable {
   public var flags: Flags = []
 
   public var length: UInt64 { end - start }
+  public var range: PageRange { PageRange(from: start, to: end) }
 
   /// The two-letter codes of the VmFlags line that matter here.
   public struct Flags: OptionSet, Sendable, Hashable {

@@ -26,8 +26,8 @@ public struct PageMap {
   /// Runs of exclusive private pages between two addresses, as addresses and lengths in bytes.
   public func privatePages(
     from start: UInt64, to end: UInt64
-  ) throws(SystemCallError) -> [clinux_range] {
-    var runs: [clinux_range] = []
+  ) throws(SystemCallError) -> [PageRange] {
+    var runs: [PageRange] = []
     if canScan {
       // One read for those that lie close: to look at a few entries more costs less than a call.
       var pending: (start: UInt64, end: UInt64)?
@@ -76,7 +76,7 @@ public struct PageMap {
   private static let exclusive: UInt64 = 1 << 56
 
   private func appendExclusive(
-    from start: UInt64, to end: UInt64, to runs: inout [clinux_range]
+    from start: UInt64, to end: UInt64, to runs: inout [PageRange]
   ) throws(SystemCallError) {
     // Most runs are of a few pages.
     var entries = [UInt64](repeating: 0, count: min(8192, Int((end - start) / pageSize)))
@@ -91,17 +91,9 @@ public struct PageMap {
         let isOurs =
           entry & Self.present != 0 && entry & Self.fileOrShared == 0
           && entry & Self.exclusive != 0
-        if isOurs { Self.append(page: position, to: &runs) }
+        if isOurs { runs.appendBehind(PageRange(address: position, length: pageSize)) }
         position += pageSize
       }
-    }
-  }
-
-  static func append(page: UInt64, to runs: inout [clinux_range]) {
-    if let last = runs.indices.last, runs[last].address + runs[last].length == page {
-      runs[last].length += pageSize
-    } else {
-      runs.append(clinux_range(address: page, length: pageSize))
     }
   }
 }

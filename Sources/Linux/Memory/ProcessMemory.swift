@@ -39,13 +39,13 @@ public struct ProcessMemory: Sendable {
   ///
   /// - Parameter direct: by the process's number, with one call for all ranges, where that is possible.
   public func read(
-    _ ranges: [clinux_range], into buffer: UnsafeMutableRawPointer, direct: Bool
+    _ ranges: [PageRange], into buffer: UnsafeMutableRawPointer, direct: Bool
   ) throws(SystemCallError) {
     var done: UInt64 = 0
     if direct {
-      let count = clinux_vm_read(pid, buffer, ranges, Int32(ranges.count))
-      if count == ranges.reduce(0, { $0 + Int64($1.length) }) { return }
-      // Start again through the file: slower, and it goes everywhere.
+      let all = UnsafeMutableRawBufferPointer(start: buffer, count: Int(ranges.bytes))
+      // Where it fails, start again through the file: slower, and it goes everywhere.
+      if (try? ranges.readDirectly(from: pid, into: all)) == all.count { return }
     }
     for range in ranges {
       try transfer(range, buffer + Int(done), writing: false)
@@ -55,7 +55,7 @@ public struct ProcessMemory: Sendable {
 
   /// Writes `buffer` to the ranges, one after the other.
   public func write(
-    _ ranges: [clinux_range], from buffer: UnsafeRawPointer
+    _ ranges: [PageRange], from buffer: UnsafeRawPointer
   ) throws(SystemCallError) {
     var done: UInt64 = 0
     for range in ranges {
@@ -67,18 +67,18 @@ public struct ProcessMemory: Sendable {
   /// Bytes at one address, for small things.
   public func readBytes(at address: UInt64, count: Int) throws(SystemCallError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
-    try transfer(clinux_range(address: address, length: UInt64(count)), &bytes, writing: false)
+    try transfer(PageRange(address: address, length: UInt64(count)), &bytes, writing: false)
     return bytes
   }
 
   public func writeBytes(_ bytes: [UInt8], at address: UInt64) throws(SystemCallError) {
     var bytes = bytes
-    let range = clinux_range(address: address, length: UInt64(bytes.count))
+    let range = PageRange(address: address, length: UInt64(bytes.count))
     try transfer(range, &bytes, writing: true)
   }
 
   private func transfer(
-    _ range: clinux_range, _ buffer: UnsafeMutableRawPointer, writing: Bool
+    _ range: PageRange, _ buffer: UnsafeMutableRawPointer, writing: Bool
   ) throws(SystemCallError) {
     var done: UInt64 = 0
     while done < range.length {

@@ -42,13 +42,13 @@ public struct Userfault: Sendable {
     try shim("UFFDIO_API", on: "pid \(pid)") { clinux_uffd_negotiate(descriptor.raw) }
   }
 
-  public func register(_ range: clinux_range) throws(SystemCallError) {
+  public func register(_ range: PageRange) throws(SystemCallError) {
     try shim("UFFDIO_REGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
       clinux_uffd_register(descriptor.raw, range.address, range.length)
     }
   }
 
-  public func unregister(_ range: clinux_range) throws(SystemCallError) {
+  public func unregister(_ range: PageRange) throws(SystemCallError) {
     try shim("UFFDIO_UNREGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
       clinux_uffd_unregister(descriptor.raw, range.address, range.length)
     }

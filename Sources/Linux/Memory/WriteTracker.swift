@@ -25,7 +25,7 @@ public struct WriteTracker: Sendable {
   ///
   /// - Throws: EBUSY where somebody else handles its page faults; ESRCH where the process has another
   ///   memory now.
-  public func register(_ range: clinux_range) throws(SystemCallError) {
+  public func register(_ range: PageRange) throws(SystemCallError) {
     try shim("UFFDIO_REGISTER", on: "0x\(String(range.address, radix: 16)) of pid \(pid)") {
       clinux_track_register(descriptor.raw, range.address, range.length)
     }
@@ -36,28 +36,28 @@ extension PageMap {
   /// From now on a write to one of the range's private pages shows.
   ///
   /// - Returns: false where the range isn't (all of it) registered with a tracker.
-  public func protect(_ range: clinux_range) throws(SystemCallError) -> Bool {
+  public func protect(_ range: PageRange) throws(SystemCallError) -> Bool {
     try trackedScan(range, protect: true) { _ in }
   }
 
   /// The range's private pages that haven't been written since they were protected, by address; `nil`
   /// where that can't be told: the mapping is another one, or has been moved, or nobody tracks it.
-  public func unwrittenPages(in range: clinux_range) throws(SystemCallError) -> [clinux_range]? {
-    var found: [clinux_range] = []
+  public func unwrittenPages(in range: PageRange) throws(SystemCallError) -> [PageRange]? {
+    var found: [PageRange] = []
     let isTracked = try trackedScan(range, protect: false) { region in
       if region.categories & UInt64(CLINUX_PAGE_IS_WRITTEN) == 0 {
-        found.append(clinux_range(address: region.start, length: region.end - region.start))
+        found.append(PageRange(from: region.start, to: region.end))
       }
     }
     return isTracked ? found : nil
   }
 
   private func trackedScan(
-    _ range: clinux_range, protect: Bool, _ body: (clinux_page_region) -> Void
+    _ range: PageRange, protect: Bool, _ body: (clinux_page_region) -> Void
   ) throws(SystemCallError) -> Bool {
     var buffer = [clinux_page_region](repeating: clinux_page_region(), count: 256)
     var position = range.address
-    let end = range.address + range.length
+    let end = range.end
     while position < end {
       var walkEnd: UInt64 = 0
       let count = clinux_track_scan(

@@ -19,7 +19,7 @@ public struct Injector {
   private let thread: TracedThread
   private var instruction: UInt64
   /// Address and length of the scratch area, once mapped.
-  public private(set) var scratch: clinux_range?
+  public private(set) var scratch: PageRange?
 
   /// Room in the scratch area for the ranges of one call.
   public static let rangesPerCall = 1024
@@ -41,7 +41,7 @@ public struct Injector {
 
   /// Goes on in the scratch area of an injector whose process has died, to unmap it.
   public init(
-    session: TraceSession, memory: ProcessMemory, leftBehind scratch: clinux_range
+    session: TraceSession, memory: ProcessMemory, leftBehind scratch: PageRange
   ) throws(TraceError) {
     guard let thread = session.threads.first(where: \.isWaiting) else {
       throw .busy(pid: session.pid)
@@ -102,7 +102,7 @@ public struct Injector {
     guard result >= 0 else {
       throw .injected("mmap", pid: session.pid, code: Int32(truncatingIfNeeded: -result))
     }
-    scratch = clinux_range(address: UInt64(result), length: length)
+    scratch = PageRange(address: UInt64(result), length: length)
 
     try writeTrampoline(to: UInt64(result))
     instruction = UInt64(result)
@@ -117,7 +117,7 @@ public struct Injector {
   /// Frees pages (MADV_DONTNEED). Returns the bytes freed; fewer than asked for means that the
   /// kernel stopped at a range that it won't free.
   public mutating func discard(
-    _ ranges: ArraySlice<clinux_range>, inOneCall: Bool
+    _ ranges: ArraySlice<PageRange>, inOneCall: Bool
   ) throws(TraceError) -> UInt64 {
     guard let scratch else { return 0 }
     let advice = UInt64(MADV_DONTNEED)

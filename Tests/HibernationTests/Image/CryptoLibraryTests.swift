@@ -1,4 +1,3 @@
-import CLinux
 import Testing
 
 @testable import Hibernation
@@ -114,7 +113,7 @@ struct CryptoLibraryTests {
     let text = Array("What a worker had in memory: passwords, keys, documents. 0123456789.".utf8)
     let chunk = ImageChunk(
       process: 3, writable: true, isUrgent: true, offset: 0, storedLength: 0,
-      ranges: [clinux_range(address: 0x10000, length: 8192)])
+      ranges: [PageRange(address: 0x10000, length: 8192)])
     let header = Array(UInt8(0)..<64)
     let parts: [([UInt8], Seal.Part, UInt64, String)] = [
       (

@@ -1,4 +1,3 @@
-import CLinux
 import Checksum
 import Glibc
 import TestSupport
@@ -232,14 +231,14 @@ struct FormatTests {
         ImageChunk(
           process: UInt32(number % 2), writable: true, offset: 0, storedLength: 0,
           ranges: [
-            clinux_range(address: start, length: pageSize),
-            clinux_range(address: start + 4 * pageSize, length: pageSize),
+            PageRange(address: start, length: pageSize),
+            PageRange(address: start + 4 * pageSize, length: pageSize),
           ]))
     }
     let thread = ImageProcess.TracedThreadState(
       tid: 17, isWaiting: true, signalMask: 5, registers: [1, 2, UInt64.max])
     let mapping = ImageMapping(
-      process: 1, range: clinux_range(address: 0x10000, length: 8 * pageSize))
+      process: 1, range: PageRange(address: 0x10000, length: 8 * pageSize))
     _ = try writer.commit(
       processes: [
         ImageProcess(pid: 17, startTime: 170, scratchAddress: 0x6000, threads: [thread]),

@@ -1,4 +1,3 @@
-import CLinux
 import TestSupport
 import Testing
 
@@ -11,7 +10,7 @@ struct PageDivisionTests {
 
   private static func randomSet(
     _ density: Double, using random: inout TestRandom
-  ) -> (pages: Set<UInt64>, ranges: [clinux_range]) {
+  ) -> (pages: Set<UInt64>, ranges: [PageRange]) {
     var pages: Set<UInt64> = []
     var isIn = false
     for page in 0..<span {
@@ -25,24 +24,22 @@ struct PageDivisionTests {
 
   /// In runs, some of which touch, as those of two mappings do.
   private static func ranges(of pages: Set<UInt64>, using random: inout TestRandom)
-    -> [clinux_range]
+    -> [PageRange]
   {
-    var ranges: [clinux_range] = []
+    var ranges: [PageRange] = []
     for page in pages.sorted() {
-      if let last = ranges.last, last.end == page * pageSize,
-        Int.random(in: 0..<8, using: &random) > 0
-      {
-        ranges[ranges.count - 1].length += pageSize
+      let range = PageRange(address: page * pageSize, length: pageSize)
+      if Int.random(in: 0..<8, using: &random) > 0 {
+        ranges.appendBehind(range)
       } else {
-        ranges.append(clinux_range(address: page * pageSize, length: pageSize))
+        ranges.append(range)
       }
     }
     return ranges
   }
 
-  private static func pages(_ ranges: [clinux_range]) -> [UInt64] {
-    ranges.flatMap { Array(stride(from: $0.address, to: $0.end, by: Int(pageSize))) }
-      .map { $0 / pageSize }
+  private static func pages(_ ranges: [PageRange]) -> [UInt64] {
+    ranges.flatMap { Array($0.pages) }.map { $0 / pageSize }
   }
 
   @Test("a page is kept on evidence only, and every page has one place", arguments: 0..<UInt64(300))
@@ -101,15 +98,15 @@ struct PageDivisionTests {
 
   @Test("what a chunk doesn't have isn't found in it")
   func foreignRanges() {
-    func range(_ page: UInt64, _ count: UInt64) -> clinux_range {
-      clinux_range(address: page * pageSize, length: count * pageSize)
+    func range(_ page: UInt64, _ count: UInt64) -> PageRange {
+      PageRange(address: page * pageSize, length: count * pageSize)
     }
     let chunk = ImageChunk(
       process: 0, writable: true, offset: 64, storedLength: 1, ranges: [range(4, 4), range(12, 2)])
     #expect(chunk.offsets(of: [range(5, 2), range(13, 1)]) == [4096, 5 * 4096])
-    let overflowing = clinux_range(address: 12 * pageSize, length: .max - pageSize + 1)
-    let odd = clinux_range(address: 4 * pageSize + 8, length: pageSize)
-    let wrong: [[clinux_range]] = [
+    let overflowing = PageRange(address: 12 * pageSize, length: .max - pageSize + 1)
+    let odd = PageRange(address: 4 * pageSize + 8, length: pageSize)
+    let wrong: [[PageRange]] = [
       [range(3, 1)], [range(7, 2)], [range(8, 1)], [range(12, 3)], [range(5, 2), range(6, 1)],
       [range(13, 1), range(5, 1)], [range(4, 0)], [overflowing], [odd],
     ]

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -11,7 +10,7 @@ import Testing
 struct WhoseMemoryTests {
   let service = HibernationService()
 
-  private static let place = clinux_range(address: 0x1000_0000_0000, length: 4096)
+  private static let place = PageRange(address: 0x1000_0000_0000, length: 4096)
 
   @Test(
     "a process that gets the number of a worker's process keeps its memory",

@@ -1,0 +1,130 @@
+import CLinux
+import Control
+import Glibc
+import Linux
+
+/// The control socket's listening end: lets in clients of the daemon's own user and of root. Where there are no
+/// descriptors or no memory for another client, the loop doesn't become busy. Belongs to the loop's thread.
+final class ControlListener {
+  /// A client as it is let in. By the kernel's word (SO_PEERCRED), and as of its connect(2).
+  struct Peer {
+    var user: uid_t
+    var process: pid_t
+  }
+
+  private let path: String
+  private let listener: Descriptor
+  private let loop: EventLoop
+  private let log: DaemonLog
+  private var watch: EventLoop.Token?
+  /// Given up for a moment when there are no descriptors left: see `refuse`.
+  private var spare: Descriptor?
+  /// Clients that are let in before other descriptors have their turn.
+  private static let maxAtOnce = 16
+
+  init(path: String, _ loop: EventLoop, _ log: DaemonLog) throws(StartError) {
+    self.path = path
+    self.loop = loop
+    self.log = log
+    let directory = "/" + path.split(separator: "/").dropLast().joined(separator: "/")
+    do throws(StartError) {
+      _ = try openTrusted(directory, making: true, as: .shared)
+    } catch {
+      if case .directory(let failure) = error { throw .socket(path: path, failure.description) }
+      throw error
+    }
+    // A daemon that answers here has another state directory; the lock would have refused the same one.
+    if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
+    do throws(SystemCallError) {
+      // 0600 from its first moment on.
+      let mask = umask(0o177)
+      defer { umask(mask) }
+      listener = try UnixSocket.bound(to: path, .stream)
+      UnixSocket.refuseDescriptors(listener)
+      let raw = listener.raw
+      _ = try systemCall("listen", on: path) { listen(raw, 64) }
+    } catch { throw .socket(path: path, error.reason) }
+    takeSpare()
+  }
+
+  static func check(path: String) throws(StartError) {
+    guard path.utf8.count > UnixSocket.maxPath else { return }
+    throw .socket(
+      path: path,
+      "the path has \(path.utf8.count) bytes, and the kernel takes \(UnixSocket.maxPath) at "
+        + "most; choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
+  }
+
+  /// - Parameters:
+  ///   - isFull: while it is, further clients wait in the kernel's queue, until `resume` is called.
+  ///   - admit: a client has connected.
+  func begin(
+    isFull: @escaping () -> Bool, admit: @escaping (Descriptor, Peer) -> Void
+  ) throws(SystemCallError) {
+    watch = try loop.watch(listener, .readable) { [unowned self] _ in
+      accept(isFull: isFull, admit: admit)
+    }
+  }
+
+  func resume() { setListening(.readable) }
+
+  func close() { unlink(path) }
+
+  private func accept(isFull: () -> Bool, admit: (Descriptor, Peer) -> Void) {
+    for _ in 0..<Self.maxAtOnce {
+      guard !isFull() else { return setListening([]) }
+      let raw = clinux_accept(listener.raw)
+      if raw == -EMFILE || raw == -ENFILE { return refuse() }
+      if raw == -ECONNABORTED || raw == -EINTR { continue }
+      if raw < 0 { return raw == -EAGAIN ? () : pause(why: -raw) }
+      let descriptor = Descriptor(foreign: raw)
+      if let peer = trustedPeer(of: descriptor) { admit(descriptor, peer) }
+    }
+  }
+
+  /// Without descriptors no client can be let in; but one that waits would keep the listener readable,
+  /// and the loop busy. So they are turned away, one a turn.
+  private func refuse() {
+    log(.warning, "out of descriptors (RLIMIT_NOFILE): a client is turned away")
+    spare = nil
+    let raw = clinux_accept(listener.raw)
+    if raw >= 0 { Closer.close(raw) }
+    takeSpare()
+    guard spare == nil else { return }
+    // Another thread is still closing that client's: the last close of a socket may wait.
+    setListening([])
+    loop.after(.milliseconds(20)) { [weak self] in
+      self?.takeSpare()
+      self?.resume()
+    }
+  }
+
+  private func takeSpare() {
+    // Where there is none left, the next client finds that out.
+    if spare == nil { spare = try? Descriptor.open("/dev/null") }
+  }
+
+  /// Out of memory, the listener stays readable without anything that could be done.
+  private func pause(why code: Int32) {
+    log(.warning, "clients have to wait a second: \(String(cString: strerror(code)))")
+    setListening([])
+    loop.after(.seconds(1)) { [weak self] in self?.resume() }
+  }
+
+  private func setListening(_ interest: Epoll.Interest) {
+    guard let watch else { return }
+    // epoll_ctl(2) on a descriptor that is watched only fails without memory; the next client tries it again.
+    try? loop.change(listener, watch, to: interest)
+  }
+
+  /// Only the daemon's own user and root may give orders. nil: it is another user.
+  private func trustedPeer(of descriptor: Descriptor) -> Peer? {
+    var pid: pid_t = 0
+    var user: uid_t = 0
+    var group: gid_t = 0
+    guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0 else { return nil }
+    if user == 0 || user == getuid() { return Peer(user: user, process: pid) }
+    log(.warning, "refused a client with user id \(user) (pid \(pid))")
+    return nil
+  }
+}

@@ -1,0 +1,288 @@
+import Lifecycle
+import Linux
+import Policy
+
+/// `restart:`. Whether and when a worker that has ended is started again, and how its runs ended. The rules
+/// are `Policy`'s (`RestartHistory`); here are the timers, and what distinguishes one end from another:
+///
+///     it ended by itself, or a watchdog or a probe of liveness ended it   by `restart.when`, after a back-off
+///     it was terminated for memory     `always` and `unless-stopped`: when the pressure is normal again
+///     a person stopped it, the daemon ends, it is no longer declared      stays
+///
+/// A termination for memory is no failure: it counts towards no `give_up`, and `on-failure` leaves the
+/// worker until a person starts it. Belongs to the loop's thread.
+final class RestartSupervisor {
+  private let timers: any Timers
+  /// Nanoseconds since 1970.
+  private let wallClock: () -> Int64
+  private let stopped: StoppedByPerson
+  private let host: any RestartHost
+  private var histories: [WorkerID: RunHistory] = [:]
+
+  init(
+    timers: any Timers, wallClock: @escaping () -> Int64 = { Clocks.realtime },
+    stopped: StoppedByPerson, host: any RestartHost
+  ) {
+    self.timers = timers
+    self.wallClock = wallClock
+    self.stopped = stopped
+    self.host = host
+  }
+
+  // MARK: what there is
+
+  /// There is a worker of that name now, or another one than before.
+  ///
+  /// - Parameter exits: of earlier runs, the latest last.
+  func add(_ id: WorkerID, exits: [ExitRecord]) {
+    remove(id)
+    histories[id] = RunHistory(exits: exits)
+  }
+
+  /// There is none of that name any more.
+  func remove(_ id: WorkerID) {
+    cancel(id)
+    stays(id)
+    histories[id] = nil
+  }
+
+  /// It is no longer declared: nothing of what was planned for it happens.
+  func forgetPlans(of id: WorkerID) {
+    cancel(id)
+    setStopped(id, false)
+  }
+
+  /// The configuration was read again.
+  func termsChanged(of id: WorkerID) {
+    guard let condition = host.terms(of: id)?.rules.condition else { return }
+    if condition == .never { cancel(id) }
+    if condition != .unlessStopped { setStopped(id, false) }
+  }
+
+  // MARK: runs
+
+  /// At each of a worker's transitions.
+  func note(_ transition: Transition) {
+    let id = transition.worker
+    guard histories[id] != nil else { return }
+    switch transition.to {
+    case .launching:
+      cancel(id)
+      histories[id]?.begin(at: timers.now)
+    case .terminated where transition.from != .terminated:
+      ended(id, transition.cause)
+      answerWatchers(of: id, transition.cause)
+    default: break
+    }
+  }
+
+  /// A run that no daemon saw the end of.
+  func note(_ exit: ExitRecord, of id: WorkerID) { histories[id]?.note(exit) }
+
+  /// How many processes ran when the first one of the run had ended.
+  func note(leftBehind count: Int, by id: WorkerID) { histories[id]?.leftBehind = count }
+
+  /// Of the run whose end is noted next.
+  func note(footprint: ByteCount, lastWords: String?, of id: WorkerID) {
+    histories[id]?.footprint = footprint
+    histories[id]?.lastWords = lastWords
+  }
+
+  /// Why it isn't started; a clause.
+  func note(problem: String, of id: WorkerID) { histories[id]?.problem = problem }
+
+  private func ended(_ id: WorkerID, _ cause: Cause) {
+    var status = host.lastExit(of: id)
+    if case .failed = cause { status = nil }
+    histories[id]?.end(cause, status, at: wallClock() / 1_000_000_000)
+    // Started again already, or going with the daemon.
+    guard host.state(of: id) == .terminated, !host.isClosing, let terms = host.terms(of: id),
+      !terms.isExternal
+    else { return }
+    let ran = timers.now - launchedAt(of: id)
+    switch cause {
+    case .requested, .released, .adopted, .added: break
+    case .pressure: endedForMemory(id, ran, terms.rules, cause.sentence)
+    default:
+      let decision = histories[id]?.rules.ended(
+        succeeded: status == .exited(0), ran: ran, rules: terms.rules, at: timers.now)
+      act(on: decision ?? .stay, id, cause.sentence)
+    }
+  }
+
+  private func act(on decision: RestartHistory.Decision, _ id: WorkerID, _ why: String) {
+    switch decision {
+    case .stay: break
+    case .restart(let delay): restart(id, after: delay, why)
+    case .giveUp(let restarts, let window):
+      let text =
+        "given up after \(restarts) restarts within \(window.spoken): \(why); "
+        + "start it with `dormouse start \(id)`"
+      histories[id]?.problem = text
+      host.log(.error, "\(id): \(text)")
+    }
+  }
+
+  // MARK: restarts
+
+  private func endedForMemory(
+    _ id: WorkerID, _ ran: Duration, _ rules: RestartRules, _ why: String
+  ) {
+    guard rules.condition == .always || rules.condition == .unlessStopped else { return }
+    if ran > rules.backoff.max { histories[id]?.memoryStreak = 0 }
+    histories[id]?.memoryStreak += 1
+    histories[id]?.plan = .waitingForMemory(why: why)
+    if host.pressure == .normal { pressureIsNormal() }
+  }
+
+  /// Workers that were terminated for memory come back, the most important first and one after the other,
+  /// so that they don't bring the pressure with them all at once.
+  func pressureIsNormal() {
+    var waiting: [(id: WorkerID, terms: RestartTerms, why: String)] = []
+    for (id, history) in histories {
+      guard case .waitingForMemory(let why) = history.plan, let terms = host.terms(of: id) else {
+        continue
+      }
+      waiting.append((id, terms, why))
+    }
+    waiting.sort { ($1.terms.importance, $0.id) < ($0.terms.importance, $1.id) }
+    for (place, (id, terms, why)) in waiting.enumerated() {
+      let streak = histories[id]?.memoryStreak ?? 1
+      let delay = terms.rules.backoff.delay(afterRestarts: streak - 1)
+      restart(id, after: delay + .seconds(place), why, forMemory: true)
+    }
+  }
+
+  private func restart(
+    _ id: WorkerID, after delay: Duration, _ why: String, forMemory: Bool = false
+  ) {
+    cancel(id)
+    histories[id]?.plan = .backingOff(until: timers.now + delay, why: why)
+    histories[id]?.timer = timers.after(delay) { [unowned self] in
+      restartIsDue(id, why, forMemory: forMemory)
+    }
+    host.log(.notice, "\(id): started again in \(delay.spoken): \(why)")
+  }
+
+  private func restartIsDue(_ id: WorkerID, _ why: String, forMemory: Bool) {
+    histories[id]?.timer = nil
+    histories[id]?.plan = nil
+    if host.isClosing { return }
+    if forMemory, host.pressure != .normal {
+      histories[id]?.plan = .waitingForMemory(why: why)
+      return
+    }
+    histories[id]?.restarts += 1
+    host.start(id) { [host] answer in
+      if answer.code != .done { host.log(.error, answer.text) }
+    }
+  }
+
+  private func cancel(_ id: WorkerID) {
+    if let timer = histories[id]?.timer { timers.cancel(timer) }
+    histories[id]?.timer = nil
+    histories[id]?.plan = nil
+  }
+
+  /// A person's word counts more than what has been: a stop is no failure, and a start begins as if there
+  /// had been no restarts.
+  func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
+    guard histories[id] != nil else { return }
+    switch verb {
+    case .start, .restart:
+      cancel(id)
+      histories[id]?.rules.reset()
+      histories[id]?.restarts = 0
+      histories[id]?.memoryStreak = 0
+      setStopped(id, false)
+    case .stop, .terminate:
+      cancel(id)
+      histories[id]?.problem = nil
+      if host.terms(of: id)?.rules.condition == .unlessStopped { setStopped(id, true) }
+    default: break
+    }
+  }
+
+  private func setStopped(_ id: WorkerID, _ isStopped: Bool) {
+    stopped.set(id, isStopped) { [host] in host.log(.warning, $0) }
+  }
+
+  // MARK: whether a started worker stays
+
+  /// Calls back once: with the end of the run, or with nil when `stays` is called.
+  ///
+  /// - Returns: whether there were no other watchers.
+  func watch(_ id: WorkerID, then watcher: @escaping (Answer?) -> Void) -> Bool {
+    guard let history = histories[id] else {
+      watcher(nil)
+      return false
+    }
+    histories[id]?.watchers.append(watcher)
+    return history.watchers.isEmpty
+  }
+
+  func isWatched(_ id: WorkerID) -> Bool { histories[id]?.watchers.isEmpty == false }
+
+  /// It runs, and goes on running.
+  func stays(_ id: WorkerID) { answerWatchers(of: id, with: nil) }
+
+  private func answerWatchers(of id: WorkerID, with end: Answer?) {
+    let watchers = histories[id]?.watchers ?? []
+    histories[id]?.watchers = []
+    for watcher in watchers { watcher(end) }
+  }
+
+  /// It has ended within its first moments.
+  private func answerWatchers(of id: WorkerID, _ cause: Cause) {
+    guard let history = histories[id], !history.watchers.isEmpty else { return }
+    let ran = (timers.now - history.launchedAt).spoken
+    if cause == .exited(.exited(0)), history.leftBehind == 0 {
+      return answerWatchers(
+        of: id, with: Answer(.done, "\(id) has ended already, with status 0, after \(ran)"))
+    }
+    var text = "\(id) ended \(ran) after its launch: \(cause.sentence)"
+    if history.leftBehind > 0 {
+      text +=
+        ", and left processes behind, which were ended with it; if it puts itself into the "
+        + "background, start it with its option against that"
+    }
+    if case .backingOff(let due, _) = history.plan {
+      text += "; it is started again in \((due - timers.now).spoken)"
+    }
+    answerWatchers(of: id, with: Answer(.failed, text + lastWords(of: id)))
+  }
+
+  // MARK: what is known
+
+  /// How its last runs ended, the latest last; nil: there is no such worker.
+  func exits(of id: WorkerID) -> [ExitRecord]? { histories[id]?.exits }
+
+  /// Restarts since a person, or the daemon at its start, started it.
+  func restarts(of id: WorkerID) -> Int { histories[id]?.restarts ?? 0 }
+
+  /// `.zero`: an earlier daemon launched it.
+  func launchedAt(of id: WorkerID) -> Instant { histories[id]?.launchedAt ?? .zero }
+
+  /// How its last run ended; nil: it hasn't ended since it was asked to start.
+  func lastEnd(of id: WorkerID) -> DependencyStanding.End? { histories[id]?.lastEnd }
+
+  /// When it is started again; nil: it isn't.
+  func plan(of id: WorkerID) -> RestartPlan? { histories[id]?.plan }
+
+  /// Why it isn't started any more; a clause.
+  func problem(of id: WorkerID) -> String? { histories[id]?.problem }
+
+  /// The environment of its next launch: `base`, and what there is to know of the run before. What `base`
+  /// says of that is the daemon's own, and is left out.
+  func environment(of id: WorkerID, over base: [String: String]) -> [String: String] {
+    base.filter { !RunHistory.variables.contains($0.key) }
+      .merging(histories[id]?.environment ?? [:]) { $1 }
+  }
+
+  /// The end of a sentence about a start that failed.
+  func lastWords(of id: WorkerID) -> String {
+    guard host.state(of: id) == .terminated, let words = histories[id]?.exits.last?.lastWords
+    else { return "" }
+    return ". Its last words: \(words) (`dormouse logs \(id)` has the others)"
+  }
+}

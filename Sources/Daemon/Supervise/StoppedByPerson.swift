@@ -1,0 +1,30 @@
+import Lifecycle
+import Linux
+
+/// `restart.when: unless-stopped`: the workers that a person has stopped, for the daemon's next start. A file
+/// of names, a line each. Belongs to the loop's thread.
+final class StoppedByPerson {
+  private let path: String
+  private let files: any StateFileWriter
+  private var names: Set<String>
+
+  /// Reads the file, and so may wait for the disk.
+  init(path: String, files: any StateFileWriter) {
+    self.path = path
+    self.files = files
+    // Without the file none was stopped.
+    names = Set(((try? readText(path)) ?? "").split(separator: "\n").map(String.init))
+  }
+
+  func contains(_ id: WorkerID) -> Bool { names.contains(id.name) }
+
+  /// - Parameter warn: called later if that can't be written.
+  func set(_ id: WorkerID, _ isStopped: Bool, warn: @escaping (String) -> Void) {
+    guard contains(id) != isStopped else { return }
+    if isStopped { names.insert(id.name) } else { names.remove(id.name) }
+    let text = names.sorted().map { $0 + "\n" }.joined()
+    files.replace(path, with: text) { failure in
+      if let failure { warn("\(id): that it was stopped can't be kept for later: \(failure)") }
+    }
+  }
+}

@@ -1,0 +1,185 @@
+import CLinux
+
+/// A run of bytes in the address space of a process, mostly of whole pages.
+///
+/// It has the layout of `clinux_range` (and so of `iovec`), so that the shims and the kernel take arrays of
+/// it without a copy; `PageRangeTests` holds that.
+public struct PageRange: Hashable, Sendable {
+  public var address: UInt64
+  /// Bytes.
+  public var length: UInt64
+
+  @inlinable
+  public init(address: UInt64, length: UInt64) {
+    self.address = address
+    self.length = length
+  }
+
+  /// - Parameter end: the first address behind it, at or after `start`.
+  @inlinable
+  public init(from start: UInt64, to end: UInt64) {
+    self.init(address: start, length: end - start)
+  }
+
+  /// The first address behind it.
+  @inlinable public var end: UInt64 { address + length }
+
+  @inlinable public var isEmpty: Bool { length == 0 }
+
+  @inlinable
+  public func contains(_ address: UInt64) -> Bool {
+    address >= self.address && address - self.address < length
+  }
+
+  @inlinable
+  public func contains(_ other: PageRange) -> Bool {
+    other.address >= address && other.end <= end
+  }
+
+  @inlinable
+  public func intersects(_ other: PageRange) -> Bool {
+    intersection(with: other) != nil
+  }
+
+  /// What both have; `nil`: nothing.
+  @inlinable
+  public func intersection(with other: PageRange) -> PageRange? {
+    let start = max(address, other.address)
+    let end = min(self.end, other.end)
+    return start < end ? PageRange(from: start, to: end) : nil
+  }
+
+  /// The first `length` bytes, and the others.
+  @inlinable
+  public func split(after length: UInt64) -> (head: PageRange, tail: PageRange) {
+    let first = min(length, self.length)
+    return (
+      PageRange(address: address, length: first),
+      PageRange(address: address + first, length: self.length - first)
+    )
+  }
+
+  /// The addresses of its pages.
+  @inlinable public var pages: StrideTo<UInt64> {
+    stride(from: address, to: end, by: Int(pageSize))
+  }
+}
+
+extension Sequence<PageRange> {
+  @inlinable public var bytes: UInt64 { reduce(0) { $0 + $1.length } }
+}
+
+/// Sets of pages as ranges: sorted by address, none overlapping, and neighbours joined where the set has
+/// been made by one of these functions.
+extension [PageRange] {
+  /// Adds a range that lies behind all others. Where it begins at the end of the last one, both become one.
+  @inlinable
+  public mutating func appendBehind(_ range: PageRange) {
+    if range.isEmpty { return }
+    if let last = indices.last, self[last].end == range.address {
+      self[last].length += range.length
+    } else {
+      append(range)
+    }
+  }
+
+  /// All that the ranges have, which may be in any order and overlap, as a set.
+  public func union() -> [PageRange] {
+    var result: [PageRange] = []
+    for range in sorted(by: { $0.address < $1.address }) {
+      if let last = result.indices.last, range.address < result[last].end {
+        result[last].length = Swift.max(result[last].end, range.end) - result[last].address
+      } else {
+        result.appendBehind(range)
+      }
+    }
+    return result
+  }
+
+  /// What both sets have.
+  public func intersection(with other: [PageRange]) -> [PageRange] { split(by: other).inside }
+
+  /// What of this set isn't in another one.
+  public func subtracting(_ other: [PageRange]) -> [PageRange] { split(by: other).outside }
+
+  /// What of this set is in another one, and what isn't.
+  public func split(by set: [PageRange]) -> (inside: [PageRange], outside: [PageRange]) {
+    var result: (inside: [PageRange], outside: [PageRange]) = ([], [])
+    var next = 0
+    for range in self {
+      var position = range.address
+      while next < set.count, set[next].end <= position { next += 1 }
+      // The last one may reach into the next range.
+      var index = next
+      while index < set.count, set[index].address < range.end {
+        let start = Swift.max(position, set[index].address)
+        let end = Swift.min(range.end, set[index].end)
+        result.outside.appendBehind(PageRange(from: position, to: start))
+        result.inside.appendBehind(PageRange(from: start, to: end))
+        position = end
+        index += 1
+      }
+      result.outside.appendBehind(PageRange(from: position, to: range.end))
+    }
+    return result
+  }
+
+  /// The same, by the addresses of single pages.
+  public func split(byPages pages: Set<UInt64>) -> (inside: [PageRange], outside: [PageRange]) {
+    if pages.isEmpty { return ([], self) }
+    var result: (inside: [PageRange], outside: [PageRange]) = ([], [])
+    for range in self {
+      for page in range.pages {
+        let one = PageRange(address: page, length: pageSize)
+        if pages.contains(page) {
+          result.inside.appendBehind(one)
+        } else {
+          result.outside.appendBehind(one)
+        }
+      }
+    }
+    return result
+  }
+}
+
+// MARK: the shims' view of it
+
+extension PageRange {
+  /// Whether a `clinux_range` is the same bytes.
+  static var hasLayoutOfShims: Bool {
+    MemoryLayout<PageRange>.size == MemoryLayout<clinux_range>.size
+      && MemoryLayout<PageRange>.stride == MemoryLayout<clinux_range>.stride
+      && MemoryLayout<PageRange>.alignment == MemoryLayout<clinux_range>.alignment
+      && MemoryLayout.offset(of: \PageRange.address)
+        == MemoryLayout.offset(of: \clinux_range.address)
+      && MemoryLayout.offset(of: \PageRange.length) == MemoryLayout.offset(of: \clinux_range.length)
+  }
+
+  /// Lets the kernel push out the range's pages (MADV_PAGEOUT): those that no other process maps.
+  public func pageOut(of pid: Int32, through pidfd: Descriptor) throws(SystemCallError) {
+    var range = clinux_range(address: address, length: length)
+    try shim("process_madvise", on: "pid \(pid)") { clinux_page_out(pidfd.raw, &range) }
+  }
+}
+
+extension [PageRange] {
+  /// Reads them by the process's number (process_vm_readv(2)), one after the other, into `buffer`, which has
+  /// room for all of them. Returns the bytes read: fewer where a range can't be reached.
+  public func readDirectly(
+    from pid: Int32, into buffer: UnsafeMutableRawBufferPointer
+  ) throws(SystemCallError) -> Int {
+    precondition(buffer.count >= Int(bytes))
+    return Int(
+      try shim("process_vm_readv", on: "pid \(pid)") {
+        withShimRanges { clinux_vm_read(pid, buffer.baseAddress, $0, $1) }
+      })
+  }
+
+  /// Hands the ranges to a shim as they lie in memory.
+  func withShimRanges<Result>(_ body: (UnsafePointer<clinux_range>?, Int32) -> Result) -> Result {
+    assert(PageRange.hasLayoutOfShims)
+    return withUnsafeBufferPointer { ranges in
+      ranges.withMemoryRebound(to: clinux_range.self) { body($0.baseAddress, Int32($0.count)) }
+    }
+  }
+}

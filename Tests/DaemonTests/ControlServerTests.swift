@@ -1,0 +1,352 @@
+import Control
+import Glibc
+import JSONLines
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+/// Answers when a test says so.
+private final class Handler: ControlRequestHandler {
+  private(set) var requests: [(request: ControlRequest, client: ClientID)] = []
+  private var responds: [UInt64: (ControlResponse) -> Void] = [:]
+  private(set) var ends: [ControlRequest.Verb] = []
+  private(set) var left: [ClientID] = []
+  private(set) var readCount: [ClientID: Int] = [:]
+  /// Each request is answered at once.
+  var answersAtOnce = false
+
+  var ids: [UInt64] { requests.map(\.request.id) }
+
+  func handle(
+    _ request: ControlRequest, from client: ClientID,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {
+    requests.append((request, client))
+    responds[request.id] = respond
+    if answersAtOnce { answer(request.id) }
+  }
+
+  func answer(_ id: UInt64, _ text: String = "well") {
+    responds.removeValue(forKey: id)?(ControlResponse(id: id, result: .done, text: text))
+  }
+
+  func end(by verb: ControlRequest.Verb) { ends.append(verb) }
+  func hasReadEverything(_ client: ClientID) { readCount[client, default: 0] += 1 }
+  func hasLeft(_ client: ClientID) { left.append(client) }
+}
+
+/// A client at its end of the socket. It never waits: the loop has the same thread.
+private final class TestClient {
+  let socket: Descriptor
+  private var framer = LineFramer(maximumLength: 4 << 20)
+  private(set) var answers: [ControlResponse] = []
+  private(set) var hasEnded = false
+
+  init(_ path: String) throws { socket = try UnixSocket.connected(to: path, .stream) }
+
+  /// As much as the socket takes; the rest.
+  func offer(_ bytes: ArraySlice<UInt8>) throws -> ArraySlice<UInt8> {
+    let count = bytes.withUnsafeBytes {
+      Glibc.send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+    }
+    if count < 0 {
+      guard errno == EAGAIN else { throw TestFailure("send: errno \(errno)") }
+      return bytes
+    }
+    return bytes.dropFirst(count)
+  }
+
+  func send(_ text: String) throws {
+    guard try offer(Array(text.utf8)[...]).isEmpty else { throw TestFailure("the socket is full") }
+  }
+
+  func ask(_ ids: ClosedRange<UInt64>, _ verb: ControlRequest.Verb = .ps) throws {
+    let lines = try ids.map { id in
+      String(decoding: try WireCodec.line(for: ControlRequest(id: id, verb: verb)), as: UTF8.self)
+    }
+    try send(lines.joined())
+  }
+
+  func ask(_ id: UInt64, _ verb: ControlRequest.Verb = .ps) throws { try ask(id...id, verb) }
+
+  /// Takes what has come.
+  func read() throws {
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while !hasEnded {
+      let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      if count < 0, errno == EAGAIN || errno == EINTR { break }
+      // Closed with unread bytes of ours in it, a socket ends with ECONNRESET.
+      hasEnded = count <= 0
+      framer.append(buffer.prefix(max(0, count)))
+    }
+    while let line = try framer.next() {
+      answers.append(try WireCodec.decode(ControlResponse.self, from: line))
+    }
+  }
+}
+
+@Suite("The control socket") struct ControlServerTests {
+  private let scratch: Scratch
+  private let path: String
+  private let loop: EventLoop
+  private let handler = Handler()
+
+  init() throws {
+    scratch = try Scratch()
+    path = scratch.path + "/control.sock"
+    loop = try EventLoop()
+  }
+
+  private func server(
+    quota: ClientQuota = ClientQuota(), lookInterval: Duration = .seconds(5)
+  ) throws -> ControlServer {
+    let server = try ControlServer(
+      path: path, loop, DaemonLog(), quota: quota, lookInterval: lookInterval)
+    try server.connect(handler)
+    return server
+  }
+
+  /// Until the condition holds; the limit only bounds how long a failing test takes.
+  private func turn(until isDone: () throws -> Bool) throws {
+    let end = EventLoop.now + .seconds(30)
+    while try !isDone() {
+      guard EventLoop.now < end else { throw TestFailure("the condition didn't hold within 30 s") }
+      try loop.turn(until: EventLoop.now + .milliseconds(2))
+    }
+  }
+
+  private func turn(_ client: TestClient, until isDone: () throws -> Bool) throws {
+    try turn {
+      try client.read()
+      return try isDone()
+    }
+  }
+
+  @Test("answers each request once, with its number, in the order in which the things happen")
+  func order() throws {
+    let server = try server()
+    let client = try TestClient(path)
+    try client.ask(1...3)
+    try turn { handler.ids == [1, 2, 3] }
+    for id in [3, 1, 2] as [UInt64] { handler.answer(id, "number \(id)") }
+    try turn(client) { client.answers.count == 3 }
+    #expect(client.answers.map(\.id) == [3, 1, 2])
+    #expect(client.answers.map(\.text) == ["number 3", "number 1", "number 2"])
+    try client.ask(4)
+    try turn { handler.ids.last == 4 }
+    handler.answer(4)
+    try turn(client) { client.answers.count == 4 }
+    #expect(Set(handler.requests.map(\.client)).count == 1, "one client")
+    #expect(server.process(of: handler.requests[0].client) == getpid())
+  }
+
+  @Test("refuses a line that is no request, with its number where it has one, and reads on")
+  func garbage() throws {
+    let server = try server()
+    handler.answersAtOnce = true
+    let client = try TestClient(path)
+    try client.send("good morning\n\n{\"id\":9,\"verb\":\"fly\"}\n{\"id\":\"x\"}\n\u{0}\u{1}\n")
+    try client.ask(10)
+    try turn(client) { client.answers.last?.id == 10 }
+    #expect(client.answers.map(\.id) == [0, 9, 0, 0, 10])
+    #expect(client.answers.dropLast().allSatisfy { $0.result == .badRequest })
+    #expect(handler.ids == [10])
+    withExtendedLifetime(server) {}
+  }
+
+  @Test("ends a connection whose line is too long, after an answer that says so")
+  func tooLong() throws {
+    let server = try server()
+    let client = try TestClient(path)
+    var rest = [UInt8](repeating: UInt8(ascii: "a"), count: LineFramer.defaultMaximumLength + 4)[
+      ...]
+    try turn(client) {
+      if !rest.isEmpty, !client.hasEnded, client.answers.isEmpty { rest = try client.offer(rest) }
+      return client.hasEnded
+    }
+    #expect(client.answers.map(\.result) == [.badRequest])
+    #expect(client.answers.first?.id == 0)
+    #expect(handler.requests.isEmpty && handler.left.count == 1)
+    withExtendedLifetime(server) {}
+  }
+
+  @Test("drops a client that asks and never reads, and goes on answering the others")
+  func neverReads() throws {
+    let server = try server()
+    let (deaf, other) = (try TestClient(path), try TestClient(path))
+    try deaf.ask(1...12)
+    try turn { handler.requests.count == 12 }
+    let client = handler.requests[0].client
+    // Twelve answers of almost 1 MiB: more than `maxPending` may wait.
+    let text = String(repeating: "x", count: LineFramer.defaultMaximumLength - 1024)
+    for id in 1...8 as ClosedRange<UInt64> { handler.answer(id, text) }
+    #expect(handler.left.isEmpty, "so much may wait")
+    #expect((server.unreadBytes(of: client) ?? 0) > ControlServer.maxUnread)
+    // No more of its requests are read by now.
+    try deaf.ask(13)
+    try other.ask(20)
+    try turn { handler.ids.contains(20) }
+    handler.answer(20)
+    try turn(other) { other.answers.count == 1 }
+    #expect(!handler.ids.contains(13))
+    for id in 9...12 as ClosedRange<UInt64> { handler.answer(id, text) }
+    #expect(handler.left == [client])
+    #expect(server.unreadBytes(of: client) == nil)
+    try other.ask(21)
+    try turn { handler.ids.last == 21 }
+    handler.answer(21)
+    try turn(other) { other.answers.map(\.id) == [20, 21] }
+    try turn(deaf) { deaf.hasEnded }
+  }
+
+  @Test("reads on when a client has read its answers, and says so to the handler")
+  func readsOn() throws {
+    let server = try server()
+    let client = try TestClient(path)
+    try client.ask(1)
+    try turn { handler.ids == [1] }
+    handler.answer(1, String(repeating: "x", count: LineFramer.defaultMaximumLength - 1024))
+    let id = handler.requests[0].client
+    #expect(handler.readCount[id, default: 0] == 0)
+    try client.ask(2)
+    try turn(client) { handler.ids == [1, 2] }
+    #expect(client.answers.map(\.id) == [1])
+    #expect(handler.readCount[id, default: 0] > 0 && server.unreadBytes(of: id) == 0)
+  }
+
+  @Test("closes a connection without a request where a new client needs its place")
+  func halfOpen() throws {
+    var quota = ClientQuota()
+    quota.maxClients = 2
+    let server = try server(quota: quota)
+    handler.answersAtOnce = true
+    let silent = try TestClient(path)
+    let second = try TestClient(path)
+    try second.ask(1)
+    try turn(second) { second.answers.count == 1 }
+    let third = try TestClient(path)
+    try third.ask(2)
+    try turn(third) { third.answers.count == 1 }
+    try turn(silent) { silent.hasEnded }
+    // Both have sent a request by now: a further client waits until one of them leaves.
+    let fourth = try TestClient(path)
+    try fourth.ask(3)
+    try second.ask(4)
+    try turn(second) { second.answers.count == 2 }
+    try third.ask(5)
+    try turn(third) { third.answers.count == 2 }
+    #expect(!handler.ids.contains(3))
+    shutdown(third.socket.raw, Int32(SHUT_RDWR))
+    try turn(fourth) { fourth.answers.map(\.id) == [3] }
+    #expect(!second.hasEnded)
+    withExtendedLifetime(server) {}
+  }
+
+  @Test("closes a connection that takes too long to send a request, and no other")
+  func overdue() throws {
+    var quota = ClientQuota()
+    quota.patience = .milliseconds(200)
+    let server = try server(quota: quota, lookInterval: .milliseconds(10))
+    handler.answersAtOnce = true
+    let (slow, idle) = (try TestClient(path), try TestClient(path))
+    try slow.send("{\"id\":")
+    try idle.ask(1)
+    try turn(slow) { slow.hasEnded }
+    try idle.read()
+    // It may wait between two requests for as long as it likes. On a slow machine its first came too late.
+    if handler.ids == [1] {
+      #expect(!idle.hasEnded)
+      try idle.ask(2)
+      try turn(idle) { idle.answers.map(\.id) == [1, 2] }
+    }
+    withExtendedLifetime(server) {}
+  }
+
+  @Test("carries out what a client asked that leaves before the answer, and drops that answer")
+  func leaves() throws {
+    let server = try server()
+    var leaving: TestClient? = try TestClient(path)
+    let other = try TestClient(path)
+    try leaving?.ask(1...20)
+    leaving = nil
+    try turn { handler.requests.count == 20 && handler.left.count == 1 }
+    #expect(handler.left == [handler.requests[0].client])
+    #expect(server.process(of: handler.left[0]) == nil)
+    for id in 1...20 as ClosedRange<UInt64> { handler.answer(id) }
+    try other.ask(30)
+    try turn { handler.ids.last == 30 }
+    handler.answer(30)
+    try turn(other) { other.answers.map(\.id) == [30] }
+    #expect(handler.requests[20].client != handler.left[0])
+  }
+
+  @Test("handles some requests of one client and then those of others, and none is lost")
+  func turns() throws {
+    let server = try server()
+    handler.answersAtOnce = true
+    let (busy, other) = (try TestClient(path), try TestClient(path))
+    try busy.ask(100)
+    try other.ask(1)
+    try turn { handler.requests.count == 2 }
+    try busy.ask(101...200)
+    try other.ask(2)
+    try turn(busy) { busy.answers.count == 101 }
+    try turn(other) { other.answers.count == 2 }
+    #expect(busy.answers.map(\.id) == Array(100...200))
+    let place = handler.ids.firstIndex(of: 2) ?? .max
+    #expect(place < 2 + ControlServer.maxAtOnce + 1, "at place \(place)")
+    withExtendedLifetime(server) {}
+  }
+
+  @Test("answers requests for the daemon's end when that is announced, and removes its file")
+  func end() throws {
+    let server = try server()
+    let clients = [try TestClient(path), try TestClient(path), try TestClient(path)]
+    try clients[0].ask(1, .shutdown)
+    try turn { handler.ends == [.shutdown] }
+    try clients[1].ask(2, .leave)
+    try clients[2].ask(3, .ps)
+    try turn { handler.ends == [.shutdown, .leave] && handler.ids == [3] }
+    try clients[0].read()
+    #expect(clients[0].answers.isEmpty)
+    server.announceEnd("all workers have ended")
+    server.announceEnd("a second time")
+    handler.answer(3)
+    server.close()
+    for client in clients { try turn(client) { !client.answers.isEmpty } }
+    #expect(clients.map { $0.answers.map(\.id) } == [[1], [2], [3]])
+    #expect(clients[0].answers[0].text == "all workers have ended")
+    #expect(clients[1].answers[0].text == "all workers have ended")
+    #expect(access(path, F_OK) != 0)
+  }
+
+  @Test("isn't opened where another daemon answers, and is where one has left its file behind")
+  func inUse() throws {
+    do {
+      let first = try server()
+      #expect(throws: StartError.self) {
+        _ = try ControlServer(path: path, loop, DaemonLog())
+      }
+      withExtendedLifetime(first) {}
+    }
+    var old: Descriptor? = try UnixSocket.bound(to: path, .stream)
+    withExtendedLifetime(old) {}
+    old = nil
+    #expect(access(path, F_OK) == 0)
+    let second = try server()
+    var status = stat()
+    #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    withExtendedLifetime(second) {}
+  }
+
+  @Test("can't be opened at a path that is too long for a socket")
+  func longPath() {
+    #expect(throws: StartError.self) {
+      try ControlListener.check(path: "/" + String(repeating: "x", count: 200))
+    }
+    #expect(throws: Never.self) { try ControlListener.check(path: path) }
+  }
+}

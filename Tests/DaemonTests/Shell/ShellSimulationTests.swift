@@ -1,0 +1,38 @@
+import Glibc
+import Testing
+
+@testable import Daemon
+
+@Suite("The shell around the engine, simulated") struct ShellSimulationTests {
+  /// All parts together.
+  private static let seeds = 5000
+  private static let parts = 10
+
+  /// The same in each run, or those from `DORMOUSE_TEST_SEED` on.
+  private static let first =
+    getenv("DORMOUSE_TEST_SEED").flatMap { UInt64(String(cString: $0)) } ?? 1
+
+  @Test(
+    "In every life nothing is stuck, nothing of a run outlives it, no memory is lost, and each request is answered once",
+    arguments: 0..<parts)
+  func lives(part: Int) {
+    var counts: [String: Int] = [:]
+    for number in 0..<(Self.seeds / Self.parts) {
+      let seed = Self.first &+ UInt64(part * Self.seeds / Self.parts + number)
+      let world = ShellWorld(seed: seed)
+      let complaints = world.live(stimuli: 40)
+      counts.merge(world.counts, uniquingKeysWith: +)
+      if !complaints.isEmpty {
+        Issue.record("seed \(seed): \(complaints.joined(separator: "; "))")
+        return
+      }
+    }
+    // A simulation in which something never happens says nothing about it.
+    for name in [
+      "suspended", "suspendFailed", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
+      "found", "exited", "launchFailed", "lost", "late", "twice",
+    ] {
+      #expect(counts[name, default: 0] > 3, "\(name): \(counts[name, default: 0])")
+    }
+  }
+}

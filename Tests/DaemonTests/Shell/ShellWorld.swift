@@ -1,0 +1,250 @@
+import Lifecycle
+import Policy
+
+@testable import Daemon
+@testable import Simulation
+
+/// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies` and
+/// `WorkerSleep`s over simulated processes, disks and clients. One seed, one life.
+final class ShellWorld: DirectiveExecutor, EngineObserver {
+  enum Fate { case told, late, lost, twice }
+
+  let clock = ShellClock()
+  let seed: UInt64
+  private(set) var driver: EngineDriver
+  private(set) var complaints: [String] = []
+  private var random: SplitMix64
+  private let saved: ShellDisk
+  private var runs: [WorkerID: ShellRun] = [:]
+  private var answers: [Int] = []
+  private var hasFaults = true
+  private let names: [WorkerID]
+  private var events: [String] = []
+  /// How often what has happened, by the event's name.
+  private(set) var counts: [String: Int] = [:]
+
+  init(seed: UInt64) {
+    self.seed = seed
+    random = SplitMix64(seed: seed)
+    saved = ShellDisk(clock)
+    names = (0..<(1 + Int(random.next() % 3))).map { WorkerID("w\($0)") }
+    let policy = LifecyclePolicy.random(using: &random)
+    driver = EngineDriver(
+      Engine(policy: policy), clock: clock, replies: RequestReplies(saved, timers: clock))
+    driver.connect(self, [self])
+    for name in names {
+      driver.send(.added(name, WorkerProfile.random(from: policy, using: &random)))
+    }
+  }
+
+  // MARK: chance and time
+
+  func complain(_ text: String) {
+    if complaints.count < 5 { complaints.append("\(text), after \(events.suffix(8))") }
+  }
+
+  /// A fault in this share of cases, percent; none when the world heals.
+  func chance(_ percent: Int) -> Bool { hasFaults && random.chance(percent) }
+
+  func fate() -> Fate {
+    let fate: Fate = chance(4) ? .lost : chance(3) ? .late : chance(4) ? .twice : .told
+    counts["\(fate)", default: 0] += 1
+    return fate
+  }
+
+  func after(
+    _ most: Duration, rarely longest: Duration? = nil, _ action: @escaping () -> Void
+  ) {
+    let limit = longest.map { chance(2) ? $0 : most } ?? most
+    clock.after(random.duration(upTo: limit), do: action)
+  }
+
+  /// Everything that is due until then.
+  private func run(until end: Instant) {
+    var steps = 0
+    while true {
+      let next = [clock.next, driver.nextDeadline].compactMap(\.self).min()
+      guard let next, next <= end else { return clock.advance(to: end) }
+      clock.advance(to: next)
+      driver.passDeadlines()
+      while clock.runOne() {}
+      steps += 1
+      if steps > 20_000 { return complain("time doesn't pass") }
+    }
+  }
+
+  // MARK: one life
+
+  /// What went wrong; empty: nothing.
+  func live(stimuli: Int) -> [String] {
+    for _ in 0..<stimuli {
+      run(until: clock.now + random.duration(upTo: random.chance(20) ? .seconds(60) : .seconds(2)))
+      stimulate()
+      if !complaints.isEmpty { return complaints }
+    }
+    // The world heals: no more faults, no pressure. What was lost is found, and everything comes to rest.
+    hasFaults = false
+    driver.send(.pressureSet(.normal, for: .zero))
+    driver.send(.memory(Self.reading(.gigabytes(8))))
+    run(until: clock.now + .seconds(1200))
+    endAll()
+    return complaints
+  }
+
+  private func endAll() {
+    for name in names where driver.state.state(of: name)?.isAlive == true { request(.stop, name) }
+    run(until: clock.now + .seconds(3600))
+    for name in names {
+      let state = driver.state.state(of: name)
+      if state != .terminated { complain("\(name) is stuck: \(state?.rawValue ?? "unknown")") }
+      if let run = runs[name] { complain("\(name): a run is left (\(run.body.rawValue))") }
+    }
+    for (number, count) in answers.enumerated() where count != 1 {
+      complain("request \(number) was answered \(count) times")
+    }
+  }
+
+  private func request(_ verb: Request.Verb, _ name: WorkerID) {
+    let number = answers.count
+    answers.append(0)
+    driver.request(verb, name) { [unowned self] _ in answers[number] += 1 }
+  }
+
+  private static func reading(_ available: ByteCount) -> MemoryReading {
+    MemoryReading(total: .gigabytes(8), available: available)
+  }
+
+  private func stimulate() {
+    let name = random.pick(names)
+    let run = runs[name]
+    switch random.next() % 100 {
+    case ..<40: request(random.pick(Request.Verb.allCases), name)
+    case ..<52: driver.send(.memory(Self.reading(.megabytes(random.pick([40, 200, 900, 6000])))))
+    case ..<60: driver.send(.footprint(name, .megabytes(random.pick([1, 10, 60]))))
+    case ..<66: if run?.body == .running { driver.send(.activity(name)) }
+    case ..<76:
+      if run?.body == .stopped || run?.body == .evicted {
+        driver.send(.wakeNeeded(name, "a connection"))
+      }
+    case ..<80:
+      if run?.body == .running { driver.send(.taskBegan(name, task: "save", limit: .seconds(5))) }
+    case ..<86: run?.die(.signaled(11))
+    case ..<92: saved.stall(for: random.duration(upTo: .seconds(3)))
+    case ..<96: driver.setPolicy(.random(using: &random))
+    default: driver.send(.stalled(random.pick([.warning, .urgent, .critical])))
+    }
+  }
+
+  // MARK: what the engine wants
+
+  func engineIsQuiet() {}
+
+  func execute(_ directive: Directive) {
+    switch directive {
+    case .launch(let id): launch(id)
+    case .suspend(let id): runs[id]?.sleep?.suspend()
+    case .hibernate(let id): runs[id]?.sleep?.hibernate()
+    case .resume(let id): runs[id]?.sleep?.resume()
+    case .inspect(let id):
+      if let sleep = runs[id]?.sleep { sleep.inspect() } else { driver.send(.exited(id, .unknown)) }
+    case .terminate(let id), .abort(let id): terminate(id)
+    case .kill(let id): runs[id]?.kill()
+    case .shed(let id, _, _): answer(id, .seconds(3)) { .shedAnswered(id) }
+    case .finishShed(let id):
+      answer(id, .milliseconds(50)) {
+        .shedFinished(id, before: .megabytes(8), after: .megabytes(4))
+      }
+    case .checkSafePoint(let id): answer(id, .milliseconds(10)) { .fileLocks(id, held: 0) }
+    case .checkWatchdog(let id): answer(id, .milliseconds(10)) { .watchdogSeen(id, at: nil) }
+    case .purge(let id): answer(id, .milliseconds(20)) { .purged(id, freed: .megabytes(1)) }
+    case .measure(let id): answer(id, .milliseconds(20)) { .footprint(id, .megabytes(5)) }
+    case .expireTask(let id, let task): answer(id, .seconds(1)) { .taskEnded(id, task: task) }
+    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: break
+    }
+  }
+
+  /// An event of the run that there is now, if it still is then.
+  private func answer(_ id: WorkerID, _ most: Duration, _ event: @escaping () -> Event) {
+    guard let run = runs[id], !chance(2) else { return }
+    after(most) { [unowned self] in if runs[id] === run { driver.send(event()) } }
+  }
+
+  private func launch(_ id: WorkerID) {
+    if runs[id] != nil { return complain("\(id) is launched, and runs") }
+    if chance(5) {
+      return after(.milliseconds(50)) { [unowned self] in
+        driver.send(.launchFailed(id, "no such file"))
+      }
+    }
+    let run = ShellRun(id, self)
+    run.sleep = WorkerSleep(id, driver: driver, clock: clock, mechanics: run, host: run)
+    runs[id] = run
+    saved.save()
+    after(.milliseconds(50)) { [unowned self] in
+      guard runs[id] === run else { return }
+      driver.send(.launched(id))
+      after(.seconds(1)) { [unowned self] in if runs[id] === run { driver.send(.ready(id)) } }
+    }
+  }
+
+  private func terminate(_ id: WorkerID) {
+    guard let run = runs[id] else { return }
+    // As `WorkerEnd` has it.
+    if run.sleep?.isMemoryUnverified == true { return run.kill() }
+    run.terminate()
+  }
+
+  func ended(_ run: ShellRun, _ status: ExitStatus) {
+    guard runs[run.id] === run else { return complain("\(run.id) has ended twice") }
+    runs[run.id] = nil
+    saved.save()
+    driver.send(.exited(run.id, status))
+  }
+
+  // MARK: what must be true
+
+  /// What the engine is told of a worker's sleep is so, and is of the run that there is.
+  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+    events.append("\(event)")
+    counts[String("\(event)".prefix { $0 != "(" }), default: 0] += 1
+    if events.count > 40 { events.removeFirst(20) }
+    switch event {
+    case .suspended(let id): check(id, .stopped, event)
+    case .hibernated(let id, _): check(id, .evicted, event)
+    case .resumed(let id, _), .found(let id, .running): check(id, .running, event)
+    case .suspendFailed(let id, _): check(id, .running, event)
+    case .found(let id, .suspended): check(id, .stopped, event)
+    case .found(let id, .hibernated): check(id, .evicted, event)
+    case .hibernateFailed(let id, _, _), .resumeFailed(let id, _, _): check(id, nil, event)
+    default: break
+    }
+  }
+
+  private func check(_ id: WorkerID, _ body: ShellRun.Body?, _ event: Event) {
+    guard let run = runs[id] else { return complain("\(event) of \(id), which has ended") }
+    guard let body, run.body != body, run.body != .dead else { return }
+    complain("\(event) isn't true: \(run.body.rawValue)")
+  }
+}
+
+/// A disk that takes its time.
+private final class ShellDisk: SavedState {
+  private let clock: ShellClock
+  private var savedAt = Instant.zero
+  private var delay = Duration.zero
+
+  init(_ clock: ShellClock) { self.clock = clock }
+
+  func save() { savedAt = max(savedAt, clock.now + delay) }
+
+  func stall(for delay: Duration) {
+    self.delay = delay
+    save()
+  }
+
+  var isSaved: Bool { clock.now >= savedAt }
+
+  func whenSaved(_ body: @escaping () -> Void) {
+    clock.after(max(.zero, savedAt - clock.now), do: body)
+  }
+}

@@ -1,0 +1,176 @@
+import CLinux
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Linux
+
+/// Ranges of pages against a model that looks at each page alone.
+struct PageRangeTests {
+  private static let span: UInt64 = 200
+  private static let rounds = 300
+
+  /// Numbers of pages, in clusters.
+  private static func randomPages(using random: inout TestRandom) -> Set<UInt64> {
+    let density = Double.random(in: 0...1, using: &random)
+    var pages: Set<UInt64> = []
+    var isIn = false
+    for page in 0..<span {
+      if Int.random(in: 0..<5, using: &random) == 0 {
+        isIn = Double.random(in: 0..<1, using: &random) < density
+      }
+      if isIn { pages.insert(page) }
+    }
+    return pages
+  }
+
+  /// By address, none overlapping; some touch, as those of two mappings do.
+  private static func ranges(
+    of pages: Set<UInt64>, using random: inout TestRandom
+  ) -> [PageRange] {
+    var ranges: [PageRange] = []
+    for page in pages.sorted() {
+      let range = PageRange(address: page * pageSize, length: pageSize)
+      if Int.random(in: 0..<8, using: &random) > 0 {
+        ranges.appendBehind(range)
+      } else {
+        ranges.append(range)
+      }
+    }
+    return ranges
+  }
+
+  private static func pages(_ ranges: [PageRange]) -> [UInt64] {
+    ranges.flatMap { Array($0.pages) }.map { $0 / pageSize }
+  }
+
+  /// None is empty, and none overlaps or touches the one before it.
+  private static func isJoined(_ ranges: [PageRange]) -> Bool {
+    !ranges.contains(where: \.isEmpty)
+      && zip(ranges, ranges.dropFirst()).allSatisfy { $0.end < $1.address }
+  }
+
+  // MARK: one range
+
+  @Test("A range is the same bytes as a clinux_range and an iovec")
+  func layout() {
+    #expect(PageRange.hasLayoutOfShims)
+    #expect(MemoryLayout<PageRange>.size == MemoryLayout<iovec>.size)
+    let ranges = [PageRange(address: 1, length: 2), PageRange(address: 3, length: 4)]
+    let seen = ranges.withShimRanges { pointer, count in
+      (0..<Int(count)).compactMap { index in pointer.map { [$0[index].address, $0[index].length] } }
+    }
+    #expect(seen == [[1, 2], [3, 4]])
+    #expect([PageRange]().withShimRanges { _, count in count } == 0)
+  }
+
+  @Test("A range handed to a shim isn't copied")
+  func noCopy() {
+    let ranges = [PageRange(address: 1, length: 2)]
+    let place = ranges.withUnsafeBufferPointer { UnsafeRawPointer($0.baseAddress) }
+    #expect(ranges.withShimRanges { pointer, _ in UnsafeRawPointer(pointer) } == place)
+  }
+
+  @Test("A range contains its first address and not its end")
+  func edges() {
+    let range = PageRange(from: 8 * pageSize, to: 10 * pageSize)
+    #expect(range.length == 2 * pageSize)
+    #expect(range.contains(8 * pageSize) && range.contains(10 * pageSize - 1))
+    #expect(!range.contains(8 * pageSize - 1) && !range.contains(10 * pageSize))
+    #expect(Array(range.pages) == [8 * pageSize, 9 * pageSize])
+    let empty = PageRange(address: 8 * pageSize, length: 0)
+    #expect(!empty.contains(empty.address) && Array(empty.pages).isEmpty)
+  }
+
+  @Test("The last page of the address space can be asked for without overflow")
+  func lastPage() {
+    let range = PageRange(address: .max - pageSize + 1, length: pageSize - 1)
+    #expect(range.contains(.max - 1) && !range.contains(.max) && !range.contains(0))
+  }
+
+  @Test("Two ranges intersect where they have a page in common")
+  func pairs() {
+    var random = TestRandom()
+    for _ in 0..<Self.rounds {
+      let (one, other) = (Self.anyRange(&random), Self.anyRange(&random))
+      let both = Set(one.pages).intersection(other.pages)
+      #expect(one.intersects(other) == !both.isEmpty)
+      #expect(other.intersects(one) == !both.isEmpty)
+      #expect(one.intersection(with: other).map { Array($0.pages) } ?? [] == both.sorted())
+      if !other.isEmpty {
+        #expect(one.contains(other) == Set(one.pages).isSuperset(of: other.pages))
+      }
+    }
+  }
+
+  @Test("A split range's halves are the range again")
+  func halves() {
+    var random = TestRandom()
+    for _ in 0..<Self.rounds {
+      let range = Self.anyRange(&random)
+      let place = UInt64.random(in: 0...12, using: &random) * pageSize
+      let (head, tail) = range.split(after: place)
+      #expect(head.length == min(place, range.length))
+      #expect(Array(head.pages) + Array(tail.pages) == Array(range.pages))
+    }
+  }
+
+  private static func anyRange(_ random: inout TestRandom) -> PageRange {
+    PageRange(
+      address: UInt64.random(in: 0..<20, using: &random) * pageSize,
+      length: UInt64.random(in: 0..<10, using: &random) * pageSize)
+  }
+
+  // MARK: sets
+
+  @Test("Split, intersection and difference are those of the sets of pages")
+  func sets() {
+    var random = TestRandom()
+    for _ in 0..<Self.rounds {
+      let (some, others) = (Self.randomPages(using: &random), Self.randomPages(using: &random))
+      let ranges = Self.ranges(of: some, using: &random)
+      let set = Self.ranges(of: others, using: &random)
+      let (inside, outside) = ranges.split(by: set)
+      #expect(Self.pages(inside) == some.intersection(others).sorted())
+      #expect(Self.pages(outside) == some.subtracting(others).sorted())
+      #expect(Self.isJoined(inside) && Self.isJoined(outside))
+      #expect(ranges.intersection(with: set) == inside)
+      #expect(ranges.subtracting(set) == outside)
+      #expect(inside.bytes + outside.bytes == ranges.bytes)
+    }
+  }
+
+  @Test("Split by single pages is split by the set of them")
+  func singlePages() {
+    var random = TestRandom()
+    for _ in 0..<Self.rounds {
+      let (some, others) = (Self.randomPages(using: &random), Self.randomPages(using: &random))
+      let ranges = Self.ranges(of: some, using: &random)
+      let (inside, outside) = ranges.split(byPages: Set(others.map { $0 * pageSize }))
+      #expect(Self.pages(inside) == some.intersection(others).sorted())
+      #expect(Self.pages(outside) == some.subtracting(others).sorted())
+      #expect(Self.isJoined(inside) && (others.isEmpty || Self.isJoined(outside)))
+    }
+  }
+
+  @Test("The union of ranges in any order has each page once")
+  func unions() {
+    var random = TestRandom()
+    for _ in 0..<Self.rounds {
+      let ranges = (0..<Int.random(in: 0..<12, using: &random)).map { _ in Self.anyRange(&random) }
+      let union = ranges.union()
+      #expect(Self.pages(union) == Set(Self.pages(ranges)).sorted())
+      #expect(Self.isJoined(union))
+      #expect(union.union() == union)
+      #expect(Set([union]) == [ranges.shuffled(using: &random).union()])
+    }
+  }
+
+  @Test("Nothing split by anything is nothing")
+  func nothing() {
+    let range = PageRange(address: 0, length: pageSize)
+    #expect([PageRange]().split(by: [range]) == ([], []))
+    #expect([range].split(by: []) == ([], [range]))
+    #expect([PageRange]().union().isEmpty && [PageRange(address: 8, length: 0)].union().isEmpty)
+  }
+}
