@@ -8,91 +8,11 @@ import Testing
 
 @testable import Daemon
 
-/// Answers when a test says so.
-private final class Handler: ControlRequestHandler {
-  private(set) var requests: [(request: ControlRequest, client: ClientID)] = []
-  private var responds: [UInt64: (ControlResponse) -> Void] = [:]
-  private(set) var ends: [ControlRequest.Verb] = []
-  private(set) var left: [ClientID] = []
-  private(set) var readCount: [ClientID: Int] = [:]
-  /// Each request is answered at once.
-  var answersAtOnce = false
-
-  var ids: [UInt64] { requests.map(\.request.id) }
-
-  func handle(
-    _ request: ControlRequest, from client: ClientID,
-    then respond: @escaping (ControlResponse) -> Void
-  ) {
-    requests.append((request, client))
-    responds[request.id] = respond
-    if answersAtOnce { answer(request.id) }
-  }
-
-  func answer(_ id: UInt64, _ text: String = "well") {
-    responds.removeValue(forKey: id)?(ControlResponse(id: id, result: .done, text: text))
-  }
-
-  func end(by verb: ControlRequest.Verb) { ends.append(verb) }
-  func hasReadEverything(_ client: ClientID) { readCount[client, default: 0] += 1 }
-  func hasLeft(_ client: ClientID) { left.append(client) }
-}
-
-/// A client at its end of the socket. It never waits: the loop has the same thread.
-private final class TestClient {
-  let socket: Descriptor
-  private var framer = LineFramer(maximumLength: 4 << 20)
-  private(set) var answers: [ControlResponse] = []
-  private(set) var hasEnded = false
-
-  init(_ path: String) throws { socket = try UnixSocket.connected(to: path, .stream) }
-
-  /// As much as the socket takes; the rest.
-  func offer(_ bytes: ArraySlice<UInt8>) throws -> ArraySlice<UInt8> {
-    let count = bytes.withUnsafeBytes {
-      Glibc.send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
-    }
-    if count < 0 {
-      guard errno == EAGAIN else { throw TestFailure("send: errno \(errno)") }
-      return bytes
-    }
-    return bytes.dropFirst(count)
-  }
-
-  func send(_ text: String) throws {
-    guard try offer(Array(text.utf8)[...]).isEmpty else { throw TestFailure("the socket is full") }
-  }
-
-  func ask(_ ids: ClosedRange<UInt64>, _ verb: ControlRequest.Verb = .ps) throws {
-    let lines = try ids.map { id in
-      String(decoding: try WireCodec.line(for: ControlRequest(id: id, verb: verb)), as: UTF8.self)
-    }
-    try send(lines.joined())
-  }
-
-  func ask(_ id: UInt64, _ verb: ControlRequest.Verb = .ps) throws { try ask(id...id, verb) }
-
-  /// Takes what has come.
-  func read() throws {
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while !hasEnded {
-      let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-      if count < 0, errno == EAGAIN || errno == EINTR { break }
-      // Closed with unread bytes of ours in it, a socket ends with ECONNRESET.
-      hasEnded = count <= 0
-      framer.append(buffer.prefix(max(0, count)))
-    }
-    while let line = try framer.next() {
-      answers.append(try WireCodec.decode(ControlResponse.self, from: line))
-    }
-  }
-}
-
 @Suite("The control socket") struct ControlServerTests {
   private let scratch: Scratch
   private let path: String
   private let loop: EventLoop
-  private let handler = Handler()
+  private let handler = FakeControlHandler()
 
   init() throws {
     scratch = try Scratch()
@@ -118,17 +38,17 @@ private final class TestClient {
     }
   }
 
-  private func turn(_ client: TestClient, until isDone: () throws -> Bool) throws {
+  private func turn(_ client: ControlTestClient, until isDone: () throws -> Bool) throws {
     try turn {
       try client.read()
       return try isDone()
     }
   }
 
-  @Test("answers each request once, with its number, in the order in which the things happen")
+  @Test("Each request is answered once, with its number, in the order in which the things happen")
   func order() throws {
     let server = try server()
-    let client = try TestClient(path)
+    let client = try ControlTestClient(path)
     try client.ask(1...3)
     try turn { handler.ids == [1, 2, 3] }
     for id in [3, 1, 2] as [UInt64] { handler.answer(id, "number \(id)") }
@@ -143,11 +63,13 @@ private final class TestClient {
     #expect(server.process(of: handler.requests[0].client) == getpid())
   }
 
-  @Test("refuses a line that is no request, with its number where it has one, and reads on")
+  @Test(
+    "A line that is no request is refused, with its number where it has one, and the next one is read"
+  )
   func garbage() throws {
     let server = try server()
     handler.answersAtOnce = true
-    let client = try TestClient(path)
+    let client = try ControlTestClient(path)
     try client.send("good morning\n\n{\"id\":9,\"verb\":\"fly\"}\n{\"id\":\"x\"}\n\u{0}\u{1}\n")
     try client.ask(10)
     try turn(client) { client.answers.last?.id == 10 }
@@ -157,10 +79,10 @@ private final class TestClient {
     withExtendedLifetime(server) {}
   }
 
-  @Test("ends a connection whose line is too long, after an answer that says so")
+  @Test("A connection whose line is too long is closed after an answer that says so")
   func tooLong() throws {
     let server = try server()
-    let client = try TestClient(path)
+    let client = try ControlTestClient(path)
     var rest = [UInt8](repeating: UInt8(ascii: "a"), count: LineFramer.defaultMaximumLength + 4)[
       ...]
     try turn(client) {
@@ -173,10 +95,10 @@ private final class TestClient {
     withExtendedLifetime(server) {}
   }
 
-  @Test("drops a client that asks and never reads, and goes on answering the others")
+  @Test("A client that asks and never reads is dropped, and other clients are answered")
   func neverReads() throws {
     let server = try server()
-    let (deaf, other) = (try TestClient(path), try TestClient(path))
+    let (deaf, other) = (try ControlTestClient(path), try ControlTestClient(path))
     try deaf.ask(1...12)
     try turn { handler.requests.count == 12 }
     let client = handler.requests[0].client
@@ -202,10 +124,10 @@ private final class TestClient {
     try turn(deaf) { deaf.hasEnded }
   }
 
-  @Test("reads on when a client has read its answers, and says so to the handler")
+  @Test("Requests are read again when a client has read its answers, and the handler is notified")
   func readsOn() throws {
     let server = try server()
-    let client = try TestClient(path)
+    let client = try ControlTestClient(path)
     try client.ask(1)
     try turn { handler.ids == [1] }
     handler.answer(1, String(repeating: "x", count: LineFramer.defaultMaximumLength - 1024))
@@ -217,22 +139,22 @@ private final class TestClient {
     #expect(handler.readCount[id, default: 0] > 0 && server.unreadBytes(of: id) == 0)
   }
 
-  @Test("closes a connection without a request where a new client needs its place")
+  @Test("A connection without a request is closed when a new client needs its place")
   func halfOpen() throws {
     var quota = ClientQuota()
     quota.maxClients = 2
     let server = try server(quota: quota)
     handler.answersAtOnce = true
-    let silent = try TestClient(path)
-    let second = try TestClient(path)
+    let silent = try ControlTestClient(path)
+    let second = try ControlTestClient(path)
     try second.ask(1)
     try turn(second) { second.answers.count == 1 }
-    let third = try TestClient(path)
+    let third = try ControlTestClient(path)
     try third.ask(2)
     try turn(third) { third.answers.count == 1 }
     try turn(silent) { silent.hasEnded }
     // Both have sent a request by now: a further client waits until one of them leaves.
-    let fourth = try TestClient(path)
+    let fourth = try ControlTestClient(path)
     try fourth.ask(3)
     try second.ask(4)
     try turn(second) { second.answers.count == 2 }
@@ -245,13 +167,13 @@ private final class TestClient {
     withExtendedLifetime(server) {}
   }
 
-  @Test("closes a connection that takes too long to send a request, and no other")
+  @Test("A connection that takes too long to send a request is closed, and no other")
   func overdue() throws {
     var quota = ClientQuota()
     quota.patience = .milliseconds(200)
     let server = try server(quota: quota, lookInterval: .milliseconds(10))
     handler.answersAtOnce = true
-    let (slow, idle) = (try TestClient(path), try TestClient(path))
+    let (slow, idle) = (try ControlTestClient(path), try ControlTestClient(path))
     try slow.send("{\"id\":")
     try idle.ask(1)
     try turn(slow) { slow.hasEnded }
@@ -265,11 +187,12 @@ private final class TestClient {
     withExtendedLifetime(server) {}
   }
 
-  @Test("carries out what a client asked that leaves before the answer, and drops that answer")
+  @Test(
+    "Requests of a client that leaves before the answer are carried out, and the answer is dropped")
   func leaves() throws {
     let server = try server()
-    var leaving: TestClient? = try TestClient(path)
-    let other = try TestClient(path)
+    var leaving: ControlTestClient? = try ControlTestClient(path)
+    let other = try ControlTestClient(path)
     try leaving?.ask(1...20)
     leaving = nil
     try turn { handler.requests.count == 20 && handler.left.count == 1 }
@@ -283,11 +206,11 @@ private final class TestClient {
     #expect(handler.requests[20].client != handler.left[0])
   }
 
-  @Test("handles some requests of one client and then those of others, and none is lost")
+  @Test("Some requests of one client are handled and then those of others, and none is lost")
   func turns() throws {
     let server = try server()
     handler.answersAtOnce = true
-    let (busy, other) = (try TestClient(path), try TestClient(path))
+    let (busy, other) = (try ControlTestClient(path), try ControlTestClient(path))
     try busy.ask(100)
     try other.ask(1)
     try turn { handler.requests.count == 2 }
@@ -301,10 +224,14 @@ private final class TestClient {
     withExtendedLifetime(server) {}
   }
 
-  @Test("answers requests for the daemon's end when that is announced, and removes its file")
+  @Test(
+    "Requests for the daemon's end are answered when it is announced, and the socket's file is removed"
+  )
   func end() throws {
     let server = try server()
-    let clients = [try TestClient(path), try TestClient(path), try TestClient(path)]
+    let clients = [
+      try ControlTestClient(path), try ControlTestClient(path), try ControlTestClient(path),
+    ]
     try clients[0].ask(1, .shutdown)
     try turn { handler.ends == [.shutdown] }
     try clients[1].ask(2, .leave)
@@ -323,7 +250,9 @@ private final class TestClient {
     #expect(access(path, F_OK) != 0)
   }
 
-  @Test("isn't opened where another daemon answers, and is where one has left its file behind")
+  @Test(
+    "The socket isn't opened where another daemon answers, and is opened over a file that is left behind"
+  )
   func inUse() throws {
     do {
       let first = try server()
@@ -342,7 +271,7 @@ private final class TestClient {
     withExtendedLifetime(second) {}
   }
 
-  @Test("can't be opened at a path that is too long for a socket")
+  @Test("A path that is too long for a socket is refused")
   func longPath() {
     #expect(throws: StartError.self) {
       try ControlListener.check(path: "/" + String(repeating: "x", count: 200))

@@ -42,7 +42,7 @@ import Testing
     recipients.unread[client] = 0
   }
 
-  @Test("are sent each event as an answer with the number of their request")
+  @Test("A client that follows is sent each event as an answer with the number of its request")
   func events() throws {
     following.follow(client, 7, worker: "web")
     #expect(source.workers == ["web"])
@@ -55,7 +55,7 @@ import Testing
     #expect(recipients.sent.count == 2, "none was lost")
   }
 
-  @Test("that don't read are sent the number of lost events before the next one, once")
+  @Test("A client that doesn't read is sent the number of lost events once, before the next event")
   func lost() throws {
     following.follow(client, 7, worker: nil)
     recipients.unread[client] = EventFollowing.maxUnread
@@ -73,7 +73,7 @@ import Testing
     #expect(recipients.texts(client)[1].hasPrefix("2 events were lost here"))
   }
 
-  @Test("that leave are sent nothing more, and the source is left")
+  @Test("A client that leaves is sent nothing more, and no longer follows")
   func left() {
     let other = ClientID(number: 2)
     recipients.unread[other] = 0

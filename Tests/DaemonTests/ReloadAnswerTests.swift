@@ -5,7 +5,7 @@ import Testing
 @testable import Daemon
 
 @Suite("A worker that reads its configuration again") struct ReloadAnswerTests {
-  private final class World: ReloadHost {
+  private final class World: WorkerReloadHost {
     let id = WorkerID("web")
     let timers = FakeTimers()
     let limit = Duration.seconds(30)

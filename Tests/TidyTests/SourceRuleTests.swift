@@ -46,7 +46,7 @@ struct SourceRuleTests {
     "Daemon/Talk/PurgeableOffers.swift",
     "Daemon/Worker/ListenSockets.swift",
     // Of its cgroup only.
-    "Daemon/External/ExternalWorkers.swift", "Daemon/ControlService/WorkerReports.swift",
+    "Daemon/External/ExternalWorkers.swift", "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
     "Daemon/Wrap/PassedSignals.swift",
   ]

@@ -64,27 +64,20 @@ public final class Daemon: DirectiveExecutor {
   let limitsObstacle: DelegatedGroup.Obstacle?
   let records: WorkerRecordKeeper
   let bootID: String
-  var jetsamReports: JetsamReports
+  let jetsam: JetsamKeeper
   let snapshots: SnapshotKeeper
   let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
   /// nil: a wrapper's worker has no second life.
   var memoryKeeper: MemoryKeeper?
-  /// Clients who wait until the journal is written.
-  var waitingForJournal: [() -> Void] = []
-  /// Clients who wait for what is on disk.
-  var waitingForDisk: [(SnapshotStore.Snapshot?) -> Void] = []
-  var waitingForJetsam: [(JetsamRecord?) -> Void] = []
-  /// The host's memory when the first victim of a burst was chosen.
-  var memoryAtBurst: JetsamRecord.Host?
-  var lastStall: (some: Double, full: Double)?
 
   let driver: EngineDriver
   /// What the engine knows now.
   var engine: Engine { _read { yield driver.state } }
   var workers: [WorkerID: WorkerRuntime] = [:]
   var server: ControlServer?
-  var following: EventFollowing?
+  var control: ControlService?
+  private(set) lazy var statusReporter = StatusReporter(driver, self, clock: loop)
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
@@ -102,7 +95,6 @@ public final class Daemon: DirectiveExecutor {
   var questions: [ObjectIdentifier: Question] = [:]
   /// Workers of `run` that have ended, the latest last.
   var endedRuns: [WorkerID] = []
-  var stalls = StallMeter()
   /// Counts the looks of `sampleRegularly`.
   var samples = 0
   /// While children can't be told from orphans, because one is being forked.
@@ -114,21 +106,11 @@ public final class Daemon: DirectiveExecutor {
   lazy var looks = LookLine(loop)
   /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
   let latches = try? InputLatches(capacity: 512)
-  var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
-  var ledger: WriteLedger
+  let pressureMonitor: PressureMonitor
   /// The last look at the images' disk; see `DiskLimits`.
-  var imageDisk = ImageDisk()
-  var diskAnswers = true
-  /// Images that were written, now and when the last look at the disk began.
-  var imagesWritten = 0
-  var imagesAtLook = 0
+  private(set) lazy var imageDisk = makeImageDisk()
   lazy var diskLook = makeDiskLook()
-  /// See `Reloading`.
-  lazy var configurationLook = makeConfigurationLook()
-  /// Workers whose hibernation waits for a look at the disk, and what was asked of them since.
-  var awaitingDisk: [WorkerID: [() -> Void]] = [:]
-  /// These are performed.
-  var diskWasAsked = false
+  private(set) lazy var reloader = makeReloader()
   /// When old bases were last looked for.
   var lastSweep = EventLoop.now
   var isEnding = false
@@ -176,12 +158,8 @@ public final class Daemon: DirectiveExecutor {
       records = try WorkerRecordKeeper(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: stateFiles)
-    jetsamReports = JetsamReports(directory: state.jetsam)
+    jetsam = JetsamKeeper(directory: state.jetsam, disk, loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
-    ledger = WriteLedger(path: state.writes)
-    if let damage = ledger.damage {
-      log(.warning, "what was written to images today isn't known: \(damage)")
-    }
     var features = KernelFeatures.detect()
     // For measuring what tracking brings, and for doubting it.
     if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
@@ -200,6 +178,8 @@ public final class Daemon: DirectiveExecutor {
       log(.warning, "what was learned of workers isn't known any more: \(damage)")
     }
     chronicle = try Chronicle(settings, state, log)
+    pressureMonitor = PressureMonitor(
+      loop, send: { [driver] in driver.send($0) }, log: { [log] in log($0, $1) })
 
     // A wrapper shares its group with its caller; and a group that was named is used as it is.
     if wrapped == nil, getenv("DORMOUSE_CGROUP") == nil {
@@ -236,7 +216,7 @@ public final class Daemon: DirectiveExecutor {
       try watchSignals()
     } catch { throw .system(error) }
     try openControlSocket()
-    watchPressure()
+    pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
     followStreams()
     introduceWorkers()
@@ -352,7 +332,9 @@ public final class Daemon: DirectiveExecutor {
       hibernation.reapChildren()
       reapOrphans()
     } else if signal == SIGHUP {
-      reload { [log] in log($0.isDone ? .notice : .error, "reload: \($0.text)") }
+      reloader.reload(allowEmpty: false) { [log] in
+        log($0.isDone ? .notice : .error, "reload: \($0.text)")
+      }
     } else if isEnding {
       log(.warning, "told to end a second time: leaving what still runs")
       hasEnded = true

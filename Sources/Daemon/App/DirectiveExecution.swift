@@ -30,7 +30,7 @@ extension Daemon {
       if to > from { hibernation.dropFromCache(images: workers.values.compactMap(\.image?.path)) }
       tellPressure()
       if to == .normal { restarts.pressureIsNormal() }
-    case .report(let report): keep(report)
+    case .report(let report): jetsam.keep(report, policy: engine.policy)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
     }
@@ -47,7 +47,9 @@ extension Daemon {
       priority,
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
-    if transition.to == .terminating, case .pressure = transition.cause { lookAtMemory() }
+    if transition.to == .terminating, case .pressure = transition.cause {
+      jetsam.noteVictim(engine, stall: pressureMonitor.lastStall)
+    }
     noteWrapped(transition)
     guard let runtime = workers[transition.worker] else { return }
     saveRecord(runtime, state: transition.to)

@@ -53,3 +53,30 @@ extension ExitStatusReport {
     }
   }
 }
+
+extension ShedRecord {
+  /// `warned, it gave back 3.1 MB (from 20 MB to 16.9 MB)`.
+  var spoken: String { "\(kind.spoken), it \(sentence)" }
+}
+
+extension Directive.ShedKind {
+  /// To begin a sentence about what it did.
+  fileprivate var spoken: String {
+    switch self {
+    case .didEnterBackground: "sent to the background"
+    case .memoryWarning: "warned"
+    }
+  }
+}
+
+extension ControlResponse.Result {
+  init(_ code: Answer.Code) {
+    self =
+      switch code {
+      case .done: .done
+      case .refused: .refused
+      case .failed: .failed
+      case .unknownWorker: .unknownWorker
+      }
+  }
+}

@@ -69,7 +69,7 @@ extension Daemon {
     log(.error, why)
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
-      id: jetsamReports.newID(at: now), time: now, policy: engine.policy.name,
+      id: jetsam.newID(at: now), time: now, policy: engine.policy.name,
       level: engine.pressure.name, why: CodedText("out_of_memory", why),
       budget: engine.budget.bytes,
       availableBefore: engine.available.bytes, availableAfter: engine.available.bytes,
@@ -81,6 +81,6 @@ extension Daemon {
           secondsSinceUse: (EventLoop.now - snapshot.lastUsed).seconds,
           victimBecause: CodedText("chosen_by_kernel", "the kernel chose it"))
       ])
-    save(record)
+    jetsam.save(record)
   }
 }

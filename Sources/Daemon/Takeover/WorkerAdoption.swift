@@ -10,10 +10,10 @@ import Supervision
 
 extension Daemon {
   func introduceWorkers() {
-    for configuration in settings.configuration.workers { introduce(configuration) }
+    for configuration in settings.configuration.workers { addDeclared(configuration) }
   }
 
-  func introduce(_ configuration: WorkerConfiguration) {
+  func addDeclared(_ configuration: WorkerConfiguration) {
     let runtime = WorkerRuntime(
       configuration: configuration,
       environment: settings.environment.merging(configuration.environment) { $1 },

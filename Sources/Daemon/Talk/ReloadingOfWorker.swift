@@ -8,7 +8,7 @@ import Supervision
 // Sleepers are woken for it.
 
 /// What a `WorkerReload` gets of the daemon.
-private final class ReloadingOfWorker: ReloadHost {
+private final class ReloadingOfWorker: WorkerReloadHost {
   private unowned let daemon: Daemon
   private let runtime: WorkerRuntime
 

@@ -4,7 +4,7 @@ import Policy
 import Supervision
 
 /// What a `WorkerReload` needs of the daemon. Tests hand in their own.
-protocol ReloadHost: AnyObject {
+protocol WorkerReloadHost: AnyObject {
   /// How long a worker may take that has said `RELOADING=1`: its `watchdog.launch`.
   var limit: Duration { get }
   func send(_ event: Event)
@@ -25,14 +25,14 @@ final class WorkerReload {
 
   private let id: WorkerID
   private let timers: any Timers
-  private let host: any ReloadHost
+  private let host: any WorkerReloadHost
   private var answers: [(Answer) -> Void] = []
   /// It has said `RELOADING=1`.
   private var isAnnounced = false
   private var deadline: EventLoop.Token?
   private var isOver = false
 
-  init(_ id: WorkerID, _ timers: any Timers, _ host: any ReloadHost) {
+  init(_ id: WorkerID, _ timers: any Timers, _ host: any WorkerReloadHost) {
     self.id = id
     self.timers = timers
     self.host = host

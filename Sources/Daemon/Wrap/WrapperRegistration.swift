@@ -124,7 +124,8 @@ extension Daemon {
     guard let wrapped else { return }
     let request = ControlRequest(id: 0, verb: .status, worker: wrapped.id.name)
     withRecentScan(of: workers.values) { [unowned self] scan in
-      if let report = report(request, scan).workers?.first { then(report) }
+      let response = statusReporter.report(request, scan)
+      if let report = response.workers?.first { then(report) }
     }
   }
 }

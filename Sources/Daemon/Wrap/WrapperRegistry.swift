@@ -86,7 +86,7 @@ extension Daemon {
 
   /// Passes a request for a wrapped worker on to its wrapper, and the answer back.
   func relay(
-    _ request: ControlRequest, patience: Duration = Daemon.patienceOfClients,
+    _ request: ControlRequest, patience: Duration,
     then respond: @escaping (ControlResponse) -> Void
   ) {
     let name = request.worker ?? ""
@@ -95,19 +95,5 @@ extension Daemon {
     }
     Relay(
       request, to: entry.report.socket, jobs: jobs, loop: loop, patience: patience, then: respond)
-  }
-
-  /// A client waits for what may take a wrapper a while: to end gracefully, or to write its memory.
-  static let patienceOfClients = Duration.seconds(600)
-
-  /// As its wrapper knows it now; where that can't be asked, as it was last reported.
-  func statusOfWrapped(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)
-  {
-    relay(request, patience: .seconds(2)) { [unowned self] answer in
-      // It has no processes here.
-      var kept = report(request, nil)
-      if answer.result == .done, let workers = answer.workers { kept.workers = workers }
-      respond(kept)
-    }
   }
 }

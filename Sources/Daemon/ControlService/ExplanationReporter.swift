@@ -2,31 +2,28 @@ import Control
 import Lifecycle
 import Policy
 
-// `explain`: the engine's reasons on the wire.
+/// `explain`: the engine's reasons on the wire.
+struct ExplanationReporter {
+  let engine: Engine
+  let now: Instant
 
-extension Daemon {
-  /// With a worker: why it is where it is; without: who goes next.
-  func explain(_ request: ControlRequest) -> ControlResponse {
-    let now = EventLoop.now
-    guard let name = request.worker else {
-      var response = ControlResponse(
-        id: request.id, result: .done, text: "who is terminated and hibernated first")
-      response.ranking = RankingReport(engine.ranking(at: now))
-      response.ranking?.isShadow = engine.policy.mode == .shadow ? true : nil
-      return response
-    }
-    guard let explanation = engine.explanation(of: WorkerID(name), at: now) else {
-      return ControlResponse(
-        id: request.id, result: .unknownWorker, text: "there is no worker named \(name)")
-    }
+  /// Which workers are terminated and hibernated first.
+  func ranking() -> RankingReport {
+    var report = RankingReport(engine.ranking(at: now))
+    report.isShadow = engine.policy.mode == .shadow ? true : nil
+    return report
+  }
+
+  /// Why a worker is where it is; nil: there is no such worker.
+  ///
+  /// - Parameter unwatched: what it waits for and can't be woken by.
+  func explanation(
+    of id: WorkerID, unwatched: [String]
+  ) -> (report: ExplanationReport, state: WorkerState)? {
+    guard let explanation = engine.explanation(of: id, at: now) else { return nil }
     var report = ExplanationReport(explanation, at: now)
-    let unwatched = workers[WorkerID(name)]?.unwatched ?? []
     report.unwatched = unwatched.isEmpty ? nil : unwatched
-    var response = ControlResponse(
-      id: request.id, result: .done,
-      text: "\(name) is \(explanation.state.spoken), because \(report.because.text)")
-    response.explanation = report
-    return response
+    return (report, explanation.state)
   }
 }
 

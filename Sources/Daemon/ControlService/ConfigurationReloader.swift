@@ -1,0 +1,196 @@
+import Lifecycle
+import Policy
+import PolicyFile
+
+/// What a reload has changed, or why it changed nothing.
+typealias ReloadOutcome = (isDone: Bool, text: String)
+
+/// What a reload reads and changes of the daemon. Tests hand in their own.
+protocol ReloadHost: AnyObject {
+  var isEnding: Bool { get }
+  var isLeaving: Bool { get }
+  /// nil: there is no such worker.
+  func known(_ id: WorkerID) -> KnownWorker?
+  var knownWorkers: [WorkerID] { get }
+
+  /// The engine has the policy.
+  func policyHasChanged(_ policy: LifecyclePolicy)
+  /// The daemon's configuration from now on; each worker's comes after it.
+  func take(_ configuration: DaemonConfiguration)
+  /// Stops it, where it runs, and forgets it.
+  func remove(_ id: WorkerID)
+  /// Adds it, and opens its sockets.
+  func introduce(_ configuration: WorkerConfiguration)
+  /// Its configuration from now on. It is declared now, if it wasn't.
+  func take(_ configuration: WorkerConfiguration, of id: WorkerID)
+  func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID)
+  /// Those of them that start by themselves, after those that they need.
+  func startAutomatically(_ workers: [WorkerConfiguration])
+  /// All of it is taken: what goes by the configuration is looked at again.
+  func configurationHasChanged()
+}
+
+/// A worker before a reload.
+struct KnownWorker {
+  var configuration: WorkerConfiguration
+  var isDeclared: Bool
+}
+
+/// A configuration that is read again: all of it is taken, or nothing. Belongs to the loop's thread.
+final class ConfigurationReloader {
+  /// Reads the configuration, and calls back; nil: its file system doesn't answer.
+  typealias Look = (@escaping (ParseResult<DaemonConfiguration>?) -> Void) -> Void
+  private typealias Policies = (old: LifecyclePolicy, new: LifecyclePolicy)
+
+  static let patience = Duration.seconds(10)
+  static let isSilent: ReloadOutcome = (
+    false,
+    "the configuration can't be read within \(patience.spoken), nothing is changed: its file "
+      + "system doesn't answer"
+  )
+
+  private let driver: EngineDriver
+  private unowned let host: any ReloadHost
+  private let log: DaemonLog
+  private let look: Look
+
+  /// The host isn't kept alive.
+  init(_ driver: EngineDriver, _ host: any ReloadHost, _ log: DaemonLog, look: @escaping Look) {
+    self.driver = driver
+    self.host = host
+    self.log = log
+    self.look = look
+  }
+
+  /// - Parameter allowEmpty: it may stop and remove every declared worker.
+  func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
+    look { [unowned self] result in
+      guard let result else { return report(Self.isSilent) }
+      if host.isEnding || host.isLeaving { return report((false, "the daemon is ending")) }
+      report(take(result, allowEmpty))
+    }
+  }
+
+  /// What `reload` would change now, or why it would change nothing; changes nothing.
+  func preview(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
+    look { [unowned self] result in
+      report(result.map { preview($0, allowEmpty) } ?? Self.isSilent)
+    }
+  }
+
+  private func take(
+    _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
+  ) -> ReloadOutcome {
+    guard let new = result.value else {
+      return (false, "the configuration has errors, nothing is changed:\n\(result.rendered)")
+    }
+    if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
+    for warning in result.warnings { log(.warning, warning.rendered) }
+    let policies = (old: driver.state.policy, new: new.policy)
+    var changes: [String] = []
+    if let change = PolicyFile.summary(from: policies.old, to: policies.new) {
+      driver.setPolicy(policies.new)
+      host.policyHasChanged(policies.new)
+      changes.append(change)
+    }
+    host.take(new)
+    changes += removeUndeclared(new) + takeWorkers(new, policies)
+    // `run` workers live by the daemon's policy.
+    for id in host.knownWorkers.sorted() where host.known(id)?.isDeclared == false {
+      if host.known(id)?.configuration.policy != new.policy { host.setPolicy(new.policy, of: id) }
+    }
+    host.configurationHasChanged()
+    driver.send(.deadline)
+    return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
+  }
+
+  private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {
+    undeclared(in: new).map { id in
+      host.remove(id)
+      return "\(id) removed"
+    }
+  }
+
+  private func takeWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
+    // All of them are known before the first is started: they may need each other.
+    let added = new.workers.filter { host.known(WorkerID($0.name)) == nil }
+    for worker in added { host.introduce(worker) }
+    let names = Set(added.map(\.name))
+    let changes = new.workers.compactMap { worker in
+      names.contains(worker.name) ? "\(worker.name) added" : take(worker, policies)
+    }
+    host.startAutomatically(added)
+    return changes
+  }
+
+  /// A worker of the new configuration. Its policy, importance and shed channel apply at once, the
+  /// rest when it is launched next.
+  private func take(_ configuration: WorkerConfiguration, _ policies: Policies) -> String? {
+    let id = WorkerID(configuration.name)
+    guard let known = host.known(id), isChanged(known, configuration) else { return nil }
+    let text = changeText(of: configuration, from: known, policies)
+    host.take(configuration, of: id)
+    return text
+  }
+
+  private func preview(
+    _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
+  ) -> ReloadOutcome {
+    guard let new = result.value else {
+      return (false, "the configuration has errors, nothing would be changed:\n\(result.rendered)")
+    }
+    if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
+    let policies = (old: driver.state.policy, new: new.policy)
+    var changes: [String] = []
+    if let change = PolicyFile.summary(from: policies.old, to: policies.new) {
+      changes.append(change)
+    }
+    changes += undeclared(in: new).map { id in
+      "\(id) would be \(isRunning(id) ? "stopped and removed" : "removed")"
+    }
+    changes += new.workers.compactMap { worker in
+      guard let known = host.known(WorkerID(worker.name)) else {
+        return "\(worker.name) would be added\(worker.autostart ? " and started" : "")"
+      }
+      return isChanged(known, worker) ? changeText(of: worker, from: known, policies) : nil
+    }
+    return (true, changes.isEmpty ? "nothing would change" : changes.joined(separator: "; "))
+  }
+
+  /// A file that was emptied by accident looks like one that wants all workers removed.
+  private func refusalOfEmpty(_ new: DaemonConfiguration) -> String? {
+    let declared = host.knownWorkers.count { host.known($0)?.isDeclared == true }
+    guard new.workers.isEmpty, declared > 0 else { return nil }
+    let all = declared == 1 ? "the only worker" : "all \(declared) workers"
+    return
+      "the configuration declares no workers, nothing is changed: it would stop and remove \(all); "
+      + "`dormouse reload --allow-empty` does that"
+  }
+
+  /// Workers of the old configuration that the new one lacks.
+  private func undeclared(in new: DaemonConfiguration) -> [WorkerID] {
+    let declared = Set(new.workers.map { WorkerID($0.name) })
+    return host.knownWorkers.filter {
+      host.known($0)?.isDeclared == true && !declared.contains($0)
+    }.sorted()
+  }
+
+  private func isChanged(_ known: KnownWorker, _ configuration: WorkerConfiguration) -> Bool {
+    known.configuration != configuration || !known.isDeclared
+  }
+
+  private func isRunning(_ id: WorkerID) -> Bool { driver.state.state(of: id)?.isAlive == true }
+
+  /// What a worker's new configuration changes of it, beside what is said of all; nil: nothing.
+  private func changeText(
+    of configuration: WorkerConfiguration, from known: KnownWorker, _ policies: Policies
+  ) -> String? {
+    let changed = configuration.changes(from: known.configuration, machine: policies)
+    guard !changed.isEmpty else { return nil }
+    let atLaunch = changed.filter(\.atLaunch).map(\.key)
+    let later =
+      isRunning(WorkerID(configuration.name)) && !atLaunch.isEmpty
+      ? " (\(atLaunch.joined(separator: ", ")) when it is started next)" : ""
+    return "\(configuration.name): \(changed.map(\.text).joined(separator: ", "))\(later)"
+  }
+}

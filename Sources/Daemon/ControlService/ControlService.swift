@@ -1,0 +1,296 @@
+import Control
+import Lifecycle
+import Policy
+import PolicyFile
+
+/// A request under way, and the way of its answer.
+struct ControlCall {
+  let request: ControlRequest
+  /// Called once.
+  let respond: (ControlResponse) -> Void
+
+  func answer(_ result: ControlResponse.Result, _ text: String) {
+    respond(ControlResponse(id: request.id, result: result, text: text))
+  }
+
+  func answer(_ answer: Answer) { self.answer(.init(answer.code), answer.text) }
+}
+
+/// The verbs of the control socket: what a client asks, and the answer when it has happened. Belongs to the loop's
+/// thread.
+final class ControlService: ControlRequestHandler {
+  private let driver: EngineDriver
+  private unowned let host: any ControlHost
+  private let following: EventFollowing
+  private let status: StatusReporter
+  private let log: DaemonLog
+  /// Workers whose hibernation waits for a look at the disk, and what was asked of them since.
+  private var awaitingDisk: [WorkerID: [() -> Void]] = [:]
+  /// These are performed.
+  private var diskWasAsked = false
+
+  private static let patienceForStatus = Duration.seconds(2)
+  /// A wrapper may take a while to end gracefully, or to write its memory.
+  private static let patienceForWrapper = Duration.seconds(600)
+
+  /// The host isn't kept alive.
+  init(
+    _ driver: EngineDriver, _ host: any ControlHost, _ following: EventFollowing,
+    _ status: StatusReporter, _ log: DaemonLog
+  ) {
+    self.driver = driver
+    self.host = host
+    self.following = following
+    self.status = status
+    self.log = log
+  }
+
+  func handle(
+    _ request: ControlRequest, from client: ClientID,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {
+    let call = ControlCall(request: request, respond: respond)
+    if request.verb == .events, request.follow == true {
+      following.follow(client, request.id, worker: request.worker)
+    }
+    if request.verb == .register {
+      let refusal = host.register(request.wrapper, from: client)
+      return call.answer(refusal == nil ? .done : .badRequest, refusal ?? "known")
+    }
+    carryOut(call)
+  }
+
+  func end(by verb: ControlRequest.Verb) {
+    if verb == .leave { return host.leave() }
+    log(.notice, "a client asked for the end: stopping all workers")
+    host.end()
+  }
+
+  func hasReadEverything(_ client: ClientID) { following.hasReadEverything(client) }
+
+  func hasLeft(_ client: ClientID) {
+    following.forget(client)
+    host.hasLeft(client)
+  }
+
+  private func carryOut(_ call: ControlCall) {
+    let request = call.request
+    if let expires = request.expires, host.now.nanoseconds > expires {
+      return call.answer(
+        .refused,
+        "`\(request.verb.rawValue)` came too late: its sender no longer waits for it")
+    }
+    switch request.verb {
+    case .ps: status.report(request, then: call.respond)
+    case .status: reportStatus(call)
+    case .jetsam: jetsam(call)
+    case .events: events(call)
+    case .explain: explain(call)
+    case .policy: policyInForce(call)
+    case .run: run(call)
+    case .adopt: host.adopt(request, then: call.respond)
+    case .release: host.release(request, then: call.respond)
+    case .reloadWorker: host.reloadWorker(request, then: call.respond)
+    case .setPressure: setPressure(call)
+    case .reload, .previewReload: reload(call)
+    case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
+      .warn, .shadow, .enforce:
+      askEngine(call)
+    // They come another way: `handle` and `end`.
+    case .register, .shutdown, .leave: break
+    }
+  }
+
+  // MARK: reports
+
+  private func reportStatus(_ call: ControlCall) {
+    let request = call.request
+    guard host.isWrapped(request.worker) else {
+      return status.report(request, then: call.respond)
+    }
+    // As its wrapper knows it now; where that can't be asked, as it was last reported.
+    host.relay(request, patience: Self.patienceForStatus) { [unowned self] answer in
+      // It has no processes here.
+      var kept = status.report(request, nil)
+      if answer.result == .done, let workers = answer.workers { kept.workers = workers }
+      call.respond(kept)
+    }
+  }
+
+  private func explain(_ call: ControlCall) {
+    if host.isWrapped(call.request.worker) { return relay(call) }
+    let reporter = ExplanationReporter(engine: driver.state, now: host.now)
+    guard let name = call.request.worker else {
+      var response = ControlResponse(
+        id: call.request.id, result: .done, text: "who is terminated and hibernated first")
+      response.ranking = reporter.ranking()
+      return call.respond(response)
+    }
+    let id = WorkerID(name)
+    guard
+      let found = reporter.explanation(of: id, unwatched: host.facts(of: id)?.unwatched ?? [])
+    else { return answerUnknown(call, name) }
+    var response = ControlResponse(
+      id: call.request.id, result: .done,
+      text: "\(name) is \(found.state.spoken), because \(found.report.because.text)")
+    response.explanation = found.report
+    call.respond(response)
+  }
+
+  private func policyInForce(_ call: ControlCall) {
+    if host.isWrapped(call.request.worker) { return relay(call) }
+    let reporter = PolicyReporter(engine: driver.state, facts: host.policyFacts(), now: host.now)
+    var response = ControlResponse(id: call.request.id, result: .done, text: "the policy in force")
+    if let name = call.request.worker {
+      let id = WorkerID(name)
+      guard let facts = host.facts(of: id), let snapshot = driver.state.snapshot(of: id) else {
+        return answerUnknown(call, name)
+      }
+      response.text += " for \(name)"
+      response.policy = reporter.worker(snapshot, facts.policy)
+    } else {
+      response.policy = reporter.machine()
+    }
+    call.respond(response)
+  }
+
+  /// Answered when the journal can be read: clients read the past from its files, so that the daemon
+  /// needs to keep none of it in memory.
+  private func events(_ call: ControlCall) {
+    host.saveJournal { place in
+      var response = ControlResponse(
+        id: call.request.id, result: .done,
+        text: place.directory.map { "the journal is in \($0)" } ?? "there is no journal")
+      response.journal = place
+      call.respond(response)
+    }
+  }
+
+  private func jetsam(_ call: ControlCall) {
+    let ids = host.jetsamIDs
+    guard let wanted = call.request.report ?? ids.first else {
+      let text =
+        driver.state.isTerminatingForMemory
+        ? "workers are being terminated for memory; what became of it is reported when it is over"
+        : "no worker has been terminated for memory"
+      return call.respond(
+        ControlResponse(id: call.request.id, result: .done, text: text, reports: ids))
+    }
+    host.loadJetsam(wanted) { record in
+      let text =
+        record == nil ? "there is no low memory report \(wanted)" : "low memory report \(wanted)"
+      call.respond(
+        ControlResponse(
+          id: call.request.id, result: record == nil ? .failed : .done, text: text, jetsam: record,
+          reports: ids))
+    }
+  }
+
+  // MARK: workers
+
+  /// The verbs that the engine answers.
+  private func askEngine(_ call: ControlCall) {
+    let request = call.request
+    guard let verb = Request.Verb(rawValue: request.verb.rawValue), let name = request.worker else {
+      return call.answer(.badRequest, "`\(request.verb.rawValue)` needs a worker")
+    }
+    let id = WorkerID(name)
+    if host.isWrapped(name) { return relay(call) }
+    if waitsForDisk(call, id) { return }
+    if host.isLeaving || host.isEnding && verb != .stop && verb != .terminate {
+      return answerEnding(call)
+    }
+    if let refusal = host.foreignRefusal(verb, id) { return call.answer(.refused, refusal) }
+    // A client waits for these.
+    if verb == .wake || verb == .foreground || verb == .stop { host.prioritize(id) }
+    host.personAsks(verb, id)
+    if verb == .start || verb == .restart {
+      host.start(id, verb) { call.answer($0) }
+    } else {
+      host.request(verb, id, asked: nil) { call.answer($0) }
+    }
+  }
+
+  /// A person who has made room on the disk needn't wait for the next regular look: before a suspended
+  /// worker is hibernated by request, the disk is looked at. What is asked of the worker meanwhile comes
+  /// after that, in its order.
+  private func waitsForDisk(_ call: ControlCall, _ id: WorkerID) -> Bool {
+    if awaitingDisk[id] != nil {
+      awaitingDisk[id]?.append { [unowned self] in carryOut(call) }
+      return true
+    }
+    guard call.request.verb == .hibernate, driver.state.state(of: id) == .suspended, !diskWasAsked
+    else { return false }
+    awaitingDisk[id] = [{ [unowned self] in carryOut(call) }]
+    host.takeDiskReading { [unowned self] in
+      let waiting = awaitingDisk.removeValue(forKey: id) ?? []
+      diskWasAsked = true
+      for each in waiting { each() }
+      diskWasAsked = false
+    }
+    return true
+  }
+
+  /// `run NAME -- CMD…`: a worker that no configuration declares.
+  private func run(_ call: ControlCall) {
+    if host.isEnding || host.isLeaving { return answerEnding(call) }
+    guard let name = call.request.worker, let launch = call.request.launch, !launch.command.isEmpty
+    else { return call.answer(.badRequest, "`run` needs a name and a command") }
+    if let problem = WorkerName.problem(with: name) {
+      return call.answer(.badRequest, "`\(name)` can't be a worker's name: \(problem)")
+    }
+    let importance = launch.importance ?? 0
+    guard (0...100).contains(importance) else {
+      return call.answer(.badRequest, "importance \(importance) is not between 0 and 100")
+    }
+    if let refusal = refusal(ofRunning: name) { return call.answer(.refused, refusal) }
+    var configuration = WorkerConfiguration(
+      name: name, command: launch.command, directory: launch.directory, importance: importance,
+      policy: driver.state.policy)
+    configuration.notify = launch.notify ?? false
+    host.launch(configuration, environment: launch.environment) { call.answer($0) }
+  }
+
+  /// The name is in use.
+  private func refusal(ofRunning name: String) -> String? {
+    let id = WorkerID(name)
+    if host.leads(id) { return "\(name) is the name of a wrapped worker" }
+    guard let known = host.facts(of: id) else { return nil }
+    if host.isAlive(id) { return "\(name) is running already" }
+    guard known.isDeclared else { return nil }
+    return "\(name) is in the configuration; start it with `dormouse start \(name)`"
+  }
+
+  // MARK: the daemon
+
+  private func setPressure(_ call: ControlCall) {
+    if host.isEnding || host.isLeaving { return answerEnding(call) }
+    let (result, text) = PressureSetting(driver: driver).set(
+      call.request.level, for: call.request.seconds)
+    call.answer(result, text)
+  }
+
+  private func reload(_ call: ControlCall) {
+    let allowEmpty = call.request.allowEmpty == true
+    let answer = { (outcome: ReloadOutcome) in
+      call.answer(outcome.isDone ? .done : .refused, outcome.text)
+    }
+    if call.request.verb == .reload {
+      host.reload(allowEmpty: allowEmpty, then: answer)
+    } else {
+      host.previewReload(allowEmpty: allowEmpty, then: answer)
+    }
+  }
+
+  private func relay(_ call: ControlCall) {
+    host.relay(call.request, patience: Self.patienceForWrapper, then: call.respond)
+  }
+
+  private func answerUnknown(_ call: ControlCall, _ name: String) {
+    call.answer(.unknownWorker, "there is no worker named \(name)")
+  }
+
+  private func answerEnding(_ call: ControlCall) {
+    call.answer(.refused, "the daemon is ending")
+  }
+}

@@ -1,0 +1,41 @@
+import Control
+import Lifecycle
+import Policy
+
+/// What `ps` and `status` show of a worker's earlier runs, and of what is planned for it.
+struct PlanReporter {
+  let plans: WorkerPlans
+  let now: Instant
+
+  func describe(_ report: inout WorkerReport) {
+    if report.state == WorkerState.terminated.rawValue {
+      report.reason = plan ?? report.reason
+      if case .backingOff(let due, _) = plans.restart {
+        report.restartsInSeconds = max(0, (due - now).seconds)
+      }
+    }
+    report.restarts = plans.restarts > 0 ? plans.restarts : nil
+    let exits = plans.exits.map {
+      ExitReport(
+        at: $0.at, why: CodedText($0), footprint: $0.footprint.bytes, lastWords: $0.lastWords)
+    }
+    report.exits = exits.isEmpty ? nil : exits
+    report.livenessFailure = plans.livenessFailure.map { CodedText("probe_failed", $0) }
+    report.nextWake = plans.nextWake
+    report.answeredAsleep = plans.answeredAsleep
+  }
+
+  /// Why it is terminated, where that is going to change or was to.
+  private var plan: CodedText? {
+    switch plans.restart {
+    case .backingOff(let due, let why):
+      let seconds = max(0, ((due - now).seconds).rounded(.up))
+      return CodedText("backing_off", "backing off \(Int(seconds)) s: \(why)")
+    case .waitingForMemory(let why):
+      return CodedText("waits_for_memory", "comes back when there is memory: \(why)")
+    case nil: break
+    }
+    if let awaited = plans.awaited { return CodedText("waits_for_worker", awaited) }
+    return plans.problem.map { CodedText("not_started", $0) }
+  }
+}

@@ -1,0 +1,61 @@
+import Control
+import Lifecycle
+import Policy
+import PolicyFile
+
+/// `policy show --effective`: every value of the policy as it is applied now, and where it comes from.
+struct PolicyReporter {
+  let engine: Engine
+  let facts: PolicyFacts
+  let now: Instant
+
+  /// Of the machine.
+  func machine() -> [PolicyValueReport] {
+    report(PolicyInForce(engine.policy, origins: facts.origins))
+  }
+
+  /// - Parameter policy: the worker's own, with what its configuration sets.
+  func worker(_ snapshot: WorkerSnapshot, _ policy: LifecyclePolicy) -> [PolicyValueReport] {
+    var values = PolicyInForce(policy, origins: facts.origins, worker: snapshot.worker.name)
+    applyMode(snapshot, to: &values)
+    for backOff in engine.idleBackOffs(of: snapshot.worker, at: now) {
+      values.replace(
+        backOff.key.path, by: backOff.idle.policyText, .learned, because: backOff.sentence)
+    }
+    return report(values)
+  }
+
+  private func report(_ values: PolicyInForce) -> [PolicyValueReport] {
+    var values = values
+    if let resume = facts.resumeOverride {
+      values.replace(
+        "hibernate.resume", by: resume.rawValue, .environment,
+        because: "DORMOUSE_RESUME is set in the daemon's environment")
+    }
+    if facts.isWrapper { values.markWrapper() }
+    return values.values.map(PolicyValueReport.init)
+  }
+
+  /// Shadow mode is on where the machine's policy or the worker's wants it, unless a person asked for
+  /// another mode.
+  private func applyMode(_ snapshot: WorkerSnapshot, to values: inout PolicyInForce) {
+    let mode = (snapshot.isShadow ? LifecyclePolicy.Mode.shadow : .enforce).rawValue
+    if snapshot.isModeByRequest {
+      let verb = snapshot.isShadow ? "shadow" : "enforce"
+      values.replace("mode", by: mode, .request, because: "`dormouse \(verb)` was asked for")
+    } else {
+      values.replace("mode", by: mode, from: facts.origins.origin(of: "mode"))
+    }
+  }
+}
+
+extension PolicyValueReport {
+  fileprivate init(_ value: PolicyInForce.Value) {
+    self.init(
+      key: value.path, value: value.text,
+      from: value.change?.source.rawValue ?? value.origin.layer.rawValue, file: value.origin.file,
+      line: value.origin.position?.line)
+    declared = value.change?.declared
+    text = value.change?.text
+  }
+}

@@ -1,0 +1,45 @@
+import Control
+import Lifecycle
+import Policy
+
+/// `dormouse pressure set`: sets the engine's level of pressure for a while, so that the policy can be tried.
+struct PressureSetting {
+  /// Longest that a level may be set: a forgotten one ends the next day.
+  static let maxSeconds = 86_400.0
+
+  let driver: EngineDriver
+
+  /// - Parameters:
+  ///   - level: a level's name, or `auto` for the one that is measured.
+  ///   - seconds: nil: 30.
+  func set(
+    _ level: String?, for seconds: Double?
+  ) -> (result: ControlResponse.Result, text: String) {
+    guard let name = level else { return (.badRequest, "`setPressure` needs a level") }
+    if name == "auto" { return unset() }
+    guard let level = PressureLevel.allCases.first(where: { $0.name == name }), level > .normal
+    else { return (.badRequest, "the level is `warning`, `urgent`, `critical` or `auto`") }
+    let seconds = seconds ?? 30
+    guard seconds > 0, seconds <= Self.maxSeconds else {
+      return (.badRequest, "a level is set for more than nothing, and a day at most")
+    }
+    let time = Duration.seconds(seconds)
+    driver.send(.pressureSet(level, for: time))
+    let engine = driver.state
+    let worse = engine.pressure > level ? "; it is \(engine.pressure.name), which is worse" : ""
+    let shadow =
+      engine.policy.mode == .shadow ? "; in shadow mode it is only told what follows" : ""
+    return (.done, "the pressure is at least \(level.name) for \(time.spoken)\(worse)\(shadow)")
+  }
+
+  private func unset() -> (result: ControlResponse.Result, text: String) {
+    let was = driver.state.setPressure
+    driver.send(.pressureSet(.normal, for: .zero))
+    let engine = driver.state
+    let now = "the pressure is \(engine.pressure.name)"
+    guard was != nil else { return (.done, "nobody had set it: \(now), as measured") }
+    let time = engine.policy.pressure.clearAfter.spoken
+    let falls = engine.pressure > .normal ? ", and falls to what is measured after \(time)" : ""
+    return (.done, now + falls)
+  }
+}

@@ -1,0 +1,75 @@
+import Control
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// What the daemon knows of a worker beside the engine, as reports show it.
+struct WorkerFacts {
+  var command: [String] = []
+  var policy: LifecyclePolicy
+  /// In the configuration file.
+  var isDeclared = true
+  var isAdopted = false
+  /// Keys of its configuration that apply at its next launch.
+  var changedSinceLaunch: [String] = []
+  var reloadSignal: Int32?
+  var log: String?
+  /// Of a wrapper's own worker.
+  var wrapper: (pid: Int32, wakes: Int)?
+  /// `STATUS=`.
+  var says: String?
+  /// Over the worker protocol; and what in it had no effect.
+  var connections: Int?
+  var talk: String?
+
+  /// Bytes on disk: of its image, as its record has it; and of what its next image builds on.
+  var imageLength: Int64?
+  var baseSize: Int64 = 0
+  var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
+  var restoreMode: CodedText?
+  /// What it waits for and can't be woken by.
+  var unwatched: [String] = []
+  var plans = WorkerPlans()
+
+  /// Its first process.
+  var process: WorkerProcess?
+  var measured: (reclaimable: Int64, at: Instant)?
+
+  init(policy: LifecyclePolicy) { self.policy = policy }
+}
+
+/// What was of a worker, and what is planned for it.
+struct WorkerPlans {
+  var exits: [ExitRecord] = []
+  var restarts = 0
+  /// When it is started again.
+  var restart: RestartPlan?
+  /// It waits for other workers; a clause.
+  var awaited: String?
+  /// Why it isn't started any more; a clause.
+  var problem: String?
+  var livenessFailure: String?
+  /// By its schedule, in seconds since 1970.
+  var nextWake: Int64?
+  /// Health checks since it fell asleep.
+  var answeredAsleep: Int?
+}
+
+/// What reports show of the daemon itself.
+struct DaemonFacts {
+  var version: String
+  var freezer: CodedText
+  var stateDirectory: String
+  /// Of the last 24 hours.
+  var imageCosts: WriteLedger.Costs
+}
+
+/// What decides a policy in force, beside the policies.
+struct PolicyFacts {
+  var origins: Origins
+  var resumeOverride: ResumePreference?
+  var isWrapper = false
+}

@@ -1,0 +1,124 @@
+import Control
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// One worker in `ps` and `status`: what the engine knows of it, what the daemon knows, and what the kernel counts
+/// now.
+struct WorkerReporter {
+  let snapshot: WorkerSnapshot
+  /// nil: the daemon has removed it.
+  let facts: WorkerFacts?
+  /// For a worker without a cgroup.
+  let scan: ProcessScan?
+  let now: Instant
+
+  /// - Parameter withGroup: also what the kernel counts of its cgroup, which takes six files.
+  func report(withGroup: Bool) -> WorkerReport {
+    var report = WorkerReport(name: snapshot.worker.name, state: snapshot.state.rawValue)
+    describeState(&report)
+    describeCosts(&report)
+    describePast(&report)
+    guard let facts else { return report }
+    describe(facts, &report)
+    describeSleep(facts, &report)
+    PlanReporter(plans: facts.plans, now: now).describe(&report)
+    if let process = facts.process { describe(process, facts, &report, withGroup: withGroup) }
+    return report
+  }
+
+  private func describeState(_ report: inout WorkerReport) {
+    report.band = snapshot.band
+    report.importance = snapshot.profile.importance
+    report.footprint = snapshot.footprint.bytes
+    report.peakFootprint = snapshot.peakFootprint.bytes
+    report.secondsInState = (now - snapshot.since).seconds
+    report.secondsSinceUse = (now - snapshot.lastUsed).seconds
+    report.policy = snapshot.profile.policy.name
+    report.reason = CodedText(snapshot.cause)
+    report.hibernation = snapshot.hibernationVerdict.map { CodedText($0) }
+    report.purgeable = snapshot.purgeable > .zero ? snapshot.purgeable.bytes : nil
+    report.tasks = snapshot.tasks
+  }
+
+  private func describeCosts(_ report: inout WorkerReport) {
+    report.imageSize = snapshot.imageSize?.bytes
+    report.launchSeconds = snapshot.launchCost?.seconds
+    report.resumeSeconds = snapshot.resumeCost?.seconds
+  }
+
+  private func describePast(_ report: inout WorkerReport) {
+    report.lastShed = snapshot.lastShed.map { ShedReport($0) }
+    report.lastMiss = snapshot.lastMiss.map {
+      CodedText("missed_deadline", "\($0.text), \((now - $0.at).spoken) ago")
+    }
+    report.earlyWake = snapshot.earlyWake.map { EarlyWakeReport($0, at: now) }
+    report.shadow = ShadowReport(snapshot.shadow)
+    report.lastExit = snapshot.lastExit.map { ExitStatusReport($0) }
+  }
+
+  private func describe(_ facts: WorkerFacts, _ report: inout WorkerReport) {
+    report.command = facts.command
+    report.changedSinceLaunch = facts.changedSinceLaunch.isEmpty ? nil : facts.changedSinceLaunch
+    report.reloadSignal = facts.reloadSignal.map(SignalName.text)
+    report.log = facts.log
+    report.isAdopted = facts.isAdopted ? true : nil
+    report.wrapper = facts.wrapper?.pid
+    report.wakes = facts.wrapper?.wakes
+    report.says = facts.says
+    report.connections = facts.connections
+    report.talk = facts.talk.map { CodedText("without_effect", $0) }
+  }
+
+  private func describeSleep(_ facts: WorkerFacts, _ report: inout WorkerReport) {
+    // The engine has no number of what an earlier daemon has hibernated.
+    if report.imageSize == nil, snapshot.state == .hibernated {
+      report.imageSize = facts.imageLength
+    }
+    report.baseSize = facts.baseSize > 0 ? facts.baseSize : nil
+    report.hibernateSeconds = facts.lastHibernation?.seconds
+    report.hibernateWritten = facts.lastHibernation?.written
+    report.hibernateUnchanged = facts.lastHibernation?.unchanged
+    report.resume = facts.restoreMode
+  }
+
+  private func describe(
+    _ process: WorkerProcess, _ facts: WorkerFacts, _ report: inout WorkerReport, withGroup: Bool
+  ) {
+    let pids = pids(of: process)
+    report.pid = process.identity.pid
+    report.processes = pids.count
+    if withGroup {
+      report.swapped = pids.reduce(0) { sum, pid in
+        // One that has just ended has none.
+        sum + ((try? ProcessStatus.read(pid))?.swappedBytes ?? 0)
+      }
+    }
+    report.cgroup = process.cgroup.map { CgroupReport(of: $0, withAccount: withGroup) }
+    report.reclaimable = facts.measured?.reclaimable ?? 0
+    report.measuredSecondsAgo = facts.measured.map { (now - $0.at).seconds }
+  }
+
+  /// Nothing here looks at all processes.
+  private func pids(of process: WorkerProcess) -> [Int32] {
+    // A cgroup that can't be read has just been removed: nothing is in it.
+    guard process.cgroup == nil else { return (try? process.tree().pids) ?? [] }
+    return scan?.tree(root: process.identity, session: process.session).pids ?? []
+  }
+}
+
+extension CgroupReport {
+  fileprivate init(of group: WorkerCgroup, withAccount: Bool) {
+    self.init(path: group.path)
+    guard withAccount else { return }
+    let account = group.account()
+    cpuSeconds = account.cpuMicroseconds.map { Double($0) / 1_000_000 }
+    memory = account.memory
+    memoryPeak = account.memoryPeak
+    tasks = account.tasks
+    memoryStall = account.memoryStall?.some.average10
+    cpuStall = account.cpuStall?.some.average10
+    ioStall = account.inputOutputStall?.some.average10
+  }
+}

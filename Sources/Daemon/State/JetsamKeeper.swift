@@ -1,0 +1,82 @@
+import Control
+import Lifecycle
+import Linux
+import Policy
+
+/// Low memory reports: makes them when workers are terminated for memory, writes them, and finds them again.
+/// Belongs to the loop's thread.
+final class JetsamKeeper {
+  private var reports: JetsamReports
+  private let disk: DiskQueue
+  private let loop: LoopReturn
+  private let log: DaemonLog
+  /// The host's memory when the first victim of a burst was chosen.
+  private var memoryAtBurst: JetsamRecord.Host?
+
+  init(directory: String, _ disk: DiskQueue, _ loop: LoopReturn, _ log: DaemonLog) {
+    reports = JetsamReports(directory: directory)
+    self.disk = disk
+    self.loop = loop
+    self.log = log
+  }
+
+  /// The newest first.
+  var ids: [String] { reports.ids }
+
+  /// Called back on the loop, in the order of the calls; nil: there is none of this name.
+  func load(_ id: String, then: @escaping (JetsamRecord?) -> Void) {
+    let found: @Sendable (JetsamRecord?) -> Void = loop.callback(then)
+    disk.submit { [store = reports.store] in found(store.load(id)) }
+  }
+
+  /// A victim has been chosen. Of a burst the first one counts; the report is made when the burst is over.
+  ///
+  /// - Parameter stall: shares of the time, in percent.
+  func noteVictim(_ engine: Engine, stall: (some: Double, full: Double)?) {
+    // Without /proc the report has no such numbers.
+    guard memoryAtBurst == nil, let memory = try? HostMemory.read() else { return }
+    let workers = engine.workerIDs.reduce(ByteCount.zero) { sum, worker in
+      engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum
+    }
+    memoryAtBurst = JetsamRecord.Host(
+      total: memory.total, free: memory.free, reclaimable: memory.reclaimable,
+      wired: memory.wired, workers: workers.bytes, someStall: stall?.some, fullStall: stall?.full)
+  }
+
+  /// The burst is over.
+  func keep(_ report: JetsamReport, policy: LifecyclePolicy) {
+    let now = DaemonLog.timestamp()
+    let record = JetsamRecord(
+      id: newID(at: now), time: now, policy: policy.name,
+      level: report.level.name, why: CodedText("pressure", report.why), budget: report.budget.bytes,
+      availableBefore: report.availableBefore.bytes, availableAfter: report.availableAfter.bytes,
+      largest: report.largest?.name, workers: report.entries.map(JetsamRecord.Entry.init),
+      host: memoryAtBurst)
+    memoryAtBurst = nil
+    save(record)
+  }
+
+  /// Of a report that begins at this time.
+  func newID(at time: String) -> String { reports.newID(at: time) }
+
+  func save(_ record: JetsamRecord) {
+    reports.keep(record)
+    disk.submit { [log, store = reports.store] in
+      do {
+        try store.save(record)
+        log(.warning, "low memory report \(record.id): `dormouse jetsam` shows it")
+      } catch { log(.error, "the low memory report \(record.id) can't be kept: \(error)") }
+    }
+  }
+}
+
+extension JetsamRecord.Entry {
+  fileprivate init(_ entry: JetsamReport.Entry) {
+    self.init(
+      name: entry.worker.name, state: entry.state.rawValue, band: entry.band,
+      footprint: entry.footprint.bytes, peakFootprint: entry.peakFootprint.bytes,
+      secondsSinceUse: entry.sinceUse.seconds, secondsOfAge: entry.age.seconds,
+      victimBecause: entry.victimBecause.map { CodedText("chosen_by_order", $0) },
+      gaveBack: entry.gaveBack?.bytes)
+  }
+}

@@ -1,0 +1,87 @@
+import Control
+import Glibc
+import JSONLines
+import Linux
+import TestSupport
+
+@testable import Daemon
+
+/// Answers when a test says so.
+final class FakeControlHandler: ControlRequestHandler {
+  private(set) var requests: [(request: ControlRequest, client: ClientID)] = []
+  private var responds: [UInt64: (ControlResponse) -> Void] = [:]
+  private(set) var ends: [ControlRequest.Verb] = []
+  private(set) var left: [ClientID] = []
+  private(set) var readCount: [ClientID: Int] = [:]
+  /// Each request is answered at once.
+  var answersAtOnce = false
+
+  var ids: [UInt64] { requests.map(\.request.id) }
+
+  func handle(
+    _ request: ControlRequest, from client: ClientID,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {
+    requests.append((request, client))
+    responds[request.id] = respond
+    if answersAtOnce { answer(request.id) }
+  }
+
+  func answer(_ id: UInt64, _ text: String = "well") {
+    responds.removeValue(forKey: id)?(ControlResponse(id: id, result: .done, text: text))
+  }
+
+  func end(by verb: ControlRequest.Verb) { ends.append(verb) }
+  func hasReadEverything(_ client: ClientID) { readCount[client, default: 0] += 1 }
+  func hasLeft(_ client: ClientID) { left.append(client) }
+}
+
+/// A client at its end of the socket. It never waits: the loop has the same thread.
+final class ControlTestClient {
+  let socket: Descriptor
+  private var framer = LineFramer(maximumLength: 4 << 20)
+  private(set) var answers: [ControlResponse] = []
+  private(set) var hasEnded = false
+
+  init(_ path: String) throws { socket = try UnixSocket.connected(to: path, .stream) }
+
+  /// As much as the socket takes; the rest.
+  func offer(_ bytes: ArraySlice<UInt8>) throws -> ArraySlice<UInt8> {
+    let count = bytes.withUnsafeBytes {
+      Glibc.send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
+    }
+    if count < 0 {
+      guard errno == EAGAIN else { throw TestFailure("send: errno \(errno)") }
+      return bytes
+    }
+    return bytes.dropFirst(count)
+  }
+
+  func send(_ text: String) throws {
+    guard try offer(Array(text.utf8)[...]).isEmpty else { throw TestFailure("the socket is full") }
+  }
+
+  func ask(_ ids: ClosedRange<UInt64>, _ verb: ControlRequest.Verb = .ps) throws {
+    let lines = try ids.map { id in
+      String(decoding: try WireCodec.line(for: ControlRequest(id: id, verb: verb)), as: UTF8.self)
+    }
+    try send(lines.joined())
+  }
+
+  func ask(_ id: UInt64, _ verb: ControlRequest.Verb = .ps) throws { try ask(id...id, verb) }
+
+  /// Takes what has come.
+  func read() throws {
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while !hasEnded {
+      let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      if count < 0, errno == EAGAIN || errno == EINTR { break }
+      // Closed with unread bytes of ours in it, a socket ends with ECONNRESET.
+      hasEnded = count <= 0
+      framer.append(buffer.prefix(max(0, count)))
+    }
+    while let line = try framer.next() {
+      answers.append(try WireCodec.decode(ControlResponse.self, from: line))
+    }
+  }
+}
