@@ -56,7 +56,14 @@ private final class ConversationOfWorker: ConversationHost {
   func store(_ request: StoreRequest) { if let runtime { daemon.keep(request, of: runtime) } }
 
   func keep(_ snapshot: WorkerMessage.Snapshot) -> String? {
-    runtime.flatMap { daemon.keep(snapshot, of: $0) }
+    do throws(SnapshotStore.Refusal) {
+      if let wait = try daemon.snapshots.keep(snapshot, of: id.name, at: EventLoop.now) {
+        daemon.loop.after(wait) { [daemon, id] in
+          daemon.snapshots.writeWaiting(of: id.name, at: EventLoop.now)
+        }
+      }
+      return nil
+    } catch { return error.text }
   }
 
   func saveOffers() {

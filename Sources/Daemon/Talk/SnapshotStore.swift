@@ -139,18 +139,3 @@ final class SnapshotKeeper {
   /// At the daemon's start.
   func removeAll(where isGone: (String) -> Bool) { store.removeAll(where: isGone) }
 }
-
-extension Daemon {
-  /// What is wrong with it, for the worker.
-  func keep(_ snapshot: WorkerMessage.Snapshot, of runtime: WorkerRuntime) -> String? {
-    let name = runtime.id.name
-    do throws(SnapshotStore.Refusal) {
-      if let wait = try snapshots.keep(snapshot, of: name, at: EventLoop.now) {
-        loop.after(wait) { [unowned self] in
-          snapshots.writeWaiting(of: name, at: EventLoop.now)
-        }
-      }
-      return nil
-    } catch { return error.text }
-  }
-}

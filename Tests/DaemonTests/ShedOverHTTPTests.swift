@@ -1,0 +1,61 @@
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("A request for memory over HTTP") struct ShedOverHTTPTests {
+  private let world = ShedWorld()
+  private let request = Policy.Probe.HTTPRequest(port: 80, path: "/shed")
+
+  @Test("is answered by its response")
+  func http() throws {
+    let attempt = world.begin(.http(request))
+    #expect(world.questions.asked.map(\.timeout) == [.seconds(5)])
+    #expect(world.http.isAsking)
+    world.timers.advance(by: .seconds(2))
+    #expect(world.events == [])
+    world.questions.answer(.success)
+    #expect(world.isAnswered)
+    #expect(world.http.isAsking, "the worker may still hold the connection")
+    attempt.end()
+    world.timers.advance(by: LivenessMonitor.settling)
+    #expect(!world.http.isAsking && world.questions.ended == 1)
+    #expect(world.questions.dropped == 0 && world.logged == [])
+  }
+
+  @Test("that fails is logged, and the footprint watched instead")
+  func httpFails() {
+    let attempt = world.begin(.http(request))
+    defer { attempt.end() }
+    world.questions.answer(.failure("status 500"))
+    #expect(world.logged == ["its shed request failed: status 500"] && world.events == [])
+    world.timers.advance(by: .seconds(1))
+    #expect(world.isAnswered)
+  }
+
+  @Test("is dropped when its time is over")
+  func httpOverdue() {
+    let attempt = world.begin(.http(request))
+    attempt.finish()
+    #expect(world.questions.dropped == 1)
+    #expect(world.logged.first == "its shed request failed: no answer in time")
+    world.questions.answer(.success)
+    world.timers.advance(by: .seconds(5))
+    #expect(world.events.count == 1 && !world.http.isAsking && world.questions.ended == 1)
+  }
+
+  @Test("is no activity: what came before it is, and what comes with it isn't")
+  func httpTraffic() {
+    world.questions.watchesTraffic = true
+    world.questions.hasTraffic = true
+    let attempt = world.begin(.http(request))
+    defer { attempt.end() }
+    #expect(world.questions.active == 1 && world.questions.asked.count == 1)
+    world.questions.hasTraffic = true
+    world.questions.answer(.success)
+    #expect(world.questions.looks == 1)
+    world.timers.advance(by: LivenessMonitor.settling)
+    #expect(world.questions.looks == 2 && world.questions.active == 1 && !world.http.isSettling)
+    #expect(world.questions.ended == 1)
+  }
+}

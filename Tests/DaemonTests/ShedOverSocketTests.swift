@@ -1,0 +1,127 @@
+import Linux
+import Policy
+import TestSupport
+import Testing
+import WorkerProtocol
+
+@testable import Daemon
+
+@Suite("A request for memory over a worker's own channels") struct ShedOverSocketTests {
+  private func connected(
+    _ body: (ConversationWorld, WorkerConversation, WorkersEnd, ShedWorld) throws -> Void
+  ) throws {
+    let talk = try ConversationWorld()
+    let conversation = try talk.begin()
+    defer { conversation.end() }
+    let worker = try talk.connect(conversation)
+    _ = try worker.hear()
+    try body(talk, conversation, worker, ShedWorld(talk.timers))
+  }
+
+  @Test("over its socket is answered by `done`, and not by a footprint that rests")
+  func socket() throws {
+    try connected { talk, conversation, worker, world in
+      let attempt = world.begin(nil, .memoryWarning, conversation)
+      let asked = try #require(try worker.hear().requests.first)
+      #expect(
+        asked.request
+          == .memoryWarning(level: "warning", footprintBytes: ByteCount.megabytes(100).bytes))
+      #expect(asked.seconds == 5)
+      talk.timers.advance(by: .seconds(4))
+      #expect(world.events == [] && world.measurementCount == 1)
+      try worker.say(.done(id: asked.id))
+      try talk.watches.serve()
+      #expect(world.isAnswered)
+      attempt.finish()
+      #expect(world.events.count == 2)
+    }
+  }
+
+  @Test("over its socket names the level that there is, or asks for what the background asks for")
+  func kinds() throws {
+    try connected { _, conversation, worker, world in
+      world.pressure = .critical
+      world.begin(nil, .memoryWarning, conversation).end()
+      world.begin(nil, .didEnterBackground, conversation).end()
+      let asked = try worker.hear().requests.map(\.request)
+      #expect(
+        asked == [
+          .memoryWarning(
+            level: "critical", footprintBytes: ByteCount.megabytes(100).bytes),
+          .didEnterBackground,
+        ])
+    }
+  }
+
+  @Test("both by command and over its socket is answered when both are done")
+  func both() throws {
+    for isCommandFirst in [false, true] {
+      try connected { talk, conversation, worker, world in
+        let attempt = world.begin(.command(["free"]), .memoryWarning, conversation)
+        defer { attempt.end() }
+        let asked = try #require(try worker.hear().requests.first)
+        let command = try #require(world.command)
+        if isCommandFirst { command.ended(.ended(.exited(0))) }
+        try worker.say(.done(id: asked.id))
+        try talk.watches.serve()
+        if !isCommandFirst {
+          #expect(world.events == [])
+          command.ended(.ended(.exited(0)))
+        }
+        talk.timers.advance(by: .seconds(3))
+        #expect(world.isAnswered)
+      }
+    }
+  }
+
+  @Test("isn't missed by the watchdog where all that were asked have hung up")
+  func abandoned() throws {
+    try connected { talk, conversation, worker, world in
+      let attempt = world.begin(nil, .memoryWarning, conversation)
+      worker.hangUp()
+      try talk.watches.serve()
+      #expect(world.events == [])
+      attempt.finish()
+      #expect(
+        world.events == [
+          .shedAnswered(world.id),
+          .shedFinished(world.id, before: .megabytes(100), after: .megabytes(100)),
+        ])
+    }
+  }
+
+  @Test("isn't answered by a worker whose run has ended")
+  func runEnds() throws {
+    try connected { talk, conversation, _, world in
+      let attempt = world.begin(nil, .memoryWarning, conversation)
+      conversation.end()
+      attempt.end()
+      talk.timers.advance(by: .seconds(10))
+      #expect(world.events == [])
+    }
+  }
+
+  @Test(
+    "goes to the listeners at MEMORY_PRESSURE_WATCH, too, and of one that answers itself rest means nothing"
+  )
+  func listeners() throws {
+    try connected { talk, conversation, worker, world in
+      worker.hangUp()
+      let listener = try UnixSocket.connected(
+        to: try #require(conversation.pressurePath), .stream)
+      try talk.watches.serve()
+      let first = world.begin(.notify, .memoryWarning, conversation)
+      #expect(world.asked == [.notify])
+      talk.timers.advance(by: .seconds(1))
+      #expect(world.isAnswered)
+      first.end()
+      try talk.notify("X_DORMOUSE_DONE=1", conversation)
+      try talk.watches.serve()
+      let second = world.begin(nil, .memoryWarning, conversation)
+      talk.timers.advance(by: .seconds(10))
+      #expect(world.asked == [.notify, .notify] && world.isAnswered)
+      second.end()
+      withExtendedLifetime(listener) {}
+    }
+  }
+}
