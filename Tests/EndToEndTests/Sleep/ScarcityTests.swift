@@ -15,9 +15,8 @@ import Testing
 
       """ + workers,
       wrapper: ["prlimit", "--nofile=64:2048"])
-    let states = try daemon.ask(.ps).workers?.map(\.state) ?? []
-    #expect(states.count == 20)
-    #expect(Set(states) == ["foreground"], "\(daemon.words)")
+    // They are launched one beside the other.
+    for number in 0..<20 { try daemon.wait("w\(number)", toBe: "foreground") }
     let limits = try readText("/proc/\(try daemon.worker("w7").pid ?? 0)/limits")
     let files = limits.split(separator: "\n").first { $0.hasPrefix("Max open files") } ?? ""
     #expect(files.split(separator: " ").contains("64"), "\(files)")

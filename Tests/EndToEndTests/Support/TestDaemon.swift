@@ -80,7 +80,8 @@ final class TestDaemon {
   /// terminate sleepers for that. Who isn't about pressure is not to be disturbed by it.
   private static func calm(_ text: String) -> String {
     let overrides = "policy_overrides:\n"
-    let isAbout = ["pressure:", "budget:", "mode: shadow", "mode: enforce"].contains { text.contains($0) }
+    let subjects = ["pressure:", "budget:", "mode: shadow", "mode: enforce"]
+    let isAbout = subjects.contains { text.contains($0) }
     guard !isAbout, text.hasPrefix(overrides) else { return text }
     let rule = "  pressure: { warning: never, urgent: never, critical: { available_below: 1% } }\n"
     return overrides + rule + text.dropFirst(overrides.count)
@@ -253,7 +254,13 @@ final class TestDaemon {
   /// Without a process in between, for what is asked often.
   func ask(_ verb: ControlRequest.Verb, _ worker: String? = nil) throws -> ControlResponse {
     var client = try ControlClient(connectingTo: socket, isNamed: true)
-    return try client.perform(verb, worker: worker, timeout: .seconds(30))
+    do throws(ControlError) {
+      return try client.perform(verb, worker: worker, timeout: .seconds(30))
+    } catch {
+      // An abort of the check of its loop says what took the time.
+      guard (try? hasEnded()) == true else { throw error }
+      throw TestFailure("\(error); the daemon has ended: \(words)")
+    }
   }
 
   func worker(_ name: String) throws -> WorkerReport {
