@@ -63,7 +63,7 @@ extension BenchSubject {
     if learned?.process != identity { learned = (identity, 0) }
     while true {
       let isKnown = (learned?.resumes ?? 0) > 1
-      let took = try measureHibernation(dropped: false, mode: .lazy(probing: true)) {
+      let took = try measureHibernation(dropped: false, mode: .lazy(learns: true)) {
         if isKnown { note($0) }
       }
       if isKnown { return took }
@@ -87,9 +87,9 @@ extension BenchSubject {
     } else {
       _ = try stop()
     }
-    let summary = try hibernate(lazyReady: mode != .eager)
+    let summary = try hibernate(restore: mode == .eager ? .eager : .lazy)
     if let refusal = summary.lazyRefusal {
-      _ = try timeFromOrder { try beginResume(.eager) }
+      _ = try timeFromOrder { try beginResume(from: summary.image) }
       throw MechanismRefusal(reason: refusal)
     }
     let after = try Footprint.measure(pids)
@@ -99,14 +99,16 @@ extension BenchSubject {
         imageBytes: summary.imageLength, anonymousBefore: before.anonymous,
         anonymousAfter: after.anonymous))
     if dropped { try dropImage() }
-    return try timeFromOrder { try beginResume(mode) }
+    return try timeFromOrder { try beginResume(from: summary.image.restored(mode)) }
   }
 
-  private func hibernate(lazyReady: Bool) throws -> HibernationSummary {
-    let (target, path, level) = (try target, imagePath, options.level)
+  private func hibernate(restore: ResumePreference) throws -> HibernationSummary {
+    let target = try target
+    let request = HibernationRequest(
+      target, to: imagePath, level: options.level, restore: restore)
     do throws(HibernationError) {
       return try service.wait { (hibernator) throws(HibernationError) in
-        try hibernator.hibernate(target, to: path, level: level, lazyReady: lazyReady)
+        try hibernator.hibernate(request)
       }
     } catch {
       switch error.aftermath {
@@ -118,9 +120,9 @@ extension BenchSubject {
     }
   }
 
-  private func beginResume(_ mode: RestoreMode) throws -> Order {
+  private func beginResume(from image: RestingImage) throws -> Order {
     let order = try Order()
-    service.resume(try target, from: imagePath, mode: mode) { result in
+    service.resume(try target, from: image) { result in
       order.complete(result.map { _ in }.mapError { $0 })
     }
     return order

@@ -46,10 +46,10 @@ public struct HibernationTrial {
       unlink(path)
     }
     let gone = try service.wait { (hibernator) throws(HibernationError) in
-      try hibernator.hibernate(target, to: path)
+      try hibernator.hibernate(HibernationRequest(target, to: path))
     }
     let back = try service.wait { (hibernator) throws(HibernationError) in
-      try hibernator.resume(target, from: path)
+      try hibernator.resume(target, from: gone.image)
     }
     try child.send("again")
     guard try child.line() == "same again" else {

@@ -19,14 +19,10 @@ struct WorkerRunTests {
   func nothingIsLeft() {
     let runtime = runtime()
     let before = runtime.profile
-    runtime.answersItself = true
-    runtime.announcedChannel = true
     runtime.lastAlarm = .zero + .seconds(7)
     runtime.asleepSince = .zero
     runtime.unheardCall = "data"
-    #expect(runtime.profile.canAnswer && runtime.profile.canShed)
     runtime.endRun()
-    // The next program was never asked: no watchdog waits for its answer.
     #expect(runtime.profile == before)
     #expect(runtime.lastAlarm == nil && runtime.unheardCall == nil)
     #expect(runtime.asleepSince == nil)

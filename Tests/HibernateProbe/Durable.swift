@@ -31,12 +31,13 @@ func durable(_ arguments: ArraySlice<String>) throws {
     for durability in ImageDurability.allCases {
       try cgroup?.freeze(until: Deadline(in: .seconds(5)))
       let slept = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(target, to: image, storage: ImageStorage(durability: durability))
+        try h.hibernate(
+          HibernationRequest(target, to: image, storage: ImageStorage(durability: durability)))
       }
       sizes = "\(slept.moved >> 20) MB in \(slept.imageLength >> 20) MB"
       if round > 0 { note("hibernate, \(durability)", slept.duration) }
       let woken = try service.wait { (h) throws(HibernationError) in
-        try h.resume(target, from: image)
+        try h.resume(target, from: RestingImage(path: image))
       }
       if round > 0 { note("resume", woken.duration) }
     }

@@ -67,8 +67,9 @@ func bench(_ arguments: ArraySlice<String>) throws {
       if way != "cont" {
         let slept = try service.wait { (h) throws(HibernationError) in
           try h.hibernate(
-            target, to: image, lazyReady: way == "hot" || way == "later",
-            sealed: way == "sealed", dropsFilePages: way == "pushed")
+            HibernationRequest(
+              target, to: image, restore: way == "hot" || way == "later" ? .lazy : .eager,
+              isSealed: way == "sealed", dropsFilePages: way == "pushed"))
         }
         if round > 1 {
           times["\(way): hibernating", default: []].append(
@@ -87,10 +88,12 @@ func bench(_ arguments: ArraySlice<String>) throws {
       switch way {
       case "cont": try cgroup.thaw(until: patience)
       case "eager", "sealed", "pushed":
-        _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+        _ = try service.wait { (h) throws(HibernationError) in
+          try h.resume(target, from: RestingImage(path: image))
+        }
       default:
         let summary = try service.wait { (h) throws(HibernationError) in
-          try h.resume(target, from: image, mode: .lazy(probing: true))
+          try h.resume(target, from: RestingImage(path: image, .lazy(learns: true)))
         }
         notes["hot"] =
           summary.eagerReason

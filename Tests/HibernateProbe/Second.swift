@@ -41,7 +41,7 @@ private final class Subject {
     try target.cgroup?.freeze(until: Deadline(in: .seconds(5)))
     let (begun, before) = (Clocks.monotonic, processorTime())
     let slept = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: image, overlay: overlays)
+      try h.hibernate(HibernationRequest(target, to: image, overlay: overlays))
     }
     let (ended, after) = (Clocks.monotonic, processorTime())
     last = slept
@@ -49,7 +49,7 @@ private final class Subject {
     let woken = Clocks.monotonic
     try client.send()
     _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: image, keepsBase: overlays)
+      try h.resume(target, from: RestingImage(path: image), keepsBase: overlays)
     }
     let back = Clocks.monotonic
     try client.receive()

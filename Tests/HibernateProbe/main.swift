@@ -89,16 +89,19 @@ func serve(_ arguments: ArraySlice<String>) throws {
         if order == "hibernate" {
           try cgroup?.freeze(until: Deadline(in: .seconds(5)))
           let summary = try service.wait { (h) throws(HibernationError) in
-            try h.hibernate(target, to: words[2], lazyReady: isLazy, overlay: overlays != nil)
+            try h.hibernate(
+              HibernationRequest(
+                target, to: words[2], restore: isLazy ? .lazy : .eager, overlay: overlays != nil))
           }
           tell("done \(summary.moved)")
         } else if order == "settle" {
           try service.settle("victim")
           tell("done 0")
         } else {
-          let mode = isLazy ? RestoreMode.lazy(probing: true) : .eager
+          let mode = isLazy ? RestoreMode.lazy(learns: true) : .eager
           let summary = try service.wait { (h) throws(HibernationError) in
-            try h.resume(target, from: words[2], mode: mode, keepsBase: overlays != nil)
+            try h.resume(
+              target, from: RestingImage(path: words[2], mode), keepsBase: overlays != nil)
           }
           tell("done \(summary.restored)")
         }
@@ -172,10 +175,12 @@ func selfcheck(_ arguments: ArraySlice<String>) throws {
   let image = words[1] + "/image"
   for round in 1...max(1, rounds) {
     let slept = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: image)
+      try h.hibernate(HibernationRequest(target, to: image))
     }
     if slept.moved < 1 << 20 { fail("only \(slept.moved) bytes left memory") }
-    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: RestingImage(path: image))
+    }
     if try torture.ask("sum") != sum { fail("round \(round): the sum has changed") }
   }
   if try torture.ask("wake").hasPrefix("woke") == false { fail("its threads don't wake") }
@@ -236,9 +241,13 @@ func outlive(
   do {
     if !isForResume { killLater() }
     try cgroup?.freeze(until: Deadline(in: .seconds(5)))
-    _ = try service.wait { (h) throws(HibernationError) in try h.hibernate(target, to: image) }
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(HibernationRequest(target, to: image))
+    }
     if isForResume { killLater() }
-    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: RestingImage(path: image))
+    }
   } catch let error as HibernationError where error.aftermath == .vanished {
     outcome = "killed while \(error.phase.rawValue)"
   } catch { fail("round \(round): \(error)") }

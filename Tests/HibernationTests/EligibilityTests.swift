@@ -50,7 +50,9 @@ struct EligibilityTests {
     let target = victim.target
     let error = try #require(
       #expect(throws: HibernationError.self) {
-        try service.wait { (h) throws(HibernationError) in try h.hibernate(target, to: path) }
+        try service.wait { (h) throws(HibernationError) in
+          try h.hibernate(HibernationRequest(target, to: path))
+        }
       })
     #expect(error.description.contains(kind.cause), "\(error)")
     #expect(error.aftermath == kind.aftermath)

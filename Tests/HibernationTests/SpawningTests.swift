@@ -41,7 +41,7 @@ struct SpawningTests {
     if rest == .frozen { try victim.suspend() }
     let error = #expect(throws: HibernationError.self) {
       try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(target, to: Fixture.imagePath())
+        try h.hibernate(HibernationRequest(target, to: Fixture.imagePath()))
       }
     }
     #expect(error?.aftermath == .intact)

@@ -104,11 +104,13 @@ struct TickTests {
       let isHibernated =
         round % 2 == 1
         && (try? service.wait { (h) throws(HibernationError) in
-          try h.hibernate(sleeper, to: path)
+          try h.hibernate(HibernationRequest(sleeper, to: path))
         }) != nil
       usleep(100_000)
       if isHibernated {
-        _ = try service.wait { (h) throws(HibernationError) in try h.resume(sleeper, from: path) }
+        _ = try service.wait { (h) throws(HibernationError) in
+          try h.resume(sleeper, from: RestingImage(path: path))
+        }
       } else {
         target.restartInterruptedSyscalls()
         try target.wake()

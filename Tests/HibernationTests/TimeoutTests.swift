@@ -56,7 +56,8 @@ struct TimeoutTests {
       let (target, path, sleep) = (target, path, sleep)
       if sleep == .suspended { return }
       _ = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(target, to: path, lazyReady: sleep == .lazy)
+        try h.hibernate(
+          HibernationRequest(target, to: path, restore: sleep == .lazy ? .lazy : .eager))
       }
     }
 
@@ -68,7 +69,7 @@ struct TimeoutTests {
       let (target, path, sleep) = (target, path, sleep)
       _ = try service.wait { (h) throws(HibernationError) in
         try h.resume(
-          target, from: path, mode: sleep == .lazy ? .lazy(probing: true) : .eager)
+          target, from: RestingImage(path: path, sleep == .lazy ? .lazy(learns: true) : .eager))
       }
     }
 

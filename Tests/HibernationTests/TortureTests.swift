@@ -22,11 +22,13 @@ struct TortureTests {
       let target = victim.target
       let before = try victim.anonymousMemory()
       let slept = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(target, to: path)
+        try h.hibernate(HibernationRequest(target, to: path))
       }
       #expect(slept.moved > 8 << 20)
       #expect(try victim.anonymousMemory() <= 256 << 10, "of \(before)")
-      _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.resume(target, from: RestingImage(path: path))
+      }
       try #require(try victim.ask("sum") == sum, "round \(round)")
     }
     #expect(try victim.ask("wake").hasPrefix("woke"))

@@ -53,6 +53,22 @@ import Testing
       try eventually { try child.tree().processes.allSatisfy { $0.state != .stopped } })
   }
 
+  @Test func `a process that an earlier look hasn't found is stopped too`() throws {
+    let child = try TestChild("sh", "-c", Self.bushy)
+    _ = try (child.line(), child.line())
+    let early = ProcessTree(processes: [try ProcessStat.read(child.pid)])
+    let tree = try ProcessTree.stopAll(
+      root: child.process.identity, session: child.pid, known: early,
+      until: Deadline(in: .seconds(10)))
+    #expect(tree.pids.count >= 6)
+    for pid in tree.pids {
+      for thread in try threads(of: pid) {
+        #expect(try ProcessStat.read(thread: thread, of: pid).state.isAtRest)
+      }
+    }
+    try tree.continueAll()
+  }
+
   @Test func `a tree that keeps forking is stopped all the same`() throws {
     let child = try TestChild(
       "sh", "-c", "echo on; while :; do sh -c 'sh -c : & :' & sh -c :; done")

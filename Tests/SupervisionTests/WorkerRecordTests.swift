@@ -91,7 +91,7 @@ import Testing
     try store.save(hostile)
     try Descriptor.open("\(scratch.path)/bad.worker", O_WRONLY | O_CREAT, mode: 0o600)
       .writeAll("dormouse-worker=1\n")
-    try Descriptor.open("\(scratch.path)/cut.worker.new", O_WRONLY | O_CREAT, mode: 0o600)
+    try Descriptor.open("\(scratch.path)/cut.worker.partial", O_WRONLY | O_CREAT, mode: 0o600)
       .writeAll("dorm")
     let (records, failures) = try store.loadAll()
     #expect(records == [hostile])
@@ -103,7 +103,7 @@ import Testing
     let store = try WorkerRecordStore(directory: scratch.path)
     try store.save(hostile)
     // In the way of the temporary file.
-    let blocked = store.path(of: hostile.name) + ".new"
+    let blocked = store.path(of: hostile.name) + ".partial"
     #expect(mkdir(blocked, 0o700) == 0)
     var changed = hostile
     changed.state = "terminated"

@@ -66,12 +66,10 @@ public final class Daemon: DirectiveExecutor {
   let bootID: String
   let jetsam: JetsamKeeper
   let snapshots: SnapshotKeeper
-  /// Of what workers are told and asked.
-  var messageCount: UInt64 = 0
+  let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
   /// nil: a wrapper's worker has no second life.
   var memoryKeeper: MemoryKeeper?
-  var lastStall: (some: Double, full: Double)?
 
   let driver: EngineDriver
   /// What the engine knows now.
@@ -97,7 +95,6 @@ public final class Daemon: DirectiveExecutor {
   var questions: [ObjectIdentifier: Question] = [:]
   /// Workers of `run` that have ended, the latest last.
   var endedRuns: [WorkerID] = []
-  var stalls = StallMeter()
   /// Counts the looks of `sampleRegularly`.
   var samples = 0
   /// While children can't be told from orphans, because one is being forked.
@@ -109,14 +106,9 @@ public final class Daemon: DirectiveExecutor {
   lazy var looks = LookLine(loop)
   /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
   let latches = try? InputLatches(capacity: 512)
-  var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
-  var ledger: WriteLedger
+  let pressureMonitor: PressureMonitor
   /// The last look at the images' disk; see `DiskLimits`.
-  var imageDisk = ImageDisk()
-  var diskAnswers = true
-  /// Images that were written, now and when the last look at the disk began.
-  var imagesWritten = 0
-  var imagesAtLook = 0
+  private(set) lazy var imageDisk = makeImageDisk()
   lazy var diskLook = makeDiskLook()
   private(set) lazy var reloader = makeReloader()
   /// When old bases were last looked for.
@@ -168,10 +160,6 @@ public final class Daemon: DirectiveExecutor {
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: stateFiles)
     jetsam = JetsamKeeper(directory: state.jetsam, disk, loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
-    ledger = WriteLedger(path: state.writes)
-    if let damage = ledger.damage {
-      log(.warning, "what was written to images today isn't known: \(damage)")
-    }
     var features = KernelFeatures.detect()
     // For measuring what tracking brings, and for doubting it.
     if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
@@ -190,6 +178,8 @@ public final class Daemon: DirectiveExecutor {
       log(.warning, "what was learned of workers isn't known any more: \(damage)")
     }
     chronicle = try Chronicle(settings, state, log)
+    pressureMonitor = PressureMonitor(
+      loop, send: { [driver] in driver.send($0) }, log: { [log] in log($0, $1) })
 
     // A wrapper shares its group with its caller; and a group that was named is used as it is.
     if wrapped == nil, getenv("DORMOUSE_CGROUP") == nil {
@@ -226,7 +216,7 @@ public final class Daemon: DirectiveExecutor {
       try watchSignals()
     } catch { throw .system(error) }
     try openControlSocket()
-    watchPressure()
+    pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
     followStreams()
     introduceWorkers()

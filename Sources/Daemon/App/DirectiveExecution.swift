@@ -48,12 +48,12 @@ extension Daemon {
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
     if transition.to == .terminating, case .pressure = transition.cause {
-      jetsam.noteVictim(engine, stall: lastStall)
+      jetsam.noteVictim(engine, stall: pressureMonitor.lastStall)
     }
     noteWrapped(transition)
     guard let runtime = workers[transition.worker] else { return }
     saveRecord(runtime, state: transition.to)
-    tell(runtime, of: transition)
+    if transition.to == .foreground { runtime.conversation?.lifecycle.didEnterForeground() }
     supervise(runtime, transition)
   }
 }

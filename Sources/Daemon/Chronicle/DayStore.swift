@@ -22,14 +22,8 @@ public struct DayStore: Sendable {
   }
 
   func save(_ record: DayRecord) throws {
-    let path = path(of: record.day)
-    let partial = path + ".partial"
-    let bytes = try record.encoded()
-    let file = try Descriptor.open(partial, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
-    try file.writeAll(String(decoding: bytes, as: UTF8.self))
     // Its name must not be on the disk before its content: it replaces a good one.
-    _ = try systemCall("fdatasync", on: partial) { fdatasync(file.raw) }
-    try renameFile(partial, to: path)
+    try StateFile.replace(path(of: record.day), with: try record.encoded(), durability: .data)
   }
 
   /// Puts a damaged file aside, so that a new one can take its place and the old one be looked at.

@@ -21,9 +21,9 @@ extension Daemon: ReportSource {
       facts.log = wrapped == nil ? logPath(of: runtime) : wrapped?.settings.log
     }
     facts.wrapper = wrapped.map { (getpid(), $0.wakes) }
-    facts.says = runtime.statusText
-    facts.connections = runtime.talk?.connectionCount
-    facts.talk = runtime.talk?.sentence
+    facts.says = runtime.conversation?.statusText
+    facts.connections = runtime.conversation?.connectionCount
+    facts.talk = runtime.conversation?.withoutEffect
     facts.imageLength = runtime.image?.length
     facts.baseSize = runtime.image == nil ? imageDisk.base(of: id.name) : 0
     facts.lastHibernation = runtime.lastHibernation
@@ -48,7 +48,7 @@ extension Daemon: ReportSource {
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
       version: settings.version, freezer: freezer, stateDirectory: state.path,
-      imageCosts: ledger.total(at: Int64(time(nil))))
+      imageCosts: imageDisk.costs)
   }
 
   func policyFacts() -> PolicyFacts {
@@ -124,6 +124,8 @@ extension Daemon: ControlHost {
   func previewReload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
     reloader.preview(allowEmpty: allowEmpty, then: report)
   }
+
+  func takeDiskReading(then done: @escaping () -> Void) { imageDisk.takeReading(then: done) }
 
   func prioritize(_ id: WorkerID) { hibernation.prioritize(id.name) }
 

@@ -137,7 +137,7 @@ extension Daemon {
     let moved =
       found.anonymous > last.anonymous
       ? found.anonymous - last.anonymous : last.anonymous - found.anonymous
-    let offersMoved = lookAtOffers(runtime)
+    let offersMoved = runtime.conversation?.offers.look() == true
     if moved >= 128 * 1024 || offersMoved || last.at == .zero {
       // While the budget allows no look it stays due.
       guard runtime.measuring.isDue(at: now) else { return }

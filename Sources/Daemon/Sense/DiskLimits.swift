@@ -4,9 +4,6 @@ import Lifecycle
 import Linux
 import Policy
 
-// The engine decides whether an image may be written; here is what the disk looks like. It is looked at on
-// another thread: a disk that doesn't answer counts as full, and everything here goes by the last look.
-
 /// What a look at the images' file system has found.
 struct ImageDisk: Sendable {
   /// Of the file system; zero where it can't be asked.
@@ -64,12 +61,23 @@ struct ImageDisk: Sendable {
 }
 
 extension Daemon {
-  /// So long the disk may take before it counts as full.
-  private static let diskPatience = Duration.seconds(1)
+  func makeImageDisk() -> ImageDiskMonitor {
+    ImageDiskMonitor(
+      directory: state.images, ledger: WriteLedger(path: state.writes),
+      ImageDiskMonitor.Needs(
+        look: { [unowned self] in diskLook.take(then: $0) },
+        send: { [driver] in driver.send($0) },
+        save: { [disk, log] ledger in
+          disk.write("what is written to images can't be noted for later", log) {
+            try ledger.save()
+          }
+        }, time: { Int64(time(nil)) }, log: { [log] in log($0, $1) }))
+  }
 
   func makeDiskLook() -> SharedLook<ImageDisk> {
-    SharedLook(jobs, about: "disk of images", within: Self.diskPatience) { [unowned self] in
-      imagesAtLook = imagesWritten
+    SharedLook(jobs, about: "disk of images", within: ImageDiskMonitor.patience) {
+      [unowned self] in
+      imageDisk.lookBegins()
       let directory = state.images
       if let settings = wrapped?.settings {
         return {
@@ -90,72 +98,15 @@ extension Daemon {
     }
   }
 
-  /// Tells the engine what images may take, and then calls back: after `diskPatience` at the latest. What
-  /// workers that run have left on disk for their next image counts as free: it gives way where room is
-  /// short.
-  func takeDiskReading(then done: @escaping () -> Void = {}) {
-    diskLook.take { [unowned self] found in
-      // It may lack an image that the engine has counted itself.
-      if found != nil, imagesAtLook != imagesWritten { return takeDiskReading(then: done) }
-      if let found {
-        if !diskAnswers { log(.notice, "the disk of the images answers again") }
-        imageDisk = found
-      } else {
-        // Its size stays known: an image then finds no room on it.
-        (imageDisk.total, imageDisk.free) = (max(imageDisk.total, ByteCount(1)), .zero)
-        if diskAnswers {
-          log(
-            .error,
-            "the disk of the images doesn't answer (\(state.images), "
-              + "\(Self.diskPatience.spoken)): no worker is hibernated until it does")
-        }
-      }
-      diskAnswers = found != nil
-      let (held, idle) = imageDisk.bytes
-      driver.send(
-        .disk(
-          DiskReading(
-            total: imageDisk.total,
-            free: diskAnswers ? imageDisk.free + ByteCount(idle) : .zero,
-            images: ByteCount(held - idle),
-            writtenToday: ByteCount(ledger.total(at: Int64(time(nil))).bytes))))
-      done()
-    }
-  }
-
-  /// Before an image of about this much memory, reckoned without compression, and as if nothing were
-  /// unchanged: takes away what others have left for their next ones, where that is in the way.
-  func makeRoomOnDisk(for footprint: ByteCount) {
-    let (held, idle) = imageDisk.bytes
-    guard idle > 0 else { return }
-    let rules = engine.policy.hibernate.disk
-    var isShort = ByteCount(held) + footprint > rules.budget
-    if imageDisk.total > .zero {
-      let least = Double(imageDisk.total.bytes) * rules.minFreePercent / 100
-      isShort = isShort || Double((imageDisk.free - footprint).bytes) < least
-    }
-    // Done before anything that is asked of it later.
-    if isShort { hibernation.dropIdleBases() }
-  }
-
-  /// Its image became the next one's base, or was removed; the disk itself is asked afterwards.
-  func noteResumed(_ runtime: WorkerRuntime) {
-    let name = runtime.id.name
-    imageDisk.images[name] = nil
-    if !runtime.keepsBase { imageDisk.bases[name] = nil }
-    takeDiskReading()
-  }
-
   /// On the thread for small files: the worker has ended. Its next image waits for that.
   func removeImages(of runtime: WorkerRuntime) {
     let image = state.image(of: runtime.id.name)
-    imageDisk.images[runtime.id.name] = nil
-    imageDisk.bases[runtime.id.name] = nil
+    imageDisk.imageGone(of: runtime.id.name, keepsBase: false)
     let hadImage = runtime.image != nil
     runtime.imageRemoval = disk.submitAwaited { [mailbox] in
       unlink(image)
       unlink(Hibernator.basePath(of: image))
-      if hadImage { mailbox.post { $0.takeDiskReading() } }
+      if hadImage { mailbox.post { $0.imageDisk.takeReading() } }
     }
   }
 }

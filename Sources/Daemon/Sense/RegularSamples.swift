@@ -34,43 +34,8 @@ struct StallMeter {
 }
 
 extension Daemon {
-  /// The kernel calls as soon as a stall threshold is passed, where it lets us have triggers.
-  func watchPressure() {
-    for (trigger, watch) in triggers { loop.unwatch(trigger.descriptor, watch) }
-    triggers = []
-    guard engine.policy.memory == .host else { return }
-    for level in PressureLevel.allCases {
-      let condition = engine.policy.pressure[level]
-      for (kind, stall) in [
-        (PressureTrigger.Kind.some, condition?.someStall), (.full, condition?.fullStall),
-      ] {
-        guard let stall else { continue }
-        openTrigger(kind, stall, level)
-      }
-    }
-  }
-
-  private func openTrigger(_ kind: PressureTrigger.Kind, _ stall: Stall, _ level: PressureLevel) {
-    do {
-      let threshold = Duration.nanoseconds(
-        Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
-      // Read before the trigger is there: it may be sooner.
-      let total = (try? PressureStall.read())?.totalMicroseconds(kind)
-      var check = total.map { TriggerCheck(stall: threshold, total: $0) }
-      let trigger = try PressureTrigger(kind, stall: threshold, window: stall.window)
-      let watch = try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
-        let total = (try? PressureStall.read())?.totalMicroseconds(kind)
-        if total.flatMap({ check?.confirms($0) }) ?? true { driver.send(.stalled(level)) }
-        takeReading()
-      }
-      triggers.append((trigger, watch))
-    } catch {
-      log(.notice, "sampling memory stalls once a second instead of being called: \(error)")
-    }
-  }
-
   func sampleRegularly() {
-    takeReading()
+    pressureMonitor.takeReading()
     latches?.take()
     // Sleepers, most of them, cost nothing: what is frozen doesn't change.
     let running = workers.values.filter { engine.state(of: $0.id)?.runs == true }
@@ -81,7 +46,7 @@ extension Daemon {
     samples += 1
     saveMemoryWhenDue()
     // Midnight, and what others write to the disk.
-    if samples % 60 == 1 { takeDiskReading() }
+    if samples % 60 == 1 { imageDisk.takeReading() }
     if EventLoop.now - lastSweep > .seconds(3600) {
       lastSweep = EventLoop.now
       hibernation.dropIdleBases(outdated: true)
@@ -93,17 +58,6 @@ extension Daemon {
   private func interval(_ nobodyRuns: Bool) -> Duration {
     guard let wrapped else { return .seconds(1) }
     return nobodyRuns ? Wrapped.restingInterval : wrapped.interval
-  }
-
-  func takeReading() {
-    guard let info = try? MemoryInfo.read() else { return }
-    let stall = stalls.read(at: EventLoop.now, window: engine.policy.pressure.minWindow)
-    lastStall = stall
-    driver.send(
-      .memory(
-        MemoryReading(
-          total: ByteCount(info.total), available: ByteCount(info.available),
-          someStall: stall?.some, fullStall: stall?.full, swapFree: ByteCount(info.swapFree))))
   }
 
   /// Resident less file-backed pages, from /proc/PID/statm (proc_pid_statm(5)).

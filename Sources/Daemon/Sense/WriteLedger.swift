@@ -66,11 +66,7 @@ struct WriteLedger: Sendable {
 
   /// On a thread that may wait for the disk.
   func save() throws(SystemCallError) {
-    let temporary = path + ".new"
-    let file = try Descriptor.open(
-      temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
-    try file.writeAll(encoded)
-    try renameFile(temporary, to: path)
+    try StateFile.replace(path, with: Array(encoded.utf8), durability: .none)
   }
 
   // MARK: the file

@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 
 /// Small files of the daemon's that are replaced as a whole. Tests hand in their own.
@@ -20,19 +19,11 @@ final class StateFiles: StateFileWriter {
 
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
     let done: @Sendable (String?) -> Void = loop.callback(then)
-    disk.submit { done(Daemon.failure { try replaceFile(path, with: text) }) }
+    disk.submit {
+      done(
+        Daemon.failure {
+          try StateFile.replace(path, with: Array(text.utf8), durability: .data)
+        })
+    }
   }
-}
-
-/// Either the old text stays, or the new one is there, whenever the machine stops.
-///
-/// - Parameter isSynced: false: only whenever the daemon stops.
-func replaceFile(
-  _ path: String, with text: String, isSynced: Bool = true
-) throws(SystemCallError) {
-  let partial = path + ".partial"
-  let file = try Descriptor.open(partial, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
-  try file.writeAll(text)
-  if isSynced { _ = try systemCall("fsync", on: partial) { fsync(file.raw) } }
-  try renameFile(partial, to: path)
 }

@@ -22,12 +22,8 @@ struct JetsamStore: Sendable {
   }
 
   func save(_ record: JetsamRecord) throws {
-    let path = "\(directory)/\(record.id).json"
-    let partial = path + ".partial"
     let bytes = try WireCodec.json(for: record) + [10]
-    let file = try Descriptor.open(partial, O_WRONLY | O_CREAT | O_TRUNC, mode: 0o600)
-    try file.writeAll(String(decoding: bytes, as: UTF8.self))
-    try renameFile(partial, to: path)
+    try StateFile.replace("\(directory)/\(record.id).json", with: bytes, durability: .none)
     for old in ids().dropFirst(Self.maxKept) { unlink("\(directory)/\(old).json") }
   }
 }

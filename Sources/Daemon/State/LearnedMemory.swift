@@ -133,7 +133,8 @@ extension Daemon {
       return
     }
     disk.write("what was learned of workers can't be kept", log) {
-      try replaceFile(path, with: try memory.encoded(at: now), isSynced: false)
+      let bytes = Array(try memory.encoded(at: now).utf8)
+      try StateFile.replace(path, with: bytes, durability: .none)
     }
   }
 

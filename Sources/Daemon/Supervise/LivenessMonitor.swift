@@ -2,10 +2,8 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What `LivenessMonitor` needs of its worker's run. Tests hand in their own.
-protocol LivenessHost: AnyObject {
-  /// It runs, and nothing is being done to it.
-  var mayBeAsked: Bool { get }
+/// What is needed to ask in a worker's run without the question counting as activity. Tests hand in their own.
+protocol QuestionHost: AnyObject {
   /// Whether what comes in on its connections counts as activity.
   var watchesTraffic: Bool { get }
 
@@ -16,15 +14,21 @@ protocol LivenessHost: AnyObject {
     _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void
 
-  /// Whether something has come in since the last look. While `isAsking`, only a look that
-  /// `isSettling` asks for is made.
+  /// Whether something has come in since the last look. While a question is out, only the look is made that
+  /// takes what came with it.
   func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void)
 
   func wasActive()
-  /// Why it fails; a sentence's beginning.
-  func isUnhealthy(_ why: String)
   /// Its answer is there, and its connection is gone.
   func questionHasEnded()
+}
+
+/// What `LivenessMonitor` needs of its worker's run.
+protocol LivenessHost: QuestionHost {
+  /// It runs, and nothing is being done to it.
+  var mayBeAsked: Bool { get }
+  /// Why it fails; a sentence's beginning.
+  func isUnhealthy(_ why: String)
 }
 
 /// `liveness:`. A running worker is asked over and over; one that sleeps isn't, and neither is one that

@@ -2,8 +2,8 @@ import Lifecycle
 import Policy
 import Supervision
 
-/// What a worker's `LivenessMonitor` gets of the daemon, for one run.
-private final class LivenessOfWorker: LivenessHost {
+/// What a worker's `LivenessMonitor` and `ShedOverHTTP` get of the daemon, for one run.
+final class LivenessOfWorker: LivenessHost {
   private unowned let daemon: Daemon
   private weak var runtime: WorkerRuntime?
   private let process: WorkerProcess

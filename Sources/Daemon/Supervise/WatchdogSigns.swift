@@ -36,7 +36,7 @@ struct WatchdogSigns: Equatable {
 extension Daemon {
   /// It has been launched, or taken over.
   func startWatchdog(of runtime: WorkerRuntime) {
-    guard runtime.notify != nil else { return }
+    guard runtime.conversation?.notifyPath != nil else { return }
     if let interval = runtime.watchdogInterval ?? runtime.launched?.watchdog {
       driver.send(.watchdogInterval(runtime.id, interval))
     }
@@ -45,19 +45,12 @@ extension Daemon {
   /// `WATCHDOG_USEC=`, as under systemd also of a worker whose configuration names no interval.
   func setWatchdog(of runtime: WorkerRuntime, to interval: Duration) {
     runtime.watchdogInterval = interval
-    runtime.watchdog.seen(at: EventLoop.now)
     if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
     driver.send(.watchdogInterval(runtime.id, interval))
   }
 
   func checkWatchdog(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
-    // What it has sent may still be in the socket: this daemon, too, may be late.
-    receiveNotifications(of: runtime, limit: 64)
-    let now = EventLoop.now
-    // More than is read at a time: it lives.
-    if runtime.notify?.mayReceive == false { runtime.watchdog.seen(at: now) }
-    let sign = runtime.watchdog.sign(at: now)
-    driver.send(.watchdogSeen(id, at: sign))
+    driver.send(.watchdogSeen(id, at: runtime.conversation?.lastSign()))
   }
 }

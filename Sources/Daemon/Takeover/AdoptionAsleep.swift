@@ -73,7 +73,7 @@ extension Daemon {
     if let alarm { setAlarm(for: runtime, at: alarm, "a time of its own, set before") }
     log(.notice, "\(id): adopted, \(asleep.rawValue) as it was, pid \(process.identity.pid)")
     driver.send(.adopted(id, runtime.profile, asleep))
-    recount(runtime)
+    runtime.conversation?.offers.recount()
     saveRecord(runtime, state: asleep)
     if let why = unheard(runtime, sources) { driver.send(.wakeNeeded(id, why)) }
     wakeForWhatWaits(runtime)

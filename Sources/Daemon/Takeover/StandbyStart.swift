@@ -55,7 +55,7 @@ extension Daemon {
 
 extension CodedText {
   /// For `status`.
-  static func of(_ plan: ResumePlan) -> CodedText {
+  static func of(_ plan: RestorePlan) -> CodedText {
     plan.isLazy
       ? CodedText("lazy", "lazy restore: \(plan.reason)")
       : CodedText("eager", "eager, because \(plan.reason)")

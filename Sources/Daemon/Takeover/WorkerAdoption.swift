@@ -76,7 +76,7 @@ extension Daemon {
     var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     record.imagePath = runtime.image?.path
     record.imageMark = state == .hibernated ? runtime.image?.mark?.text : nil
-    record.purgeable = runtime.offers.compactMap { $0.file?.inode }
+    record.purgeable = runtime.conversation?.offers.inodes ?? []
     record.wasInFront = state == .foreground || runtime.returnsToFront
     record.importance = runtime.configuration.importance
     record.watchdog = runtime.watchdogInterval?.wholeNanoseconds
@@ -182,8 +182,8 @@ extension Daemon {
   /// Whoever waited for the worker is heard: clients, and what it has said itself meanwhile.
   func adoptionIsOver(_ id: WorkerID) {
     if let runtime = workers[id] { startWatchdog(of: runtime) }
-    if let runtime = workers[id], let talk = runtime.talk {
-      do throws(SystemCallError) { try listen(to: talk, of: runtime) } catch {
+    if let conversation = workers[id]?.conversation {
+      do throws(SystemCallError) { try conversation.listenToConnections() } catch {
         log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
       }
     }
@@ -195,16 +195,18 @@ extension Daemon {
       try WorkerCgroup(path: $0, isExternal: record.external != nil)
     }
     // Abstract names too: the worker knows no other.
-    runtime.notify = reopen(record.notifySocket, of: record.name) { path throws(SystemCallError) in
+    var channels = WorkerChannels()
+    channels.notify = reopen(record.notifySocket, of: record.name) { path throws(SystemCallError) in
       try NotifySocket(
         path: path, takesDescriptors: runtime.configuration.fdstore > 0)
     }
-    runtime.pressure = reopen(record.pressureWatch, of: record.name) {
+    channels.pressure = reopen(record.pressureWatch, of: record.name) {
       path throws(SystemCallError) in try PressureWatch(path: path)
     }
-    runtime.talk = reopen(record.workerSocket, of: record.name) {
+    channels.talk = reopen(record.workerSocket, of: record.name) {
       path throws(SystemCallError) in try WorkerSocket(path: path)
-    }.map(WorkerTalk.init)
+    }
+    makeConversation(runtime, over: channels)
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
@@ -222,7 +224,7 @@ extension Daemon {
     runtime.launched?.command = record.command
     runtime.launched?.directory = record.directory
     // What it says before the engine knows it again would be lost: it waits in the socket.
-    try listen(on: runtime, talks: false)
+    try runtime.conversation?.listen()
   }
 
   /// A socket that the worker knows. One that can't be had makes it mute, and that is no reason to

@@ -3,194 +3,236 @@ import Linux
 import Policy
 import PolicyFile
 import Supervision
+import WorkerProtocol
 
-/// One request to shed memory: what it had before, and what was started for it.
+/// What a `ShedAttempt` needs of the daemon, about one run of one worker. Tests hand in their own.
+protocol ShedHost: AnyObject {
+  /// The engine's.
+  var footprint: ByteCount { get }
+  var pressure: PressureLevel { get }
+  /// Calls back unless the run is over by then; nil: it couldn't be measured.
+  func measure(then: @escaping (ByteCount?) -> Void)
+  /// The same for its processes.
+  func findTree(then: @escaping (ProcessTree?) -> Void)
+
+  /// Asks on a channel.
+  ///
+  /// - Parameter ended: called once when a command has ended, never before this returns.
+  /// - Returns: the command; nil: the channel has none.
+  func ask(
+    on channel: ShedChannel, _ tree: ProcessTree?, ended: @escaping (SideProgram.Phase) -> Void
+  ) throws(ShedRefusal) -> (any ShedCommand)?
+
+  func send(_ event: Event)
+  func log(_ priority: DaemonLog.Priority, _ text: String)
+}
+
+/// A command of `shed:` that was started.
+protocol ShedCommand: AnyObject {
+  var pid: Int32? { get }
+  /// Why it hangs before its start; nil: it doesn't.
+  var hang: String? { get }
+  func cancel()
+}
+
+/// One request for memory: on every channel that the worker has, and over `DORMOUSE_WORKER_SOCKET` where it
+/// has connected. The footprint is measured before and after it. Belongs to the loop's thread.
 final class ShedAttempt {
-  fileprivate(set) var before: ByteCount
-  var runs: [ShedRequestRun] = []
-  /// The command that still runs; it is followed on the loop.
-  var command: FollowedProgram?
-  /// A request over HTTP that is out, or whose connection the worker may still hold.
-  var request: ShedRequest?
-  /// Of a worker that speaks the protocol.
-  var word = Word.notAsked
-  var lastFootprint: ByteCount
-  var quietLooks = 0
+  private let id: WorkerID
+  private let kind: Directive.ShedKind
+  private let deadline: Instant
+  private let channel: WorkerConfiguration.Shed?
+  private let conversation: WorkerConversation?
+  private let http: ShedOverHTTP
+  private let timers: any Timers
+  private let host: any ShedHost
 
-  init(before: ByteCount) {
-    self.before = before
+  private var before: ByteCount
+  /// The command that still runs.
+  private var command: (any ShedCommand)?
+  /// The request over HTTP that is out, or whose connection the worker may still hold.
+  private var request: ShedRequest?
+  private var question = Question.notAsked
+  private var lastFootprint: ByteCount
+  private var quietLooks = 0
+  private var isOver = false
+
+  /// Over `DORMOUSE_WORKER_SOCKET`.
+  private enum Question: Equatable {
+    case notAsked
+    case awaited(UInt64)
+    case answered
+  }
+
+  init(
+    _ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant,
+    on channel: WorkerConfiguration.Shed?, _ conversation: WorkerConversation?,
+    _ http: ShedOverHTTP, _ timers: any Timers, _ host: any ShedHost
+  ) {
+    self.id = id
+    self.kind = kind
+    self.deadline = deadline
+    self.channel = channel
+    self.conversation = conversation
+    self.http = http
+    self.timers = timers
+    self.host = host
+    before = host.footprint
     lastFootprint = before
   }
 
-  fileprivate func start(at footprint: ByteCount?) {
-    guard let footprint else { return }
-    before = footprint
-    lastFootprint = footprint
-  }
+  /// Of the command, which is a child of the daemon's that nothing else may reap.
+  var commandPid: Int32? { command?.pid }
 
-  enum Word: Equatable {
-    case notAsked
-    /// The request's id.
-    case awaited(UInt64)
-    case given
-  }
-
-  var commandPids: [Int32] { runs.compactMap { $0.command?.pid } }
-}
-
-extension Daemon {
-  /// Asks on every channel that the worker has, and by word where it has connected.
-  func beginShed(_ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant) {
-    guard let runtime = workers[id], let process = runtime.process else { return }
-    endShed(runtime)
-    let attempt = ShedAttempt(before: engine.footprint(of: id))
-    runtime.shed = attempt
-    // What it has before it is asked.
-    measure(runtime) { [unowned self] measurement in
-      guard runtime.shed === attempt, runtime.process === process else { return }
-      attempt.start(at: measurement?.footprint)
-      ask(runtime, attempt, process, kind, until: deadline)
+  /// Asks, when it is known what the worker has before it is asked.
+  func begin() {
+    host.measure { [weak self] footprint in
+      guard let self, !isOver else { return }
+      if let footprint {
+        before = footprint
+        lastFootprint = footprint
+      }
+      findReceivers()
     }
   }
 
-  private func ask(
-    _ runtime: WorkerRuntime, _ attempt: ShedAttempt, _ process: WorkerProcess,
-    _ kind: Directive.ShedKind, until deadline: Instant
-  ) {
-    guard case .signal = runtime.configuration.shed else {
-      return ask(runtime, attempt, process, kind, until: deadline, nil)
-    }
-    withTree(of: process) { [unowned self] tree in
-      guard runtime.shed === attempt, runtime.process === process else { return }
-      ask(runtime, attempt, process, kind, until: deadline, tree)
+  private func findReceivers() {
+    guard case .signal = channel else { return ask(nil) }
+    host.findTree { [weak self] tree in
+      guard let self, !isOver else { return }
+      ask(tree)
     }
   }
 
-  private func ask(
-    _ runtime: WorkerRuntime, _ attempt: ShedAttempt, _ process: WorkerProcess,
-    _ kind: Directive.ShedKind, until deadline: Instant, _ tree: ProcessTree?
-  ) {
-    let id = runtime.id
-    for channel in channels(of: runtime) {
+  private func ask(_ tree: ProcessTree?) {
+    var isAsked = false
+    for channel in channels {
       do throws(ShedRefusal) {
-        let run = try ShedRequestRun.start(
-          channel, worker: process, watch: runtime.pressure, tree: tree)
-        attempt.runs.append(run)
-        if let command = run.command { follow(command, of: attempt, runtime) }
-      } catch { log(.notice, "\(id): \(error)") }
+        let command = try host.ask(on: channel, tree) { [weak self] in self?.commandHasEnded($0) }
+        if let command { self.command = command }
+        isAsked = true
+      } catch { host.log(.notice, "\(error)") }
     }
-    if case .http(let request) = runtime.configuration.shed {
-      askOverHTTP(request, attempt, runtime, process, until: deadline)
+    if case .http(let request) = channel {
+      self.request = http.ask(request, until: deadline) { [weak self] in self?.responded($0) }
     }
-    let isAsked = askToShed(runtime, attempt, kind, until: deadline)
-    if attempt.runs.isEmpty, attempt.request == nil, !isAsked {
-      return driver.send(.shedAnswered(id))
-    }
-    if attempt.command == nil, attempt.request == nil { lookWhetherItRests(runtime, attempt) }
+    if askOverSocket() || request != nil { isAsked = true }
+    if !isAsked { return host.send(.shedAnswered(id)) }
+    if command == nil, request == nil { lookWhetherItRests() }
   }
 
-  private func channels(of runtime: WorkerRuntime) -> [ShedChannel] {
+  private var channels: [ShedChannel] {
     var channels: [ShedChannel] = []
-    switch runtime.configuration.shed {
+    switch channel {
     case .signal(let number): channels.append(.signal(number))
     case .command(let arguments): channels.append(.command(arguments))
     case .http, .notify, nil: break
     }
-    if runtime.pressure.map({ $0.listenerCount > 0 }) == true { channels.append(.notify) }
+    if conversation?.pressureListeners != nil { channels.append(.notify) }
     return channels
   }
 
-  private func follow(
-    _ command: SideProgram, of attempt: ShedAttempt, _ runtime: WorkerRuntime
-  ) {
-    attempt.command = FollowedProgram(command, loop) { [unowned self, unowned attempt] in
-      commandHasEnded(command, attempt, runtime)
+  /// Whether it was asked; then its answer is waited for, and not its footprint's coming to rest.
+  private func askOverSocket() -> Bool {
+    let request: DaemonMessage.Request =
+      switch kind {
+      case .didEnterBackground: .didEnterBackground
+      case .memoryWarning:
+        // A person may warn at any time (`dormouse warn`); a warning is one all the same.
+        .memoryWarning(
+          level: max(host.pressure, .warning).name, footprintBytes: before.bytes)
+      }
+    let number = conversation?.askForMemory(request, within: deadline - timers.now) {
+      [weak self] reply in
+      guard let self, reply == .answered, !isOver else { return }
+      question = .answered
+      if command == nil { host.send(.shedAnswered(id)) }
     }
+    guard let number else { return false }
+    question = .awaited(number)
+    return true
   }
 
-  private func commandHasEnded(
-    _ command: SideProgram, _ attempt: ShedAttempt, _ runtime: WorkerRuntime
-  ) {
-    switch command.phase {
+  // MARK: answers
+
+  private func commandHasEnded(_ phase: SideProgram.Phase) {
+    guard !isOver else { return }
+    switch phase {
     case .ended(.exited(0)): break
-    case .ended(let exit): log(.warning, "\(runtime.id): its shed command failed: \(exit)")
-    case .failed(let error):
-      log(.warning, "\(runtime.id): its shed command didn't start: \(error)")
+    case .ended(let exit): host.log(.warning, "its shed command failed: \(exit)")
+    case .failed(let error): host.log(.warning, "its shed command didn't start: \(error)")
     default: break
     }
-    attempt.command = nil
-    if attempt.word == .given { return driver.send(.shedAnswered(runtime.id)) }
-    lookWhetherItRests(runtime, attempt)
+    command = nil
+    if question == .answered { return host.send(.shedAnswered(id)) }
+    lookWhetherItRests()
+  }
+
+  private func responded(_ outcome: ProbeRunner.Outcome) {
+    request = nil
+    switch outcome {
+    case .success:
+      // Over its socket it is asked as well, and answers itself.
+      if case .awaited = question { return }
+      host.send(.shedAnswered(id))
+    case .failure(let why):
+      host.log(.warning, "its shed request failed: \(why)")
+      if question == .answered { return host.send(.shedAnswered(id)) }
+      lookWhetherItRests()
+    }
   }
 
   /// A signal can't be answered, and a command may only pass a signal on. What was asked for counts as
   /// answered when the footprint, looked at every 100 ms, has come to rest: for three looks once it has
   /// fallen, for a second where it hasn't.
-  func lookWhetherItRests(_ runtime: WorkerRuntime, _ attempt: ShedAttempt) {
-    // Who answers itself is asked, and not watched.
-    guard runtime.shed === attempt, !runtime.answersItself, attempt.word == .notAsked else {
-      return
-    }
-    loop.after(.milliseconds(100)) { [unowned self] in
-      guard runtime.shed === attempt else { return }
-      measure(runtime) { [unowned self] measurement in
-        guard runtime.shed === attempt else { return }
-        look(at: measurement?.footprint ?? attempt.lastFootprint, runtime, attempt)
+  private func lookWhetherItRests() {
+    // A worker that answers itself is asked, and not watched.
+    guard !isOver, conversation?.answersItself != true, question == .notAsked else { return }
+    timers.after(.milliseconds(100)) { [weak self] in
+      guard let self, !isOver else { return }
+      host.measure { [weak self] footprint in
+        guard let self, !isOver else { return }
+        look(at: footprint ?? lastFootprint)
       }
     }
   }
 
-  private func look(at now: ByteCount, _ runtime: WorkerRuntime, _ attempt: ShedAttempt) {
-    let moved = (now - attempt.lastFootprint).bytes.magnitude
-    attempt.quietLooks = moved < 64 * 1024 ? attempt.quietLooks + 1 : 0
-    attempt.lastFootprint = now
+  private func look(at now: ByteCount) {
+    let moved = (now - lastFootprint).bytes.magnitude
+    quietLooks = moved < 64 * 1024 ? quietLooks + 1 : 0
+    lastFootprint = now
     // Nothing so far: it may not have begun.
-    let wanted = now < attempt.before - .kilobytes(64) ? 3 : 10
-    if attempt.quietLooks >= wanted {
-      driver.send(.shedAnswered(runtime.id))
-    } else {
-      lookWhetherItRests(runtime, attempt)
+    let wanted = now < before - .kilobytes(64) ? 3 : 10
+    if quietLooks >= wanted { host.send(.shedAnswered(id)) } else { lookWhetherItRests() }
+  }
+
+  // MARK: the end
+
+  /// Its time is over, or it was answered: reports what it gave back.
+  func finish() {
+    if case .awaited(let number) = question, conversation?.isAbandoned(number) == true {
+      // Too late for the request, but the watchdog isn't to wait for a worker that has hung up.
+      host.send(.shedAnswered(id))
+    }
+    end()
+    host.measure { [id, before, host] footprint in
+      let after = footprint ?? before
+      host.log(.info, "shed \(before) → \(after)")
+      host.send(.shedFinished(id, before: before, after: after))
     }
   }
 
-  /// The worker said so itself (`X_DORMOUSE_DONE=1`), be it too late: the watchdog wants to know.
-  func shedAnswered(_ runtime: WorkerRuntime) {
-    if !runtime.answersItself {
-      runtime.answersItself = true
-      tellChannels(of: runtime)
+  /// Nothing is waited for any more.
+  func end() {
+    guard !isOver else { return }
+    isOver = true
+    if let hang = command?.hang { host.log(.warning, "its shed command didn't start: \(hang)") }
+    command?.cancel()
+    command = nil
+    if let request, http.drop(request) {
+      host.log(.warning, "its shed request failed: no answer in time")
     }
-    driver.send(.shedAnswered(runtime.id))
-  }
-
-  func finishShed(_ id: WorkerID) {
-    guard let runtime = workers[id], let attempt = runtime.shed else {
-      // Nothing was begun; the engine must not wait for ever all the same.
-      return driver.send(.shedFinished(id, before: .zero, after: .zero))
-    }
-    if case .awaited(let request) = attempt.word, runtime.talk?.isAbandoned(request) == true {
-      // Too late for the request, but the watchdog isn't to wait for who isn't there any more.
-      driver.send(.shedAnswered(id))
-    }
-    endShed(runtime)
-    let process = runtime.process
-    measure(runtime) { [unowned self] measurement in
-      // It may have ended and been started again meanwhile.
-      guard runtime.process === process else { return }
-      let after = measurement?.footprint ?? attempt.before
-      log(.info, "\(id): shed \(attempt.before) → \(after)")
-      driver.send(.shedFinished(id, before: attempt.before, after: after))
-    }
-  }
-
-  func endShed(_ runtime: WorkerRuntime) {
-    guard let attempt = runtime.shed else { return }
-    if let hang = attempt.command?.program.hang {
-      log(.warning, "\(runtime.id): its shed command didn't start: \(hang)")
-    }
-    attempt.command?.cancel()
-    attempt.command = nil
-    endRequest(of: attempt, runtime)
-    if case .awaited(let id) = attempt.word { runtime.talk?.close(id) }
-    runtime.shed = nil
+    request = nil
+    if case .awaited(let number) = question { conversation?.withdraw(number) }
   }
 }

@@ -1,99 +1,97 @@
-import Lifecycle
-import Linux
 import Policy
 import Supervision
 
-// `shed: { http: … }`: asks as a probe asks, with the shed's deadline. Its connection is no activity: what
-// came before the request counts, and what comes with it doesn't. The worker isn't suspended before the
-// connection is gone: a connection in its queue would wake it.
+/// `shed: { http: … }`: asks as a probe asks, with the shed's deadline. Its connection is no activity: what
+/// came before the request counts, and what comes with it doesn't. The worker isn't suspended before the
+/// connection is gone: a connection in its queue would wake it.
+///
+/// One for one run of a worker. Belongs to the loop's thread.
+final class ShedOverHTTP {
+  private let timers: any Timers
+  private let host: any QuestionHost
+  /// Requests whose connection the worker may still hold.
+  private var openRequests = 0
+  /// One of them has been answered, and a look takes what came with it.
+  private(set) var isSettling = false
 
-/// One such request.
-final class ShedRequest {
-  fileprivate var question: Question?
-  fileprivate init() {}
-}
+  init(_ timers: any Timers, _ host: any QuestionHost) {
+    self.timers = timers
+    self.host = host
+  }
 
-extension Daemon {
-  func askOverHTTP(
-    _ request: Policy.Probe.HTTPRequest, _ attempt: ShedAttempt, _ runtime: WorkerRuntime,
-    _ process: WorkerProcess, until deadline: Instant
-  ) {
-    guard deadline > EventLoop.now else { return }
+  /// A request is out, or its connection isn't gone from the worker yet.
+  var isAsking: Bool { openRequests > 0 }
+
+  /// `answered` is called once, never before this returns or after `drop`.
+  ///
+  /// - Returns: nil: the time is over, and nothing is asked.
+  func ask(
+    _ request: Policy.Probe.HTTPRequest, until deadline: Instant,
+    answered: @escaping (ProbeRunner.Outcome) -> Void
+  ) -> ShedRequest? {
+    guard deadline > timers.now else { return nil }
     let out = ShedRequest()
-    attempt.request = out
-    guard runtime.traffic != nil else {
-      return put(request, out, attempt, runtime, process, until: deadline)
+    guard host.watchesTraffic else {
+      put(request, out, until: deadline, answered)
+      return out
     }
     // What came before the request counts.
-    lookAtActivity(of: runtime) { [unowned self] found in
-      if found?.hasTraffic == true { driver.send(.activity(runtime.id)) }
-      guard runtime.process === process, runtime.shed === attempt, attempt.request === out else {
-        return
-      }
-      put(request, out, attempt, runtime, process, until: deadline)
+    host.lookAtTraffic { [weak self] hasTraffic in
+      guard let self else { return }
+      if hasTraffic { host.wasActive() }
+      if !out.isDropped { put(request, out, until: deadline, answered) }
     }
+    return out
   }
 
   private func put(
-    _ request: Policy.Probe.HTTPRequest, _ out: ShedRequest, _ attempt: ShedAttempt,
-    _ runtime: WorkerRuntime, _ process: WorkerProcess, until deadline: Instant
+    _ request: Policy.Probe.HTTPRequest, _ out: ShedRequest, until deadline: Instant,
+    _ answered: @escaping (ProbeRunner.Outcome) -> Void
   ) {
     // The time may be over; then the probe fails at once.
-    let timeout = max(deadline - EventLoop.now, .milliseconds(1))
-    runtime.openRequests += 1
-    out.question = ask(Policy.Probe(.http(request), timeout: timeout), process) {
-      [unowned self] outcome in
-      out.question = nil
-      settle(runtime, process)
-      guard runtime.shed === attempt, attempt.request === out else { return }
-      attempt.request = nil
-      answered(outcome, attempt, runtime)
+    let timeout = max(deadline - timers.now, .milliseconds(1))
+    openRequests += 1
+    out.dropQuestion = host.ask(Policy.Probe(.http(request), timeout: timeout)) {
+      [weak self] outcome in
+      out.dropQuestion = nil
+      self?.settle()
+      if !out.isDropped { answered(outcome) }
     }
   }
 
-  private func answered(
-    _ outcome: ProbeRunner.Outcome, _ attempt: ShedAttempt, _ runtime: WorkerRuntime
-  ) {
-    switch outcome {
-    case .success:
-      // By word it is asked as well, and answers itself.
-      if case .awaited = attempt.word { return }
-      driver.send(.shedAnswered(runtime.id))
-    case .failure(let why):
-      log(.warning, "\(runtime.id): its shed request failed: \(why)")
-      if attempt.word == .given { return driver.send(.shedAnswered(runtime.id)) }
-      lookWhetherItRests(runtime, attempt)
-    }
-  }
-
-  /// The time is over, or the worker has ended.
-  func endRequest(of attempt: ShedAttempt, _ runtime: WorkerRuntime) {
-    guard let out = attempt.request else { return }
-    attempt.request = nil
-    // Not put yet: nothing is out.
-    guard let question = out.question else { return }
-    out.question = nil
-    log(.warning, "\(runtime.id): its shed request failed: no answer in time")
-    drop(question)
-    if let process = runtime.process { settle(runtime, process) }
+  /// The answer isn't waited for any more.
+  ///
+  /// - Returns: whether the request was out.
+  func drop(_ request: ShedRequest) -> Bool {
+    request.isDropped = true
+    guard let dropQuestion = request.dropQuestion else { return false }
+    request.dropQuestion = nil
+    dropQuestion()
+    settle()
+    return true
   }
 
   /// The connection is closed here; the worker lets go of it in a moment.
-  private func settle(_ runtime: WorkerRuntime, _ process: WorkerProcess) {
-    loop.after(LivenessMonitor.settling) { [unowned self] in
-      guard runtime.process === process, runtime.openRequests > 0 else { return }
-      guard runtime.traffic != nil else { return settled(runtime) }
-      runtime.isSettlingRequest = true
-      lookAtActivity(of: runtime) { [unowned self] _ in
-        guard runtime.process === process, runtime.openRequests > 0 else { return }
-        settled(runtime)
+  private func settle() {
+    timers.after(LivenessMonitor.settling) { [weak self] in
+      guard let self, isAsking else { return }
+      guard host.watchesTraffic else { return settled() }
+      isSettling = true
+      host.lookAtTraffic { [weak self] _ in
+        if let self, isAsking { settled() }
       }
     }
   }
 
-  private func settled(_ runtime: WorkerRuntime) {
-    runtime.openRequests -= 1
-    runtime.isSettlingRequest = false
-    if runtime.openRequests == 0 { resumeUnasked(runtime) }
+  private func settled() {
+    openRequests -= 1
+    isSettling = false
+    if openRequests == 0 { host.questionHasEnded() }
   }
+}
+
+/// One such request.
+final class ShedRequest {
+  fileprivate var dropQuestion: (() -> Void)?
+  fileprivate var isDropped = false
 }

@@ -40,24 +40,14 @@ struct SnapshotStore: Sendable {
 
   /// Replaces the one that was there. On a thread that may wait for the disk.
   func keep(_ snapshot: Snapshot, of name: String) throws(SystemCallError) {
-    let path = path(name)
-    let temporary = path + "~"
-    do throws(SystemCallError) {
-      let file = try Descriptor.open(
-        temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
-      let bytes = Array(snapshot.mime.utf8) + [UInt8(ascii: "\n")] + snapshot.content
-      var failure: SystemCallError?
-      bytes.withUnsafeBytes { bytes in
-        do throws(SystemCallError) { try file.writeAll(bytes) } catch { failure = error }
-      }
-      if let failure { throw failure }
-      // No fsync: neither it nor the worker outlives the boot.
-      try renameFile(temporary, to: path)
-    } catch {
-      unlink(temporary)
-      throw error
-    }
+    let bytes = Array(snapshot.mime.utf8) + [UInt8(ascii: "\n")] + snapshot.content
+    // No fsync: neither it nor the worker outlives the boot.
+    try StateFile.replace(
+      path(name), with: bytes, durability: .none, partialSuffix: Self.partialSuffix)
   }
+
+  /// No worker has a name that ends so.
+  private static let partialSuffix = "~"
 
   func load(_ name: String) -> Snapshot? {
     guard let bytes = try? readFile(path(name)),
@@ -72,8 +62,8 @@ struct SnapshotStore: Sendable {
   /// What is left of workers that are gone.
   func removeAll(where isGone: (String) -> Bool) {
     for name in (try? listDirectory(directory)) ?? [] {
-      let worker = name.hasSuffix("~") ? String(name.dropLast()) : name
-      if name.hasSuffix("~") || isGone(worker) { unlink("\(directory)/\(name)") }
+      let isPartial = name.hasSuffix(Self.partialSuffix)
+      if isPartial || isGone(name) { unlink("\(directory)/\(name)") }
     }
   }
 

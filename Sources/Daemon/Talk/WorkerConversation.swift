@@ -1,148 +1,298 @@
-import Glibc
 import Lifecycle
 import Linux
 import Policy
 import Supervision
 import WorkerProtocol
 
-// The worker protocol (docs/worker-protocol.md): what comes in over `DORMOUSE_WORKER_SOCKET`, and how workers
-// are asked and told. When they are is in `LifecycleMessages`.
+/// What one run of a worker and the daemon say to each other: over `DORMOUSE_WORKER_SOCKET`
+/// (docs/worker-protocol.md), over `NOTIFY_SOCKET`, and at `MEMORY_PRESSURE_WATCH`. It owns the daemon's ends
+/// of these three, and hears what comes in on the loop. What the worker hears of its own life is in
+/// `lifecycle`, the memory that may be taken from it in `offers`.
+///
+/// One for one run of a worker: `end()` closes all of it. Belongs to the loop's thread.
+final class WorkerConversation {
+  private let id: WorkerID
+  private let timers: any Timers
+  private let watches: any DescriptorWatches
+  private let numbers: MessageNumbers
+  private let host: any ConversationHost
 
-extension Daemon {
-  func listen(to talk: WorkerTalk, of runtime: WorkerRuntime) throws(SystemCallError) {
-    talk.watch = try loop.watch(talk.socket.descriptor, .readable) {
-      [unowned self, unowned talk] _ in serve(talk, of: runtime)
+  private var notifications: NotificationChannel?
+  private var pressure: PressureChannel?
+  private var talk: WorkerTalk?
+  private var talkWatch: EventLoop.Token?
+
+  private let questions: OpenQuestions
+  /// As the engine knows it.
+  private var isKnownConnected = false
+  /// The level that all connections have heard of, where they have.
+  private var toldLevel: PressureLevel?
+  /// The last request for memory.
+  private var lastShed: UInt64?
+  private(set) var isOver = false
+
+  private let reports: SelfReports
+  let offers: PurgeableOffers
+  private(set) lazy var lifecycle = LifecycleMessages(self, timers, host)
+
+  init(
+    _ id: WorkerID, _ channels: WorkerChannels, _ timers: any Timers,
+    _ watches: any DescriptorWatches, _ numbers: MessageNumbers, _ host: any ConversationHost
+  ) {
+    self.id = id
+    self.timers = timers
+    self.watches = watches
+    self.numbers = numbers
+    self.host = host
+    notifications = channels.notify.map {
+      NotificationChannel(
+        $0, timers, watches, isSender: { host.ownsSender($0) }, log: { host.log($0, $1) })
+    }
+    pressure = channels.pressure.map { PressureChannel($0, watches) }
+    talk = channels.talk.map(WorkerTalk.init)
+    questions = OpenQuestions(timers)
+    reports = SelfReports(id, host)
+    offers = PurgeableOffers(id, timers, host)
+  }
+
+  deinit { unwatch() }
+
+  // MARK: its sockets
+
+  /// nil, here and below: it has no such channel.
+  var notifyPath: String? { notifications?.path }
+  var pressurePath: String? { pressure?.path }
+  var workerSocketPath: String? { talk?.socket.path }
+
+  var paths: Set<String> {
+    Set([notifyPath, pressurePath, workerSocketPath].compactMap(\.self))
+  }
+
+  /// Hears it from now on, but for `DORMOUSE_WORKER_SOCKET`: lines wait there for `listenToConnections`.
+  func listen() throws(SystemCallError) {
+    try notifications?.listen { [weak self] in self?.receiveNotifications() }
+    try pressure?.listen { [weak self] in
+      self?.host.channelsChanged()
+    } failed: { [weak self] in
+      self?.host.log(.warning, "MEMORY_PRESSURE_WATCH: \($0)")
     }
   }
 
-  func closeTalk(_ runtime: WorkerRuntime) {
-    guard let talk = runtime.talk else { return }
-    if let token = talk.watch { loop.unwatch(talk.socket.descriptor, token) }
-    socketFiles.remove(talk.socket.path)
-    runtime.talk = nil
+  func listenToConnections() throws(SystemCallError) {
+    guard let talk, talkWatch == nil else { return }
+    talkWatch = try watches.whenReadable(talk.socket.descriptor) { [weak self] in
+      self?.serveConnections()
+    }
   }
 
-  private func serve(_ talk: WorkerTalk, of runtime: WorkerRuntime) {
-    guard let process = runtime.process else { return }
+  /// The run is over: its sockets are closed, and each open question is called back.
+  func end() {
+    guard !isOver else { return }
+    isOver = true
+    unwatch()
+    for path in paths.sorted() { host.removeSocketFile(path) }
+    notifications = nil
+    pressure = nil
+    talk = nil
+    offers.end()
+    questions.end()
+  }
+
+  private func unwatch() {
+    notifications?.end()
+    pressure?.end()
+    if let talk, let talkWatch { watches.unwatch(talk.socket.descriptor, talkWatch) }
+    talkWatch = nil
+  }
+
+  // MARK: what is known of it
+
+  private var isConnected: Bool { talk?.socket.isConnected ?? false }
+  /// It has a channel of its own making on which it can be asked for memory.
+  var canShed: Bool { pressure?.hasListened == true || isConnected }
+  /// It is expected to answer when it was asked for memory.
+  var canAnswer: Bool { answersItself || isConnected }
+  var answersItself: Bool { reports.answersItself }
+  /// For `ShedRequestRun`; nil: nothing listens at `MEMORY_PRESSURE_WATCH`.
+  var pressureListeners: PressureWatch? { pressure?.listened }
+  var statusText: String? { reports.statusText }
+  /// For `status`; nil where there is none.
+  var connectionCount: Int? { talk?.connectionCount }
+  /// What it said without effect; nil: there was nothing of the kind.
+  var withoutEffect: String? { talk?.sentence }
+
+  // MARK: NOTIFY_SOCKET
+
+  /// Hears what has come, a few at a time, so that a worker that never stops sending leaves time for the
+  /// others.
+  func receiveNotifications(limit: Int = 8) {
+    guard let notifications, host.hasProcess else { return }
+    let (messages, requests) = notifications.receive(limit: limit)
+    for request in requests { host.store(request) }
+    for message in messages where !isOver { didReceive(message) }
+  }
+
+  /// When it last gave a sign of life, for the engine's watchdog. What it has sent may still be in the
+  /// socket: this daemon, too, may be late.
+  func lastSign() -> Instant? {
+    receiveNotifications(limit: 64)
+    return notifications?.lastSign()
+  }
+
+  private func didReceive(_ message: NotifyMessage) {
+    switch message {
+    case .watchdog, .watchdogInterval: notifications?.gaveSign()
+    default: break
+    }
+    reports.didReceive(message)
+  }
+
+  // MARK: DORMOUSE_WORKER_SOCKET, from the worker
+
+  private func serveConnections() {
+    guard let talk, host.hasProcess else { return }
     let news: [WorkerSocket.News]
     do throws(SystemCallError) {
-      news = try talk.socket.service { process.owns($0) }
-    } catch { return log(.warning, "\(runtime.id): \(WorkerProtocol.socketVariable): \(error)") }
+      news = try talk.socket.service(isMember: host.owns)
+    } catch { return host.log(.warning, "\(WorkerProtocol.socketVariable): \(error)") }
     for item in news {
       // What was said before may have been its last word.
-      guard runtime.talk === talk else { return }
-      hear(item, talk, runtime)
+      guard !isOver else { return }
+      didReceive(item, talk)
     }
-    noteConnections(talk, runtime)
+    noteConnections(talk)
   }
 
-  private func hear(_ news: WorkerSocket.News, _ talk: WorkerTalk, _ runtime: WorkerRuntime) {
+  private func didReceive(_ news: WorkerSocket.News, _ talk: WorkerTalk) {
     switch news {
-    case .connected(let connection): greet(connection, talk, runtime)
+    case .connected(let connection): greet(connection, talk)
     case .said(let connection, let message, let passed):
-      hear(message, passed, connection, talk, runtime)
+      didReceive(message, passed, connection, talk)
     case .left(let connection, let why):
       talk.hasLeft(connection, byItself: why == nil)
-      leftWithOffer(connection, runtime)
-      if let why { tellRefusal("a connection is closed: \(why)", talk, runtime) }
-    case .refused(let why): tellRefusal("a connection is turned away: \(why)", talk, runtime)
+      offers.connectionHasEnded(connection)
+      if let why { logRefusal("a connection is closed: \(why)", talk) }
+    case .refused(let why): logRefusal("a connection is turned away: \(why)", talk)
     }
   }
 
-  private func tellRefusal(_ text: String, _ talk: WorkerTalk, _ runtime: WorkerRuntime) {
-    if talk.noteRefusal() {
-      log(.notice, "\(runtime.id): \(WorkerProtocol.socketVariable): \(text)")
-    }
+  private func logRefusal(_ text: String, _ talk: WorkerTalk) {
+    if talk.noteRefusal() { host.log(.notice, "\(WorkerProtocol.socketVariable): \(text)") }
   }
 
-  private func greet(
-    _ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk, _ runtime: WorkerRuntime
-  ) {
-    let state = engine.state(of: runtime.id) ?? .launching
+  private func greet(_ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk) {
     _ = talk.socket.send(
       .hello(
-        version: WorkerProtocol.version, worker: runtime.id.name, state: state.rawValue,
-        pressure: engine.pressure.name), to: connection)
+        version: WorkerProtocol.version, worker: id.name,
+        state: (host.state ?? .launching).rawValue, pressure: host.pressure.name),
+      to: connection)
     // The others may not have heard of it yet, when they have only just been woken.
-    if talk.socket.connectionIDs.count == 1 { talk.level = engine.pressure }
+    if talk.socket.connectionIDs.count == 1 { toldLevel = host.pressure }
   }
 
-  private func hear(
+  private func didReceive(
     _ message: WorkerMessage, _ passed: Descriptor?, _ connection: WorkerTalk.ConnectionID,
-    _ talk: WorkerTalk, _ runtime: WorkerRuntime
+    _ talk: WorkerTalk
   ) {
     switch message {
     case .hello: break
-    case .done(let id):
-      guard let stray = talk.answered(id, by: connection) else { return }
-      if talk.note(stray) { log(.notice, "\(runtime.id): \(stray.sentence(id))") }
-      // Too late to be an answer, and yet a sign of life, which `watchdog.answer` waits for. Never
-      // while the next request is under way: it would be taken for the answer to that.
-      if stray == .late, id == talk.lastShed, runtime.shed == nil {
-        driver.send(.shedAnswered(runtime.id))
-      }
+    case .done(let number): didAnswer(number, connection, talk)
     case .snapshot(let snapshot):
-      if let problem = keep(snapshot, of: runtime) {
+      if let problem = host.keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
+    case .purgeable:
+      // Without one it has just ended.
+      guard let own = talk.socket.descriptor(of: connection) else { return }
+      if let problem = offers.add(passed, from: connection, over: own) {
         _ = talk.socket.refuse(problem, to: connection)
       }
-    case .purgeable: offered(passed, connection, talk, runtime)
     case .ready, .beginTask, .endTask, .hold, .status:
-      if let notice = NotifyMessage(message) { handle(notice, from: runtime) }
+      if let notice = NotifyMessage(message) { didReceive(notice) }
       if case .endTask(let name) = message { talk.taskHasEnded(NotifyMessage.taskName(name)) }
     }
   }
 
+  private func didAnswer(
+    _ number: UInt64, _ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk
+  ) {
+    guard let stray = talk.answered(number, by: connection) else { return }
+    if talk.note(stray) { host.log(.notice, stray.sentence(number)) }
+    // Too late to be an answer, and yet a sign of life, which `watchdog.answer` waits for. Never
+    // while the next request is under way: it would be taken for the answer to that.
+    if stray == .late, number == lastShed, !host.isShedding { host.send(.shedAnswered(id)) }
+  }
+
   /// Whether it can be asked, and is expected to answer, follows its connections.
-  func noteConnections(_ talk: WorkerTalk, _ runtime: WorkerRuntime) {
+  private func noteConnections(_ talk: WorkerTalk) {
     for connection in talk.socket.takeShutOut() {
-      hear(.left(connection, why: "it doesn't read what it is told"), talk, runtime)
+      didReceive(.left(connection, why: "it doesn't read what it is told"), talk)
     }
-    guard runtime.talk === talk, talk.isKnownConnected != talk.socket.isConnected else { return }
-    talk.isKnownConnected = talk.socket.isConnected
-    tellChannels(of: runtime)
+    guard !isOver, isKnownConnected != talk.socket.isConnected else { return }
+    isKnownConnected = talk.socket.isConnected
+    host.channelsChanged()
   }
 
-  // MARK: to the worker
+  // MARK: DORMOUSE_WORKER_SOCKET, to the worker
 
-  /// Unique in this daemon's life.
-  func nextMessageID() -> UInt64 {
-    messageCount += 1
-    return messageCount
-  }
-
-  /// Where it can hear us, and runs: what is said to a sleeper would only wait.
-  func talkHeard(by runtime: WorkerRuntime) -> WorkerTalk? {
-    guard let talk = runtime.talk, talk.socket.isConnected, !runtime.hasExited else { return nil }
+  /// Where it can hear us. What is said to a sleeper only waits.
+  private var listeningTalk: WorkerTalk? {
+    guard let talk, talk.socket.isConnected, !host.hasExited else { return nil }
     return talk
   }
 
-  func tell(_ runtime: WorkerRuntime, _ message: (UInt64) -> DaemonMessage) {
-    guard let talk = talkHeard(by: runtime) else { return }
-    let id = nextMessageID()
-    talk.tell(id, message(id))
-    noteConnections(talk, runtime)
+  /// Sends a message that wants no answer.
+  func say(_ message: (_ number: UInt64) -> DaemonMessage) {
+    guard let talk = listeningTalk else { return }
+    let number = numbers.next()
+    talk.tell(number, message(number))
+    noteConnections(talk)
   }
 
-  /// Asks, and calls `then` exactly once: with true when it has answered, with false when `patience` is
-  /// over. False: there is nobody who could be asked, and `then` isn't called.
-  func ask(
-    _ runtime: WorkerRuntime, _ request: DaemonMessage.Request, within limit: Duration,
-    patience: Duration, then: @escaping (Bool) -> Void
-  ) -> Bool {
-    guard let talk = talkHeard(by: runtime) else { return false }
-    let id = nextMessageID()
-    var timer: EventLoop.Token?
-    let isAsked = talk.ask(request, id: id, within: limit) { [loop] in
-      if let timer { loop.cancel(timer) }
-      then(true)
-    }
-    noteConnections(talk, runtime)
-    guard isAsked else { return false }
-    timer = loop.after(patience) { [weak talk] in
-      // A talk that has gone was that of a run that has ended; whoever asked finds that out.
-      talk?.close(id)
-      then(false)
-    }
-    return true
+  func sayPressure() {
+    guard let talk = listeningTalk else { return }
+    talk.tell(.pressure(level: host.pressure.name))
+    toldLevel = host.pressure
+    noteConnections(talk)
   }
+
+  /// After a sleep.
+  func sayPressureIfChanged() {
+    if let toldLevel, toldLevel != host.pressure { sayPressure() }
+  }
+
+  /// Asks every connection, and calls `then` exactly once, with what became of it.
+  ///
+  /// - Parameters:
+  ///   - limit: the deadline in the question.
+  ///   - patience: how long the answer is waited for; nil: until `withdraw`.
+  /// - Returns: the question's number; nil: there is no connection to ask, and `then` isn't called.
+  func ask(
+    _ request: DaemonMessage.Request, within limit: Duration, patience: Duration?,
+    then: @escaping (ConversationReply) -> Void
+  ) -> UInt64? {
+    guard let talk = listeningTalk else { return nil }
+    let number = numbers.next()
+    let isAsked = questions.ask(
+      request, over: talk, number: number, within: limit, patience: patience, then: then)
+    noteConnections(talk)
+    return isAsked ? number : nil
+  }
+
+  /// The same for the engine's requests for memory, until `withdraw`.
+  func askForMemory(
+    _ request: DaemonMessage.Request, within limit: Duration,
+    then: @escaping (ConversationReply) -> Void
+  ) -> UInt64? {
+    let number = ask(request, within: limit, patience: nil, then: then)
+    if let number { lastShed = number }
+    return number
+  }
+
+  /// The answer isn't waited for any more, and isn't called back.
+  func withdraw(_ number: UInt64) {
+    talk?.close(number)
+    questions.withdraw(number)
+  }
+
+  /// All connections that were asked have been closed by the worker, without an answer.
+  func isAbandoned(_ number: UInt64) -> Bool { talk?.isAbandoned(number) == true }
 }

@@ -10,13 +10,6 @@ final class WorkerTalk {
   typealias ConnectionID = WorkerSocket.ConnectionID
 
   let socket: WorkerSocket
-  var watch: EventLoop.Token?
-  /// As the engine knows it, for `canShed` and `canAnswer`.
-  var isKnownConnected = false
-  /// The level that all connections have been told, where it was told.
-  var level: PressureLevel?
-  /// The last request that was the engine's to shed memory.
-  var lastShed: UInt64?
   private(set) var strays = StrayAnswers()
   /// Connections that were turned away, or closed by us.
   private(set) var refusals = 0

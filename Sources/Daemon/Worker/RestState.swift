@@ -2,11 +2,23 @@ import Hibernation
 
 /// A worker's image: where all of its memory is while it is hibernated.
 struct ImageOnDisk: Sendable {
-  var path: String
-  /// Which image that is; nil where it isn't noted.
-  var mark: ImageMark?
+  var resting: RestingImage
   /// Bytes on the disk; nil where nothing has noted it.
   var length: Int64?
+
+  var path: String { resting.path }
+  /// Tells it from others; nil where that isn't noted.
+  var mark: ImageMark? { resting.expectation.mark }
+
+  init(_ resting: RestingImage, length: Int64?) {
+    self.resting = resting
+    self.length = length
+  }
+
+  /// - Parameter mark: nil where it isn't noted.
+  init(path: String, mark: ImageMark? = nil, length: Int64? = nil) {
+    self.init(RestingImage(path: path, expecting: .of(mark)), length: length)
+  }
 }
 
 /// Where a worker's memory is, and so what it takes to let it run: decided when it is put to rest, or found at

@@ -24,9 +24,9 @@ extension Daemon {
   /// A hibernation has succeeded.
   func note(_ summary: HibernationSummary, of runtime: WorkerRuntime, took duration: Duration) {
     let id = runtime.id
-    imagesWritten += 1
-    imageDisk.images[id.name] = Int64(summary.imageLength)
     let written = Int64(summary.written)
+    imageDisk.imageWritten(
+      of: id.name, length: Int64(summary.imageLength), bytes: written, took: duration)
     runtime.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
     // The same for each worker and each time.
     if let why = summary.trackingRefusal, toldTrackingRefusals.insert(why).inserted {
@@ -34,13 +34,8 @@ extension Daemon {
         .info,
         "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
     }
-    ledger.add(
-      bytes: written, milliseconds: duration.wholeNanoseconds / 1_000_000, at: Int64(time(nil)))
-    disk.write("what is written to images can't be noted for later", log) { [ledger] in
-      try ledger.save()
-    }
     if let files = summary.filePages { tell(files, of: id) }
-    if summary.resumePlan?.isLazy == true { startStandbyPager() }
+    if summary.image.restore.isLazy { startStandbyPager() }
   }
 
   private func tell(_ files: FilePages.Outcome, of id: WorkerID) {

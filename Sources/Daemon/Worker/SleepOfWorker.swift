@@ -59,7 +59,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         process.take(opened)
       }
       // It may be hibernated next.
-      daemon.takeDiskReading { [self] in
+      daemon.imageDisk.takeReading { [self] in
         if case .success(let asleep) = outcome.result { fellAsleep(asleep) }
         then(outcome.result.map { _ in })
       }
@@ -109,7 +109,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     daemon.listen(for: runtime, at: asleep.sources)
     daemon.setAlarm(for: runtime, asleep.times)
     daemon.watchManager(of: runtime, asleep.manager)
-    daemon.recount(runtime)
+    runtime.conversation?.offers.recount()
   }
 
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
@@ -117,27 +117,32 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       return refuse(then, .failure(HibernationError(.checking, "it has no process", .vanished)))
     }
     let policy = runtime.configuration.policy.hibernate
-    daemon.recount(runtime)
-    daemon.makeRoomOnDisk(for: daemon.engine.footprint(of: id))
+    runtime.conversation?.offers.recount()
+    let disk = daemon.engine.policy.hibernate.disk
+    if daemon.imageDisk.isShort(of: daemon.engine.footprint(of: id), by: disk) {
+      // Done before anything that is asked of it later.
+      daemon.hibernation.dropIdleBases()
+    }
     let startKeeper = daemon.startKeeperWhereMissing()
-    let path = daemon.state.image(of: id.name)
     let pids = Array(target.memories.keys)
     runtime.measuring.memoryMoves()
     let (before, missing, started) = (Before(), runtime.missing, EventLoop.now)
     let removal = runtime.imageRemoval
     runtime.imageRemoval = nil
     let done = callback { [self] (outcome: Hibernated) in
-      then(hibernated(outcome, to: path, from: before.footprint, started: started))
+      then(hibernated(outcome, from: before.footprint, started: started))
     }
-    daemon.hibernation.hibernate(
-      target, to: path, level: Int32(policy.compressionLevel),
-      resume: daemon.resumePreference(policy),
+    let request = HibernationRequest(
+      target, to: daemon.state.image(of: id.name), level: Int32(policy.compressionLevel),
+      restore: daemon.resumePreference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
-      overlay: policy.overlay && !policy.encrypt, sealed: policy.encrypt,
+      overlay: policy.overlay && !policy.encrypt, isSealed: policy.encrypt,
       dropsFilePages: policy.dropFilePages,
       storage: ImageStorage(
         durability: policy.durability == .synced ? .synced : .cached,
-        dropsCache: daemon.engine.pressure != .normal),
+        dropsCache: daemon.engine.pressure != .normal))
+    daemon.hibernation.hibernate(
+      request,
       first: {
         startKeeper([:], nil)
         removal?()
@@ -155,7 +160,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   }
 
   private func hibernated(
-    _ outcome: Hibernated, to path: String, from before: ByteCount, started: Instant
+    _ outcome: Hibernated, from before: ByteCount, started: Instant
   ) -> Result<HibernationOutcome, HibernationError> {
     runtime?.measuring.memoryMoves()
     let took = EventLoop.now - started
@@ -163,11 +168,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       let length = Int64(summary.imageLength)
       if let runtime { daemon.note(summary, of: runtime, took: took) }
       return HibernationOutcome(
-        image: ImageOnDisk(path: path, mark: summary.mark, length: length),
+        image: ImageOnDisk(summary.image, length: length),
         result: HibernationResult(
           footprintBefore: before, footprintAfter: outcome.footprint,
           imageSize: ByteCount(length), duration: took),
-        restoreMode: summary.resumePlan.map(CodedText.of))
+        restoreMode: .of(summary.image.restore))
     }
   }
 
@@ -175,12 +180,12 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     guard let runtime, let target = runtime.target() else {
       return refuse(then, "it has no process")
     }
-    daemon.dropFoundOffers(runtime)
+    runtime.conversation?.offers.dropFound()
     runtime.measuring.memoryMoves()
     let done = callback(then)
     daemon.mechanics.submit(about: id.name, isUrgent: true) {
-      target.restartInterruptedSyscalls()
-      done(Daemon.failure { try target.wake(isStopped: isStopped) })
+      let tree = target.restartInterruptedSyscalls()
+      done(Daemon.failure { try target.wake(tree, isStopped: isStopped) })
     }
   }
 
@@ -190,14 +195,14 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     guard let runtime, let target = runtime.target() else {
       return refuse(then, .failure(HibernationError(.checking, "it has no process", .vanished)))
     }
-    daemon.dropFoundOffers(runtime)
+    runtime.conversation?.offers.dropFound()
     let keepsBase = runtime.keepsBase
     let done = moving(then) { (result: Result<ResumeSummary, HibernationError>) in
       result.map(ResumeOutcome.init)
     }
     afterWhatIsUnderWay { [hibernation = daemon.hibernation] in
       hibernation.resume(
-        target, from: image.path, mode: .planned, keepsBase: keepsBase, then: done)
+        target, from: image.resting, keepsBase: keepsBase, then: done)
     }
   }
 
@@ -206,7 +211,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       let error = HibernationError(.checking, "it has no process", .vanished)
       return refuse(then, RecoveryOutcome(result: .failure(error)))
     }
-    daemon.dropFoundOffers(runtime)
+    runtime.conversation?.offers.dropFound()
     let path = daemon.state.image(of: id.name)
     let done = moving(then) { (found: Recovered) in
       RecoveryOutcome(
@@ -278,9 +283,9 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   var hasEnded: Bool { runtime?.hasExited ?? true }
 
   func whenReadyToSuspend(then: @escaping () -> Void) {
-    guard let runtime, let process = runtime.process else { return }
+    guard let runtime, runtime.process != nil else { return }
     daemon.whenUnasked(runtime) { [daemon] in
-      daemon.whenTold(runtime, process, then)
+      daemon.whenTold(runtime, then)
     }
   }
 
@@ -292,7 +297,9 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     guard let runtime else { return }
     if why == nil { daemon.stopListening(for: runtime) }
     daemon.tellAwake(runtime, why: why)
-    if fromImage { daemon.noteResumed(runtime) }
+    guard fromImage else { return }
+    daemon.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
+    daemon.imageDisk.takeReading()
   }
 
   func staysAsleep() {

@@ -140,7 +140,7 @@ extension Result<WakeSources, SystemCallError> {
 extension WorkerRuntime {
   /// The sockets over which the worker talks with us.
   var ownChannels: Set<String> {
-    Set([notify?.path, pressure?.path, talk?.socket.path].compactMap { $0 })
+    conversation?.paths ?? []
   }
 }
 

@@ -18,7 +18,7 @@ extension Daemon {
     }
     stopListening(for: runtime)
     if runtime.sleep?.isMemoryUnverified == true { return kill(id) }
-    dropFoundOffers(runtime)
+    runtime.conversation?.offers.dropFound()
     let stopSignal = signal ?? runtime.configuration.stopSignal
     let all = (root: process.identity, session: process.session, cgroup: process.cgroup)
     let ask: @Sendable () -> Void = {
@@ -29,9 +29,9 @@ extension Daemon {
     }
     let isTold =
       signal == nil
-      && whenToldOfEnd(runtime, process) { [mechanics] in
-        mechanics.submit(about: id.name, isUrgent: true, ask)
-      }
+      && runtime.conversation?.lifecycle.willTerminate(
+        within: runtime.configuration.policy.terminate.grace
+      ) { [mechanics] in mechanics.submit(about: id.name, isUrgent: true, ask) } == true
     guard let target = runtime.target() else { return }
     mechanics.submit(about: id.name, isUrgent: true) { [mailbox] in
       // Pending while it is frozen or stopped; delivered when it goes on.
@@ -69,7 +69,9 @@ extension Daemon {
     guard let process = runtime.process else { return }
     stopListening(for: runtime)
     // Before it is waited for: who sent is known until then.
-    if runtime.configuration.fdstore > 0 { receiveNotifications(of: runtime, limit: 64) }
+    if runtime.configuration.fdstore > 0 {
+      runtime.conversation?.receiveNotifications(limit: 64)
+    }
     runtime.traffic = nil
     if let token = runtime.exitWatch {
       loop.unwatch(process.pidfd, token)
@@ -124,7 +126,7 @@ extension Daemon {
   ) {
     let (id, killing) = (runtime.id, process.killing)
     let strays = Strays(
-      root: process.identity, mark: mark(of: id), notify: runtime.notify?.path)
+      root: process.identity, mark: mark(of: id), notify: runtime.conversation?.notifyPath)
     let moment = EventLoop.now
     runtime.clearingSince = moment
     killers.submit(about: id.name, isUrgent: killing.cgroup != nil) { [mailbox] in
@@ -248,29 +250,19 @@ extension Daemon {
     if let process = runtime.process, let token = runtime.exitWatch {
       loop.unwatch(process.pidfd, token)
     }
-    if let notify = runtime.notify, let token = runtime.notifyWatch {
-      loop.unwatch(notify.descriptor, token)
-      socketFiles.remove(notify.path)
-    }
-    if let pressure = runtime.pressure, let token = runtime.pressureWatchToken {
-      loop.unwatch(pressure.descriptor, token)
-      socketFiles.remove(pressure.path)
-    }
     let before = runtime.profile
-    closeTalk(runtime)
+    runtime.conversation?.end()
     snapshots.remove(runtime.id.name)
     removeImages(of: runtime)
     stopListening(for: runtime)
     runtime.traffic = nil
-    endShed(runtime)
+    runtime.shed?.end()
+    runtime.shed = nil
     runtime.sleep?.end()
     runtime.sleep = nil
     runtime.process = nil
     runtime.exitWatch = nil
-    runtime.notify = nil
-    runtime.notifyWatch = nil
-    runtime.pressure = nil
-    runtime.pressureWatchToken = nil
+    runtime.conversation = nil
     runtime.readiness = nil
     endReadinessProbe(runtime)
     runtime.endRun()
@@ -311,7 +303,7 @@ extension Daemon {
   }
 
   private func isOurOwn(_ pid: Int32) -> Bool {
-    workers.values.contains { $0.shed?.commandPids.contains(pid) == true }
+    workers.values.contains { $0.shed?.commandPid == pid }
       || questions.values.contains { $0.runner.commandPid == pid }
       || ProcessRemover.shared.holds(pid)
   }

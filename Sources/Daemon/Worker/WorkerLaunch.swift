@@ -98,12 +98,10 @@ extension Daemon {
       switch outcome {
       case .done(.success(let result)):
         for remark in result.remarks { log(remark.level, "\(runtime.id): \(remark.text)") }
-        let channels = result.take()
-        runtime.notify = channels?.notify
-        runtime.pressure = channels?.pressure
-        runtime.talk = channels?.talk.map(WorkerTalk.init)
+        makeConversation(runtime, over: result.take() ?? WorkerChannels())
         do {
-          try listen(on: runtime)
+          try runtime.conversation?.listen()
+          try runtime.conversation?.listenToConnections()
           begin(attempt, runtime, as: account)
         } catch { launchFailed(runtime, attempt.cgroup, "\(error)") }
       case .done(.failure(let refusal)): launchFailed(runtime, attempt.cgroup, refusal.text)
@@ -232,30 +230,15 @@ extension Daemon {
       name: name, command: runtime.configuration.command,
       directory: runtime.configuration.directory,
       environment: restarts.environment(of: runtime.id, over: runtime.environment),
-      cgroup: cgroup, logPath: state.log(of: name), notifySocket: runtime.notify?.path,
-      pressureWatch: runtime.pressure?.path)
-    plan.workerSocket = runtime.talk?.socket.path
+      cgroup: cgroup, logPath: state.log(of: name), notifySocket: runtime.conversation?.notifyPath,
+      pressureWatch: runtime.conversation?.pressurePath)
+    plan.workerSocket = runtime.conversation?.workerSocketPath
     plan.mark = mark(of: runtime.id)
-    plan.watchdog = runtime.notify == nil ? nil : runtime.configuration.watchdog
+    plan.watchdog = plan.notifySocket == nil ? nil : runtime.configuration.watchdog
     plan.stored = storedDescriptors(of: runtime)
     plan.inheritance = wrapped?.inheritance
     try complete(&plan, of: runtime, as: account)
     return plan
-  }
-
-  /// `talks`: to its connections, too.
-  func listen(on runtime: WorkerRuntime, talks: Bool = true) throws {
-    if let notify = runtime.notify {
-      runtime.notifyWatch = try loop.watch(notify.descriptor, .readable) { [unowned self] _ in
-        receiveNotifications(of: runtime)
-      }
-    }
-    if let pressure = runtime.pressure {
-      runtime.pressureWatchToken = try loop.watch(pressure.descriptor, .readable) {
-        [unowned self] _ in serve(pressure, of: runtime)
-      }
-    }
-    if talks, let talk = runtime.talk { try listen(to: talk, of: runtime) }
   }
 
   var channelDirectory: String { ChannelPlan.directory(of: settings.socket) }
@@ -332,82 +315,6 @@ extension Daemon {
         process.take(opened)
       }
     }
-  }
-
-  // MARK: what workers say
-
-  /// Handles what has come to its `NOTIFY_SOCKET`.
-  ///
-  /// - Parameter limit: a few at a time, so that a worker that never stops sending leaves time for the others.
-  func receiveNotifications(of runtime: WorkerRuntime, limit: Int = 8) {
-    guard let notify = runtime.notify, let process = runtime.process else { return }
-    // A socket that can't be read has nothing to say; it is made again with the next run.
-    let messages =
-      (try? notify.receive(limit: limit) { pid in
-        // Ended, and not waited for yet: what it has sent last counts. A process that can't be read has been
-        // waited for, and isn't the worker's.
-        (try? ProcessStat.read(pid))?.identity == process.identity || process.owns(pid)
-      }) ?? []
-    if !notify.mayReceive { pauseListening(to: notify, of: runtime) }
-    for request in notify.takeStoreRequests() { keep(request, of: runtime) }
-    for message in messages { handle(message, from: runtime) }
-  }
-
-  /// The worker sends more than it is allowed. Its datagrams wait in the kernel, which makes senders wait when
-  /// its queue is full.
-  private func pauseListening(to notify: NotifySocket, of runtime: WorkerRuntime) {
-    guard let token = runtime.notifyWatch else { return }
-    // What can't be changed is read on at once, as before.
-    try? loop.change(notify.descriptor, token, to: [])
-    loop.after(.milliseconds(100)) { [unowned self] in
-      guard runtime.notify === notify, let token = runtime.notifyWatch else { return }
-      do throws(SystemCallError) {
-        try loop.change(notify.descriptor, token, to: .readable)
-      } catch { log(.warning, "\(runtime.id): NOTIFY_SOCKET isn't listened to any more: \(error)") }
-    }
-  }
-
-  func handle(_ message: NotifyMessage, from runtime: WorkerRuntime) {
-    let id = runtime.id
-    switch message {
-    case .ready:
-      if runtime.readiness?.isReady == false { becameReady(runtime) }
-      reloadAdvanced(runtime, .ready)
-    case .status(let text): runtime.statusText = text
-    case .shedDone: shedAnswered(runtime)
-    case .hold(let holds):
-      driver.send(.hold(id, holds))
-      if holds { lateInhibit(runtime, "its wish not to be suspended") }
-    case .taskBegan(let task, let limit):
-      driver.send(.taskBegan(id, task: task, limit: limit))
-      if limit != .zero { lateInhibit(runtime, "its background task \(task)") }
-    case .taskEnded(let task): driver.send(.taskEnded(id, task: task))
-    case .extendTimeout(let time): driver.send(.extendTimeout(id, time))
-    case .reloading: reloadAdvanced(runtime, .reloading)
-    case .watchdog: runtime.watchdog.seen(at: EventLoop.now)
-    case .watchdogTrigger: driver.send(.watchdogTriggered(id))
-    case .watchdogInterval(let interval): setWatchdog(of: runtime, to: interval)
-    // Told by systemd's services; nothing here depends on them.
-    case .stopping, .mainProcess: break
-    }
-  }
-
-  /// It said so while it still ran, `willSuspend` having just come, and fell asleep before it was heard.
-  /// What must not be interrupted has been: it goes on now, and sleeps when it is done.
-  private func lateInhibit(_ runtime: WorkerRuntime, _ what: String) {
-    guard let state = engine.state(of: runtime.id), state == .suspending || state.sleeps else {
-      return
-    }
-    driver.send(.wakeNeeded(runtime.id, "\(what), begun as it was being suspended"))
-  }
-
-  private func serve(_ pressure: PressureWatch, of runtime: WorkerRuntime) {
-    do throws(SystemCallError) {
-      try pressure.service()
-    } catch { log(.warning, "\(runtime.id): MEMORY_PRESSURE_WATCH: \(error)") }
-    guard pressure.listenerCount > 0, !runtime.announcedChannel else { return }
-    runtime.announcedChannel = true
-    tellChannels(of: runtime)
   }
 }
 

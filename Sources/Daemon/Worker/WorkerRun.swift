@@ -15,9 +15,6 @@ struct WorkerRun {
   var launched: WorkerConfiguration?
   /// It was in the foreground under an earlier daemon, and returns there when it is adopted.
   var returnsToFront = false
-  var announcedChannel = false
-  /// It has answered a request itself (`X_DORMOUSE_DONE=1`), so it is expected to.
-  var answersItself = false
   /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
   var hasExited = false
   /// SIGKILL has been sent to all of it.
@@ -26,28 +23,16 @@ struct WorkerRun {
   var isReaped = false
   /// What its last hibernation took.
   var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
-  /// Memory that may be taken without asking.
-  var offers: [PurgeableOffer] = []
-  /// Bytes that their files took when they were last counted, and when the footprint was last measured.
-  var allocatedAtRecount: Int64 = 0
-  var allocatedAtMeasurement: Int64 = 0
-  /// They will be counted anew in a moment.
-  var recountIsDue = false
   /// By this daemon's clock.
   var asleepSince: Instant?
-  /// The interval that it has set by `WATCHDOG_USEC=`, and its `WATCHDOG=1`.
+  /// The interval that it has set by `WATCHDOG_USEC=`.
   var watchdogInterval: Duration?
-  var watchdog = WatchdogSigns()
-  /// Requests of ours over HTTP, and what waits for the end of their connections.
-  var openRequests = 0
-  /// One of them has been answered, and a look takes what came with it.
-  var isSettlingRequest = false
+  var shedOverHTTP: ShedOverHTTP?
+  /// Waits for the end of the connections of our questions.
   var whenUnasked: (() -> Void)?
   /// It has been said that its store of descriptors is full.
   var hasFullStore = false
   var hasUnsafeStore = false
-  /// What the worker last said of itself (`STATUS=`).
-  var statusText: String?
   var kernelKills = OOMWatch()
   /// It has been said that its footprint can't be measured exactly.
   var isMeasuredRoughly = false

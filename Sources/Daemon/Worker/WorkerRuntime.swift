@@ -24,11 +24,8 @@ final class WorkerRuntime {
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
   var endLook: EventLoop.Token?
-  var notify: NotifySocket?
-  var notifyWatch: EventLoop.Token?
-  var pressure: PressureWatch?
-  var pressureWatchToken: EventLoop.Token?
-  var talk: WorkerTalk?
+  /// Over its channels, from their making to the run's end.
+  var conversation: WorkerConversation?
   var readiness: Readiness?
   var readinessProbe: ReadinessProbe?
   var shed: ShedAttempt?
@@ -82,22 +79,19 @@ final class WorkerRuntime {
   }
 
   /// A question of ours is out, or its connection isn't gone from the worker yet.
-  var isAsked: Bool { liveness?.isAsking == true || run.openRequests > 0 }
+  var isAsked: Bool { liveness?.isAsking == true || run.shedOverHTTP?.isAsking == true }
 
   /// A look at its traffic takes what came with our question, and it isn't counted.
-  var isSettling: Bool { liveness?.isSettling == true || run.isSettlingRequest }
+  var isSettling: Bool { liveness?.isSettling == true || run.shedOverHTTP?.isSettling == true }
 
   /// Nothing of this run reaches the next one.
   func endRun() { run = WorkerRun() }
 
-  /// It speaks the worker protocol with us.
-  private var isConnected: Bool { talk?.socket.isConnected ?? false }
-
   var profile: WorkerProfile {
     var profile = WorkerProfile(
       policy: configuration.policy, importance: configuration.importance,
-      canShed: configuration.shed != nil || run.announcedChannel || isConnected,
-      canAnswer: run.answersItself || isConnected,
+      canShed: configuration.shed != nil || conversation?.canShed == true,
+      canAnswer: conversation?.canAnswer == true,
       announcesReadiness: configuration.readiness != nil)
     profile.mayBeTerminated = external?.mayBeTerminated ?? true
     return profile

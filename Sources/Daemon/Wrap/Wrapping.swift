@@ -63,7 +63,7 @@ extension Daemon {
     do throws(StartError) {
       try openControlSocket()
     } catch { log(.notice, "nobody can ask about it: \(error)") }
-    watchPressure()
+    pressureMonitor.follow(engine.policy)
     followStreams()
     introduceWorkers()
     request(.start, wrapped.id) { _ in }

@@ -96,7 +96,6 @@ extension Hibernator {
     _ image: ImageReader, of name: String, keepsBase: Bool
   ) throws(HibernationError) {
     let path = image.path
-    defer { marks[name] = nil }
     guard keepsBase, let id = image.reference?.id ?? image.id, image.mappings.isEmpty else {
       try removeImage(path)
       dropOverlays(of: name, for: path)

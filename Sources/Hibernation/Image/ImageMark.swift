@@ -40,6 +40,11 @@ public enum ImageExpectation: Hashable, Sendable {
 }
 
 extension ImageReader {
+  /// This file and no other one, which has been checked already.
+  var resting: RestingImage {
+    RestingImage(path: path, expecting: mark.map { .image($0) } ?? .hibernated)
+  }
+
   /// `nil` for an image without an identity (section 8 may be left out).
   var mark: ImageMark? {
     id.map { ImageMark(id: $0, indexChecksum: indexChecksum, fileLength: fileLength) }

@@ -9,11 +9,9 @@ public enum RestoreMode: Sendable, Hashable {
   /// What it wants first, and what can't be missing, before it runs; the rest follows, and whoever
   /// touches a page before it is there waits for it. Where that isn't possible, eager.
   ///
-  /// - Parameter probing: the first time, nothing is known of what it wants. True: it is resumed
+  /// - Parameter learns: the first time, nothing is known of its working set. True: it is resumed
   ///   with nearly everything missing, to learn that, which takes longer. False: eagerly.
-  case lazy(probing: Bool)
-  /// As was decided when it was hibernated (`ResumePlan`).
-  case planned
+  case lazy(learns: Bool)
 }
 
 extension Hibernator {
@@ -47,9 +45,9 @@ extension Hibernator {
 
   /// Writes what mustn't be missing, and lets the worker run. The rest follows.
   func restoreLazily(
-    _ target: HibernationTarget, from path: String, probing: Bool
+    _ target: HibernationTarget, from place: RestingImage, learns: Bool
   ) throws(HibernationError) -> LazyRestoreResult {
-    let image = try openOwn(path, of: target)
+    let image = try openOwn(place, of: target)
     guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
       return .refused("it has no cgroup of its own")
     }
@@ -57,7 +55,7 @@ extension Hibernator {
       return .refused("its image wasn't made for it")
     }
     let isKnown = hot[target.name]?.values.contains { !$0.pages.isEmpty } == true
-    if !isKnown, !probing { return .refused("nothing is known yet of what it wants first") }
+    if !isKnown, !learns { return .refused("nothing is known yet of what it wants first") }
     try checkAnybodyLives(image)
     try checkAtRest(target)
     let began = Clocks.monotonic
@@ -102,7 +100,7 @@ extension Hibernator {
       if let error = error as? HibernationError { throw error }
       return .refused("\(error)")
     }
-    standby?.announce(target, image: path)
+    standby?.announce(target, image: image.path)
     for part in parts { part.handle.journal.phase = .streaming }
     FaultPoint.streamPrepared.pass()
     let deferred = image.chunks.reduce(0) { $0 + ($1.isDeferred ? UInt64($1.length) : 0) }
@@ -110,8 +108,11 @@ extension Hibernator {
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - deferred,
       total: image.dataLength, wasProbing: !isKnown)
     try start(image, target, cgroup, parts, Pager.Learning(isProbing: !isKnown), record)
-    target.correctTimeouts(of: image)
-    try attempt(.waking) { try target.wake() }
+    try attempt(.waking) {
+      let tree = try target.discover()
+      target.correctTimeouts(of: image, tree)
+      try target.wake(tree)
+    }
     return .done(written: image.dataLength - deferred, deferred: deferred)
   }
 
@@ -241,7 +242,7 @@ extension Hibernator {
         try image.mark(.atRest)
         for part in parts { part.handle.journal.reset(to: .idle) }
       }
-      return try bringBack(target, from: image.path, run: true)
+      return try bringBack(target, from: image.resting, run: true)
     }
     for part in parts where part.handle.journal.openForks > 0 {
       // Where nothing is missing any more, nothing is missing in a child.

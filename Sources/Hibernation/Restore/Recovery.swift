@@ -39,8 +39,8 @@ extension Hibernator {
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
       target.waitForStops()
-      target.restartInterruptedSyscalls()
-      try attempt(.waking) { try target.wake() }
+      let tree = target.restartInterruptedSyscalls()
+      try attempt(.waking) { try target.wake(tree) }
       return 0
     }
     let image: ImageReader
@@ -67,12 +67,13 @@ extension Hibernator {
     if image.progress == .streaming { return try goOnStreaming(image, target) }
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
-      return try bringBack(target, from: path, run: true)
+      return try bringBack(target, from: image.resting, run: true)
     }
 
+    let tree = try attempt(.stopping) { try target.discover() }
     // Holding them makes them run for a moment.
-    if let tree = try? target.discover() { target.waits.wakes(tree) }
-    let held = try hold(image, target, isFrozen: isFrozen)
+    target.waits.wakes(tree)
+    let held = try hold(image, target, tree, isFrozen: isFrozen)
     defer { for captive in held { captive.session.detach() } }
     FaultPoint.recoverySeized.pass()
     for captive in held { try putBack(captive, target) }
@@ -83,7 +84,7 @@ extension Hibernator {
       target.correctTimeouts(captive.session)
       captive.session.detach()
     }
-    try attempt(.waking) { try target.wake() }
+    try attempt(.waking) { try target.wake(tree) }
     return image.dataLength
   }
 
@@ -101,10 +102,9 @@ extension Hibernator {
   /// Stops and seizes every process of the image that still exists, and proves that none has run.
   /// Nothing is undone on failure: whoever is stopped must stay so.
   private func hold(
-    _ image: ImageReader, _ target: HibernationTarget, isFrozen: Bool
+    _ image: ImageReader, _ target: HibernationTarget, _ tree: ProcessTree, isFrozen: Bool
   ) throws(HibernationError) -> [SeizedProcess] {
-    let tree = try attempt(.stopping) {
-      let tree = try target.discover()
+    try attempt(.stopping) {
       try tree.signalAll(SIGSTOP)
       // The freezer holds the others: it shows them as sleeping, and lets us trace them.
       if !isFrozen {
@@ -112,7 +112,6 @@ extension Hibernator {
           try ProcessTree.waitForRest(stat, until: Deadline(in: HibernationTarget.patience))
         }
       }
-      return tree
     }
     let known = Set(image.processes.map(\.identity))
     if let new = tree.processes.first(where: { !known.contains($0.identity) }) {

@@ -18,34 +18,35 @@ public struct ResumeSummary: Sendable {
 extension Hibernator {
   /// Brings a hibernated worker back and lets it run.
   ///
-  /// - Parameter keepsBase: leaves the image on disk, for the next one to be an overlay of it. Not where
-  ///   pages follow later.
+  /// - Parameters:
+  ///   - image: as the hibernation's summary has it.
+  ///   - keepsBase: leaves the image on disk, for the next one to be an overlay of it. Not where
+  ///     pages follow later.
   /// - Throws: `HibernationError`. `intact`: it is hibernated as before. `unverifiable`: the image is
   ///   damaged or the write-back failed half-way; the worker must be killed.
   @discardableResult
   public func resume(
-    _ target: HibernationTarget, from path: String, mode: RestoreMode = .eager,
-    keepsBase: Bool = false
+    _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
     try settle(target.name)
     var summary = ResumeSummary(restored: 0, duration: .zero)
-    let mode = chosen(mode, target.name, &summary)
     do throws(HibernationError) {
-      switch mode {
-      case .eager, .planned:
-        summary.restored = try bringBack(target, from: path, run: true, keepsBase: keepsBase)
-      case .lazy(let probing):
-        switch try restoreLazily(target, from: path, probing: probing) {
+      switch image.restore.mode {
+      case .eager:
+        if !image.restore.reason.isEmpty { summary.eagerReason = image.restore.reason }
+        summary.restored = try bringBack(target, from: image, run: true, keepsBase: keepsBase)
+      case .lazy(let learns):
+        switch try restoreLazily(target, from: image, learns: learns) {
         case .done(let written, let deferred):
           (summary.restored, summary.deferred) = (written, deferred)
           summary.missing = streams[target.name]?.missing
         case .refused(let reason):
           summary.eagerReason = reason
-          summary.restored = try bringBack(target, from: path, run: true)
+          summary.restored = try bringBack(target, from: image, run: true)
         }
       }
-    } catch { throw judge(error, target, image: path) }
+    } catch { throw judge(error, target, image: image.path) }
     kept.drop(target.name)
     if summary.deferred == 0 { clinux_trim_own_memory() }
     let took = Clocks.monotonic - started
@@ -56,23 +57,12 @@ extension Hibernator {
     return summary
   }
 
-  /// What was planned; eagerly, where nothing was.
-  private func chosen(
-    _ mode: RestoreMode, _ name: String, _ summary: inout ResumeSummary
-  ) -> RestoreMode {
-    guard mode == .planned else { return mode }
-    guard let plan = plans[name] else { return .eager }
-    if plan.isLazy { return .lazy(probing: true) }
-    summary.eagerReason = plan.reason
-    return .eager
-  }
-
   /// Writes back, commits (B), and lets the worker run or leaves it suspended.
   @discardableResult
   func bringBack(
-    _ target: HibernationTarget, from path: String, run: Bool, keepsBase: Bool = false
+    _ target: HibernationTarget, from place: RestingImage, run: Bool, keepsBase: Bool = false
   ) throws(HibernationError) -> UInt64 {
-    let image = try openOwn(path, of: target, heldBase: bases[target.name]?.image)
+    let image = try openOwn(place, of: target, heldBase: bases[target.name]?.image)
     if image.progress == .streaming { return try goOnStreaming(image, target) }
     let sessions = resting[target.name] ?? []
     // Buries the threads of processes that have been killed while they slept.
@@ -90,16 +80,22 @@ extension Hibernator {
     parked[target.name] = nil
     // Only now: a daemon that finds an image proves by their registers that its threads haven't run.
     let held = resting.removeValue(forKey: target.name)
-    if run {
+    guard run else {
+      for session in held ?? [] { session.detach() }
+      return image.dataLength
+    }
+    // It rests until it is woken, and so keeps these processes.
+    let tree = Result { try target.discover() }
+    if case .success(let tree) = tree {
       if let held {
-        if let tree = try? target.discover() { target.waits.wakes(tree) }
+        target.waits.wakes(tree)
         for session in held { target.correctTimeouts(session) }
       } else {
-        target.correctTimeouts(of: image)
+        target.correctTimeouts(of: image, tree)
       }
     }
     for session in held ?? [] { session.detach() }
-    if run { try attempt(.waking) { try target.wake() } }
+    try attempt(.waking) { try target.wake(tree.get()) }
     return image.dataLength
   }
 
@@ -112,13 +108,13 @@ extension Hibernator {
     }
   }
 
-  /// Opens the image that the worker's memory is in, and no other one: as far as this daemon has made it,
-  /// by what was kept at commit A; in any case the worker's root process is in it.
+  /// Opens the image that the worker's memory is in, and no other one: by what was kept at commit A, where
+  /// that is known; in any case the worker's root process is in it.
   func openOwn(
-    _ path: String, of target: HibernationTarget, heldBase: ImageReader? = nil
+    _ place: RestingImage, of target: HibernationTarget, heldBase: ImageReader? = nil
   ) throws(HibernationError) -> ImageReader {
-    let image = try open(path, heldBase: heldBase)
-    try image.check(isOf: target, marks[target.name].map { .image($0) } ?? .hibernated)
+    let image = try open(place.path, heldBase: heldBase)
+    try image.check(isOf: target, place.expectation)
     return image
   }
 

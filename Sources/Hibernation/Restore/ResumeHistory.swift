@@ -7,17 +7,6 @@ public enum ResumePreference: String, Sendable, CaseIterable {
   case lazy = "lazy"
 }
 
-/// How the next resume of a worker is to be. Decided when it is hibernated, for the image is laid
-/// out for it.
-public struct ResumePlan: Sendable, Hashable {
-  public var isLazy: Bool
-  /// Why, for somebody who asks.
-  public var reason: String
-
-  init(lazy reason: String) { (isLazy, self.reason) = (true, reason) }
-  init(eager reason: String) { (isLazy, self.reason) = (false, reason) }
-}
-
 /// How a worker's resumes went, and which mode that speaks for. Kept in memory: it ends with the
 /// daemon, as the addresses of the hot pages do.
 struct ResumeHistory: Sendable {
@@ -73,34 +62,34 @@ struct ResumeHistory: Sendable {
 
   mutating func note(refusal: String) { self.refusal = refusal }
 
-  func plan(_ preference: ResumePreference) -> ResumePlan {
+  func plan(_ preference: ResumePreference) -> RestorePlan {
     switch preference {
-    case .eager: return ResumePlan(eager: "hibernate.resume is eager")
-    case .lazy: return ResumePlan(lazy: "hibernate.resume is lazy")
+    case .eager: return RestorePlan(eager: "hibernate.resume is eager")
+    case .lazy: return RestorePlan(lazy: "hibernate.resume is lazy")
     case .auto: break
     }
-    if let refusal { return ResumePlan(eager: refusal) }
+    if let refusal { return RestorePlan(eager: refusal) }
     guard let eager else {
-      return ResumePlan(eager: "it hasn't been resumed before, and nothing is known of it")
+      return RestorePlan(eager: "it hasn't been resumed before, and nothing is known of it")
     }
     if bytes < Self.smallest {
-      return ResumePlan(eager: "it is small, and as fast all at once")
+      return RestorePlan(eager: "it is small, and as fast all at once")
     }
     guard let lastStream, eagerInARow < Self.patience else {
-      return ResumePlan(lazy: "to learn which pages it wants first")
+      return RestorePlan(lazy: "to learn which pages it wants first")
     }
     if lastStream.wanted * 2 > lastStream.total {
-      return ResumePlan(eager: "it wants most of its memory as soon as it runs")
+      return RestorePlan(eager: "it wants most of its memory as soon as it runs")
     }
     guard let lazy else {
-      return ResumePlan(lazy: "the pages that it wants first are known")
+      return RestorePlan(lazy: "the pages that it wants first are known")
     }
     let times = "\(Self.text(lazy)) against \(Self.text(eager)) ms"
-    if lazy * 10 < eager * 9 { return ResumePlan(lazy: "that took it \(times)") }
+    if lazy * 10 < eager * 9 { return RestorePlan(lazy: "that took it \(times)") }
     let halt =
       lastStream.halt?.delaysWork == true
       ? ", because it forks or gives memory back in the middle of its work" : ""
-    return ResumePlan(eager: "lazy restore took it \(times)\(halt)")
+    return RestorePlan(eager: "lazy restore took it \(times)\(halt)")
   }
 
   private static func mean(_ old: Int64?, _ new: Int64) -> Int64 {

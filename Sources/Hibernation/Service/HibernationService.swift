@@ -92,42 +92,24 @@ public final class HibernationService: Sendable {
     }
   }
 
+  /// - Parameter first: called on the thread before it, when it is this worker's turn.
   public func hibernate(
-    _ target: HibernationTarget, to path: String, level: Int32, lazyReady: Bool = false,
-    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
+    _ request: HibernationRequest, first: @escaping @Sendable () -> Void = {},
     then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
   ) {
-    submit(about: target.name, isHibernation: true, completion) {
-      (hibernator) throws(HibernationError) in
-      try hibernator.hibernate(
-        target, to: path, level: level, lazyReady: lazyReady, overlay: overlay, sealed: sealed,
-        dropsFilePages: dropsFilePages)
+    submit(about: request.target.name, isHibernation: true, first: first, completion) {
+      (hibernator) throws(HibernationError) in try hibernator.hibernate(request)
     }
   }
 
-  /// Laid out for the resume that the worker's policy wants. `first` is called on the thread before it.
-  public func hibernate(
-    _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
-    overlay: Bool, sealed: Bool, dropsFilePages: Bool, storage: ImageStorage,
-    first: @escaping @Sendable () -> Void = {},
-    then completion: @escaping @Sendable (Result<HibernationSummary, HibernationError>) -> Void
-  ) {
-    submit(about: target.name, isHibernation: true, first: first, completion) {
-      (hibernator) throws(HibernationError) in
-      try hibernator.hibernate(
-        target, to: path, level: level, resume: resume, overlay: overlay, sealed: sealed,
-        dropsFilePages: dropsFilePages, storage: storage)
-    }
-  }
-
+  /// - Parameter image: as the hibernation's summary has it.
   public func resume(
-    _ target: HibernationTarget, from path: String, mode: RestoreMode = .eager,
-    keepsBase: Bool = false,
+    _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, isUrgent: true, completion) {
       (hibernator) throws(HibernationError) in
-      try hibernator.resume(target, from: path, mode: mode, keepsBase: keepsBase)
+      try hibernator.resume(target, from: image, keepsBase: keepsBase)
     }
   }
 

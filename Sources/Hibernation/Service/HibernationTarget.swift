@@ -85,13 +85,19 @@ public struct HibernationTarget: Sendable {
 
   /// SIGSTOP to all, and all threads stopped. A frozen worker is stopped first and thawed then, so
   /// that it runs no instruction in between.
-  func stop() throws -> ProcessTree {
+  ///
+  /// - Parameter found: its processes, where they have been looked for since it was suspended.
+  func stop(_ found: ProcessTree? = nil) throws -> ProcessTree {
+    var known = found
     if let cgroup = cgroup?.freezer, try cgroup.isFrozen {
-      try discover().signalAll(SIGSTOP)
+      let tree = try found ?? discover()
+      try tree.signalAll(SIGSTOP)
       try cgroup.thaw(until: Deadline(in: Self.patience))
+      known = tree
     }
     return try ProcessTree.stopAll(
-      root: root, session: session, cgroup: cgroup, until: Deadline(in: Self.patience))
+      root: root, session: session, cgroup: cgroup, known: known,
+      until: Deadline(in: Self.patience))
   }
 
   /// Before a worker that was only stopped or frozen runs on: its memory was never touched, but some
@@ -101,12 +107,16 @@ public struct HibernationTarget: Sendable {
   ///
   /// Afterwards nothing of it is traced, whatever went wrong. A thread inside vfork(2) counts as
   /// frozen, and can't stop: it is left alone. (vfork isn't interrupted by a stop.)
-  public func restartInterruptedSyscalls() {
+  ///
+  /// - Returns: its processes, for `wake`; `nil`: they couldn't be looked for.
+  @discardableResult
+  public func restartInterruptedSyscalls() -> ProcessTree? {
     let isFrozen = (try? isFrozen()) ?? false
-    guard let tree = try? discover() else { return }
+    // `wake` looks itself then, and says why it can't.
+    guard let tree = try? discover() else { return nil }
     waits.wakes(tree)
     let processes = tree.processes.filter { isFrozen || Self.isStopped($0.identity) }
-    if processes.isEmpty { return }
+    if processes.isEmpty { return tree }
     BriefTracer.perform {
       // A call that isn't made again costs the program an EINTR; a wake that hangs costs more.
       let deadline = Deadline(in: .seconds(1))
@@ -117,6 +127,7 @@ public struct HibernationTarget: Sendable {
         session?.detach(waiting: .zero)
       }
     }
+    return tree
   }
 
   private static func isStopped(_ process: ProcessIdentity) -> Bool {
@@ -150,7 +161,7 @@ public struct HibernationTarget: Sendable {
 
   /// The same for one that rests frozen, with its memory in place. Only threads that need it are seized:
   /// most workers have none, and are woken without tracing.
-  func correctTimeouts(of image: ImageReader) {
+  func correctTimeouts(of image: ImageReader, _ tree: ProcessTree) {
     var timed: [(process: ProcessIdentity, threads: Set<Int32>)] = []
     for process in image.processes where process.identity.isAlive {
       let threads = process.threads.filter {
@@ -158,7 +169,7 @@ public struct HibernationTarget: Sendable {
       }
       if !threads.isEmpty { timed.append((process.identity, Set(threads.map(\.tid)))) }
     }
-    guard !timed.isEmpty, let tree = try? discover() else { return }
+    if timed.isEmpty { return }
     waits.wakes(tree)
     BriefTracer.perform { [timed] in
       let deadline = Deadline(in: .seconds(1))
@@ -174,11 +185,13 @@ public struct HibernationTarget: Sendable {
 
   /// Lets a stopped, traced or frozen worker run.
   ///
-  /// - Parameter isStopped: false where it is certain that only the freezer holds it. Then nobody
-  ///   gets a SIGCONT, which a program can see (and one that had stopped itself would obey).
-  public func wake(isStopped: Bool = true) throws {
+  /// - Parameters:
+  ///   - found: its processes, where they have been looked for since it came to rest.
+  ///   - isStopped: false where it is certain that only the freezer holds it. Then none of them
+  ///     gets a SIGCONT, which a program can see (and one that had stopped itself would obey).
+  public func wake(_ found: ProcessTree? = nil, isStopped: Bool = true) throws {
     let freezer = cgroup?.freezer
-    if isStopped || freezer == nil { try discover().continueAll() }
+    if isStopped || freezer == nil { try (found ?? discover()).continueAll() }
     try freezer?.thaw(until: Deadline(in: Self.patience))
     try waitForStragglers()
     waits.hasWoken()

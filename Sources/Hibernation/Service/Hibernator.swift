@@ -24,11 +24,8 @@ public final class Hibernator {
   /// By worker: what stays on disk while it runs, and what is known of its writes.
   var bases: [String: Base] = [:]
   var trackers: [String: [ProcessIdentity: TrackedProcess]] = [:]
-  /// By worker: the image that holds its memory, from commit A to commit B.
-  var marks: [String: ImageMark] = [:]
-  /// How resumes went, and how the next one is to be, by worker.
+  /// How resumes went, by worker.
   var histories: [String: ResumeHistory] = [:]
-  var plans: [String: ResumePlan] = [:]
   /// What a later daemon needs where it may not open it itself.
   let kept: KeptMemories
   /// Told at once, on another thread, when missing pages couldn't be brought. The worker has been
@@ -52,50 +49,34 @@ public final class Hibernator {
 
   deinit { for session in resting.values.joined() { session.detach() } }
 
-  /// Hibernates a suspended worker (frozen or stopped).
+  /// Hibernates a suspended worker.
   ///
-  /// - Parameters:
-  ///   - path: where the image goes; its directory exists.
-  ///   - level: zstd's, −7…19.
-  ///   - lazyReady: prepares for `RestoreMode.lazy`. Why it can't be, the summary says.
-  ///   - overlay: writes only what has changed, where an earlier resume has kept a base, and prepares
-  ///     for that next time. Not together with `lazyReady` (a
-  ///     mapping has one userfaultfd) or `sealed`.
-  ///   - sealed: encrypts the image (`Seal`). Without a key it isn't written at all.
-  ///   - dropsFilePages: pushes out clean pages of files, too, which nobody else has in use.
-  ///   - storage: how the image is kept.
   /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unverifiable`, the worker is
   ///   suspended and unchanged, as before.
   public func hibernate(
-    _ target: HibernationTarget, to path: String, level: Int32 = 1, lazyReady: Bool = false,
-    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
-    storage: ImageStorage = ImageStorage()
+    _ request: HibernationRequest
   ) throws(HibernationError) -> HibernationSummary {
+    let (target, path) = (request.target, request.path)
+    // What the last resume has taught is known when it has ended.
     try settle(target.name)
-    let overlay = overlay && !lazyReady && !sealed
-    // Not under an image, which may lie over it: somebody has ordered this twice.
-    if !overlay, access(path, F_OK) != 0 { dropOverlays(of: target.name, for: path) }
+    let plan = plan(request)
+    let overlays = request.overlay && !plan.isLazy && !request.isSealed
+    // Not under an image, which may lie over it: something has ordered this twice.
+    if !overlays, access(path, F_OK) != 0 { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
         .checking, "hibernation isn't implemented for this processor architecture yet",
         .ineligible)
     }
-    do throws(HibernationError) {
-      if let obstacle = kept.obstacle(target) { throw obstacle }
-      try attempt(.checking) {
-        let processes = try target.discover().processes
-        Stragglers.shared.release(of: processes.map(\.pid), within: .milliseconds(100))
-        try Eligibility.check(processes: processes)
-        // Those of a frozen one: when it could be stopped; see `Operation.stopAndSeize`.
-        if try !target.isFrozen() { try SharedMemoryMaps.check(processes) }
-      }
-    } catch { throw judge(error, target, image: path) }
-    let seal = sealed ? try newSeal(for: path) : nil
+    let found: ProcessTree
+    do throws(HibernationError) { found = try check(target) } catch {
+      throw judge(error, target, image: path)
+    }
+    let seal = request.isSealed ? try newSeal(for: path) : nil
     var operation = Operation(
-      target: target, path: path, level: level, lazyReady: lazyReady, overlay: overlay,
-      seal: seal, storage: storage, hibernator: self)
+      request, restore: plan, overlays: overlays, seal: seal, hibernator: self)
     do throws(HibernationError) {
-      try stopUntilIdle(&operation)
+      try stopUntilIdle(&operation, found)
       try operation.capture()
     } catch {
       operation.release()
@@ -110,7 +91,10 @@ public final class Hibernator {
     do throws(HibernationError) {
       try operation.evict()
       var summary = try operation.rest()
-      if dropsFilePages { summary.filePages = operation.filePages.pushOut() }
+      if request.dropsFilePages { summary.filePages = operation.filePages.pushOut() }
+      if let refusal = summary.lazyRefusal {
+        histories[target.name, default: ResumeHistory()].note(refusal: refusal)
+      }
       return summary
     } catch {
       let outcome = operation.rollBack(after: error)
@@ -119,36 +103,33 @@ public final class Hibernator {
     }
   }
 
+  /// The way of resuming that the worker's policy wants, and its history speaks for.
+  private func plan(_ request: HibernationRequest) -> RestorePlan {
+    if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
+    if kept.isNeeded {
+      return RestorePlan(eager: "a later daemon couldn't go on with it (kernel.yama.ptrace_scope)")
+    }
+    return histories[request.target.name, default: ResumeHistory()].plan(request.restore)
+  }
+
+  /// What can be seen before it is stopped. Its processes: it is suspended, so it has the same ones when it is
+  /// stopped.
+  private func check(_ target: HibernationTarget) throws(HibernationError) -> ProcessTree {
+    if let obstacle = kept.obstacle(target) { throw obstacle }
+    return try attempt(.checking) {
+      let tree = try target.discover()
+      Stragglers.shared.release(of: tree.pids, within: .milliseconds(100))
+      try Eligibility.check(processes: tree.processes)
+      // Those of a frozen one: when it could be stopped; see `Operation.stopAndSeize`.
+      if try !target.isFrozen() { try SharedMemoryMaps.check(tree.processes) }
+      return tree
+    }
+  }
+
   private func newSeal(for path: String) throws(HibernationError) -> Seal {
     do throws(SealError) { return try Seal.new(for: path) } catch {
       throw HibernationError(.checking, "its image can't be encrypted: \(error)")
     }
-  }
-
-  /// The same, laid out for the way of resuming that the worker's policy wants, and its history
-  /// speaks for. `RestoreMode.planned` follows it.
-  public func hibernate(
-    _ target: HibernationTarget, to path: String, level: Int32, resume: ResumePreference,
-    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false,
-    storage: ImageStorage = ImageStorage()
-  ) throws(HibernationError) -> HibernationSummary {
-    // What the last resume has taught is known when it has ended.
-    try settle(target.name)
-    let plan =
-      sealed
-      ? ResumePlan(eager: "its images are encrypted")
-      : kept.isNeeded
-        ? ResumePlan(eager: "a later daemon couldn't go on with it (kernel.yama.ptrace_scope)")
-        : histories[target.name, default: ResumeHistory()].plan(resume)
-    var summary = try hibernate(
-      target, to: path, level: level, lazyReady: plan.isLazy, overlay: overlay, sealed: sealed,
-      dropsFilePages: dropsFilePages, storage: storage)
-    if let refusal = summary.lazyRefusal {
-      histories[target.name, default: ResumeHistory()].note(refusal: refusal)
-    }
-    summary.resumePlan = summary.lazyRefusal.map { ResumePlan(eager: $0) } ?? plan
-    plans[target.name] = summary.resumePlan
-    return summary
   }
 
   /// The end of one process isn't the end of a worker that has others; and whatever fails on a
@@ -172,9 +153,14 @@ public final class Hibernator {
 
   /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few
   /// milliseconds to come to a system call, some times.
-  private func stopUntilIdle(_ operation: inout Operation) throws(HibernationError) {
+  ///
+  /// - Parameter found: its processes.
+  private func stopUntilIdle(
+    _ operation: inout Operation, _ found: ProcessTree
+  ) throws(HibernationError) {
     for attempt in 1... {
-      try operation.stopAndSeize()
+      // When it has run, it may have other ones.
+      try operation.stopAndSeize(attempt == 1 ? found : nil)
       if attempt > 1 { operation.target.waits.restsAnew() }
       if operation.isIdle { return }
       guard attempt < 10 else {
@@ -207,48 +193,9 @@ public final class Hibernator {
     trackers[name] = nil
     if let base = bases.removeValue(forKey: name) { unlink(base.path) }
     histories[name] = nil
-    plans[name] = nil
     parked[name] = nil
-    marks[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }
   }
-}
-
-/// How an image is kept.
-public struct ImageStorage: Sendable {
-  public var durability: ImageDurability
-  /// Memory is short: what is on the disk needn't be in the page cache too.
-  public var dropsCache: Bool
-
-  public init(durability: ImageDurability = .synced, dropsCache: Bool = false) {
-    self.durability = durability
-    self.dropsCache = dropsCache
-  }
-}
-
-/// What a hibernation did. Sizes in bytes.
-public struct HibernationSummary: Sendable {
-  /// Of the image; a later daemon needs it to tell that image from others.
-  public var mark: ImageMark?
-  /// Private pages that left memory.
-  public var moved: UInt64
-  public var imageLength: UInt64
-  /// What of that was written now; the rest is its base.
-  public var written: UInt64
-  /// Pages that were found unchanged in the base.
-  public var unchanged: UInt64 = 0
-  /// Pages that had to be compared for that, because nothing was known of writes to them.
-  public var compared: UInt64 = 0
-  /// Why writes aren't tracked although that was asked for.
-  public var trackingRefusal: String?
-  public var processes: Int
-  /// Why it can't be resumed with missing pages although that was asked for.
-  public var lazyRefusal: String?
-  /// `nil`: not asked for.
-  public var filePages: FilePages.Outcome?
-  /// How it will be resumed, and why; `nil` where nobody asked.
-  public var resumePlan: ResumePlan?
-  public var duration: Duration
 }
 
 /// Names the phase of whatever goes wrong in `body`.

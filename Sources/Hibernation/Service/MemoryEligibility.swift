@@ -8,14 +8,16 @@ enum Eligibility {
   /// What can be seen from outside, while the worker still runs.
   static func check(processes: [ProcessStat]) throws(HibernationError) {
     for process in processes {
-      try checkStatus(process)
+      let status = try checkStatus(process)
       try checkArchitecture(process)
       try checkDescriptors(process)
-      try checkPins(process)
+      try checkPins(process, status)
     }
   }
 
-  private static func checkStatus(_ process: ProcessStat) throws(HibernationError) {
+  private static func checkStatus(
+    _ process: ProcessStat
+  ) throws(HibernationError) -> ProcessStatus {
     let status: ProcessStatus
     do throws(SystemCallError) {
       status = try ProcessStatus.read(process.pid)
@@ -40,14 +42,17 @@ enum Eligibility {
       if maps.contains(" /secretmem") { throw refuse(process, secretMemory) }
       throw refuse(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
     }
+    return status
   }
 
   private static let secretMemory = "has secret memory (memfd_secret)"
 
   /// Registered buffers of a ring that isn't among its descriptors any more, and what devices do. Who
   /// holds on to a page writes to that one, whatever the process has there later.
-  private static func checkPins(_ process: ProcessStat) throws(HibernationError) {
-    guard let status = try? ProcessStatus.read(process.pid), status.pinnedBytes > 0 else { return }
+  private static func checkPins(
+    _ process: ProcessStat, _ status: ProcessStatus
+  ) throws(HibernationError) {
+    if status.pinnedBytes == 0 { return }
     throw refuse(
       process,
       "has \(status.pinnedBytes / 1024) KB pinned by the kernel or a device (io_uring buffers, RDMA)",

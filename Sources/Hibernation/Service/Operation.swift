@@ -4,16 +4,13 @@ import Linux
 
 /// One hibernation under way: the state that its steps hand on to each other.
 struct Operation {
-  let target: HibernationTarget
-  let path: String
-  let level: Int32
-  /// For a resume with missing pages.
-  let lazyReady: Bool
+  let request: HibernationRequest
+  /// How the worker is to be restored.
+  let restore: RestorePlan
   /// Builds on a base, and makes for that next time.
   let overlays: Bool
   /// `nil`: the image is written in plain.
   let seal: Seal?
-  let storage: ImageStorage
   let hibernator: Hibernator
   private var lazyRefusal: String?
   var trackingRefusal: String?
@@ -21,7 +18,8 @@ struct Operation {
   private let started = Clocks.monotonic
   var processes: [Captive] = []
   private var writer: ImageWriter?
-  private var imageLength: UInt64 = 0
+  /// Of the image, from commit A on.
+  private var mark: ImageMark?
   private(set) var filePages = FilePages()
 
   /// A process under our control.
@@ -47,23 +45,24 @@ struct Operation {
   private var freezer: WorkerCgroup? { target.cgroup?.freezer }
 
   init(
-    target: HibernationTarget, path: String, level: Int32, lazyReady: Bool,
-    overlay: Bool, seal: Seal?, storage: ImageStorage, hibernator: Hibernator
+    _ request: HibernationRequest, restore: RestorePlan, overlays: Bool, seal: Seal?,
+    hibernator: Hibernator
   ) {
-    overlays = overlay
-    self.storage = storage
-    self.lazyReady = lazyReady
+    self.request = request
+    self.restore = restore
+    self.overlays = overlays
     self.seal = seal
-    self.target = target
-    self.path = path
-    self.level = level
     self.hibernator = hibernator
   }
 
+  var target: HibernationTarget { request.target }
+  var path: String { request.path }
+
   // MARK: up to commit A: nothing of the worker is changed
 
-  mutating func stopAndSeize() throws(HibernationError) {
-    let tree = try stop()
+  /// - Parameter found: its processes, where they are known.
+  mutating func stopAndSeize(_ found: ProcessTree?) throws(HibernationError) {
+    let tree = try stop(found)
     FaultPoint.stopped.pass()
     // A frozen one may have been between vfork and exec, and is through when it could be stopped.
     try SharedMemoryMaps.check(tree.processes)
@@ -90,9 +89,9 @@ struct Operation {
     FaultPoint.seized.pass()
   }
 
-  private func stop() throws(HibernationError) -> ProcessTree {
+  private func stop(_ found: ProcessTree?) throws(HibernationError) -> ProcessTree {
     do throws(HibernationError) {
-      return try attempt(.stopping) { try target.stop() }
+      return try attempt(.stopping) { try target.stop(found) }
     } catch {
       // The better reason, where a child stays between vfork and exec.
       try SharedMemoryMaps.check(try attempt(.stopping) { try target.discover().processes })
@@ -113,9 +112,14 @@ struct Operation {
   /// Lets it run on, to be stopped once more.
   mutating func letRun() {
     for captive in processes { target.correctTimeouts(captive.session) }
+    let tree = tree
     detach()
-    _ = try? target.discover().continueAll()
+    // What can't be signalled has ended.
+    _ = try? tree.continueAll()
   }
+
+  /// The processes under our control. Stopped and traced, they can't have made others.
+  private var tree: ProcessTree { ProcessTree(processes: processes.map(\.stat)) }
 
   mutating func capture() throws(HibernationError) {
     for index in processes.indices { try scan(index) }
@@ -140,7 +144,7 @@ struct Operation {
       try Capture(
         chunks: overlay?.chunks ?? processes.flatMap { $0.plan?.chunks ?? [] },
         memories: processes.map(\.memory),
-        writer: writer, level: level
+        writer: writer, level: request.level
       ).run(lanes: hibernator.lanes)
     }
     FaultPoint.captured.pass()
@@ -150,13 +154,11 @@ struct Operation {
         ImageMapping(process: UInt32(index), range: $0)
       }
     }
-    let mark = try attempt(.committing) {
+    mark = try attempt(.committing) {
       try writer.commit(
         processes: processes.map(Self.imageProcess), mappings: deferred, base: overlay?.reference,
-        durability: storage.durability)
+        durability: request.storage.durability)
     }
-    imageLength = mark.fileLength
-    hibernator.marks[target.name] = mark
   }
 
   /// Memory is read by the processes' numbers. A process that still has its number now has had it all
@@ -186,7 +188,7 @@ struct Operation {
     processes[index].mappings = mappings
     filePages.note(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
-    if lazyReady {
+    if restore.isLazy {
       let captive = processes[index]
       try attempt(.scanning) { try captive.session.prepareTimePlaces(memory: captive.memory) }
     }
@@ -199,7 +201,7 @@ struct Operation {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,
         keep: [stat.arguments, stat.environment],
-        hot: lazyReady ? hot(of: processes[index]) : nil)
+        hot: restore.isLazy ? hot(of: processes[index]) : nil)
     }
   }
 
@@ -292,7 +294,7 @@ struct Operation {
   private func prepareForFaults(
     _ captive: Captive, _ plan: PagePlan, _ injector: Injector
   ) throws -> String? {
-    guard lazyReady, !plan.deferredMappings.isEmpty, freezer != nil else { return nil }
+    guard restore.isLazy, !plan.deferredMappings.isEmpty, freezer != nil else { return nil }
     let identity = captive.stat.identity
     do {
       // Looked for each time: the program may have closed them, or become another (exec).
@@ -332,13 +334,12 @@ struct Operation {
         try cgroup.freeze(until: Deadline(in: HibernationTarget.patience))
       }
       FaultPoint.frozen.pass()
-      let moved = moved
-      let count = processes.count
+      let (moved, tree) = (moved, tree)
       detach()
       FaultPoint.detached.pass()
       // Nothing runs, it is frozen; this ends the stop, so that only the freezer holds it.
-      try attempt(.resting) { try target.discover().continueAll() }
-      return try finish(moved: moved, processes: count)
+      try attempt(.resting) { try tree.continueAll() }
+      return try finish(moved: moved, processes: tree.processes.count)
     }
     let moved = moved
     hibernator.resting[target.name] = processes.map(\.session)
@@ -355,20 +356,27 @@ struct Operation {
   ) throws(HibernationError) -> HibernationSummary {
     if let writer {
       try attempt(.resting) { try writer.markAtRest() }
-      writer.settle(dropsCache: storage.dropsCache)
+      writer.settle(dropsCache: request.storage.dropsCache)
     }
     FaultPoint.rested.pass()
     if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
     // The compressors' memory goes back to the kernel, not into the allocator's pockets.
     clinux_trim_own_memory()
+    let refusal =
+      restore.isLazy && freezer == nil
+      ? "it can't rest frozen: it has no cgroup of Dormouse's" : lazyRefusal
+    let written = mark?.fileLength ?? 0
+    var image = image
+    if let refusal { image.restore = RestorePlan(eager: refusal) }
     return HibernationSummary(
-      mark: hibernator.marks[target.name], moved: moved,
-      imageLength: imageLength + (overlay?.base.fileLength ?? 0),
-      written: imageLength, unchanged: overlay?.reference.bytes ?? 0,
+      image: image, moved: moved, imageLength: written + (overlay?.base.fileLength ?? 0),
+      written: written, unchanged: overlay?.reference.bytes ?? 0,
       compared: overlay?.compared ?? 0, trackingRefusal: trackingRefusal, processes: processes,
-      lazyRefusal: lazyReady && freezer == nil
-        ? "it can't rest frozen: it has no cgroup of Dormouse's" : lazyRefusal,
-      duration: .nanoseconds(Clocks.monotonic - started))
+      lazyRefusal: refusal, duration: .nanoseconds(Clocks.monotonic - started))
+  }
+
+  private var image: RestingImage {
+    RestingImage(path: path, expecting: mark.map { .image($0) } ?? .hibernated, restore: restore)
   }
 
   /// Writes everything back after a failure behind commit A. The worker is as it was if that works.
@@ -376,10 +384,10 @@ struct Operation {
     do throws(HibernationError) {
       if processes.isEmpty {
         // It had come to rest already: the ordinary way back, short of running.
-        try hibernator.bringBack(target, from: path, run: false)
+        try hibernator.bringBack(target, from: image, run: false)
       } else {
-        let image = try hibernator.openOwn(path, of: target, heldBase: overlay?.base)
-        try hibernator.writeBack(image, into: target, sessions: processes.map(\.session))
+        let reader = try hibernator.openOwn(image, of: target, heldBase: overlay?.base)
+        try hibernator.writeBack(reader, into: target, sessions: processes.map(\.session))
         for captive in processes {
           if captive.isParked { try attempt(.writingBack) { try captive.parking.leave() } }
           for thread in captive.session.threads {
@@ -391,7 +399,6 @@ struct Operation {
         }
       }
       unlink(path)
-      hibernator.marks[target.name] = nil
       release()
       return error
     } catch let second {

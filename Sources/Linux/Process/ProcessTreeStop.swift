@@ -27,18 +27,24 @@ public enum ProcessTreeError: Error, Hashable, Sendable, CustomStringConvertible
 extension ProcessTree {
   /// Stops the whole tree with SIGSTOP: until no new process appears, and every thread of every
   /// process is at rest. Undone when it fails.
+  ///
+  /// - Parameter known: what a look has found just now. It takes the place of the first look only: that no
+  ///   process is missing, a look tells when all of these are at rest.
   public static func stopAll(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
-    until deadline: Deadline
+    known: ProcessTree? = nil, until deadline: Deadline
   ) throws(ProcessTreeError) -> ProcessTree {
+    var known = known
     var stopped: Set<ProcessIdentity> = []
     var patience = Duration.milliseconds(50)
     let blocked = min(deadline, Deadline(in: .seconds(1)))
     do throws(ProcessTreeError) {
       while true {
         let tree = try rethrowing { () throws(SystemCallError) in
-          try discover(root: root, session: session, cgroup: cgroup)
+          if let known { return known }
+          return try discover(root: root, session: session, cgroup: cgroup)
         }
+        known = nil
         let new = tree.processes.filter { !stopped.contains($0.identity) }
         // Everybody in this look was at rest before it, so nobody can have forked since.
         if new.isEmpty { return tree }

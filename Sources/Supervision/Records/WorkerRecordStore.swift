@@ -26,20 +26,11 @@ public struct WorkerRecordStore: Sendable {
 
   /// Writes a record whole, or leaves the one that was there.
   public func save(_ record: WorkerRecord) throws(WorkerRecordError) {
-    let path = path(of: record.name)
-    let temporary = "\(path).new"
+    let bytes = Array(record.encoded.utf8)
     do throws(SystemCallError) {
-      let file = try Descriptor.open(
-        temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
-      do throws(SystemCallError) { try file.writeAll(record.encoded) } catch {
-        throw SystemCallError(error.call, on: temporary, code: error.code)
-      }
       // No fsync: the record needs to outlive the daemon, and the worker doesn't outlive the boot.
-      try renameFile(temporary, to: path)
-    } catch {
-      unlink(temporary)
-      throw .unusable(error)
-    }
+      try StateFile.replace(path(of: record.name), with: bytes, durability: .none)
+    } catch { throw .unusable(error) }
   }
 
   /// Whether there is a record of that name, be it damaged.
@@ -71,7 +62,7 @@ public struct WorkerRecordStore: Sendable {
     }
     var records: [WorkerRecord] = []
     var failures: [WorkerRecordError] = []
-    // A `.new` file is a save that was cut off; what it should replace is still there.
+    // A `.partial` file is a save that was cut off; what it should replace is still there.
     for name in names.sorted() where name.hasSuffix(Self.suffix) {
       do throws(WorkerRecordError) {
         records.append(try load(path: "\(directory)/\(name)"))

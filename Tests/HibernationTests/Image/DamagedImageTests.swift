@@ -72,7 +72,9 @@ struct DamageTests {
       try FormatTests.write(bytes, to: damaged)
       let target = victim.target
       let error = #expect(throws: HibernationError.self) {
-        try service.wait { (h) throws(HibernationError) in try h.resume(target, from: damaged) }
+        try service.wait { (h) throws(HibernationError) in
+          try h.resume(target, from: RestingImage(path: damaged))
+        }
       }
       #expect(error?.aftermath == .unverifiable)
       #expect(throws: ImageError.self) { try ImageReader(path: damaged).verify() }
@@ -117,7 +119,9 @@ struct DamageTests {
       #expect(ended)
       let target = victim.target
       let error = #expect(throws: HibernationError.self) {
-        try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
+        try service.wait { (h) throws(HibernationError) in
+          try h.resume(target, from: RestingImage(path: path))
+        }
       }
       #expect(error?.aftermath == .vanished)
       #expect(access(path, F_OK) != 0)

@@ -126,7 +126,7 @@ struct ImageCacheTests {
     let target = victim.target
     try victim.suspend()
     _ = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: path, storage: ImageStorage(dropsCache: true))
+      try h.hibernate(HibernationRequest(target, to: path, storage: ImageStorage(dropsCache: true)))
     }
     guard try !Self.isInMemory(path) else {
       return notTestedHere("images are on a file system in memory")

@@ -139,9 +139,11 @@ struct OverlayDeathTests {
       }, note)
     // And it can be hibernated again.
     _ = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: image, overlay: true)
+      try h.hibernate(HibernationRequest(target, to: image, overlay: true))
     }
-    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: RestingImage(path: image))
+    }
     try #require(try probe.talk.ask("verify") == "same", note)
   }
 }

@@ -201,7 +201,7 @@ extension Victim {
     try suspend()
     let target = target
     return try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: path, overlay: true)
+      try h.hibernate(HibernationRequest(target, to: path, overlay: true))
     }
   }
 
@@ -209,7 +209,7 @@ extension Victim {
   func rise(_ service: HibernationService, from path: String) throws {
     let target = target
     _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: path, keepsBase: true)
+      try h.resume(target, from: RestingImage(path: path), keepsBase: true)
     }
   }
 }
@@ -280,7 +280,7 @@ struct BaseDamageTests {
     let target = victim.target
     let error = #expect(throws: HibernationError.self) {
       try HibernationService().wait { (h) throws(HibernationError) in
-        try h.resume(target, from: path)
+        try h.resume(target, from: RestingImage(path: path))
       }
     }
     #expect(error?.aftermath == .unverifiable)
@@ -307,7 +307,9 @@ struct BaseDamageTests {
     if slept.unchanged > 0 {
       let target = victim.target
       let error = #expect(throws: HibernationError.self) {
-        try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
+        try service.wait { (h) throws(HibernationError) in
+          try h.resume(target, from: RestingImage(path: path))
+        }
       }
       #expect(error?.aftermath == .unverifiable)
     } else {
@@ -352,7 +354,7 @@ extension Victim {
     let target = target
     let error = #expect(throws: HibernationError.self) {
       try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(target, to: path, overlay: true)
+        try h.hibernate(HibernationRequest(target, to: path, overlay: true))
       }
     }
     return try #require(error)

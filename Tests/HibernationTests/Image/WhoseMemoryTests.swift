@@ -46,10 +46,10 @@ struct WhoseMemoryTests {
     return (victim, try victim.ask("sum"))
   }
 
-  private func refusal(_ victim: Victim, from path: String) throws -> HibernationError {
+  private func refusal(_ victim: Victim, from image: RestingImage) throws -> HibernationError {
     let target = victim.target
     let error = #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
+      try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
     }
     return try #require(error)
   }
@@ -59,11 +59,11 @@ struct WhoseMemoryTests {
     let (one, sum) = try torture(rest, seed: 3)
     let (other, otherSum) = try torture(rest, seed: 4)
     let (path, otherPath) = (Fixture.imagePath(), Fixture.imagePath())
-    try one.sleep(service, at: path)
-    try other.sleep(service, at: otherPath)
+    let image = try one.sleep(service, at: path).image
+    let otherImage = try other.sleep(service, at: otherPath).image
     try exchange(path, otherPath)
-    for (victim, path) in [(one, path), (other, otherPath)] {
-      let error = try refusal(victim, from: path)
+    for (victim, image) in [(one, image), (other, otherImage)] {
+      let error = try refusal(victim, from: image)
       #expect(error.aftermath == .unverifiable)
       #expect(error.reason.contains("somebody has replaced it"), "\(error)")
     }
@@ -91,10 +91,11 @@ struct WhoseMemoryTests {
     try victim.sleep(service, at: path)
     let old = try readFile(path)
     try victim.wake(service, from: path)
-    let mark = try #require(try victim.sleep(service, at: path).mark)
+    let image = try victim.sleep(service, at: path).image
+    let mark = try #require(image.expectation.mark)
     let new = try readFile(path)
     try FormatTests.write(old, to: path)
-    #expect(try refusal(victim, from: path).aftermath == .unverifiable)
+    #expect(try refusal(victim, from: image).aftermath == .unverifiable)
 
     // The next daemon has the mark from the worker's record.
     let expected = ImageExpectation.image(try #require(ImageMark(text: mark.text)))

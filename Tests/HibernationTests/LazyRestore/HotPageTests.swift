@@ -27,8 +27,8 @@ struct HotPageTests {
       try victim.suspend()
       let woken = try service.wait { (h) throws(HibernationError) in
         h.hot[target.name] = [identity: PagePlan.WorkingSet(pages: hot)]
-        _ = try h.hibernate(target, to: path, lazyReady: true)
-        return try h.resume(target, from: path, mode: .lazy(probing: true))
+        _ = try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
+        return try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
       }
       #expect(woken.eagerReason == nil)
       #expect(woken.deferred > 0)
@@ -54,11 +54,11 @@ struct HotPageTests {
     let target = victim.target
     try victim.suspend()
     _ = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: path, lazyReady: true)
+      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
     }
     try victim.send(command)
     let woken = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: path, mode: .lazy(probing: true))
+      try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     }
     #expect(woken.deferred > 4 << 20)
     #expect(try victim.line() == answer)

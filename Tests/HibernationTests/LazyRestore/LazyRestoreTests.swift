@@ -19,17 +19,17 @@ struct LazyRestoreTests {
     try victim.suspend()
     let target = victim.target
     return try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: path, lazyReady: true)
+      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
     }
   }
 
   @discardableResult
   private func wake(
-    _ victim: Victim, from path: String, probing: Bool = true
+    _ victim: Victim, from path: String, learns: Bool = true
   ) throws -> ResumeSummary {
     let target = victim.target
     return try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: path, mode: .lazy(probing: probing))
+      try h.resume(target, from: RestingImage(path: path, .lazy(learns: learns)))
     }
   }
 
@@ -100,7 +100,7 @@ struct LazyRestoreTests {
       try victim.suspend()
       let target = victim.target
       _ = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(target, to: path, lazyReady: true)
+        try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
       }
       let ranges = try ImageReader(path: path).chunks.filter(\.isDeferred).flatMap(\.ranges)
       let memory = try ProcessMemory(pid: victim.process.pid)
@@ -111,7 +111,7 @@ struct LazyRestoreTests {
         _ = try memory.readBytes(at: range.address, count: 8)
       }
       _ = try service.wait { (h) throws(HibernationError) in
-        try h.resume(target, from: path, mode: .lazy(probing: true))
+        try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
       }
       #expect(try victim.ask("verify").hasSuffix("errors 0"))
       try service.settle(target.name)
@@ -178,7 +178,7 @@ struct LazyRestoreTests {
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     _ = try sleep(victim, at: path)
-    let woken = try wake(victim, from: path, probing: false)
+    let woken = try wake(victim, from: path, learns: false)
     #expect(woken.deferred == 0)
     #expect(woken.eagerReason != nil)
     #expect(try victim.ask("verify").hasSuffix("errors 0"))

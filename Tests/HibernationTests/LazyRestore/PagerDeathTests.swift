@@ -205,8 +205,8 @@ struct PagerDeathTests {
     let name = target.name
     try probe.cgroup?.freeze(until: Deadline(in: .seconds(5)))
     _ = try service.wait { (h) throws(HibernationError) in
-      let slept = try h.hibernate(target, to: image, lazyReady: true)
-      let woken = try h.resume(target, from: image, mode: .lazy(probing: true))
+      let slept = try h.hibernate(HibernationRequest(target, to: image, restore: .lazy))
+      let woken = try h.resume(target, from: RestingImage(path: image, .lazy(learns: true)))
       try h.settle(name)
       return slept.lazyRefusal == nil && woken.eagerReason == nil
     }

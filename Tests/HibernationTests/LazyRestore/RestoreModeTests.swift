@@ -63,13 +63,14 @@ struct RestoreModeTests {
     try victim.suspend()
     _ = try service.wait { (h) throws(HibernationError) in
       try h.hibernate(
-        target, to: path, lazyReady: mode == .lazy, overlay: mode == .overlay,
-        sealed: mode == .encrypted)
+        HibernationRequest(
+          target, to: path, restore: mode == .lazy ? .lazy : .eager, overlay: mode == .overlay,
+          isSealed: mode == .encrypted))
     }
     #expect(try victim.anonymousMemory() <= 256 << 10)
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(
-        target, from: path, mode: mode == .lazy ? .lazy(probing: false) : .eager,
+        target, from: RestingImage(path: path, mode == .lazy ? .lazy(learns: false) : .eager),
         keepsBase: mode == .overlay)
     }
   }

@@ -22,7 +22,7 @@ struct ResumeHistoryTests {
     "a worker that gives memory back behind its answer is restored lazily where that is faster")
   func haltedBehindItsAnswer() {
     let plan = Self.known(Self.stream(halt: Self.halt(workAfter: 200))).plan(.auto)
-    #expect(plan == ResumePlan(lazy: "that took it 3.5 against 18.0 ms"))
+    #expect(plan == RestorePlan(lazy: "that took it 3.5 against 18.0 ms"))
   }
 
   /// Resumed eagerly, and learned from.
@@ -43,7 +43,7 @@ struct ResumeHistoryTests {
     history.note(Self.stream(beforeRunning: 1_000_000, waited: 40_000_000, probing: true))
     #expect(history.plan(.auto).isLazy)
     history.note(Self.stream())
-    #expect(history.plan(.auto) == ResumePlan(lazy: "that took it 3.5 against 18.0 ms"))
+    #expect(history.plan(.auto) == RestorePlan(lazy: "that took it 3.5 against 18.0 ms"))
   }
 
   @Test("policy outweighs history")

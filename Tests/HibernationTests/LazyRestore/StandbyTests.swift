@@ -42,10 +42,10 @@ struct StandbyTests {
     try victim.suspend()
     let target = victim.target
     _ = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: path, lazyReady: true)
+      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
     }
     _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: path, mode: .lazy(probing: true))
+      try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     }
     try service.settle(target.name)
     let deadline = Deadline(in: .seconds(10))

@@ -15,13 +15,16 @@ extension Victim {
     try suspend()
     let target = target
     return try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(target, to: path, sealed: sealed, dropsFilePages: dropsFilePages)
+      try h.hibernate(
+        HibernationRequest(target, to: path, isSealed: sealed, dropsFilePages: dropsFilePages))
     }
   }
 
   func wake(_ service: HibernationService, from path: String) throws {
     let target = target
-    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: path) }
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.resume(target, from: RestingImage(path: path))
+    }
   }
 
   /// There and back.
@@ -40,7 +43,9 @@ extension Victim {
     try suspend()
     let target = target
     let error = #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in try h.hibernate(target, to: path) }
+      try service.wait { (h) throws(HibernationError) in
+        try h.hibernate(HibernationRequest(target, to: path))
+      }
     }
     return try #require(error)
   }

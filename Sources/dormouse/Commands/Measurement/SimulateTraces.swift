@@ -1,8 +1,8 @@
 import ArgumentParser
 import Control
 import Glibc
+import class Linux.StateFile
 import func Linux.kernelResult
-import func Linux.renameFile
 import struct Linux.SystemCallError
 import Simulation
 
@@ -99,7 +99,7 @@ enum TraceFiles {
       var failure: FileError?
       writer.write(file) { text in
         guard failure == nil else { return }
-        do { try output.add(text) } catch { failure = error as? FileError }
+        do throws(FileError) { try output.add(text) } catch { failure = error }
       }
       if let failure { throw failure }
       try output.finish()
@@ -111,31 +111,32 @@ enum TraceFiles {
 /// A file that is written in pieces under another name, and appears when it is complete.
 private final class PieceFile {
   private let path: String
-  private let file: Int32
+  private let file: StateFile
   private var buffer: [UInt8] = []
 
-  init(_ path: String) throws {
+  init(_ path: String) throws(FileError) {
     self.path = path
-    let flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC
-    file = try check("writing", path, kernelResult("\(path).partial") { open($0, flags, 0o644) })
-  }
-
-  deinit { close(file) }
-
-  func add(_ text: String) throws {
-    buffer += text.utf8
-    if buffer.count > 1 << 20 { try flush() }
-  }
-
-  func finish() throws {
-    try flush()
-    do throws(SystemCallError) { try renameFile("\(path).partial", to: path) } catch {
+    do throws(SystemCallError) { file = try StateFile(path, mode: 0o644) } catch {
       throw FileError(operation: "writing", path: path, code: error.code)
     }
   }
 
-  private func flush() throws {
-    try writeAll(buffer, to: file, path: path)
+  func add(_ text: String) throws(FileError) {
+    buffer += text.utf8
+    if buffer.count > 1 << 20 { try flush() }
+  }
+
+  func finish() throws(FileError) {
+    try flush()
+    do throws(SystemCallError) { try file.commit(.none) } catch {
+      throw FileError(operation: "writing", path: path, code: error.code)
+    }
+  }
+
+  private func flush() throws(FileError) {
+    do throws(SystemCallError) { try file.write(buffer) } catch {
+      throw FileError(operation: "writing", path: path, code: error.code)
+    }
     buffer.removeAll(keepingCapacity: true)
   }
 }

@@ -1,0 +1,119 @@
+import Lifecycle
+import Policy
+
+/// Knows what images take of their disk, and tells the engine, which decides whether an image may be written.
+///
+/// The disk is looked at on another thread: one that doesn't answer counts as full, and everything here goes by
+/// the last look. Belongs to the loop's thread.
+final class ImageDiskMonitor {
+  /// What it needs of everything else.
+  struct Needs {
+    /// Looks at the disk, and calls back once on the loop, later; nil: it didn't answer in time.
+    var look: (@escaping (ImageDisk?) -> Void) -> Void
+    var send: (Event) -> Void
+    /// Keeps the ledger on disk.
+    var save: (WriteLedger) -> Void
+    /// Seconds since 1970.
+    var time: () -> Int64
+    var log: (DaemonLog.Priority, String) -> Void
+  }
+
+  private let directory: String
+  private let needs: Needs
+  private var disk = ImageDisk()
+  private var ledger: WriteLedger
+  private var answers = true
+  /// Images that were written, now and when the last look at the disk began.
+  private var written = 0
+  private var writtenAtLook = 0
+
+  /// So long the disk may take before it counts as full.
+  static let patience = Duration.seconds(1)
+
+  init(directory: String, ledger: WriteLedger, _ needs: Needs) {
+    self.directory = directory
+    self.ledger = ledger
+    self.needs = needs
+    if let damage = ledger.damage {
+      needs.log(.warning, "what was written to images today isn't known: \(damage)")
+    }
+  }
+
+  // MARK: what others ask
+
+  /// Bytes that a worker that runs has left on disk for its next image.
+  func base(of worker: String) -> Int64 { disk.base(of: worker) }
+
+  /// In the last 24 hours.
+  var costs: WriteLedger.Costs { ledger.total(at: needs.time()) }
+
+  /// Whether an image of about this much memory, reckoned without compression, and as if nothing were unchanged,
+  /// finds room only when what workers that run have left there goes away.
+  func isShort(of footprint: ByteCount, by rules: DiskRules) -> Bool {
+    let (held, idle) = disk.bytes
+    guard idle > 0 else { return false }
+    if ByteCount(held) + footprint > rules.budget { return true }
+    guard disk.total > .zero else { return false }
+    let least = Double(disk.total.bytes) * rules.minFreePercent / 100
+    return Double((disk.free - footprint).bytes) < least
+  }
+
+  // MARK: what happens
+
+  /// - Parameters:
+  ///   - length: of the image, bytes.
+  ///   - bytes: that were written for it.
+  ///   - took: from the order to rest.
+  func imageWritten(of worker: String, length: Int64, bytes: Int64, took: Duration) {
+    written += 1
+    disk.images[worker] = length
+    ledger.add(
+      bytes: bytes, milliseconds: took.wholeNanoseconds / 1_000_000, at: needs.time())
+    needs.save(ledger)
+  }
+
+  /// It became the next one's base, or was removed.
+  func imageGone(of worker: String, keepsBase: Bool) {
+    disk.images[worker] = nil
+    if !keepsBase { disk.bases[worker] = nil }
+  }
+
+  /// A look begins, with the workers as they are now.
+  func lookBegins() { writtenAtLook = written }
+
+  /// Tells the engine what images may take, and then calls back: after `patience` at the latest. What
+  /// workers that run have left on disk for their next image counts as free: it gives way where room is
+  /// short.
+  func takeReading(then done: @escaping () -> Void = {}) {
+    needs.look { [weak self] found in
+      guard let self else { return }
+      // It may lack an image that the engine has counted itself.
+      if found != nil, writtenAtLook != written { return takeReading(then: done) }
+      note(found)
+      let (held, idle) = disk.bytes
+      needs.send(
+        .disk(
+          DiskReading(
+            total: disk.total, free: answers ? disk.free + ByteCount(idle) : .zero,
+            images: ByteCount(held - idle), writtenToday: ByteCount(costs.bytes))))
+      done()
+    }
+  }
+
+  private func note(_ found: ImageDisk?) {
+    if let found {
+      if !answers { needs.log(.notice, "the disk of the images answers again") }
+      disk = found
+    } else {
+      // Its size stays known: an image then finds no room on it.
+      (disk.total, disk.free) = (max(disk.total, ByteCount(1)), .zero)
+      if answers {
+        needs.log(
+          .error,
+          "the disk of the images doesn't answer (\(directory), \(Self.patience.spoken)): no worker is "
+            + "hibernated until it does")
+      }
+    }
+    answers = found != nil
+  }
+}

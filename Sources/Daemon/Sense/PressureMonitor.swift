@@ -1,0 +1,73 @@
+import Lifecycle
+import Linux
+import Policy
+
+/// Tells the engine of the machine's memory: at each sample, and at once where the kernel calls because a stall
+/// threshold is passed (PSI triggers). Belongs to the loop's thread.
+final class PressureMonitor {
+  private let loop: EventLoop
+  private let send: (Event) -> Void
+  private let log: (DaemonLog.Priority, String) -> Void
+  private var stalls = StallMeter()
+  private var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
+  /// Percent of the window that the last sample ended; nil: not known yet, or there is no PSI.
+  private(set) var lastStall: (some: Double, full: Double)?
+  private var rules = PressureRules()
+
+  init(
+    _ loop: EventLoop, send: @escaping (Event) -> Void,
+    log: @escaping (DaemonLog.Priority, String) -> Void
+  ) {
+    self.loop = loop
+    self.send = send
+    self.log = log
+  }
+
+  /// From now on by this policy.
+  func follow(_ policy: LifecyclePolicy) {
+    rules = policy.pressure
+    for (trigger, watch) in triggers { loop.unwatch(trigger.descriptor, watch) }
+    triggers = []
+    guard policy.memory == .host else { return }
+    for level in PressureLevel.allCases {
+      let condition = rules[level]
+      for (kind, stall) in [
+        (PressureTrigger.Kind.some, condition?.someStall), (.full, condition?.fullStall),
+      ] {
+        guard let stall else { continue }
+        openTrigger(kind, stall, level)
+      }
+    }
+  }
+
+  private func openTrigger(_ kind: PressureTrigger.Kind, _ stall: Stall, _ level: PressureLevel) {
+    do {
+      let threshold = Duration.nanoseconds(
+        Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
+      // Read before the trigger is there: it may be sooner.
+      let total = (try? PressureStall.read())?.totalMicroseconds(kind)
+      var check = total.map { TriggerCheck(stall: threshold, total: $0) }
+      let trigger = try PressureTrigger(kind, stall: threshold, window: stall.window)
+      let watch = try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
+        let total = (try? PressureStall.read())?.totalMicroseconds(kind)
+        if total.flatMap({ check?.confirms($0) }) ?? true { send(.stalled(level)) }
+        takeReading()
+      }
+      triggers.append((trigger, watch))
+    } catch {
+      log(.notice, "sampling memory stalls once a second instead of being called: \(error)")
+    }
+  }
+
+  /// Without /proc there is nothing to be said.
+  func takeReading() {
+    guard let info = try? MemoryInfo.read() else { return }
+    lastStall = stalls.read(at: EventLoop.now, window: rules.minWindow)
+    send(
+      .memory(
+        MemoryReading(
+          total: ByteCount(info.total), available: ByteCount(info.available),
+          someStall: lastStall?.some, fullStall: lastStall?.full,
+          swapFree: ByteCount(info.swapFree))))
+  }
+}

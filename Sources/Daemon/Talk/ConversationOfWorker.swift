@@ -1,0 +1,127 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import WorkerProtocol
+
+/// What a worker's `WorkerConversation` gets of the daemon, for one run.
+private final class ConversationOfWorker: ConversationHost {
+  private unowned let daemon: Daemon
+  private weak var runtime: WorkerRuntime?
+  private let id: WorkerID
+
+  init(_ daemon: Daemon, _ runtime: WorkerRuntime) {
+    self.daemon = daemon
+    self.runtime = runtime
+    id = runtime.id
+  }
+
+  var state: WorkerState? { daemon.engine.state(of: id) }
+  var cause: String { daemon.engine.snapshot(of: id)?.cause.sentence ?? "" }
+  var pressure: PressureLevel { daemon.engine.pressure }
+  var purgeable: ByteCount? { daemon.engine.snapshot(of: id)?.purgeable }
+  var hasProcess: Bool { runtime?.process != nil }
+  var hasExited: Bool { runtime?.hasExited ?? true }
+  var isKilled: Bool { runtime?.isKilled ?? true }
+  var isShedding: Bool { runtime?.shed != nil }
+
+  func owns(_ pid: Int32) -> Bool { runtime?.process?.owns(pid) == true }
+
+  func ownsSender(_ pid: Int32) -> Bool {
+    guard let process = runtime?.process else { return false }
+    // Ended, and not waited for yet: what it has sent last counts. A process that can't be read has been
+    // waited for, and isn't the worker's.
+    return (try? ProcessStat.read(pid))?.identity == process.identity || process.owns(pid)
+  }
+
+  func send(_ event: Event) { daemon.driver.send(event) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
+    daemon.log(priority, "\(id): \(text)")
+  }
+  func channelsChanged() { if let runtime { daemon.tellChannels(of: runtime) } }
+  func removeSocketFile(_ path: String) { daemon.socketFiles.remove(path) }
+
+  func saidReady() {
+    guard let runtime else { return }
+    if runtime.readiness?.isReady == false { daemon.becameReady(runtime) }
+    runtime.reloading?.isReady()
+  }
+
+  func saidReloading() { runtime?.reloading?.isReloading() }
+
+  func saidWatchdogInterval(_ interval: Duration) {
+    if let runtime { daemon.setWatchdog(of: runtime, to: interval) }
+  }
+
+  func store(_ request: StoreRequest) { if let runtime { daemon.keep(request, of: runtime) } }
+
+  func keep(_ snapshot: WorkerMessage.Snapshot) -> String? {
+    runtime.flatMap { daemon.keep(snapshot, of: $0) }
+  }
+
+  func saveOffers() {
+    if let runtime, let state { daemon.saveRecord(runtime, state: state) }
+  }
+}
+
+extension Daemon {
+  /// A worker's run begins to have channels; nothing is heard yet.
+  func makeConversation(_ runtime: WorkerRuntime, over channels: WorkerChannels) {
+    runtime.conversation = WorkerConversation(
+      runtime.id, channels, loop, loop, messageNumbers, ConversationOfWorker(self, runtime))
+  }
+
+  // MARK: what it hears of its life
+
+  /// Calls `action` when the worker knows that it will be stopped, and has had its moment.
+  func whenTold(_ runtime: WorkerRuntime, _ action: @escaping () -> Void) {
+    guard let conversation = runtime.conversation else { return action() }
+    conversation.lifecycle.willSuspend(then: action)
+  }
+
+  /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
+  func tellAwake(_ runtime: WorkerRuntime, why: String? = nil) {
+    let asleep = runtime.asleepSince.map { EventLoop.now - $0 } ?? .zero
+    runtime.asleepSince = nil
+    runtime.conversation?.lifecycle.didResume(after: asleep, why: why)
+  }
+
+  func tellPressure() {
+    for runtime in workers.values where engine.state(of: runtime.id)?.runs == true {
+      runtime.conversation?.lifecycle.pressureChanged()
+    }
+  }
+
+  func expireTask(_ id: WorkerID, _ task: String) {
+    log(.notice, "\(id): its background task \(task) has run out of time")
+    workers[id]?.conversation?.lifecycle.taskExpired(task, of: id)
+  }
+
+  // MARK: purgeable memory
+
+  func findOffersAgain(_ record: WorkerRecord, _ runtime: WorkerRuntime) {
+    // What has ended sleeps on nowhere.
+    guard !record.purgeable.isEmpty, let tree = try? runtime.process?.tree() else { return }
+    runtime.conversation?.offers.findAgain(record.purgeable, in: tree)
+  }
+
+  func purge(_ id: WorkerID) {
+    guard let purge = workers[id]?.conversation?.offers.purge else {
+      return driver.send(.purgeFailed(id, "it has offered no memory that could be taken"))
+    }
+    // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs:
+    // what wakes it waits for this (`afterWhatIsUnderWay`).
+    mechanics.submit(about: id.name) { [mailbox] in
+      let freed = purge()
+      mailbox.post { $0.purged(id, freed) }
+    }
+  }
+
+  private func purged(_ id: WorkerID, _ freed: Int64) {
+    guard freed > 0 else {
+      return driver.send(.purgeFailed(id, "nothing of what it has offered could be taken"))
+    }
+    log(.info, "\(id): \(ByteCount(freed)) of purgeable memory taken")
+    driver.send(.purged(id, freed: ByteCount(freed)))
+  }
+}

@@ -1,0 +1,57 @@
+import Lifecycle
+import Policy
+import Supervision
+
+/// What a worker says of itself, over either channel: what that means for the engine. One for one run.
+final class SelfReports {
+  private let id: WorkerID
+  private let host: any ConversationHost
+  /// What it last said of itself.
+  private(set) var statusText: String?
+  /// It has said by itself that it gave memory back (`X_DORMOUSE_DONE=1`), and so it is expected to.
+  private(set) var answersItself = false
+
+  init(_ id: WorkerID, _ host: any ConversationHost) {
+    self.id = id
+    self.host = host
+  }
+
+  func didReceive(_ message: NotifyMessage) {
+    switch message {
+    case .ready: host.saidReady()
+    case .status(let text): statusText = text
+    case .shedDone: didShed()
+    case .hold(let holds):
+      host.send(.hold(id, holds))
+      if holds { lateInhibit("its wish not to be suspended") }
+    case .taskBegan(let task, let limit):
+      host.send(.taskBegan(id, task: task, limit: limit))
+      if limit != .zero { lateInhibit("its background task \(task)") }
+    case .taskEnded(let task): host.send(.taskEnded(id, task: task))
+    case .extendTimeout(let time): host.send(.extendTimeout(id, time))
+    case .reloading: host.saidReloading()
+    case .watchdogTrigger: host.send(.watchdogTriggered(id))
+    case .watchdogInterval(let interval): host.saidWatchdogInterval(interval)
+    // A sign of life, which `NotificationChannel` keeps.
+    case .watchdog: break
+    // systemd's services say so; nothing here depends on it.
+    case .stopping, .mainProcess: break
+    }
+  }
+
+  /// It said so while it still ran, `willSuspend` having just come, and fell asleep before it was heard.
+  /// What must not be interrupted has been: it goes on now, and sleeps when it is done.
+  private func lateInhibit(_ what: String) {
+    guard let state = host.state, state == .suspending || state.sleeps else { return }
+    host.send(.wakeNeeded(id, "\(what), begun as it was being suspended"))
+  }
+
+  /// The worker said so itself, be it too late: the watchdog wants to know.
+  private func didShed() {
+    if !answersItself {
+      answersItself = true
+      host.channelsChanged()
+    }
+    host.send(.shedAnswered(id))
+  }
+}

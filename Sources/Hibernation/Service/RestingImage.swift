@@ -1,0 +1,44 @@
+/// The image that a hibernated worker's memory is in.
+public struct RestingImage: Hashable, Sendable {
+  public var path: String
+  /// Compared with the file before anything is written back.
+  public var expectation: ImageExpectation
+  public var restore: RestorePlan
+
+  public init(
+    path: String, expecting expectation: ImageExpectation = .hibernated,
+    restore: RestorePlan = RestorePlan(.eager)
+  ) {
+    self.path = path
+    self.expectation = expectation
+    self.restore = restore
+  }
+
+  /// As the caller wants it restored.
+  public init(path: String, _ mode: RestoreMode) {
+    self.init(path: path, restore: RestorePlan(mode))
+  }
+
+  /// The same image, restored in another way than was planned.
+  public func restored(_ mode: RestoreMode) -> RestingImage {
+    RestingImage(path: path, expecting: expectation, restore: RestorePlan(mode))
+  }
+}
+
+/// How a worker gets its memory back from an image. Decided when it is hibernated, for the image is laid out
+/// for it.
+public struct RestorePlan: Hashable, Sendable {
+  public var mode: RestoreMode
+  /// Why; empty: the caller wants it so.
+  public var reason: String
+
+  public var isLazy: Bool { mode != .eager }
+
+  public init(_ mode: RestoreMode) { (self.mode, reason) = (mode, "") }
+  init(lazy reason: String) { (mode, self.reason) = (.lazy(learns: true), reason) }
+  init(eager reason: String) { (mode, self.reason) = (.eager, reason) }
+}
+
+extension ImageExpectation {
+  public var mark: ImageMark? { if case .image(let mark) = self { mark } else { nil } }
+}

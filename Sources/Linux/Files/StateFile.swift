@@ -1,0 +1,181 @@
+import Glibc
+
+/// A file that is replaced as a whole. Its new content is written to a second file beside it (the partial
+/// file), which gets the file's name when it is complete. So whenever the process ends, the old content is
+/// there, or the new one.
+///
+/// The partial file is removed when something fails, and when this object goes without `commit`. One that a
+/// killed process has left is removed by the next replacement.
+public final class StateFile {
+  /// What the new content outlives, beside the process.
+  public enum Durability: Sendable, CaseIterable {
+    /// Nothing. After a crash of the machine the file may be empty or torn.
+    case none
+    /// After a crash of the machine the old content is there, or the new one.
+    case data
+    /// The same; and the new one when `commit` has returned.
+    case dataAndDirectory
+  }
+
+  /// What may fail. `syncDirectory`: the new content is there.
+  enum Step: CaseIterable { case create, write, sync, rename, syncDirectory }
+  /// For tests: called before each step, and may fail in its place.
+  typealias Fault = (Step) throws(SystemCallError) -> Void
+
+  private let place: Place
+  private let file: Descriptor
+  private let fault: Fault?
+  /// The partial file has got the file's name, or is removed.
+  private var isOver = false
+
+  /// Creates the partial file.
+  ///
+  /// - Parameters:
+  ///   - mode: of the new file; the process's umask applies.
+  ///   - partialSuffix: what the partial file's name has beside the file's own. No other file of the directory
+  ///     may have such a name.
+  public convenience init(
+    _ path: String, mode: mode_t = 0o600, partialSuffix: String = ".partial"
+  ) throws(SystemCallError) {
+    try self.init(.path(path, partial: path + partialSuffix), mode, nil)
+  }
+
+  /// The same for a file of a directory that is held open.
+  public convenience init(
+    _ name: String, in directory: DirectoryHandle, mode: mode_t = 0o600,
+    partialSuffix: String = ".partial"
+  ) throws(SystemCallError) {
+    try self.init(.entry(name, partial: name + partialSuffix, of: directory), mode, nil)
+  }
+
+  init(_ place: Place, _ mode: mode_t, _ fault: Fault?) throws(SystemCallError) {
+    self.place = place
+    self.fault = fault
+    try fault?(.create)
+    // With O_EXCL nothing of an earlier partial file, such as its mode, gets into this one.
+    let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+    do throws(SystemCallError) {
+      file = try place.openPartial(flags, mode)
+    } catch {
+      guard error.code == EEXIST else { throw error }
+      try place.removePartial()
+      file = try place.openPartial(flags, mode)
+    }
+  }
+
+  deinit { discard() }
+
+  /// Replaces the file's content. Where that throws, the file has the old content, unless
+  /// `.dataAndDirectory` is asked for and the directory couldn't be synced.
+  public static func replace(
+    _ path: String, with bytes: [UInt8], mode: mode_t = 0o600, durability: Durability,
+    partialSuffix: String = ".partial"
+  ) throws(SystemCallError) {
+    let file = try StateFile(path, mode: mode, partialSuffix: partialSuffix)
+    try file.write(bytes)
+    try file.commit(durability)
+  }
+
+  /// The same for a file of a directory that is held open.
+  public static func replace(
+    _ name: String, in directory: DirectoryHandle, with bytes: [UInt8], mode: mode_t = 0o600,
+    durability: Durability
+  ) throws(SystemCallError) {
+    let file = try StateFile(name, in: directory, mode: mode)
+    try file.write(bytes)
+    try file.commit(durability)
+  }
+
+  /// Adds to the new content.
+  public func write(_ bytes: [UInt8]) throws(SystemCallError) {
+    try perform { () throws(SystemCallError) in
+      try fault?(.write)
+      var failure: SystemCallError?
+      bytes.withUnsafeBytes { bytes in
+        do throws(SystemCallError) { try file.writeAll(bytes) } catch { failure = error }
+      }
+      if let failure { throw failure.on(place.partial) }
+    }
+  }
+
+  /// Gives the new content the file's name. Nothing can be written afterwards.
+  public func commit(_ durability: Durability) throws(SystemCallError) {
+    try perform { () throws(SystemCallError) in
+      if durability != .none {
+        try fault?(.sync)
+        _ = try systemCall("fsync", on: place.partial) { fsync(file.raw) }
+      }
+      try fault?(.rename)
+      try place.rename()
+      isOver = true
+      if durability == .dataAndDirectory {
+        try fault?(.syncDirectory)
+        try place.syncDirectory()
+      }
+    }
+  }
+
+  /// The old content stays. Nothing happens after `commit`.
+  public func discard() {
+    if isOver { return }
+    isOver = true
+    // One that stays is removed by the next replacement.
+    try? place.removePartial()
+  }
+
+  private func perform(_ body: () throws(SystemCallError) -> Void) throws(SystemCallError) {
+    if isOver { throw SystemCallError("write", on: place.partial, code: EBADF) }
+    do throws(SystemCallError) { try body() } catch {
+      discard()
+      throw error
+    }
+  }
+
+  // MARK: where it is
+
+  enum Place {
+    case path(String, partial: String)
+    case entry(String, partial: String, of: DirectoryHandle)
+
+    /// For messages.
+    var partial: String {
+      switch self {
+      case .path(_, let partial): partial
+      case .entry(_, let partial, let directory): "\(directory.path)/\(partial)"
+      }
+    }
+
+    func openPartial(_ flags: Int32, _ mode: mode_t) throws(SystemCallError) -> Descriptor {
+      switch self {
+      case .path(_, let partial): try Descriptor.open(partial, flags, mode: mode)
+      case .entry(_, let partial, let directory): try directory.open(partial, flags, mode: mode)
+      }
+    }
+
+    func removePartial() throws(SystemCallError) {
+      switch self {
+      case .path(_, let partial): try systemCall("unlink", path: partial) { unlink($0) }
+      case .entry(_, let partial, let directory): try directory.remove(partial)
+      }
+    }
+
+    func rename() throws(SystemCallError) {
+      switch self {
+      case .path(let path, let partial): try renameFile(partial, to: path)
+      case .entry(let name, let partial, let directory): try directory.rename(partial, to: name)
+      }
+    }
+
+    func syncDirectory() throws(SystemCallError) {
+      switch self {
+      case .path(let path, _):
+        let slash = path.lastIndex(of: "/")
+        let parent = slash.map { String(path[...$0]) } ?? "."
+        let opened = try Descriptor.open(parent, O_RDONLY | O_DIRECTORY)
+        _ = try systemCall("fsync", on: parent) { fsync(opened.raw) }
+      case .entry(_, _, let directory):
+        _ = try systemCall("fsync", on: directory.path) { fsync(directory.descriptor.raw) }
+      }
+    }
+  }
+}

@@ -1,0 +1,203 @@
+import Lifecycle
+import Policy
+import TestSupport
+import Testing
+import WorkerProtocol
+
+@testable import Daemon
+
+@Suite("What a worker hears of its own life") struct LifecycleMessagesTests {
+  private let world: ConversationWorld
+  private let conversation: WorkerConversation
+
+  init() throws {
+    world = try ConversationWorld()
+    conversation = try world.begin()
+  }
+
+  private var lifecycle: LifecycleMessages { conversation.lifecycle }
+
+  /// Connected, and greeted.
+  private func connect() throws -> WorkersEnd {
+    let worker = try world.connect(conversation)
+    _ = try worker.hear()
+    return worker
+  }
+
+  private func answer(_ worker: WorkersEnd) throws {
+    for request in try worker.hear().requests { try worker.say(.done(id: request.id)) }
+    try world.watches.serve()
+  }
+
+  /// Counts calls.
+  private final class Count { var calls = 0 }
+
+  private func suspend() -> Count {
+    let count = Count()
+    world.state = .suspending
+    lifecycle.willSuspend { count.calls += 1 }
+    return count
+  }
+
+  @Test("A worker that isn't connected is stopped without notice")
+  func unconnected() {
+    defer { conversation.end() }
+    #expect(suspend().calls == 1)
+  }
+
+  @Test("It is stopped a moment after its answer, when its threads wait again")
+  func answered() throws {
+    defer { conversation.end() }
+    let worker = try connect()
+    let count = suspend()
+    try answer(worker)
+    #expect(count.calls == 0)
+    world.timers.advance(by: LifecycleMessages.settling)
+    world.timers.advance(by: .seconds(1))
+    #expect(count.calls == 1)
+  }
+
+  @Test("It is stopped after 250 ms where it doesn't answer")
+  func silent() throws {
+    defer { conversation.end() }
+    let worker = try connect()
+    let count = suspend()
+    world.timers.advance(by: .milliseconds(249))
+    #expect(count.calls == 0)
+    world.timers.advance(by: .milliseconds(1))
+    #expect(count.calls == 1)
+    try answer(worker)
+    world.timers.advance(by: .seconds(1))
+    #expect(count.calls == 1)
+  }
+
+  @Test("It isn't stopped any more where the engine wants something else, or it has ended")
+  func overtaken() throws {
+    let worker = try connect()
+    let woken = suspend()
+    world.state = .background
+    try answer(worker)
+    world.timers.advance(by: .seconds(1))
+    let exited = suspend()
+    world.hasExited = true
+    world.timers.advance(by: .seconds(1))
+    world.hasExited = false
+    let ended = suspend()
+    try answer(worker)
+    conversation.end()
+    world.timers.advance(by: .seconds(1))
+    #expect(woken.calls == 0 && exited.calls == 0 && ended.calls == 0)
+  }
+
+  @Test("After a sleep it hears how long that was, why it runs, and a pressure that has changed")
+  func resumed() throws {
+    defer { conversation.end() }
+    let worker = try connect()
+    lifecycle.didResume(after: .milliseconds(3058), why: nil)
+    #expect(
+      try worker.hear() == [.didResume(id: 1, asleepSeconds: 3.058, cause: "it was idle")])
+    world.pressure = .critical
+    lifecycle.didResume(after: .zero, why: "it was not suspended: busy")
+    #expect(
+      try worker.hear() == [
+        .didResume(id: 2, asleepSeconds: 0, cause: "it was not suspended: busy"),
+        .pressure(level: "critical"),
+      ])
+    lifecycle.didResume(after: .zero, why: nil)
+    #expect(try worker.hear().count == 1, "it has heard of that pressure")
+  }
+
+  @Test(
+    "A second connection that has just been greeted doesn't keep the first from hearing the level")
+  func secondConnection() throws {
+    defer { conversation.end() }
+    let first = try connect()
+    world.pressure = .warning
+    let second = try connect()
+    lifecycle.didResume(after: .zero, why: nil)
+    #expect(try first.hear().last == .pressure(level: "warning"))
+    #expect(try second.hear().last == .pressure(level: "warning"))
+  }
+
+  @Test("It hears of the foreground, and of a pressure level")
+  func states() throws {
+    defer { conversation.end() }
+    let worker = try connect()
+    lifecycle.didEnterForeground()
+    world.pressure = .warning
+    lifecycle.pressureChanged()
+    #expect(try worker.hear() == [.didEnterForeground(id: 1), .pressure(level: "warning")])
+    // A `done` for what wants none isn't counted as a mistake.
+    try worker.say(.done(id: 1))
+    try world.watches.serve()
+    #expect(conversation.withoutEffect == nil)
+  }
+
+  @Test("The first process's end is the end of all messages")
+  func exited() throws {
+    defer { conversation.end() }
+    let worker = try connect()
+    world.hasExited = true
+    lifecycle.didEnterForeground()
+    lifecycle.pressureChanged()
+    #expect(!lifecycle.willTerminate(within: .seconds(2)) {})
+    #expect(try worker.hear() == [])
+  }
+
+  @Test(
+    "A task that has run out of time ends with the answer, or with `endTask`, and not by itself")
+  func taskExpired() throws {
+    defer { conversation.end() }
+    let worker = try connect()
+    lifecycle.taskExpired("index", of: world.id)
+    #expect(try worker.hear().requests.map(\.request) == [.taskExpired(task: "index")])
+    world.timers.advance(by: .seconds(60))
+    #expect(world.events == [])
+    lifecycle.taskExpired("index", of: world.id)
+    try answer(worker)
+    #expect(world.events == [.taskEnded(world.id, task: "index")])
+    world.events = []
+    lifecycle.taskExpired("index", of: world.id)
+    try worker.say(.endTask(name: "index"))
+    try world.watches.serve()
+    #expect(world.events.allSatisfy { $0 == .taskEnded(world.id, task: "index") })
+    #expect(!world.events.isEmpty)
+    world.timers.advance(by: .seconds(60))
+    #expect(conversation.withoutEffect == nil)
+  }
+
+  @Test("Before its end it has half of the grace to save, or as long as it takes to answer")
+  func terminated() throws {
+    defer { conversation.end() }
+    let count = Count()
+    #expect(!lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    #expect(count.calls == 0, "nothing was asked")
+    let worker = try connect()
+    #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    world.timers.advance(by: .milliseconds(999))
+    #expect(count.calls == 0)
+    world.timers.advance(by: .milliseconds(1))
+    #expect(count.calls == 1)
+    _ = try worker.hear()
+    #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    let asked = try #require(try worker.hear().requests.first)
+    #expect(asked.request == .willTerminate(reason: "it was idle") && asked.seconds == 2)
+    try worker.say(.done(id: asked.id))
+    try world.watches.serve()
+    #expect(count.calls == 2)
+  }
+
+  @Test("A worker that has been killed, or whose run has ended, isn't asked to end after all")
+  func killed() throws {
+    let worker = try connect()
+    let count = Count()
+    #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    world.isKilled = true
+    try answer(worker)
+    world.isKilled = false
+    #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    conversation.end()
+    world.timers.advance(by: .seconds(10))
+    #expect(count.calls == 0)
+  }
+}

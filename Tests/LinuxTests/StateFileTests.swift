@@ -1,0 +1,225 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Linux
+
+@Suite("Files that are replaced as a whole") struct StateFileTests {
+  private typealias Step = StateFile.Step
+
+  private let scratch: Scratch
+  private let path: String
+  private var partial: String { path + ".partial" }
+
+  init() throws {
+    scratch = try Scratch(["state": "old"])
+    path = "\(scratch.path)/state"
+  }
+
+  private static let new = Array("new content".utf8)
+
+  /// Replaces the file, with `fault` called before each step.
+  private func replace(
+    _ durability: StateFile.Durability, _ fault: @escaping StateFile.Fault
+  ) throws(SystemCallError) {
+    let file = try StateFile(.path(path, partial: partial), 0o600, fault)
+    try file.write(Self.new)
+    try file.commit(durability)
+  }
+
+  private func names() throws -> [String] { try listDirectory(scratch.path).sorted() }
+
+  private func mode(of path: String) throws -> mode_t {
+    var status = stat()
+    _ = try systemCall("lstat", path: path) { lstat($0, &status) }
+    return status.st_mode & 0o7777
+  }
+
+  @Test("The new content replaces the old, whatever it is to outlive, and nothing else is left")
+  func replacement() throws {
+    for (number, durability) in StateFile.Durability.allCases.enumerated() {
+      try StateFile.replace(path, with: Array("\(number)".utf8), durability: durability)
+      #expect(try readText(path) == "\(number)")
+      #expect(try names() == ["state"])
+    }
+    try StateFile.replace("\(scratch.path)/first", with: [], durability: .dataAndDirectory)
+    #expect(try readFile("\(scratch.path)/first") == [])
+  }
+
+  @Test("Content that comes in pieces appears when all of it is there")
+  func pieces() throws {
+    let file = try StateFile(path)
+    for piece in ["a", "", "bc"] { try file.write(Array(piece.utf8)) }
+    #expect(try readText(path) == "old")
+    try file.commit(.none)
+    #expect(try readText(path) == "abc")
+    // It is over.
+    #expect(throws: SystemCallError.self) { try file.write([1]) }
+    #expect(throws: SystemCallError.self) { try file.commit(.none) }
+    file.discard()
+    #expect(try readText(path) == "abc")
+  }
+
+  @Test("Whenever the process ends, the old content is there, or the new one")
+  func endsAnywhere() throws {
+    for durability in StateFile.Durability.allCases {
+      try scratch.write("state", "old")
+      var seen: [(Step, String?)] = []
+      try replace(durability) { step in seen.append((step, try? readText(path))) }
+      let steps: [Step] =
+        switch durability {
+        case .none: [.create, .write, .rename]
+        case .data: [.create, .write, .sync, .rename]
+        case .dataAndDirectory: [.create, .write, .sync, .rename, .syncDirectory]
+        }
+      #expect(seen.map(\.0) == steps)
+      for (step, text) in seen {
+        #expect(text == (step == .syncDirectory ? "new content" : "old"), "\(step)")
+      }
+    }
+  }
+
+  @Test(
+    "A step that fails leaves the old content and no partial file; after the rename the new content",
+    arguments: StateFile.Step.allCases)
+  func failure(step: StateFile.Step) throws {
+    let failure = SystemCallError("test", on: "\(step)", code: EIO)
+    let fail: StateFile.Fault = { now throws(SystemCallError) in if now == step { throw failure } }
+    #expect(throws: failure) { try replace(.dataAndDirectory, fail) }
+    #expect(try readText(path) == (step == .syncDirectory ? "new content" : "old"))
+    #expect(try names() == ["state"])
+    // Where there was none, there is none.
+    unlink(path)
+    #expect(throws: failure) { try replace(.dataAndDirectory, fail) }
+    #expect(try names() == (step == .syncDirectory ? ["state"] : []))
+  }
+
+  @Test("After a write that failed, nothing gets the file's name")
+  func brokenContent() throws {
+    var count = 0
+    let file = try StateFile(.path(path, partial: partial), 0o600) { step throws(SystemCallError) in
+      if step == .write { count += 1 }
+      if count == 2 { throw SystemCallError("test", on: "it", code: EIO) }
+    }
+    try file.write(Self.new)
+    #expect(throws: SystemCallError.self) { try file.write(Self.new) }
+    #expect(throws: SystemCallError.self) { try file.write(Self.new) }
+    #expect(throws: SystemCallError.self) { try file.commit(.data) }
+    #expect(try readText(path) == "old")
+    #expect(try names() == ["state"])
+  }
+
+  @Test(
+    "A full disk leaves the old content, and no partial file that would take what is left of it",
+    .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
+  func fullDisk() throws {
+    let disk = "\(scratch.path)/disk"
+    #expect(mkdir(disk, 0o700) == 0)
+    try #require(mount("tmpfs", disk, "tmpfs", 0, "size=64k") == 0)
+    defer { umount2(disk, Int32(MNT_DETACH)) }
+    let path = disk + "/state"
+    try StateFile.replace(path, with: Array("old".utf8), durability: .data)
+    let large = [UInt8](repeating: 1, count: 1 << 20)
+    let full = SystemCallError("write", on: path + ".partial", code: ENOSPC)
+    #expect(throws: full) { try StateFile.replace(path, with: large, durability: .data) }
+    #expect(try readText(path) == "old")
+    #expect(try listDirectory(disk) == ["state"])
+    try StateFile.replace(path, with: Array(large.prefix(40_000)), durability: .data)
+    #expect(try readFile(path).count == 40_000)
+  }
+
+  @Test("The new file has the mode that is asked for, and not that of the old one")
+  func modes() throws {
+    #expect(chmod(path, 0o666) == 0)
+    try StateFile.replace(path, with: Self.new, durability: .none)
+    #expect(try mode(of: path) == 0o600)
+    let file = try StateFile(path, mode: 0o400)
+    // Before there is anything in it.
+    #expect(try mode(of: partial) == 0o400)
+    try file.write(Self.new)
+    try file.commit(.none)
+    #expect(try mode(of: path) == 0o400)
+  }
+
+  @Test("A partial file that a killed process has left gives the new one neither content nor mode")
+  func leftover() throws {
+    try scratch.write("state.partial", "much longer than the new content")
+    #expect(chmod(partial, 0o666) == 0)
+    try StateFile.replace(path, with: Self.new, durability: .none)
+    #expect(try readFile(path) == Self.new)
+    #expect(try mode(of: path) == 0o600)
+    #expect(try names() == ["state"])
+  }
+
+  @Test("A symbolic link in the partial file's place isn't followed")
+  func link() throws {
+    try scratch.write("other", "untouched")
+    #expect(symlink("\(scratch.path)/other", partial) == 0)
+    try StateFile.replace(path, with: Self.new, durability: .none)
+    #expect(try readText("\(scratch.path)/other") == "untouched")
+    #expect(try readFile(path) == Self.new)
+    #expect(try mode(of: path) == 0o600)
+  }
+
+  @Test("What can't be removed from the partial file's place stays, and so does the old content")
+  func blocked() throws {
+    #expect(mkdir(partial, 0o700) == 0)
+    #expect(throws: SystemCallError.self) {
+      try StateFile.replace(path, with: Self.new, durability: .none)
+    }
+    #expect(try readText(path) == "old")
+    #expect(try names() == ["state", "state.partial"])
+  }
+
+  @Test("A directory that isn't there is named by the error, and isn't made")
+  func missingDirectory() throws {
+    let path = "\(scratch.path)/none/state"
+    let missing = SystemCallError("open", on: path + ".partial", code: ENOENT)
+    for durability in StateFile.Durability.allCases {
+      #expect(throws: missing) {
+        try StateFile.replace(path, with: Self.new, durability: durability)
+      }
+    }
+    #expect(try names() == ["state"])
+  }
+
+  @Test("A directory has the file's name: it stays, and no partial file is left")
+  func directoryInPlace() throws {
+    let path = "\(scratch.path)/directory"
+    #expect(mkdir(path, 0o700) == 0)
+    #expect(throws: SystemCallError("rename", on: path + ".partial", code: EISDIR)) {
+      try StateFile.replace(path, with: Self.new, durability: .data)
+    }
+    #expect(try names() == ["directory", "state"])
+  }
+
+  @Test("What isn't committed leaves no partial file, by `discard` or when its owner lets go of it")
+  func discarded() throws {
+    let file = try StateFile(path, partialSuffix: "~")
+    #expect(try names() == ["state", "state~"])
+    file.discard()
+    #expect(try names() == ["state"])
+    do { _ = try StateFile(path) }
+    #expect(try names() == ["state"])
+    #expect(try readText(path) == "old")
+  }
+
+  @Test(
+    "A file of a directory that is held open is replaced there, whatever its path names by then")
+  func heldDirectory() throws {
+    let directory = try Scratch(["state": "old"])
+    let opened = try DirectoryTrust(user: geteuid(), isStrict: false).open(directory.path)
+    try StateFile.replace("state", in: opened, with: Self.new, durability: .dataAndDirectory)
+    #expect(try readFile("\(directory.path)/state") == Self.new)
+    let moved = "\(scratch.path)/moved"
+    try renameFile(directory.path, to: moved)
+    defer { Scratch.remove(moved) }
+    try StateFile.replace("state", in: opened, with: [7], durability: .dataAndDirectory)
+    #expect(try readFile("\(moved)/state") == [7])
+    #expect(try listDirectory(moved) == ["state"])
+    #expect(throws: SystemCallError.self) {
+      try StateFile.replace("../state", in: opened, with: [8], durability: .none)
+    }
+    #expect(try readText(path) == "old")
+  }
+}
