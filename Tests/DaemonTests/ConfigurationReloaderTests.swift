@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A configuration that is read again") struct ConfigurationReloaderTests {
   /// A daemon whose workers are what a test says; it notes what a reload does with them.
-  private final class World: ReloadHost {
+  private final class World: ConfigurationHost {
     let driver: EngineDriver
     private let timers = FakeTimers()
     private let executor = NoExecutor()

@@ -5,16 +5,16 @@ import Testing
 
 @Suite("Clients that follow events") struct EventFollowingTests {
   private final class Source: EventSource {
-    private var followers: [(worker: String?, tell: (EventRecord) -> Bool)] = []
+    private var followers: [(worker: String?, receive: (EventRecord) -> Bool)] = []
     var count: Int { followers.count }
 
-    func follow(worker: String?, tell: @escaping (EventRecord) -> Bool) {
-      followers.append((worker, tell))
+    func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
+      followers.append((worker, receive))
     }
 
     func happen(_ text: String) {
       let event = EventRecord(time: "2026-11-22T12:00:00Z", kind: "state", text: text)
-      followers.removeAll { !$0.tell(event) }
+      followers.removeAll { !$0.receive(event) }
     }
 
     var workers: [String?] { followers.map(\.worker) }

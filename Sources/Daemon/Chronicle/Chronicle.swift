@@ -61,9 +61,9 @@ final class Chronicle: EngineObserver {
     }
   }
 
-  func follow(worker: String?, tell: @escaping (EventRecord) -> Bool) {
+  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
     if followers.isEmpty { narrator = Narrator() }
-    followers.append(Follower(worker: worker, tell: tell))
+    followers.append(Follower(worker: worker, tell: receive))
   }
 
   /// Everything until now is on its way to the files; `done` is called, on another thread, when it

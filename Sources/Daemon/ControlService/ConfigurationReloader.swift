@@ -6,7 +6,7 @@ import PolicyFile
 typealias ReloadOutcome = (isDone: Bool, text: String)
 
 /// What a reload reads and changes of the daemon. Tests hand in their own.
-protocol ReloadHost: AnyObject {
+protocol ConfigurationHost: AnyObject {
   var isEnding: Bool { get }
   var isLeaving: Bool { get }
   /// nil: there is no such worker.
@@ -50,12 +50,14 @@ final class ConfigurationReloader {
   )
 
   private let driver: EngineDriver
-  private unowned let host: any ReloadHost
+  private unowned let host: any ConfigurationHost
   private let log: DaemonLog
   private let look: Look
 
   /// The host isn't kept alive.
-  init(_ driver: EngineDriver, _ host: any ReloadHost, _ log: DaemonLog, look: @escaping Look) {
+  init(
+    _ driver: EngineDriver, _ host: any ConfigurationHost, _ log: DaemonLog, look: @escaping Look
+  ) {
     self.driver = driver
     self.host = host
     self.log = log

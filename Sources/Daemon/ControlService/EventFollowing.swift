@@ -3,8 +3,8 @@ import Journal
 
 /// What happens, as it happens. `Chronicle` in the daemon.
 protocol EventSource: AnyObject {
-  /// `tell` is called for each event, of all workers or of one, until it returns false.
-  func follow(worker: String?, tell: @escaping (EventRecord) -> Bool)
+  /// `receive` is called for each event, of all workers or of one, until it returns false.
+  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool)
 }
 
 extension Chronicle: EventSource {}

@@ -4,7 +4,7 @@ import PolicyFile
 
 // What `ConfigurationReloader` gets of the daemon.
 
-extension Daemon: ReloadHost {
+extension Daemon: ConfigurationHost {
   /// Its files, and the policies that it names, may be in a file system that doesn't answer.
   func makeReloader() -> ConfigurationReloader {
     let look = SharedLook<ParseResult<DaemonConfiguration>>(

@@ -13,7 +13,9 @@ final class ControlWorld {
 
   final class FakeEvents: EventSource {
     private(set) var workers: [String?] = []
-    func follow(worker: String?, tell: @escaping (EventRecord) -> Bool) { workers.append(worker) }
+    func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
+      workers.append(worker)
+    }
   }
 
   private final class NoRecipients: EventRecipients {
