@@ -1,7 +1,7 @@
 import Lifecycle
 import Supervision
 
-// A external worker that sleeps is woken as soon as its manager wants anything of it; see `SleepWatch`.
+// An external worker that sleeps is woken as soon as its manager wants anything of it; see `SleepWatch`.
 
 extension Daemon {
   /// How soon. A look reads two small files of /proc for each process: 30 µs.

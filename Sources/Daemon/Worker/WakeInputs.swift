@@ -10,7 +10,7 @@ import Supervision
 struct Asleep: Sendable {
   var sources: Result<WakeSources, SystemCallError>
   var times: [DueTime] = []
-  /// For a external worker.
+  /// For an external worker.
   var manager: SleepWatch?
 }
 
@@ -30,7 +30,7 @@ struct SuspendJob: Sendable {
   var answeredPorts: Set<UInt16> = []
   /// It sleeps because nothing happened, and not because somebody wants it to.
   var mustBeIdle = false
-  /// For a external worker in its manager's cgroup.
+  /// For an external worker in its manager's cgroup.
   var jobs: ManagerJobs?
   var isExternal = false
 

@@ -49,7 +49,7 @@ final class WorkerRuntime {
   var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
   var traffic: TrafficMonitor?
   var activityLook: SharedLook<ActivityFindings?>?
-  /// What its manager wants of it while it sleeps; only of a external worker.
+  /// What its manager wants of it while it sleeps; only of an external worker.
   var managerWatch: SleepWatch?
   /// When one of its own timers wakes it, while it sleeps.
   var alarm: (at: Instant, token: EventLoop.Token)?

@@ -4,8 +4,9 @@ import Policy
 @testable import Daemon
 @testable import Simulation
 
-/// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies` and
-/// `WorkerSleep`s over simulated processes, disks and clients. One seed, one life.
+/// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
+/// `RestartSupervisor`, `DependencyStarter` and `WorkerSleep`s over simulated processes, disks and clients. One
+/// seed, one life.
 final class ShellWorld: DirectiveExecutor, EngineObserver {
   enum Fate { case told, late, lost, twice }
 
@@ -16,6 +17,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
   private var random: SplitMix64
   private let saved: ShellDisk
   private var runs: [WorkerID: ShellRun] = [:]
+  private lazy var supervision = ShellSupervision(self)
   private var answers: [Int] = []
   private var hasFaults = true
   private let names: [WorkerID]
@@ -32,10 +34,13 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     driver = EngineDriver(
       Engine(policy: policy), clock: clock, replies: RequestReplies(saved, timers: clock))
     driver.connect(self, [self])
-    for name in names {
+    for (number, name) in names.enumerated() {
+      supervision.add(name, before: Array(names.prefix(number)), using: &random)
       driver.send(.added(name, WorkerProfile.random(from: policy, using: &random)))
     }
   }
+
+  func hasRun(_ id: WorkerID) -> Bool { runs[id] != nil }
 
   // MARK: chance and time
 
@@ -87,11 +92,15 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     driver.send(.pressureSet(.normal, for: .zero))
     driver.send(.memory(Self.reading(.gigabytes(8))))
     run(until: clock.now + .seconds(1200))
+    for name in names {
+      if let why = supervision.forgotten(name) { complain("\(name) isn't started again: \(why)") }
+    }
     endAll()
     return complaints
   }
 
   private func endAll() {
+    supervision.close()
     for name in names where driver.state.state(of: name)?.isAlive == true { request(.stop, name) }
     run(until: clock.now + .seconds(3600))
     for name in names {
@@ -107,7 +116,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
   private func request(_ verb: Request.Verb, _ name: WorkerID) {
     let number = answers.count
     answers.append(0)
-    driver.request(verb, name) { [unowned self] _ in answers[number] += 1 }
+    supervision.carryOut(verb, name) { [unowned self] _ in answers[number] += 1 }
   }
 
   private static func reading(_ available: ByteCount) -> MemoryReading {
@@ -159,7 +168,10 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     case .purge(let id): answer(id, .milliseconds(20)) { .purged(id, freed: .megabytes(1)) }
     case .measure(let id): answer(id, .milliseconds(20)) { .footprint(id, .megabytes(5)) }
     case .expireTask(let id, let task): answer(id, .seconds(1)) { .taskEnded(id, task: task) }
-    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed: break
+    case .transition(let transition): supervision.note(transition)
+    case .pressureChanged(_, let level, _):
+      if level == .normal { supervision.restarts.pressureIsNormal() }
+    case .answer, .report, .wouldHave, .watchdogMissed: break
     }
   }
 
@@ -171,6 +183,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
 
   private func launch(_ id: WorkerID) {
     if runs[id] != nil { return complain("\(id) is launched, and runs") }
+    if supervision.isClosing { complain("\(id) is launched while the daemon ends") }
     if chance(5) {
       return after(.milliseconds(50)) { [unowned self] in
         driver.send(.launchFailed(id, "no such file"))
