@@ -27,11 +27,11 @@ enum TraceFileKind {
     case ("HashOwner", 14...) where try row.text(3) == "Average": self = .durations2019
     case ("HashOwner", 12...) where try row.text(2) == "SampleCount": self = .memory2019
     case ("app", 4...) where try row.text(1) == "func": self = .invocations2021
-    case (let text, _) where text.hasPrefix(#"{"trace":"dormouse footprint"#):
+    case (let text, _) where text.hasPrefix(#"{"recording":"dormouse footprint"#):
       throw TraceError(
         file: row.file, line: row.line, column: 1,
         what:
-          "this is a footprint over time, which `dormouse trace show` draws; it doesn't tell who "
+          "this is a footprint over time, which `dormouse footprint show` draws; it doesn't tell who "
           + "was used when")
     default:
       throw row.wrong(

@@ -264,7 +264,7 @@ import Testing
     _ = try Command(arguments: ["cp", Surroundings.executable, program]).run(in: scratch)
     let user = "\(Surroundings.nobody)"
     var command = Command(arguments: [
-      "setpriv", "--reuid", user, "--regid", user, "--clear-groups", program, "trace", "record",
+      "setpriv", "--reuid", user, "--regid", user, "--clear-groups", program, "footprint", "record",
       "--pid", "\(getpid())", "-o", "mine.footprint",
     ])
     command.directory = scratch.path
