@@ -15,7 +15,7 @@ protocol EngineObserver: AnyObject {
 }
 
 /// The only owner of the engine. It gives the engine events, one after the other, and the time, hands the
-/// directives on, and returns the engine's answers to those who asked. It knows no worker and no file.
+/// directives on, and returns the engine's answers to those that asked. It knows no worker and no file.
 /// Belongs to the loop's thread.
 final class EngineDriver {
   private var engine: Engine
@@ -76,7 +76,7 @@ final class EngineDriver {
     }
   }
 
-  /// Asks the engine on behalf of somebody.
+  /// Asks the engine for a client or a component.
   ///
   /// - Parameters:
   ///   - asked: when; nil: now.

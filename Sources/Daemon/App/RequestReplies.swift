@@ -1,10 +1,10 @@
 import Lifecycle
 import Policy
 
-/// Who waits for which of the engine's answers. Each is given once.
+/// The requests that wait for the engine's answers. Each gets one answer.
 ///
-/// Whoever hears that something has happened may rely on it that a daemon that is started later knows it, too:
-/// an answer waits until the workers' records are on disk. A disk that doesn't answer is waited for a second.
+/// A client that has its answer may rely on it that a daemon that is started later knows what has happened: an
+/// answer waits until the workers' records are on disk. A disk that doesn't answer is waited for a second.
 /// Belongs to the loop's thread.
 final class RequestReplies {
   private let saved: any SavedState
@@ -29,7 +29,7 @@ final class RequestReplies {
     return lastRequest
   }
 
-  /// An answer to a request that nobody waits for any more is dropped.
+  /// An answer to a request that has had one is dropped.
   func deliver(_ answer: Answer, to request: Request.ID) {
     guard let hear = waiting.removeValue(forKey: request) else { return }
     if saved.isSaved, undelivered.isEmpty { return hear(answer) }

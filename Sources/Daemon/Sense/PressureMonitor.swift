@@ -44,11 +44,12 @@ final class PressureMonitor {
     do {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
-      // Read before the trigger is there: it may be sooner.
+      // Read before the trigger is there: it may be sooner. Without it every call of the trigger counts.
       let total = (try? PressureStall.read())?.totalMicroseconds(kind)
       var check = total.map { TriggerCheck(stall: threshold, total: $0) }
       let trigger = try PressureTrigger(kind, stall: threshold, window: stall.window)
       let watch = try loop.watch(trigger.descriptor, .priority) { [unowned self] _ in
+        // The same.
         let total = (try? PressureStall.read())?.totalMicroseconds(kind)
         if total.flatMap({ check?.confirms($0) }) ?? true { send(.stalled(level)) }
         takeReading()

@@ -13,6 +13,7 @@ final class StoppedByPerson {
     self.path = path
     self.files = files
     // Without the file none was stopped.
+    // Without the file, or where it can't be read, all workers start.
     names = Set(((try? readText(path)) ?? "").split(separator: "\n").map(String.init))
   }
 

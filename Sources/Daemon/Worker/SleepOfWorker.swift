@@ -66,7 +66,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
     daemon.mechanics.submit(about: id.name) {
       [id, refresh = process.memoryRefresh] in
-      // While it may still be opened: a worker's children have memory too.
+      // While it may still be opened: a worker's children have memory too. What can't be opened is named by the
+      // hibernation that needs it.
       let opened = try? refresh.perform()
       let result = Result {
         // What waits for a missing page can't be frozen.
@@ -144,6 +145,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         before.take(pids, missing)
       }
     ) { result in
+      // Where it can't be measured, what is left counts as nothing.
       let after = (try? Footprint.measure(pids))?.footprint ?? 0
       done(Hibernated(result: result, footprint: ByteCount(after)))
     }

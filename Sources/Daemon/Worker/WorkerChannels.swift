@@ -51,7 +51,7 @@ struct ChannelPlan: Sendable {
   }
 
   /// Another user's worker can reach its channels: the sockets are its own then, in a directory that
-  /// everybody may pass through and nobody look into.
+  /// all users may pass through, and only ours may list.
   func open() throws -> Made {
     var remarks: [Remark] = []
     let handle = try openTrusted(directory, making: true, as: .own)
