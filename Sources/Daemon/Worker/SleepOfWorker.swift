@@ -252,13 +252,6 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     daemon.mechanics.submit(about: id.name) { done(Self.rest(of: target, image: path)) }
   }
 
-  /// As it rests, if it does; `nil`: anything is in doubt.
-  private static func rest(of target: HibernationTarget, image path: String) -> WorkerState? {
-    if Hibernator.isAtRest(target, on: path) { return .hibernated }
-    guard access(path, F_OK) != 0, access(path + ".partial", F_OK) != 0 else { return nil }
-    return Hibernator.isAtRest(target, on: nil) ? .suspended : nil
-  }
-
   // MARK: host
 
   var mayBegin: Bool {

@@ -1,3 +1,4 @@
+import Glibc
 import Hibernation
 import Lifecycle
 import Linux
@@ -8,6 +9,13 @@ import Synchronization
 // What the threads that act on a worker bring back to the loop.
 
 extension SleepOfWorker {
+  /// As it rests, if it does; `nil`: anything is in doubt.
+  static func rest(of target: HibernationTarget, image path: String) -> WorkerState? {
+    if Hibernator.isAtRest(target, on: path) { return .hibernated }
+    guard access(path, F_OK) != 0, access(path + ".partial", F_OK) != 0 else { return nil }
+    return Hibernator.isAtRest(target, on: nil) ? .suspended : nil
+  }
+
   struct Suspended: Sendable {
     var opened: MemoryRefresh.Outcome?
     var result: Result<Asleep, Refusal>
