@@ -36,7 +36,7 @@ import Testing
     let log = try WorkerLog.open(place, limit: .max)
     // Only a file system that can't cut has a gap to fall into.
     try log.descriptor.writeAll(String(repeating: "-", count: 8191) + "\n")
-    let cuts = clinuxCanCut(log.descriptor)
+    let cuts = canCut(log.descriptor)
     let script = """
       import os
       for n in range(40000): os.write(1, b'line %06d\\n' % n)
@@ -48,7 +48,8 @@ import Testing
         path: python, arguments: ["python3", "-c", script], environment: [:], directory: "/",
         input: null.raw, output: log.descriptor.raw, error: log.descriptor.raw))
     for _ in 0..<20 {
-      try LogRotation(place).rotate()
+      // Less than a block can't be cut out. On a busy machine the writer may not have run since.
+      if (log.descriptor.fileSize ?? 0) > 8192 { try LogRotation(place).rotate() }
       if try pollDescriptor(writer.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(10))) {
         break
       }
@@ -64,12 +65,8 @@ import Testing
     if cuts { #expect(numbers.count == 40_000) } else { #expect(numbers.count > 20_000) }
   }
 
-  private func clinuxCanCut(_ log: Descriptor) -> Bool {
-    log.fileSize == 8192 && fallocateCollapses(log)
-  }
-
-  /// Tried: nobody can tell from outside.
-  private func fallocateCollapses(_ log: Descriptor) -> Bool {
+  /// Tried, on the file itself: what the file system can do isn't written anywhere.
+  private func canCut(_ log: Descriptor) -> Bool {
     let path = "/proc/self/fd/\(log.raw)"
     guard let file = try? Descriptor.open(path, O_RDWR) else { return false }
     return LogRotation.cutBeginning(of: file, 4096)

@@ -10,7 +10,7 @@ import Linux
 /// 1. where the file system can cut out a file's beginning (FALLOC_FL_COLLAPSE_RANGE: ext4, XFS), whole
 ///    blocks are copied and cut; whatever is written meanwhile stays in the file. Nothing is lost; a
 ///    line may begin in one file and end in the next.
-/// 2. elsewhere the file is copied to its end and truncated. What is written between the last read and
+/// 2. elsewhere, and of a file of less than a block, the file is copied to its end and truncated. What is written between the last read and
 ///    the truncation, some microseconds, is lost: logrotate's `copytruncate` has the same gap.
 ///
 /// The copy gets its name `path.1` after the cut, by which a reader can tell that it has happened

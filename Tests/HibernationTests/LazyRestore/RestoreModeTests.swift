@@ -37,13 +37,7 @@ struct RestoreModeTests {
       if isNew {
         try service.settle(victim.target.name)
         service = HibernationService()
-        // A dead daemon's descriptors are closed with it; the earlier service's go with its thread.
-        let deadline = Deadline(in: .seconds(60))
-        while !Eligibility.foreignUserfaults(of: victim.target.root.pid).isEmpty,
-          !deadline.hasPassed
-        {
-          usleep(2000)
-        }
+        try Self.waitUntilUnwatched(victim.target.root.pid)
       }
       told.append("\(mode)\(isNew ? " by the next daemon" : "")")
       try Self.cycle(victim, service, mode, at: path)
@@ -53,6 +47,20 @@ struct RestoreModeTests {
     try service.settle(victim.target.name)
     #expect(try victim.ask("verify") == "same")
     #expect(access(path, F_OK) != 0)
+  }
+
+  /// A dead daemon's descriptors are closed with it; the earlier service's go with its thread, and
+  /// with the last child that another test has forked and that hasn't executed its program yet.
+  private static func waitUntilUnwatched(_ pid: Int32) throws {
+    let deadline = Deadline(in: .seconds(60))
+    while !deadline.hasPassed {
+      let isWatched = try MemoryMapping.all(of: pid).contains {
+        $0.flags.contains(.writesWatched) || $0.flags.contains(.userfault)
+      }
+      if !isWatched, Eligibility.foreignUserfaults(of: pid).isEmpty { return }
+      usleep(2000)
+    }
+    Issue.record("the earlier service still watches the worker's memory after 60 s")
   }
 
   private static func cycle(
