@@ -38,31 +38,16 @@ public struct DaemonSettings: Sendable {
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
 public final class Daemon: DirectiveExecutor {
   var settings: DaemonSettings
-  let log: DaemonLog
+  let services: Services
   let state: StateDirectory
-  let loop: EventLoop
   let mailbox: Mailbox<Daemon>
-  let hibernation: HibernationService
-  /// Freezing, thawing and clearing away: mostly microseconds, seconds where a thread hangs. About one
-  /// worker one after the other; what wakes one waits for no other.
-  let mechanics = JobPool(name: "dormouse-mech", most: 4, reserve: 4)
-  /// Ends processes, until no new one is found.
-  let killers = JobPool(name: "dormouse-kill", most: 4, reserve: 4)
-  /// Measures memory; see `Measuring`.
-  let measurers = JobPool(name: "dormouse-meas", most: 2)
-  /// Small files.
-  let disk = DiskQueue()
+  let cgroups: CgroupRoot?
   /// Numbers looks at workers' memory.
   var lookCount: UInt64 = 0
-  /// What may wait for a file system: programs, logs.
-  let jobs: LoopJobs
-  lazy var socketFiles = SocketFiles(jobs)
-  let cgroups: CgroupRoot?
   /// Where an earlier version kept the workers of this state directory, if that is there.
   let earlierCgroups: CgroupRoot?
   /// Why workers' memory can't be limited, beside what the kernel says.
   let limitsObstacle: DelegatedGroup.Obstacle?
-  let records: WorkerRecordKeeper
   let bootID: String
   let jetsam: JetsamKeeper
   let snapshots: SnapshotKeeper
@@ -74,7 +59,7 @@ public final class Daemon: DirectiveExecutor {
   let driver: EngineDriver
   /// What the engine knows now.
   var engine: Engine { _read { yield driver.state } }
-  var workers: [WorkerID: WorkerRuntime] = [:]
+  let workers = WorkerRegistry()
   var server: ControlServer?
   var control: ControlService?
   private(set) lazy var statusReporter = StatusReporter(driver, self, clock: loop)
@@ -88,8 +73,6 @@ public final class Daemon: DirectiveExecutor {
   var unstoppable: Set<WorkerID> = []
   let stoppedByPerson: StoppedByPerson
   private(set) lazy var restarts = makeRestartSupervisor()
-  let loopReturn: LoopReturn
-  let stateFiles: StateFiles
   private(set) lazy var schedules = makeScheduleMonitor()
   /// Probes that are being asked.
   var questions: [ObjectIdentifier: Question] = [:]
@@ -134,6 +117,20 @@ public final class Daemon: DirectiveExecutor {
   /// Wrappers that have registered here.
   var wrappers = WrapperRegistry()
 
+  // The services by their own names.
+  var log: DaemonLog { services.log }
+  var loop: EventLoop { services.loop }
+  var loopReturn: LoopReturn { services.loopReturn }
+  var jobs: LoopJobs { services.jobs }
+  var mechanics: JobPool { services.mechanics }
+  var killers: JobPool { services.killers }
+  var measurers: JobPool { services.measurers }
+  var disk: DiskQueue { services.disk }
+  var stateFiles: StateFiles { services.stateFiles }
+  var socketFiles: SocketFiles { services.socketFiles }
+  var records: WorkerRecordKeeper { services.records }
+  var hibernation: HibernationService { services.hibernation }
+
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     try self.init(settings, wrapped: nil)
   }
@@ -141,45 +138,47 @@ public final class Daemon: DirectiveExecutor {
   init(_ settings: DaemonSettings, wrapped: Wrapped?) throws(StartError) {
     self.settings = settings
     self.wrapped = wrapped
-    log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
+    let log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
     resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : nil
     // Before anything is made that would have to be taken away again.
     try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
     do throws(SystemCallError) {
-      loop = try EventLoop()
       mailbox = try Mailbox()
-      jobs = try LoopJobs(loop)
-      loopReturn = try LoopReturn(loop)
-      stateFiles = StateFiles(loopReturn, disk)
       bootID = try WorkerRecord.currentBootID()
     } catch { throw .system(error) }
-    do throws(WorkerRecordError) {
-      records = try WorkerRecordKeeper(directory: state.workers)
-    } catch { throw .socket(path: state.workers, error.description) }
-    stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: stateFiles)
-    jetsam = JetsamKeeper(directory: state.jetsam, disk, loopReturn, log)
-    snapshots = SnapshotKeeper(directory: state.snapshots, disk: disk, log: log)
     var features = KernelFeatures.detect()
     // For measuring what tracking brings, and for doubting it.
     if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
       features.writeTracking = false
     }
-    hibernation = HibernationService(features: features, separatesWorkers: true)
+    let records: WorkerRecordKeeper
+    do throws(WorkerRecordError) {
+      records = try WorkerRecordKeeper(directory: state.workers)
+    } catch { throw .socket(path: state.workers, error.description) }
+    do throws(SystemCallError) {
+      services = try Services(
+        log: log, records: records,
+        hibernation: HibernationService(features: features, separatesWorkers: true))
+    } catch { throw .system(error) }
+    stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
+    jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
+    snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
     memoryKeeper =
       wrapped == nil ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
     driver = EngineDriver(
       Engine(
         policy: settings.configuration.policy,
         remembering: memoryKeeper?.kept.learned ?? Learned()),
-      clock: loop,
-      replies: RequestReplies(SavedRecords(records, loopReturn), timers: loop))
+      clock: services.loop,
+      replies: RequestReplies(
+        SavedRecords(records, services.loopReturn), timers: services.loop))
     if let damage = memoryKeeper?.damage {
       log(.warning, "what was learned of workers isn't known any more: \(damage)")
     }
     chronicle = try Chronicle(settings, state, log)
     pressureMonitor = PressureMonitor(
-      loop, send: { [driver] in driver.send($0) }, log: { [log] in log($0, $1) })
+      services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
 
     // A wrapper shares its group with its caller; and a group that was named is used as it is.
     if wrapped == nil, getenv("DORMOUSE_CGROUP") == nil {

@@ -28,7 +28,7 @@ extension Daemon {
     for (id, runtime) in alive {
       if let state = engine.state(of: id) { saveRecord(runtime, state: state) }
     }
-    finish(saying: leavingText(alive.keys.compactMap { engine.state(of: $0) }))
+    finish(saying: leavingText(alive.compactMap { engine.state(of: $0.key) }))
   }
 
   /// Once: one that can't be woken by us may be by the next daemon.

@@ -119,7 +119,7 @@ extension Daemon {
   func makeScheduleMonitor() -> ScheduleMonitor {
     ScheduleMonitor(path: state.path + "/schedule", timers: loop, files: stateFiles) {
       [unowned self] in
-      workers.mapValues { $0.configuration.wakeAt }
+      Dictionary(uniqueKeysWithValues: workers.map { ($0, $1.configuration.wakeAt) })
     } wake: { [unowned self] in
       wakeOnSchedule($0)
     } warn: { [log] in
