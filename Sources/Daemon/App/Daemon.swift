@@ -115,7 +115,8 @@ public final class Daemon: DirectiveExecutor {
   /// What `dormouse wrap` has besides.
   let wrapped: Wrapped?
   /// Wrappers that have registered here.
-  var wrappers = WrapperRegistry()
+  private(set) lazy var wrappers = RegisteredWrappers(
+    driver, workers, clock: loop, WrapperSockets(services) { [unowned self] in server })
 
   // The services by their own names.
   var log: DaemonLog { services.log }

@@ -6,7 +6,7 @@ import Policy
 extension Daemon {
   /// Does what the engine wants. No decisions here: whatever goes wrong goes back as an event.
   func execute(_ directive: Directive) {
-    if askWrapper(directive) { return }
+    if wrappers.execute(directive) { return }
     switch directive {
     case .launch(let id): launch(id)
     case .shed(let id, let kind, let deadline): beginShed(id, kind, until: deadline)

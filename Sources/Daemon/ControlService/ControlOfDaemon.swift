@@ -59,11 +59,13 @@ extension Daemon: ReportSource {
 
   func leads(_ id: WorkerID) -> Bool { wrappers.leads(id) }
 
+  func isWrapped(_ worker: String?) -> Bool { wrappers.isWrapped(worker) }
+
   func wrappedReport(of name: String, at now: Instant) -> WorkerReport? {
-    wrappers.entry(of: name)?.current(at: now)
+    wrappers.report(of: name)
   }
 
-  func wrappedReports(at now: Instant) -> [WorkerReport] { wrappers.reports(at: now) }
+  func wrappedReports(at now: Instant) -> [WorkerReport] { wrappers.reports() }
 
   func withRecentScan(then: @escaping (ProcessScan?) -> Void) {
     withRecentScan(of: workers.values, then: then)
@@ -130,10 +132,15 @@ extension Daemon: ControlHost {
   func prioritize(_ id: WorkerID) { hibernation.prioritize(id.name) }
 
   func register(_ wrapper: WrapperReport?, from client: ClientID) -> String? {
-    let refusal = wrappers.take(wrapper, from: client, at: now)
-    if refusal == nil { follow(client) }
-    return refusal
+    wrappers.register(wrapper, from: client)
   }
 
-  func hasLeft(_ client: ClientID) { unfollow(client) }
+  func relay(
+    _ request: ControlRequest, patience: Duration,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {
+    wrappers.relay(request, patience: patience, then: respond)
+  }
+
+  func hasLeft(_ client: ClientID) { wrappers.hasLeft(client) }
 }

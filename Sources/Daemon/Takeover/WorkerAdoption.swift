@@ -19,7 +19,7 @@ extension Daemon {
       environment: settings.environment.merging(configuration.environment) { $1 },
       isDeclared: true)
     restarts.add(runtime.id, exits: rememberedExits(of: runtime.id))
-    if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
+    wrappers.giveUp(runtime.id)
     workers[runtime.id] = runtime
     driver.send(.added(runtime.id, runtime.profile))
   }
