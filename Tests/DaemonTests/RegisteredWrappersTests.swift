@@ -241,7 +241,7 @@ import Testing
       world.register(
         WrapperWorld.report("w\(size)", "hibernated", megabytes: 1),
         UInt64([20, 90, 50].firstIndex(of: size) ?? 9))
-      world.pass(.seconds(30))
+      world.pass(.seconds(3))
     }
     #expect(world.asked.filter { $0.hasPrefix("hibernate") }.count == 3)
   }
