@@ -48,7 +48,7 @@ struct SourceRuleTests {
     // Of its cgroup only.
     "Daemon/External/ExternalWorkers.swift", "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
-    "Daemon/Wrap/PassedSignals.swift",
+    "Daemon/Wrap/WrappedProcess.swift",
   ]
 
   @Test("look at all processes only where the event loop doesn't wait for that")

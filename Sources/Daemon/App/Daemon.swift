@@ -53,7 +53,7 @@ public final class Daemon: DirectiveExecutor {
   let snapshots: SnapshotKeeper
   let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
-  /// nil: a wrapper's worker has no second life.
+  /// nil: no later daemon would read it.
   var memoryKeeper: MemoryKeeper?
 
   let driver: EngineDriver
@@ -80,6 +80,7 @@ public final class Daemon: DirectiveExecutor {
   var endedRuns: [WorkerID] = []
   /// Counts the looks of `sampleRegularly`.
   var samples = 0
+  var nextSample: EventLoop.Token?
   /// While children can't be told from orphans, because one is being forked.
   var orphanTimer: EventLoop.Token?
   /// Looks at all processes of the machine; the last one that has ended. See `Processes`.
@@ -103,8 +104,9 @@ public final class Daemon: DirectiveExecutor {
   /// Woken for that, and whether that has ended; see `leave`.
   var wokenToLeave: [WorkerID: Bool] = [:]
 
+  let role: DaemonRole
   /// What the environment says, against policies.
-  let resumeOverride: ResumePreference?
+  var resumeOverride: ResumePreference? { role.resumeOverride }
   var standby: Standby?
   /// See `KeeperStart`.
   let keepers = KeeperProcess()
@@ -112,8 +114,6 @@ public final class Daemon: DirectiveExecutor {
   /// Why writes can't be tracked, as logged.
   var toldTrackingRefusals: Set<String> = []
 
-  /// What `dormouse wrap` has besides.
-  let wrapped: Wrapped?
   /// Wrappers that have registered here.
   private(set) lazy var wrappers = RegisteredWrappers(
     driver, workers, clock: loop, WrapperSockets(services) { [unowned self] in server })
@@ -133,14 +133,13 @@ public final class Daemon: DirectiveExecutor {
   var hibernation: HibernationService { services.hibernation }
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
-    try self.init(settings, wrapped: nil)
+    try self.init(settings, .daemon())
   }
 
-  init(_ settings: DaemonSettings, wrapped: Wrapped?) throws(StartError) {
+  init(_ settings: DaemonSettings, _ role: DaemonRole) throws(StartError) {
     self.settings = settings
-    self.wrapped = wrapped
-    let log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
-    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : nil
+    self.role = role
+    let log = role.log
     // Before anything is made that would have to be taken away again.
     try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
@@ -166,7 +165,7 @@ public final class Daemon: DirectiveExecutor {
     jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
     memoryKeeper =
-      wrapped == nil ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
+      role.hasSuccessor ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
     driver = EngineDriver(
       Engine(
         policy: settings.configuration.policy,
@@ -181,12 +180,7 @@ public final class Daemon: DirectiveExecutor {
     pressureMonitor = PressureMonitor(
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
 
-    // A wrapper shares its group with its caller; and a group that was named is used as it is.
-    if wrapped == nil, getenv("DORMOUSE_CGROUP") == nil {
-      limitsObstacle = DelegatedGroup.leave()
-    } else {
-      limitsObstacle = nil
-    }
+    limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
     // The same group for every daemon of this state directory, so that the next one finds it.
     earlierCgroups = CgroupRoot.find(
       name: CgroupRoot.oldName(forStateDirectory: settings.stateDirectory))
@@ -210,9 +204,7 @@ public final class Daemon: DirectiveExecutor {
     }
     protectItself()
     do throws(SystemCallError) {
-      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
-        mailbox.drain(self, on: loop)
-      }
+      try receiveMail()
       try watchSignals()
     } catch { throw .system(error) }
     try openControlSocket()
@@ -230,7 +222,7 @@ public final class Daemon: DirectiveExecutor {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
     sampleRegularly()
-    if wrapped == nil { lookForSignals() }
+    lookForSignals()
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !hasEnded {
@@ -251,6 +243,12 @@ public final class Daemon: DirectiveExecutor {
     // Workers that were left alone may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
       BootKey.discard(in: state.images)
+    }
+  }
+
+  func receiveMail() throws(SystemCallError) {
+    try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
+      mailbox.drain(self, on: loop)
     }
   }
 

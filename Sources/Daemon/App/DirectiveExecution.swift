@@ -50,7 +50,7 @@ extension Daemon {
     if transition.to == .terminating, case .pressure = transition.cause {
       jetsam.noteVictim(engine, stall: pressureMonitor.lastStall)
     }
-    noteWrapped(transition)
+    role.program?.hasChanged(transition)
     guard let runtime = workers[transition.worker] else { return }
     saveRecord(runtime, state: transition.to)
     if transition.to == .foreground { runtime.conversation?.lifecycle.didEnterForeground() }

@@ -18,9 +18,9 @@ extension Daemon: ReportSource {
     facts.changedSinceLaunch = runtime.keysChangedSinceLaunch
     facts.reloadSignal = configuration.reloadSignal
     if runtime.external == nil {
-      facts.log = wrapped == nil ? logPath(of: runtime) : wrapped?.settings.log
+      facts.log = role.program.map(\.logPath) ?? logPath(of: runtime)
     }
-    facts.wrapper = wrapped.map { (getpid(), $0.wakes) }
+    facts.wrapper = role.program.map { (getpid(), $0.wakes) }
     facts.says = runtime.conversation?.statusText
     facts.connections = runtime.conversation?.connectionCount
     facts.talk = runtime.conversation?.withoutEffect
@@ -54,7 +54,7 @@ extension Daemon: ReportSource {
   func policyFacts() -> PolicyFacts {
     PolicyFacts(
       origins: settings.configuration.origins, resumeOverride: resumeOverride,
-      isWrapper: wrapped != nil)
+      isWrapper: role.program != nil)
   }
 
   func leads(_ id: WorkerID) -> Bool { wrappers.leads(id) }

@@ -79,8 +79,9 @@ extension Daemon {
     let traffic = beginTrafficLook(runtime)
     let wantsTraffic = traffic != nil
     let isSwallowed = runtime.isAsked
-    let meter =
-      runtime.configuration.policy.foreground.mode == .activity ? wrapped?.work : nil
+    let isMetered =
+      role.measuresWork && runtime.configuration.policy.foreground.mode == .activity
+    let meter: WorkMeter? = isMetered ? runtime.sample.work ?? WorkMeter() : nil
     return {
       let all: ProcessTree?
       if let cgroup {
@@ -123,7 +124,7 @@ extension Daemon {
   }
 
   private func note(_ found: ActivityFindings, of runtime: WorkerRuntime) {
-    if let work = found.work { wrapped?.work = work.meter }
+    if let work = found.work { runtime.sample.work = work.meter }
     guard engine.state(of: runtime.id)?.runs == true, !runtime.isBusy else { return }
     let now = EventLoop.now
     let last = runtime.sample

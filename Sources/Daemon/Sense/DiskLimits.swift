@@ -79,11 +79,11 @@ extension Daemon {
       [unowned self] in
       imageDisk.lookBegins()
       let directory = state.images
-      if let settings = wrapped?.settings {
+      if let bytes = role.imageBytes {
         return {
           var result = ImageDisk()
           result.askFileSystem(directory)
-          result.wrapped = WrapStore.imageBytes(of: settings)
+          result.wrapped = bytes()
           return result
         }
       }

@@ -11,9 +11,9 @@ extension Daemon {
 
   func makeProcessLook() -> SharedLook<ProcessScan?> {
     SharedLook(jobs, about: "processes", within: Self.processPatience) { [unowned self] in
-      let isWrapper = wrapped != nil
+      let onlyDescendants = role.looksAtDescendantsOnly
       // Without /proc there is nothing to be found; who asks goes on without.
-      return { try? isWrapper ? ProcessScan.takeDescendants() : ProcessScan.take() }
+      return { try? onlyDescendants ? ProcessScan.takeDescendants() : ProcessScan.take() }
     }
   }
 

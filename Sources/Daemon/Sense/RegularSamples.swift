@@ -51,13 +51,18 @@ extension Daemon {
       lastSweep = EventLoop.now
       hibernation.dropIdleBases(outdated: true)
     }
-    let next = loop.after(interval(running.isEmpty)) { [unowned self] in sampleRegularly() }
-    wrapped?.nextSample = next
+    let interval = running.isEmpty ? role.sampling.resting : role.sampling.running
+    nextSample = loop.after(interval) { [unowned self] in sampleRegularly() }
   }
 
-  private func interval(_ nobodyRuns: Bool) -> Duration {
-    guard let wrapped else { return .seconds(1) }
-    return nobodyRuns ? Wrapped.restingInterval : wrapped.interval
+  /// It runs again: it is looked at now, and from now on as often as what runs is.
+  func sampleNow(_ id: WorkerID) {
+    guard let runtime = workers[id] else { return }
+    let work = runtime.sample.work
+    runtime.sample = ActivitySample()
+    runtime.sample.work = work
+    if let nextSample { loop.cancel(nextSample) }
+    nextSample = loop.after(.zero) { [unowned self] in sampleRegularly() }
   }
 
   /// Resident less file-backed pages, from /proc/PID/statm (proc_pid_statm(5)).

@@ -222,7 +222,7 @@ extension Daemon {
     restarts.note(footprint: engine.footprint(of: id), lastWords: lastWords, of: id)
     clearAway(runtime)
     records.remove(id.name)
-    wrapped?.end = WrapEnd(status)
+    role.program?.hasEnded(status)
     driver.send(.exited(id, status))
     offer(runtime)
     // No longer declared: it was only waited for.

@@ -29,7 +29,7 @@ extension Daemon {
           complainOfMemoryLimit(runtime, limit, terms.cgroup, terms.limitRefusal)
         }
         // What inherits opens nothing.
-        if wrapped != nil { return begin(attempt, runtime, as: nil) }
+        if role.program != nil { return begin(attempt, runtime, as: nil) }
         openFiles(of: runtime, as: terms.account) { [unowned self] refusal in
           guard runtime.launching === attempt else { return }
           if let refusal { return launchFailed(runtime, attempt.cgroup, refusal) }
@@ -55,7 +55,7 @@ extension Daemon {
   ) {
     let (name, limit) = (runtime.id.name, WorkerStart.patience)
     // What is wrapped runs as its caller does, and none of an earlier daemon's can be there.
-    let leftovers = wrapped == nil ? leftovers : nil
+    let leftovers = role.hasSuccessor ? leftovers : nil
     let (cgroups, wanted) = (cgroups, WantedAccount(runtime.configuration))
     let limitBytes = runtime.configuration.limits.memory?.bytes
     jobs.run(about: "terms of \(name)", within: limit) { () -> Result<LaunchTerms, Refusal> in
@@ -164,7 +164,7 @@ extension Daemon {
     try attach(process, to: runtime)
     runtime.launching = nil
     runtime.launched = runtime.configuration
-    wrapped?.letGoOfInherited()
+    role.program?.hasLaunched()
     // From its first moment on: a daemon that dies now must leave it to the next.
     saveRecord(runtime, state: .launching)
     log(.info, "\(id): launched as pid \(process.identity.pid)")
@@ -236,7 +236,7 @@ extension Daemon {
     plan.mark = mark(of: runtime.id)
     plan.watchdog = plan.notifySocket == nil ? nil : runtime.configuration.watchdog
     plan.stored = storedDescriptors(of: runtime)
-    plan.inheritance = wrapped?.inheritance
+    plan.inheritance = role.program?.inheritance
     try complete(&plan, of: runtime, as: account)
     return plan
   }

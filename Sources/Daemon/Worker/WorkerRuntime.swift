@@ -120,4 +120,6 @@ struct ActivitySample {
   /// Processor time, in microseconds.
   var cpu: UInt64 = 0
   var at = Instant.zero
+  /// Where it is looked at closely.
+  var work: WorkMeter?
 }
