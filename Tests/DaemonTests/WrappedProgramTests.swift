@@ -79,10 +79,10 @@ private final class Host: WrappedProgramHost {
   @Test(
     "The wrapper ends as its program did",
     arguments: [
-      (ExitStatus.exited(0), WrapEnd.exited(0)), (.exited(4), .exited(4)),
+      (Lifecycle.ExitStatus.exited(0), WrapEnd.exited(0)), (.exited(4), .exited(4)),
       (.signaled(15), .signaled(15)), (.outOfMemory, .signaled(9)),
     ])
-  func ends(status: ExitStatus, end: WrapEnd) {
+  func ends(status: Lifecycle.ExitStatus, end: WrapEnd) {
     program.hasEnded(status)
     #expect(host.take().isEmpty && program.end == end)
     change(.foreground, .terminated, .exited(status))
