@@ -76,12 +76,11 @@ public final class Daemon: DirectiveExecutor {
   private(set) lazy var schedules = makeScheduleMonitor()
   /// Probes that are being asked.
   var questions: [ObjectIdentifier: Question] = [:]
-  /// Workers of `run` that have ended, the latest last.
-  var endedRuns: [WorkerID] = []
+  private(set) lazy var ends = WorkerEnds(self)
+  private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
   /// Counts the looks of `sampleRegularly`.
   var samples = 0
-  /// While children can't be told from orphans, because one is being forked.
-  var orphanTimer: EventLoop.Token?
+  private(set) lazy var orphans = OrphanReaper(loop) { [unowned self] in ownedChildren }
   /// Looks at all processes of the machine; the last one that has ended. See `Processes`.
   lazy var processLook = makeProcessLook()
   var lastScan: (scan: ProcessScan, begun: Instant)?
@@ -323,7 +322,7 @@ public final class Daemon: DirectiveExecutor {
     if signal == SIGCHLD {
       // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
       hibernation.reapChildren()
-      reapOrphans()
+      orphans.reapOrphans()
     } else if signal == SIGHUP {
       reloader.reload(allowEmpty: false) { [log] in
         log($0.isDone ? .notice : .error, "reload: \($0.text)")
@@ -368,6 +367,14 @@ public final class Daemon: DirectiveExecutor {
     log(.notice, text)
     // The loop looks at `hasEnded` after its turn; this makes it turn.
     mailbox.post { _ in }
+  }
+
+  /// Children that others wait for.
+  private var ownedChildren: Set<Int32> {
+    Set(
+      workers.values.flatMap {
+        [$0.process?.identity.pid, $0.launching?.pid, $0.shed?.commandPid].compactMap(\.self)
+      } + questions.values.compactMap(\.runner.commandPid))
   }
 
   var freezer: CodedText {

@@ -38,7 +38,7 @@ private final class ConversationOfWorker: ConversationHost {
   func log(_ priority: DaemonLog.Priority, _ text: String) {
     daemon.log(priority, "\(id): \(text)")
   }
-  func channelsChanged() { if let runtime { daemon.tellChannels(of: runtime) } }
+  func channelsChanged() { if let runtime { daemon.driver.send(runtime.channelsChanged) } }
   func removeSocketFile(_ path: String) { daemon.socketFiles.remove(path) }
 
   func saidReady() {

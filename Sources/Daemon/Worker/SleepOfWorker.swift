@@ -287,11 +287,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     daemon.wakeWhenReleased(id)
   }
 
-  func kill() { daemon.kill(id) }
+  func kill() { daemon.ends.kill(id) }
 
   func operationHasEnded() {
     guard let runtime, runtime.hasExited else { return }
-    daemon.rootHasEnded(runtime)
+    daemon.ends.rootHasEnded(runtime)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {
