@@ -81,7 +81,7 @@ extension Daemon {
     if isStillAtIt(runtime) { return lookAgainAtEnd(of: runtime, process) }
     if runtime.isLookedAt { return }
     runtime.isLookedAt = true
-    withTree(of: process) { [unowned self] tree in
+    senses.scanner.withTree(of: process) { [unowned self] tree in
       guard runtime.process === process else { return }
       runtime.isLookedAt = false
       // Then this is called again when that has ended.
@@ -176,8 +176,8 @@ extension Daemon {
           + "it; if it puts itself into the background, start it with its option against that")
     }
     let exit = (try? process.reap()) ?? .unknown
-    let status = OOMWatch.status(exit, of: runtime)
-    if status == .outOfMemory { keepReport(ofKernelKill: runtime) }
+    let status = senses.kernelKills.status(exit, of: runtime)
+    if status == .outOfMemory { senses.kernelKills.keepReport(ofKernelKill: runtime) }
     runtime.isReaped = true
     restarts.note(leftBehind: others, by: runtime.id)
     hibernation.forget(runtime.id.name)
@@ -253,7 +253,7 @@ extension Daemon {
     let before = runtime.profile
     runtime.conversation?.end()
     snapshots.remove(runtime.id.name)
-    removeImages(of: runtime)
+    senses.imageRemover.removeImages(of: runtime)
     stopListening(for: runtime)
     runtime.traffic = nil
     runtime.shed?.end()
@@ -304,7 +304,7 @@ extension Daemon {
 
   private func isOurOwn(_ pid: Int32) -> Bool {
     workers.values.contains { $0.shed?.commandPid == pid }
-      || questions.values.contains { $0.runner.commandPid == pid }
+      || senses.probes.holds(pid)
       || ProcessRemover.shared.holds(pid)
   }
 }

@@ -33,9 +33,7 @@ struct WorkerRun {
   /// It has been said that its store of descriptors is full.
   var hasFullStore = false
   var hasUnsafeStore = false
-  var kernelKills = OOMWatch()
-  /// It has been said that its footprint can't be measured exactly.
-  var isMeasuredRoughly = false
+  var kernelKills = KernelKills()
   var sample = ActivitySample()
   var measuring = MeasuringState()
   /// What ends it, on another thread: nothing is reaped before that is done.
