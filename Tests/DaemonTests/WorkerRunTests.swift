@@ -88,8 +88,7 @@ struct WorkerRunTests {
     run.whenUnasked = {}
     run.hasFullStore = true
     run.hasUnsafeStore = true
-    run.kernelKills.begin()
-    run.isMeasuredRoughly = true
+    run.kernelKills.begin(onMachine: 1)
     run.sample.cpu = 1
     run.measuring.memoryMoves()
     run.unwatched = ["a pipe"]

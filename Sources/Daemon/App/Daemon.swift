@@ -42,8 +42,6 @@ public final class Daemon: DirectiveExecutor {
   let state: StateDirectory
   let mailbox: Mailbox<Daemon>
   let cgroups: CgroupRoot?
-  /// Numbers looks at workers' memory.
-  var lookCount: UInt64 = 0
   /// Where an earlier version kept the workers of this state directory, if that is there.
   let earlierCgroups: CgroupRoot?
   /// Why workers' memory can't be limited, beside what the kernel says.
@@ -53,8 +51,7 @@ public final class Daemon: DirectiveExecutor {
   let snapshots: SnapshotKeeper
   let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
-  /// nil: a wrapper's worker has no second life.
-  var memoryKeeper: MemoryKeeper?
+  let learnedMemory: LearnedMemoryKeeper
 
   let driver: EngineDriver
   /// What the engine knows now.
@@ -74,27 +71,12 @@ public final class Daemon: DirectiveExecutor {
   let stoppedByPerson: StoppedByPerson
   private(set) lazy var restarts = makeRestartSupervisor()
   private(set) lazy var schedules = makeScheduleMonitor()
-  /// Probes that are being asked.
-  var questions: [ObjectIdentifier: Question] = [:]
+  private(set) lazy var senses = Senses(self)
   private(set) lazy var ends = WorkerEnds(self)
   private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
-  /// Counts the looks of `sampleRegularly`.
-  var samples = 0
   private(set) lazy var orphans = OrphanReaper(loop) { [unowned self] in ownedChildren }
-  /// Looks at all processes of the machine; the last one that has ended. See `Processes`.
-  lazy var processLook = makeProcessLook()
-  var lastScan: (scan: ProcessScan, begun: Instant)?
-  /// See `Activity`.
-  lazy var looks = LookLine(loop)
-  /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
-  let latches = try? InputLatches(capacity: 512)
   let pressureMonitor: PressureMonitor
-  /// The last look at the images' disk; see `DiskLimits`.
-  private(set) lazy var imageDisk = makeImageDisk()
-  lazy var diskLook = makeDiskLook()
   private(set) lazy var reloader = makeReloader()
-  /// When old bases were last looked for.
-  var lastSweep = EventLoop.now
   var isEnding = false
   /// Ends without its workers.
   var isLeaving = false
@@ -108,8 +90,6 @@ public final class Daemon: DirectiveExecutor {
   /// See `KeeperStart`.
   let keepers = KeeperProcess()
   var handedOver: HandedOver?
-  /// Why writes can't be tracked, as logged.
-  var toldTrackingRefusals: Set<String> = []
 
   /// What `dormouse wrap` has besides.
   let wrapped: Wrapped?
@@ -163,18 +143,15 @@ public final class Daemon: DirectiveExecutor {
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
-    memoryKeeper =
-      wrapped == nil ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
+    learnedMemory = LearnedMemoryKeeper(
+      path: wrapped == nil ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
       Engine(
         policy: settings.configuration.policy,
-        remembering: memoryKeeper?.kept.learned ?? Learned()),
+        remembering: learnedMemory.learned),
       clock: services.loop,
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))
-    if let damage = memoryKeeper?.damage {
-      log(.warning, "what was learned of workers isn't known any more: \(damage)")
-    }
     chronicle = try Chronicle(settings, state, log)
     pressureMonitor = PressureMonitor(
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
@@ -196,6 +173,7 @@ public final class Daemon: DirectiveExecutor {
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
     }
     driver.connect(self, [chronicle])
+    learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
   }
 
   /// Runs until it is told to end.
@@ -218,7 +196,7 @@ public final class Daemon: DirectiveExecutor {
     chronicle.begin(engine, at: EventLoop.now)
     followFills()
     introduceWorkers()
-    tryEncryption()
+    senses.encryption.tryEncryption(for: settings.configuration)
     collectKeptMemories()
     adoptSurvivors()
     takeOverKeeping()
@@ -227,7 +205,7 @@ public final class Daemon: DirectiveExecutor {
     schedules.follow()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
-    sampleRegularly()
+    senses.sampling.sampleRegularly()
     if wrapped == nil { lookForSignals() }
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
@@ -239,7 +217,7 @@ public final class Daemon: DirectiveExecutor {
     ServiceManager.tell("STOPPING=1")
     // From here on no client is served any more, and the disk may be waited for.
     chronicle.close(at: EventLoop.now)
-    closeMemory()
+    learnedMemory.close()
     records.drain()
     let diskAnswers = disk.drain()
     socketFiles.drain(within: .seconds(2))
@@ -374,7 +352,7 @@ public final class Daemon: DirectiveExecutor {
     Set(
       workers.values.flatMap {
         [$0.process?.identity.pid, $0.launching?.pid, $0.shed?.commandPid].compactMap(\.self)
-      } + questions.values.compactMap(\.runner.commandPid))
+      } + senses.probes.commandPids)
   }
 
   var freezer: CodedText {

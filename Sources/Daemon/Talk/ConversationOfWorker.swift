@@ -50,7 +50,7 @@ private final class ConversationOfWorker: ConversationHost {
   func saidReloading() { runtime?.reloading?.isReloading() }
 
   func saidWatchdogInterval(_ interval: Duration) {
-    if let runtime { daemon.setWatchdog(of: runtime, to: interval) }
+    if let runtime { daemon.senses.watchdogs.setWatchdog(of: runtime, to: interval) }
   }
 
   func store(_ request: StoreRequest) { if let runtime { daemon.keep(request, of: runtime) } }

@@ -63,7 +63,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   }
 
   func lookForWhatIsLeft(then: @escaping (WhatIsLeft) -> Void) {
-    daemon.withTree(of: process) { [process] tree in
+    daemon.senses.scanner.withTree(of: process) { [process] tree in
       // An empty tree has no process that could have children.
       guard let pids = tree?.pids else { return then(.unknown) }
       let root = process.identity.pid
@@ -88,8 +88,8 @@ final class EndOfWorker: EndMechanics, EndHost {
     // What can't be waited for isn't our child, and its status isn't known.
     let exit = (try? process.reap()) ?? .unknown
     guard let runtime else { return ExitStatus(exit) }
-    let status = OOMWatch.status(exit, of: runtime)
-    if status == .outOfMemory { daemon.keepReport(ofKernelKill: runtime) }
+    let status = daemon.senses.kernelKills.status(exit, of: runtime)
+    if status == .outOfMemory { daemon.senses.kernelKills.keepReport(ofKernelKill: runtime) }
     return status
   }
 

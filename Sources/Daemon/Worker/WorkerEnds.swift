@@ -45,7 +45,7 @@ private final class RunClosingOfDaemon: RunClosingHost {
 
   func removeFiles(of runtime: WorkerRuntime) {
     daemon.snapshots.remove(runtime.id.name)
-    daemon.removeImages(of: runtime)
+    daemon.senses.imageRemover.removeImages(of: runtime)
   }
 
   func stopListening(for runtime: WorkerRuntime) { daemon.stopListening(for: runtime) }

@@ -55,9 +55,7 @@ final class WorkerRun {
   /// It has been said that its store of descriptors is full.
   var hasFullStore = false
   var hasUnsafeStore = false
-  var kernelKills = OOMWatch()
-  /// It has been said that its footprint can't be measured exactly.
-  var isMeasuredRoughly = false
+  var kernelKills = KernelKills()
   var sample = ActivitySample()
   var measuring = MeasuringState()
   /// When it last fell asleep.

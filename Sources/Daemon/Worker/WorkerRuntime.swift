@@ -100,12 +100,3 @@ final class WorkerRuntime {
       memories: process.memories, waits: run.waits)
   }
 }
-
-/// What the last look at a running worker found; see `Sampling`.
-struct ActivitySample {
-  /// Bytes of anonymous memory at the last exact measurement.
-  var anonymous: UInt64 = 0
-  /// Processor time, in microseconds.
-  var cpu: UInt64 = 0
-  var at = Instant.zero
-}
