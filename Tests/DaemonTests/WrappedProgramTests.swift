@@ -132,7 +132,7 @@ private final class Host: WrappedProgramHost {
   }
 }
 
-@Suite("The time between two looks at what runs") struct SampleIntervalTests {
+@Suite("The time between two looks at what runs") struct PaceOfWrapperTests {
   @Test(
     "A wrapper looks eight times within --idle-after, every 2 s at least and every 100 ms at most",
     arguments: [
@@ -140,8 +140,8 @@ private final class Host: WrappedProgramHost {
       (.milliseconds(500), .milliseconds(100)), (.seconds(16), .seconds(2)),
     ])
   func running(idleAfter: Duration, interval: Duration) {
-    let intervals = SampleInterval.wrapper(idleAfter: idleAfter)
-    #expect(intervals.running == interval && intervals.resting == .seconds(5))
+    let pace = DaemonRole.paceOfWrapper(idleAfter: idleAfter)
+    #expect(pace.running == interval && pace.resting == .seconds(5))
   }
 }
 

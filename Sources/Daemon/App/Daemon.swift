@@ -42,8 +42,6 @@ public final class Daemon: DirectiveExecutor {
   let state: StateDirectory
   let mailbox: Mailbox<Daemon>
   let cgroups: CgroupRoot?
-  /// Numbers looks at workers' memory.
-  var lookCount: UInt64 = 0
   /// Where an earlier version kept the workers of this state directory, if that is there.
   let earlierCgroups: CgroupRoot?
   /// Why workers' memory can't be limited, beside what the kernel says.
@@ -53,8 +51,7 @@ public final class Daemon: DirectiveExecutor {
   let snapshots: SnapshotKeeper
   let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
-  /// nil: no later daemon would read it.
-  var memoryKeeper: MemoryKeeper?
+  let learnedMemory: LearnedMemoryKeeper
 
   let driver: EngineDriver
   /// What the engine knows now.
@@ -74,29 +71,12 @@ public final class Daemon: DirectiveExecutor {
   let stoppedByPerson: StoppedByPerson
   private(set) lazy var restarts = makeRestartSupervisor()
   private(set) lazy var schedules = makeScheduleMonitor()
-  /// Probes that are being asked.
-  var questions: [ObjectIdentifier: Question] = [:]
-  /// Workers of `run` that have ended, the latest last.
-  var endedRuns: [WorkerID] = []
-  /// Counts the looks of `sampleRegularly`.
-  var samples = 0
-  var nextSample: EventLoop.Token?
-  /// While children can't be told from orphans, because one is being forked.
-  var orphanTimer: EventLoop.Token?
-  /// Looks at all processes of the machine; the last one that has ended. See `Processes`.
-  lazy var processLook = makeProcessLook()
-  var lastScan: (scan: ProcessScan, begun: Instant)?
-  /// See `Activity`.
-  lazy var looks = LookLine(loop)
-  /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
-  let latches = try? InputLatches(capacity: 512)
+  private(set) lazy var senses = Senses(self)
+  private(set) lazy var ends = WorkerEnds(self)
+  private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
+  private(set) lazy var orphans = OrphanReaper(loop) { [unowned self] in ownedChildren }
   let pressureMonitor: PressureMonitor
-  /// The last look at the images' disk; see `DiskLimits`.
-  private(set) lazy var imageDisk = makeImageDisk()
-  lazy var diskLook = makeDiskLook()
   private(set) lazy var reloader = makeReloader()
-  /// When old bases were last looked for.
-  var lastSweep = EventLoop.now
   var isEnding = false
   /// Ends without its workers.
   var isLeaving = false
@@ -111,8 +91,6 @@ public final class Daemon: DirectiveExecutor {
   /// See `KeeperStart`.
   let keepers = KeeperProcess()
   var handedOver: HandedOver?
-  /// Why writes can't be tracked, as logged.
-  var toldTrackingRefusals: Set<String> = []
 
   /// Wrappers that have registered here.
   private(set) lazy var wrappers = RegisteredWrappers(
@@ -164,18 +142,15 @@ public final class Daemon: DirectiveExecutor {
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
-    memoryKeeper =
-      role.hasSuccessor ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
+    learnedMemory = LearnedMemoryKeeper(
+      path: role.hasSuccessor ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
       Engine(
         policy: settings.configuration.policy,
-        remembering: memoryKeeper?.kept.learned ?? Learned()),
+        remembering: learnedMemory.learned),
       clock: services.loop,
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))
-    if let damage = memoryKeeper?.damage {
-      log(.warning, "what was learned of workers isn't known any more: \(damage)")
-    }
     chronicle = try Chronicle(settings, state, log)
     pressureMonitor = PressureMonitor(
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
@@ -192,6 +167,7 @@ public final class Daemon: DirectiveExecutor {
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
     }
     driver.connect(self, [chronicle])
+    learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
   }
 
   /// Runs until it is told to end.
@@ -212,7 +188,7 @@ public final class Daemon: DirectiveExecutor {
     chronicle.begin(engine, at: EventLoop.now)
     followFills()
     introduceWorkers()
-    tryEncryption()
+    senses.encryption.tryEncryption(for: settings.configuration)
     collectKeptMemories()
     adoptSurvivors()
     takeOverKeeping()
@@ -221,7 +197,7 @@ public final class Daemon: DirectiveExecutor {
     schedules.follow()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
-    sampleRegularly()
+    senses.sampling.sampleRegularly()
     lookForSignals()
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
@@ -233,7 +209,7 @@ public final class Daemon: DirectiveExecutor {
     ServiceManager.tell("STOPPING=1")
     // From here on no client is served any more, and the disk may be waited for.
     chronicle.close(at: EventLoop.now)
-    closeMemory()
+    learnedMemory.close()
     records.drain()
     let diskAnswers = disk.drain()
     socketFiles.drain(within: .seconds(2))
@@ -322,7 +298,7 @@ public final class Daemon: DirectiveExecutor {
     if signal == SIGCHLD {
       // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
       hibernation.reapChildren()
-      reapOrphans()
+      orphans.reapOrphans()
     } else if signal == SIGHUP {
       reloader.reload(allowEmpty: false) { [log] in
         log($0.isDone ? .notice : .error, "reload: \($0.text)")
@@ -367,6 +343,14 @@ public final class Daemon: DirectiveExecutor {
     log(.notice, text)
     // The loop looks at `hasEnded` after its turn; this makes it turn.
     mailbox.post { _ in }
+  }
+
+  /// Children that others wait for.
+  private var ownedChildren: Set<Int32> {
+    Set(
+      workers.values.flatMap {
+        [$0.process?.identity.pid, $0.launching?.pid, $0.shed?.commandPid].compactMap(\.self)
+      } + senses.probes.commandPids)
   }
 
   var freezer: CodedText {

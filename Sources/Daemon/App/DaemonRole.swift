@@ -17,11 +17,11 @@ struct DaemonRole {
   var resumeOverride: ResumePreference?
   /// Processes of a worker without a cgroup are looked for below this process only.
   var looksAtDescendantsOnly: Bool
-  var sampling: SampleInterval
+  var pace = RegularSampling.Pace()
   /// What running programs write and start counts as activity (`WorkMeter`).
-  var measuresWork: Bool
+  var metersWork: Bool
   /// Bytes of all images on the disk that share the budget; nil: those of its own workers.
-  var imageBytes: (@Sendable () -> Int64)?
+  var sharedImages: (@Sendable () -> Int64)?
   /// nil: workers are what the configuration says.
   var program: (any CallersProgram)?
 
@@ -31,23 +31,7 @@ struct DaemonRole {
     DaemonRole(
       log: DaemonLog(), hasSuccessor: true, leavesCgroup: getenv("DORMOUSE_CGROUP") == nil,
       resumeOverride: Daemon.resumeOverrideInEnvironment(),
-      looksAtDescendantsOnly: false, sampling: .daemon, measuresWork: false)
-  }
-}
-
-/// The time between two regular looks at the machine and at what runs.
-struct SampleInterval: Hashable, Sendable {
-  /// While a worker runs.
-  var running: Duration
-  /// While all sleep.
-  var resting: Duration
-
-  static let daemon = SampleInterval(running: .seconds(1), resting: .seconds(1))
-
-  /// Often enough for `idle_after`, and no oftener; asleep, only the machine's memory is looked at.
-  static func wrapper(idleAfter: Duration) -> SampleInterval {
-    SampleInterval(
-      running: min(max(idleAfter / 8, .milliseconds(100)), .seconds(2)), resting: .seconds(5))
+      looksAtDescendantsOnly: false, metersWork: false)
   }
 }
 

@@ -69,6 +69,6 @@ extension Daemon: ConfigurationHost {
       hibernation.dropIdleBase(of: runtime.id.name)
     }
     schedules.follow()
-    tryEncryption()
+    senses.encryption.tryEncryption(for: settings.configuration)
   }
 }

@@ -171,7 +171,7 @@ extension Daemon {
   /// Nothing is held of it any more.
   func forgetForeign(_ runtime: WorkerRuntime) {
     hibernation.forget(runtime.id.name)
-    clearAway(runtime)
+    ends.clearAway(runtime)
     records.remove(runtime.id.name)
   }
 

@@ -38,7 +38,7 @@ private final class ConversationOfWorker: ConversationHost {
   func log(_ priority: DaemonLog.Priority, _ text: String) {
     daemon.log(priority, "\(id): \(text)")
   }
-  func channelsChanged() { if let runtime { daemon.tellChannels(of: runtime) } }
+  func channelsChanged() { if let runtime { daemon.driver.send(runtime.channelsChanged) } }
   func removeSocketFile(_ path: String) { daemon.socketFiles.remove(path) }
 
   func saidReady() {
@@ -50,7 +50,7 @@ private final class ConversationOfWorker: ConversationHost {
   func saidReloading() { runtime?.reloading?.isReloading() }
 
   func saidWatchdogInterval(_ interval: Duration) {
-    if let runtime { daemon.setWatchdog(of: runtime, to: interval) }
+    if let runtime { daemon.senses.watchdogs.setWatchdog(of: runtime, to: interval) }
   }
 
   func store(_ request: StoreRequest) { if let runtime { daemon.keep(request, of: runtime) } }

@@ -41,7 +41,7 @@ extension Daemon {
     // One that has ended is only waited for: its end is told in a moment.
     if runtime.hasExited { return lookAgain(at: runtime, restingSince: nil) }
     guard let process = runtime.process else { return restarts.stays(runtime.id) }
-    withTree(of: process) { [unowned self] tree in
+    senses.scanner.withTree(of: process) { [unowned self] tree in
       guard workers[runtime.id] === runtime else { return }
       let ran = EventLoop.now - restarts.launchedAt(of: runtime.id)
       let isAwake = engine.state(of: runtime.id)?.runs == true

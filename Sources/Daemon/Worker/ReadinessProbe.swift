@@ -29,7 +29,7 @@ extension Daemon {
         engine.state(of: runtime.id) == .launching
       else { return }
       let began = EventLoop.now
-      asked.question = ask(asked.state.probe, process) { [unowned self] outcome in
+      asked.question = senses.probes.ask(asked.state.probe, process) { [unowned self] outcome in
         asked.question = nil
         let now = EventLoop.now
         if asked.state.take(success: outcome == .success) == .passing {
@@ -47,6 +47,6 @@ extension Daemon {
     guard let asked = runtime.readinessProbe else { return }
     runtime.readinessProbe = nil
     if let timer = asked.timer { loop.cancel(timer) }
-    if let question = asked.question { drop(question) }
+    if let question = asked.question { senses.probes.drop(question) }
   }
 }

@@ -169,7 +169,8 @@ extension Daemon {
     saveRecord(runtime, state: .launching)
     log(.info, "\(id): launched as pid \(process.identity.pid)")
     driver.send(.launched(id))
-    startWatchdog(of: runtime)
+    senses.kernelKills.begin(runtime)
+    senses.watchdogs.startWatchdog(of: runtime)
     dependencyStarter.advance()
     if case .probe(let probe) = runtime.readiness?.rule {
       probeReadiness(runtime, probe)
@@ -182,7 +183,7 @@ extension Daemon {
     let id = runtime.id
     // It may run already, and nobody would see its end.
     let killing = runtime.process?.killing
-    clearAway(runtime)
+    ends.clearAway(runtime)
     if cgroup == nil, killing == nil { return concludeFailedLaunch(id, why) }
     // Not before the group can be used again. A child that hangs in a file system can't be removed.
     mechanics.submit(about: id.name) { [mailbox] in
@@ -204,7 +205,7 @@ extension Daemon {
     runtime.launching = nil
     driver.send(.launchFailed(id, why))
     offer(runtime)
-    if !runtime.isDeclared { forgetOldRuns(besides: id) }
+    if !runtime.isDeclared { endedRuns.forgetOldRuns(besides: id) }
   }
 
   /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
@@ -256,7 +257,7 @@ extension Daemon {
       Readiness($0, worker: process)
     }
     runtime.exitWatch = try loop.watch(process.pidfd, .readable) { [unowned self] _ in
-      rootHasEnded(runtime)
+      ends.rootHasEnded(runtime)
     }
   }
 

@@ -63,7 +63,7 @@ public final class WrapComposition {
     signals = PassedSignals(
       WrappedProcess(program.id, daemon.workers, daemon.driver) { [unowned daemon] in
         daemon.hibernation.reapChildren()
-        daemon.reapOrphans()
+        daemon.orphans.reapOrphans()
       })
     code = IdleCodeRelease(daemon.loop)
     program.connect(self)
@@ -84,7 +84,7 @@ public final class WrapComposition {
     daemon.followFills()
     daemon.introduceWorkers()
     daemon.request(.start, program.id) { _ in }
-    daemon.sampleRegularly()
+    daemon.senses.sampling.sampleRegularly()
     watchCaller()
     beginRegistration()
     turn()
@@ -141,7 +141,9 @@ public final class WrapComposition {
 extension WrapComposition: WrappedProgramHost {
   var isRunning: Bool { daemon.engine.state(of: program.id)?.runs == true }
 
-  func sampleNow() { daemon.sampleNow(program.id) }
+  func sampleNow() {
+    if let runtime = daemon.workers[program.id] { daemon.senses.sampling.sampleAnew(runtime) }
+  }
 
   func deliverWaitingSignals() { signals.deliverWaiting() }
 
@@ -162,7 +164,7 @@ extension WrapComposition: RegistrationHost {
 
   func withReport(then: @escaping (WorkerReport) -> Void) {
     let request = ControlRequest(id: 0, verb: .status, worker: program.id.name)
-    daemon.withRecentScan(of: daemon.workers.values) { [unowned self] scan in
+    daemon.senses.scanner.withRecentScan(of: daemon.workers.values) { [unowned self] scan in
       if let report = daemon.statusReporter.report(request, scan).workers?.first { then(report) }
     }
   }
@@ -179,14 +181,20 @@ extension WrapComposition: RegistrationHost {
 }
 
 extension DaemonRole {
+  /// Often enough for `idle_after`, and no oftener; asleep, only the machine's memory is looked at.
+  static func paceOfWrapper(idleAfter: Duration) -> RegularSampling.Pace {
+    RegularSampling.Pace(
+      running: min(max(idleAfter / 8, .milliseconds(100)), .seconds(2)), resting: .seconds(5))
+  }
+
   static func wrapper(_ settings: WrapSettings, _ program: WrappedProgram) -> DaemonRole {
     let directory = settings.stateDirectory
     return DaemonRole(
       log: DaemonLog(ofWrapper: settings.log), hasSuccessor: false,
       // It shares its group with its caller.
       leavesCgroup: false, looksAtDescendantsOnly: true,
-      sampling: .wrapper(idleAfter: settings.policy.foreground.idleAfter), measuresWork: true,
-      imageBytes: { WrapStore.imageBytes(in: directory) }, program: program)
+      pace: paceOfWrapper(idleAfter: settings.policy.foreground.idleAfter), metersWork: true,
+      sharedImages: { WrapStore.imageBytes(in: directory) }, program: program)
   }
 }
 
