@@ -28,8 +28,10 @@ extension Daemon {
   /// all page tables, so it is taken only when the cheap count of resident pages, or the
   /// size of its purgeable memory, has moved.
   func sample(_ runtime: WorkerRuntime) {
-    guard runtime.process != nil else { return }
-    keepLogSmall(runtime)
+    guard let process = runtime.process else { return }
+    if engine.state(of: runtime.id) != .launching {
+      logKeeper.keepSmall(process.plan.logPlace, of: runtime.id, runtime.configuration.output)
+    }
     lookForKernelKills(of: runtime)
     lookAtActivity(of: runtime) { [unowned self] found in
       if let found { note(found, of: runtime) }

@@ -126,7 +126,7 @@ extension Daemon {
   ) {
     let (id, killing) = (runtime.id, process.killing)
     let strays = Strays(
-      root: process.identity, mark: mark(of: id), notify: runtime.conversation?.notifyPath)
+      root: process.identity, mark: launchPlanner.mark(of: id), notify: runtime.conversation?.notifyPath)
     let moment = EventLoop.now
     runtime.clearingSince = moment
     killers.submit(about: id.name, isUrgent: killing.cgroup != nil) { [mailbox] in
@@ -263,8 +263,8 @@ extension Daemon {
     runtime.process = nil
     runtime.exitWatch = nil
     runtime.conversation = nil
+    runtime.readiness?.end()
     runtime.readiness = nil
-    endReadinessProbe(runtime)
     runtime.endRun()
     if runtime.profile != before { tellChannels(of: runtime) }
   }
@@ -281,7 +281,7 @@ extension Daemon {
   /// them.
   func reapOrphans() {
     let known = Set(
-      workers.values.flatMap { [$0.process?.identity.pid, $0.launching?.pid].compactMap(\.self) })
+      workers.values.compactMap { $0.process?.identity.pid } + launcher.pids)
     let children = Linux.children(of: getpid())
     // One of them may be a worker that is being started, whose end its owner has to learn of.
     if ForkedChild.anyIsUnclaimed { return reapOrphansLater() }

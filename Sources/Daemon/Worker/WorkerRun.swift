@@ -30,9 +30,6 @@ struct WorkerRun {
   var shedOverHTTP: ShedOverHTTP?
   /// Waits for the end of the connections of our questions.
   var whenUnasked: (() -> Void)?
-  /// It has been said that its store of descriptors is full.
-  var hasFullStore = false
-  var hasUnsafeStore = false
   var kernelKills = OOMWatch()
   /// It has been said that its footprint can't be measured exactly.
   var isMeasuredRoughly = false

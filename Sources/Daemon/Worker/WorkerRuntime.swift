@@ -19,22 +19,18 @@ final class WorkerRuntime {
   /// Adopted from somebody else, who goes on to supervise it; see `ExternalWorkers`.
   var external: ExternalWorker?
 
-  /// Between the directive to launch it and its outcome.
-  var launching: LaunchAttempt?
   var process: WorkerProcess?
   var exitWatch: EventLoop.Token?
   var endLook: EventLoop.Token?
   /// Over its channels, from their making to the run's end.
   var conversation: WorkerConversation?
-  var readiness: Readiness?
-  var readinessProbe: ReadinessProbe?
+  var readiness: ReadinessWatch?
   var shed: ShedAttempt?
   /// It has been told to read its configuration again.
   var reloading: WorkerReload?
   let listening = ListenerSet()
-  /// What its runs have stored with us.
-  var store: DescriptorStore?
-  var logUpkeep = LogUpkeep()
+  /// What its runs have stored with us; nil: nothing yet.
+  var stored: DescriptorStoring?
   /// Of this run: nil before the first, and between two.
   var sleep: WorkerSleep?
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
