@@ -35,9 +35,10 @@ final class LaunchPlanner {
   init(
     _ ground: LaunchGround, _ restarts: RestartSupervisor,
     log: @escaping (DaemonLog.Priority, String) -> Void,
-    limit: @escaping (
-      WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void
-    ) -> Void
+    limit:
+      @escaping (
+        WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void
+      ) -> Void
   ) {
     self.ground = ground
     self.restarts = restarts

@@ -9,7 +9,8 @@ final class LogKeeper {
 
   private let timers: any Timers
   /// On another thread, for as long as it takes; `then` is called on the loop, with the reason if it has failed.
-  private let rotate: (WorkerID, LogRotation, _ then: @escaping (_ failure: String?) -> Void) -> Void
+  private let rotate:
+    (WorkerID, LogRotation, _ then: @escaping (_ failure: String?) -> Void) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   private var underWay: Set<WorkerID> = []
   /// When to try again, after a failure.

@@ -126,7 +126,8 @@ extension Daemon {
   ) {
     let (id, killing) = (runtime.id, process.killing)
     let strays = Strays(
-      root: process.identity, mark: launchPlanner.mark(of: id), notify: runtime.conversation?.notifyPath)
+      root: process.identity, mark: launchPlanner.mark(of: id),
+      notify: runtime.conversation?.notifyPath)
     let moment = EventLoop.now
     runtime.clearingSince = moment
     killers.submit(about: id.name, isUrgent: killing.cgroup != nil) { [mailbox] in

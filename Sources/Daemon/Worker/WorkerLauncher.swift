@@ -36,10 +36,8 @@ final class WorkerLauncher {
   var pids: [Int32] { attempts.values.compactMap(\.pid) }
 
   func launch(_ id: WorkerID) {
-    guard let mechanics = host.mechanics(ofLaunching: id) else { return }
-    if attempts[id] != nil {
-      return driver.send(.launchFailed(id, "an earlier launch of it hasn't ended"))
-    }
+    // One outcome answers both.
+    guard attempts[id] == nil, let mechanics = host.mechanics(ofLaunching: id) else { return }
     if let obstacle = host.obstacle(toLaunching: id) {
       return driver.send(.launchFailed(id, obstacle))
     }
