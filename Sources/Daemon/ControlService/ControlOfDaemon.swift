@@ -18,7 +18,7 @@ extension Daemon: ReportSource {
     facts.changedSinceLaunch = runtime.keysChangedSinceLaunch
     facts.reloadSignal = configuration.reloadSignal
     if runtime.external == nil {
-      facts.log = wrapped == nil ? logPath(of: runtime) : wrapped?.settings.log
+      facts.log = wrapped == nil ? launchPlanner.logPath(of: runtime) : wrapped?.settings.log
     }
     facts.wrapper = wrapped.map { (getpid(), $0.wakes) }
     facts.says = runtime.conversation?.statusText
@@ -104,7 +104,7 @@ extension Daemon: ControlHost {
 
   func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
     dependencyStarter.start(id, verb) { [unowned self] in
-      watchFirstMoments(of: id, $0, then: answer)
+      firstMoments.watch(id, $0, then: answer)
     }
   }
 
@@ -118,7 +118,7 @@ extension Daemon: ControlHost {
     restarts.add(id, exits: learnedMemory.rememberedExits(of: id))
     workers[id] = runtime
     driver.send(.added(id, runtime.profile))
-    request(.start, id) { [unowned self] in watchFirstMoments(of: id, $0, then: answer) }
+    request(.start, id) { [unowned self] in firstMoments.watch(id, $0, then: answer) }
   }
 
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
