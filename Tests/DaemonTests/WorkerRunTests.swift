@@ -63,7 +63,7 @@ struct WorkerRunTests {
     end.isActedOn = true
     run.ending = end.ending
     run.conversation = try world.begin()
-    run.readiness = Readiness(.notify, worker: process)
+    run.readiness = ReadinessWatch(Readiness(.notify, worker: process), timers, idleReadiness)
     let monitor = LivenessMonitor(
       Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers, Liveness())
     monitor.runs(since: timers.now)
@@ -86,8 +86,6 @@ struct WorkerRunTests {
     run.asleepSince = .zero
     run.watchdogInterval = .seconds(1)
     run.whenUnasked = {}
-    run.hasFullStore = true
-    run.hasUnsafeStore = true
     run.kernelKills.begin(onMachine: 1)
     run.sample.cpu = 1
     run.measuring.memoryMoves()
@@ -95,6 +93,20 @@ struct WorkerRunTests {
     run.lastAlarm = .zero
     run.unheardCall = "data"
     withExtendedLifetime((end, shed, sleeper)) {}
+  }
+
+  private let idleReadiness = IdleReadiness()
+
+  private final class IdleReadiness: ReadinessHost {
+    let isLaunching = true
+    func search(
+      _ scan: LogScan, then: @escaping (JobOutcome<Result<Bool, SystemCallError>>) -> Void
+    ) {}
+    func ask(
+      _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
+    ) -> () -> Void { {} }
+    func isReady() {}
+    func log(_ priority: DaemonLog.Priority, _ text: String) {}
   }
 
   private final class IdleSleep: SleepMechanics, SleepHost {

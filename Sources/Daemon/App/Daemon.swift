@@ -70,6 +70,11 @@ public final class Daemon: DirectiveExecutor {
   var unstoppable: Set<WorkerID> = []
   let stoppedByPerson: StoppedByPerson
   private(set) lazy var restarts = makeRestartSupervisor()
+  private(set) lazy var launcher = WorkerLauncher(driver, loop, LaunchesOfDaemon(self))
+  private(set) lazy var launchPlanner = makeLaunchPlanner()
+  private(set) lazy var processHolder = ProcessHolder(loop, ProcessesOfDaemon(self))
+  private(set) lazy var firstMoments = FirstMoments(loop, restarts, FirstMomentsOfDaemon(self))
+  private(set) lazy var logKeeper = makeLogKeeper()
   private(set) lazy var schedules = makeScheduleMonitor()
   private(set) lazy var senses = Senses(self)
   private(set) lazy var ends = WorkerEnds(self)
@@ -214,7 +219,7 @@ public final class Daemon: DirectiveExecutor {
     let diskAnswers = disk.drain()
     socketFiles.drain(within: .seconds(2))
     server?.close()
-    rmdir(channelDirectory)
+    rmdir(ChannelPlan.directory(of: settings.socket))
     if geteuid() == 0 { rmdir(ChannelPlan.publicDirectory(of: settings.socket)) }
     // Workers that were left alone may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
@@ -284,6 +289,37 @@ public final class Daemon: DirectiveExecutor {
     driver.request(verb, worker, asked: asked, then: answer)
   }
 
+  private func makeLaunchPlanner() -> LaunchPlanner {
+    let ground = LaunchGround(
+      cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
+      records: records.store, logs: state.logs, socket: settings.socket,
+      inheritance: role.program?.inheritance)
+    return LaunchPlanner(ground, restarts) { [log] in
+      log($0, $1)
+    } limit: { [mechanics, loopReturn] id, cgroup, limit, then in
+      let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
+      mechanics.submit(about: id.name) {
+        do throws(SystemCallError) {
+          try cgroup.limitMemory(to: limit.bytes)
+          failed(nil)
+        } catch { failed(error) }
+      }
+    }
+  }
+
+  private func makeLogKeeper() -> LogKeeper {
+    LogKeeper(loop) { [jobs] id, rotation, then in
+      // As long as it takes: a large log and a slow disk take seconds.
+      jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
+        Daemon.failure { try rotation.rotateIfTooLarge() }
+      } then: { outcome in
+        if case .done(let failure) = outcome { then(failure) } else { then(nil) }
+      }
+    } log: { [log] in
+      log($0, $1)
+    }
+  }
+
   // MARK: the end
 
   private func watchSignals() throws(SystemCallError) {
@@ -349,8 +385,8 @@ public final class Daemon: DirectiveExecutor {
   private var ownedChildren: Set<Int32> {
     Set(
       workers.values.flatMap {
-        [$0.process?.identity.pid, $0.launching?.pid, $0.shed?.commandPid].compactMap(\.self)
-      } + senses.probes.commandPids)
+        [$0.process?.identity.pid, $0.shed?.commandPid].compactMap(\.self)
+      } + launcher.pids + senses.probes.commandPids)
   }
 
   var freezer: CodedText {

@@ -8,7 +8,7 @@ extension Daemon {
   func execute(_ directive: Directive) {
     if wrappers.execute(directive) { return }
     switch directive {
-    case .launch(let id): launch(id)
+    case .launch(let id): launcher.launch(id)
     case .shed(let id, let kind, let deadline): beginShed(id, kind, until: deadline)
     case .finishShed(let id): finishShed(id)
     case .expireTask(let id, let task): expireTask(id, task)

@@ -18,7 +18,7 @@ extension Daemon: ReportSource {
     facts.changedSinceLaunch = runtime.keysChangedSinceLaunch
     facts.reloadSignal = configuration.reloadSignal
     if runtime.external == nil {
-      facts.log = role.program.map(\.logPath) ?? logPath(of: runtime)
+      facts.log = role.program.map(\.logPath) ?? launchPlanner.logPath(of: runtime)
     }
     facts.wrapper = role.program.map { (getpid(), $0.wakes) }
     facts.says = runtime.conversation?.statusText
@@ -106,7 +106,7 @@ extension Daemon: ControlHost {
 
   func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
     dependencyStarter.start(id, verb) { [unowned self] in
-      watchFirstMoments(of: id, $0, then: answer)
+      firstMoments.watch(id, $0, then: answer)
     }
   }
 
@@ -120,7 +120,7 @@ extension Daemon: ControlHost {
     restarts.add(id, exits: learnedMemory.rememberedExits(of: id))
     workers[id] = runtime
     driver.send(.added(id, runtime.profile))
-    request(.start, id) { [unowned self] in watchFirstMoments(of: id, $0, then: answer) }
+    request(.start, id) { [unowned self] in firstMoments.watch(id, $0, then: answer) }
   }
 
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {

@@ -105,7 +105,7 @@ extension Daemon {
       let process = try WorkerProcess.adopt(
         found.root.identity, plan: plan, opensMemory: false)
       if let memories = found.memories { process.take(memories) }
-      try attach(process, to: runtime)
+      try processHolder.attach(process, to: runtime)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
     restarts.add(runtime.id, exits: [])
@@ -197,8 +197,8 @@ extension Daemon {
       runtime.external?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
-      try attach(process, to: runtime)
-      refreshMemory(of: runtime)
+      try processHolder.attach(process, to: runtime)
+      processHolder.refreshMemory(of: runtime)
       if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
       log(.info, "\(runtime.id): pid \(eldest.pid) stands for \(cgroup.path) now")
       return true

@@ -38,7 +38,7 @@ extension Daemon {
   func supervise(_ runtime: WorkerRuntime, _ transition: Transition) {
     restarts.note(transition)
     if transition.to == .terminated, transition.from != .terminated {
-      if case .requested = transition.cause { dropStore(of: runtime) }
+      if case .requested = transition.cause { runtime.stored?.wasStopped() }
       reloadEnded(runtime, transition.cause)
     }
     senses.liveness.followLiveness(of: runtime, transition)

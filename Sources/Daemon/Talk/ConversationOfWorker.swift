@@ -43,7 +43,7 @@ private final class ConversationOfWorker: ConversationHost {
 
   func saidReady() {
     guard let runtime else { return }
-    if runtime.readiness?.isReady == false { daemon.becameReady(runtime) }
+    runtime.readiness?.saidReady()
     runtime.reloading?.isReady()
   }
 
@@ -53,7 +53,15 @@ private final class ConversationOfWorker: ConversationHost {
     if let runtime { daemon.senses.watchdogs.setWatchdog(of: runtime, to: interval) }
   }
 
-  func store(_ request: StoreRequest) { if let runtime { daemon.keep(request, of: runtime) } }
+  func store(_ request: StoreRequest) {
+    guard let runtime else { return }
+    let stored =
+      runtime.stored
+      ?? DescriptorStoring(
+        daemon.loop, StoringOfWorker(daemon, runtime), returning: daemon.loopReturn.relay)
+    runtime.stored = stored
+    stored.keep(request)
+  }
 
   func keep(_ snapshot: WorkerMessage.Snapshot) -> String? {
     do throws(SnapshotStore.Refusal) {

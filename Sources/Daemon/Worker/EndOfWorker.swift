@@ -74,7 +74,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   func clear(then: @escaping (Clearing) -> Void) {
     let killing = process.killing
     let strays = Strays(
-      root: process.identity, mark: daemon.mark(of: id), notify: runtime?.conversation?.notifyPath)
+      root: process.identity, mark: daemon.launchPlanner.mark(of: id), notify: runtime?.conversation?.notifyPath)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: id.name, isUrgent: hasGroup) {
       let deadline = Deadline(in: Self.patience)

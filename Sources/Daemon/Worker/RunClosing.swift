@@ -6,8 +6,6 @@ protocol RunClosingHost: AnyObject {
   func removeFiles(of runtime: WorkerRuntime)
   /// What wakes it while it sleeps is given back: `wakeSources`, `alarm`, `answering`, `managerWatch`.
   func stopListening(for runtime: WorkerRuntime)
-  /// `readinessProbe` is.
-  func endReadinessProbe(of runtime: WorkerRuntime)
 }
 
 /// The one place where a worker's run ends: what the run holds of the loop is given back, what waits for something
@@ -34,7 +32,7 @@ final class RunClosing {
     run.sleep?.end()
     run.ending?.end()
     run.liveness?.end()
-    host.endReadinessProbe(of: runtime)
+    run.readiness?.end()
     let held = run.heldOfLoop
     assert(held.isEmpty, "\(runtime.id): not given back at the end of its run: \(held)")
     runtime.endRun()

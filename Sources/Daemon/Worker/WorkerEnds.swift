@@ -49,5 +49,4 @@ private final class RunClosingOfDaemon: RunClosingHost {
   }
 
   func stopListening(for runtime: WorkerRuntime) { daemon.stopListening(for: runtime) }
-  func endReadinessProbe(of runtime: WorkerRuntime) { daemon.endReadinessProbe(runtime) }
 }

@@ -17,8 +17,7 @@ final class WorkerRun {
   var ending: WorkerEnding?
   /// Over its channels, from their making to the run's end.
   var conversation: WorkerConversation?
-  var readiness: Readiness?
-  var readinessProbe: ReadinessProbe?
+  var readiness: ReadinessWatch?
   var liveness: LivenessMonitor?
   var shed: ShedAttempt?
   var shedOverHTTP: ShedOverHTTP?
@@ -52,9 +51,6 @@ final class WorkerRun {
   var watchdogInterval: Duration?
   /// Waits for the end of the connections of our questions.
   var whenUnasked: (() -> Void)?
-  /// It has been said that its store of descriptors is full.
-  var hasFullStore = false
-  var hasUnsafeStore = false
   var kernelKills = KernelKills()
   var sample = ActivitySample()
   var measuring = MeasuringState()
@@ -83,7 +79,6 @@ final class WorkerRun {
     if wakeSources != nil { names.append("wakeSources") }
     if alarm != nil { names.append("alarm") }
     if answering != nil { names.append("answering") }
-    if readinessProbe != nil { names.append("readinessProbe") }
     return names
   }
 }

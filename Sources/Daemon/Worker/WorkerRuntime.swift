@@ -19,14 +19,11 @@ final class WorkerRuntime {
   /// Adopted from somebody else, who goes on to supervise it; see `ExternalWorkers`.
   var external: ExternalWorker?
 
-  /// Between the directive to launch it and its outcome.
-  var launching: LaunchAttempt?
   /// It has been told to read its configuration again.
   var reloading: WorkerReload?
   let listening = ListenerSet()
-  /// What its runs have stored with us.
-  var store: DescriptorStore?
-  var logUpkeep = LogUpkeep()
+  /// What its runs have stored with us; nil: nothing yet.
+  var stored: DescriptorStoring?
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
   var isBusy: Bool { run.sleep?.isBusy ?? false }
   /// While it is hibernated.
