@@ -98,7 +98,7 @@ extension Daemon {
       switch outcome {
       case .done(.success(let result)):
         for remark in result.remarks { log(remark.level, "\(runtime.id): \(remark.text)") }
-        makeConversation(runtime, over: result.take() ?? WorkerChannels())
+        conversations.makeConversation(runtime, over: result.take() ?? WorkerChannels())
         do {
           try runtime.conversation?.listen()
           try runtime.conversation?.listenToConnections()
@@ -204,7 +204,7 @@ extension Daemon {
     runtime.launching = nil
     driver.send(.launchFailed(id, why))
     offer(runtime)
-    if !runtime.isDeclared { endedRuns.forgetOldRuns(besides: id) }
+    if !runtime.isDeclared { endedRuns.forgetOldRuns(after: id) }
   }
 
   /// A process that an earlier daemon has left and we couldn't take over. Two of one name would share
@@ -251,7 +251,7 @@ extension Daemon {
   /// Holds a running process, ours or adopted, and listens for its end.
   func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws {
     runtime.process = process
-    if runtime.sleep == nil { makeSleep(for: runtime) }
+    if runtime.sleep == nil { sleeps.makeSleep(for: runtime) }
     runtime.readiness = runtime.configuration.readiness.map(ReadinessRule.init).map {
       Readiness($0, worker: process)
     }

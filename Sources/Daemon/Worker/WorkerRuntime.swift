@@ -21,8 +21,6 @@ final class WorkerRuntime {
 
   /// Between the directive to launch it and its outcome.
   var launching: LaunchAttempt?
-  /// It has been told to read its configuration again.
-  var reloading: WorkerReload?
   let listening = ListenerSet()
   /// What its runs have stored with us.
   var store: DescriptorStore?
