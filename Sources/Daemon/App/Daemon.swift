@@ -8,35 +8,10 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the daemon is started with.
-public struct DaemonSettings: Sendable {
-  public var configuration: DaemonConfiguration
-  public var stateDirectory: String
-  public var socket: String
-  /// What workers inherit.
-  public var environment: [String: String]
-  public var version: String
-  /// Reads the configuration again.
-  public var reload: @Sendable () -> ParseResult<DaemonConfiguration>
-
-  public init(
-    configuration: DaemonConfiguration, stateDirectory: String, socket: String,
-    environment: [String: String], version: String,
-    reload: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
-  ) {
-    self.configuration = configuration
-    self.stateDirectory = stateDirectory
-    self.socket = socket
-    self.environment = environment
-    self.version = version
-    self.reload = reload
-  }
-}
-
 /// The shell around the engine: turns the world's signals into events, and performs directives.
 /// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
-public final class Daemon: DirectiveExecutor {
+public final class Daemon {
   var settings: DaemonSettings
   let services: Services
   let state: StateDirectory
@@ -49,7 +24,6 @@ public final class Daemon: DirectiveExecutor {
   let bootID: String
   let jetsam: JetsamKeeper
   let snapshots: SnapshotKeeper
-  let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
   let learnedMemory: LearnedMemoryKeeper
 
@@ -57,19 +31,28 @@ public final class Daemon: DirectiveExecutor {
   /// What the engine knows now.
   var engine: Engine { _read { yield driver.state } }
   let workers = WorkerRegistry()
+  private lazy var directives = DirectiveExecution(self)
+  private(set) lazy var controlHost = ControlOfDaemon(self)
   var server: ControlServer?
   var control: ControlService?
-  private(set) lazy var statusReporter = StatusReporter(driver, self, clock: loop)
+  private(set) lazy var statusReporter = StatusReporter(driver, controlHost, clock: loop)
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
   /// Starts workers when others have come far enough.
-  private(set) lazy var dependencyStarter = DependencyStarter(self)
-  /// The daemon's end: who has been told, and who won't end.
-  var askedToStop: Set<WorkerID> = []
-  var unstoppable: Set<WorkerID> = []
+  private(set) lazy var dependencyStarter = DependencyStarter(dependencies)
+  private lazy var dependencies = DependenciesOfDaemon(self)
+  private lazy var orderlyStop = OrderlyStop(orderlyStopHost)
+  private lazy var orderlyStopHost = OrderlyStopOfDaemon(self)
   let stoppedByPerson: StoppedByPerson
-  private(set) lazy var restarts = makeRestartSupervisor()
+  private(set) lazy var restarts = RestartSupervisor(
+    timers: loop, stopped: stoppedByPerson, host: RestartsOfDaemon(self))
+  private(set) lazy var supervision = WorkerSupervision(
+    restarts, dependencyStarter, SupervisionOfDaemon(self))
+  private(set) lazy var conversations = WorkerConversations(self)
+  private(set) lazy var sheds = WorkerSheds(self)
+  private(set) lazy var reloads = WorkerReloads(loop, ReloadingOfWorker(self))
+  private(set) lazy var sleeps = WorkerSleeps(self)
   private(set) lazy var launcher = WorkerLauncher(driver, loop, LaunchesOfDaemon(self))
   private(set) lazy var launchPlanner = makeLaunchPlanner()
   private(set) lazy var processHolder = ProcessHolder(loop, ProcessesOfDaemon(self))
@@ -79,9 +62,10 @@ public final class Daemon: DirectiveExecutor {
   private(set) lazy var senses = Senses(self)
   private(set) lazy var ends = WorkerEnds(self)
   private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
-  private(set) lazy var orphans = OrphanReaper(loop) { [unowned self] in ownedChildren }
+  private(set) lazy var orphans = OrphanReaper(of: self)
   let pressureMonitor: PressureMonitor
-  private(set) lazy var reloader = makeReloader()
+  private lazy var configurationHost = ReloadOfDaemon(self)
+  private(set) lazy var reloader = configurationHost.makeReloader()
   var isEnding = false
   /// Ends without its workers.
   var isLeaving = false
@@ -171,7 +155,7 @@ public final class Daemon: DirectiveExecutor {
       cgroups = nil
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
     }
-    driver.connect(self, [chronicle])
+    driver.connect(directives, [chronicle])
     learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
   }
 
@@ -188,7 +172,7 @@ public final class Daemon: DirectiveExecutor {
       try receiveMail()
       try watchSignals()
     } catch { throw .system(error) }
-    try openControlSocket()
+    try controlHost.openControlSocket()
     pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
     followFills()
@@ -365,7 +349,8 @@ public final class Daemon: DirectiveExecutor {
   }
 
   func endWhenAllIsQuiet() {
-    stopInOrder()
+    dependencyStarter.stopWaiting("the daemon is ending")
+    orderlyStop.advance()
     if !workers.keys.contains(where: isAlive) {
       finish(saying: "all workers have ended, and so does the daemon")
     }
@@ -381,12 +366,12 @@ public final class Daemon: DirectiveExecutor {
     mailbox.post { _ in }
   }
 
-  /// Children that others wait for.
-  private var ownedChildren: Set<Int32> {
-    Set(
-      workers.values.flatMap {
-        [$0.process?.identity.pid, $0.shed?.commandPid].compactMap(\.self)
-      } + launcher.pids + senses.probes.commandPids)
+  /// Why `body` failed; nil: it didn't.
+  static func failure(_ body: () throws -> Void) -> String? {
+    do {
+      try body()
+      return nil
+    } catch { return "\(error)" }
   }
 
   var freezer: CodedText {

@@ -165,7 +165,7 @@ extension Daemon {
     log(.notice, "\(runtime.id): released")
     forgetForeign(runtime)
     driver.send(.released(runtime.id))
-    removeWorker(runtime.id)
+    supervision.removeWorker(runtime.id)
   }
 
   /// Nothing is held of it any more.
@@ -182,7 +182,7 @@ extension Daemon {
     forgetForeign(runtime)
     driver.send(.exited(id, .unknown))
     driver.send(.removed(id))
-    removeWorker(id)
+    supervision.removeWorker(id)
   }
 
   /// The process by which a cgroup was known has ended, and others of it live on (a server that has

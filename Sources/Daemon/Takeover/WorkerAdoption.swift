@@ -206,7 +206,7 @@ extension Daemon {
     channels.talk = reopen(record.workerSocket, of: record.name) {
       path throws(SystemCallError) in try WorkerSocket(path: path)
     }
-    makeConversation(runtime, over: channels)
+    conversations.makeConversation(runtime, over: channels)
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,

@@ -74,7 +74,8 @@ final class EndOfWorker: EndMechanics, EndHost {
   func clear(then: @escaping (Clearing) -> Void) {
     let killing = process.killing
     let strays = Strays(
-      root: process.identity, mark: daemon.launchPlanner.mark(of: id), notify: runtime?.conversation?.notifyPath)
+      root: process.identity, mark: daemon.launchPlanner.mark(of: id),
+      notify: runtime?.conversation?.notifyPath)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: id.name, isUrgent: hasGroup) {
       let deadline = Deadline(in: Self.patience)
@@ -126,7 +127,7 @@ final class EndOfWorker: EndMechanics, EndHost {
 
   func willBeAsked() { runtime?.conversation?.offers.dropFound() }
 
-  func tellOfEnd(then ask: @escaping () -> Void) -> Bool {
+  func announceEnd(then ask: @escaping () -> Void) -> Bool {
     guard let runtime, let conversation = runtime.conversation else { return false }
     let grace = runtime.configuration.policy.terminate.grace
     return conversation.lifecycle.willTerminate(within: grace, then: ask)
@@ -167,8 +168,8 @@ final class EndOfWorker: EndMechanics, EndHost {
     daemon.driver.send(.exited(id, status))
     daemon.offer(runtime)
     // No longer declared: it was only waited for.
-    if daemon.engine.state(of: id) == nil { daemon.removeWorker(id) }
-    if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(besides: id) }
+    if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
+    if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(after: id) }
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {

@@ -99,7 +99,7 @@ final class LaunchOfWorker: LaunchMechanics {
       return nil
     }
     for remark in made.remarks { log(remark.level, remark.text) }
-    daemon.makeConversation(runtime, over: made.take() ?? WorkerChannels())
+    daemon.conversations.makeConversation(runtime, over: made.take() ?? WorkerChannels())
     return Daemon.failure {
       try runtime.conversation?.listen()
       try runtime.conversation?.listenToConnections()

@@ -78,7 +78,7 @@ public final class WrapComposition {
       try signals.listen(on: daemon.loop)
     } catch { throw .system(error) }
     do throws(StartError) {
-      try daemon.openControlSocket()
+      try daemon.controlHost.openControlSocket()
     } catch { daemon.log(.notice, "no client can ask about it: \(error)") }
     daemon.pressureMonitor.follow(daemon.engine.policy)
     daemon.followFills()
