@@ -11,6 +11,8 @@ final class ShellEnd: EndMechanics, EndHost {
   private unowned let world: ShellWorld
   /// Processes that the root process has started. They outlive it, unless something ends them.
   private var children: Int
+  /// No try to end what it leaves succeeds.
+  private lazy var isStubborn = world.chance(10)
   /// When the first try to end them began.
   private var clearedAt = Instant.zero
   private var isReaped = false
@@ -105,7 +107,7 @@ final class ShellEnd: EndMechanics, EndHost {
     operate(
       .milliseconds(100),
       { [self] in
-        if world.chance(20) {
+        if isStubborn || world.chance(20) {
           world.count("clear failed")
           return Clearing(failure: "new ones come faster than they are ended")
         }
