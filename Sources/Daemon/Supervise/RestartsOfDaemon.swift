@@ -37,6 +37,7 @@ extension Daemon {
   /// At each of a worker's transitions.
   func supervise(_ runtime: WorkerRuntime, _ transition: Transition) {
     restarts.note(transition)
+    if transition.to == .launching { senses.kernelKills.begin(runtime) }
     if transition.to == .terminated, transition.from != .terminated {
       if case .requested = transition.cause { dropStore(of: runtime) }
       reloadEnded(runtime, transition.cause)

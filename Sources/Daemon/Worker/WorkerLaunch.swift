@@ -169,7 +169,6 @@ extension Daemon {
     saveRecord(runtime, state: .launching)
     log(.info, "\(id): launched as pid \(process.identity.pid)")
     driver.send(.launched(id))
-    senses.kernelKills.begin(runtime)
     senses.watchdogs.startWatchdog(of: runtime)
     dependencyStarter.advance()
     if case .probe(let probe) = runtime.readiness?.rule {
