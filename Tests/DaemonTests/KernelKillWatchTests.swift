@@ -72,7 +72,11 @@ import Testing
     counts.group = 1
     #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
     #expect(watch.status(.exited(1), of: runtime) == .exited(1))
-    runtime.isKilled = true
+    // SIGKILL was the daemon's.
+    let end = EndWorld()
+    runtime.ending = end.ending
+    end.ending.kill()
+    #expect(runtime.isKilled)
     #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL), "ours")
   }
 

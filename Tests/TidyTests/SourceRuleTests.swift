@@ -37,7 +37,7 @@ struct SourceRuleTests {
   private static let processLooks: Set<String> = [
     "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
-    "Daemon/Worker/WorkerEnd.swift", "Daemon/Sense/SafePointCheck.swift",
+    "Daemon/Worker/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
     "Daemon/Sense/FootprintMeasuring.swift",
     "Daemon/Worker/WakeInputs.swift", "Daemon/Takeover/AdoptionAsleep.swift",
     "Daemon/External/ExternalProcess.swift",

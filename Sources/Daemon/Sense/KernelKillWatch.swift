@@ -11,7 +11,7 @@ struct KernelKills {
   private var inGroup = 0
   private var onMachine: Int?
 
-  /// Before a launch, whose group is new.
+  /// A run begins, whose group is new.
   mutating func begin(onMachine now: Int?) {
     inGroup = 0
     onMachine = now
@@ -69,7 +69,7 @@ final class KernelKillWatch {
     self.log = log
   }
 
-  /// A run is about to begin.
+  /// A run has begun.
   func begin(_ runtime: WorkerRuntime) {
     runtime.kernelKills.begin(onMachine: counts.onMachine())
   }

@@ -98,8 +98,11 @@ final class SamplingOfDaemon: SamplingHost {
   }
 
   func sample(_ runtime: WorkerRuntime) {
-    guard runtime.process != nil else { return }
-    daemon.keepLogSmall(runtime)
+    guard let process = runtime.process else { return }
+    if daemon.engine.state(of: runtime.id) != .launching {
+      daemon.logKeeper.keepSmall(
+        process.plan.logPlace, of: runtime.id, runtime.configuration.output)
+    }
     daemon.senses.kernelKills.lookForKernelKills(of: runtime)
     daemon.senses.activity.sample(runtime)
   }

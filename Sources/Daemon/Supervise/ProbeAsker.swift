@@ -28,10 +28,8 @@ final class ProbeAsker {
     self.watches = watches
   }
 
-  /// A command that asks is this child of the daemon's, whose end its question has to learn of.
-  func holds(_ pid: Int32) -> Bool {
-    questions.values.contains { $0.runner.commandPid == pid }
-  }
+  /// The commands that ask: children of the daemon, whose ends their questions have to learn of.
+  var commandPids: [Int32] { questions.values.compactMap(\.runner.commandPid) }
 
   /// Asks once, and calls back with the answer, or the lack of one; never before this returns, and
   /// never after `drop`.

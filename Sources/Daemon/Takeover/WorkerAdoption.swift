@@ -206,20 +206,20 @@ extension Daemon {
     channels.talk = reopen(record.workerSocket, of: record.name) {
       path throws(SystemCallError) in try WorkerSocket(path: path)
     }
-    makeConversation(runtime, over: channels)
+    conversations.makeConversation(runtime, over: channels)
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
     plan.workerSocket = record.workerSocket
-    complete(adopted: &plan, of: runtime)
+    launchPlanner.complete(adopted: &plan, of: runtime)
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     giveBackMemories(to: process)
     try process.refreshMemory()
     if runtime.external != nil, cgroup != nil {
       runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
-    try attach(process, to: runtime)
+    try processHolder.attach(process, to: runtime)
     runtime.launched = runtime.configuration
     runtime.launched?.command = record.command
     runtime.launched?.directory = record.directory

@@ -61,7 +61,7 @@ extension Daemon {
       try passSignals()
     } catch { throw .system(error) }
     do throws(StartError) {
-      try openControlSocket()
+      try controlHost.openControlSocket()
     } catch { log(.notice, "nobody can ask about it: \(error)") }
     pressureMonitor.follow(engine.policy)
     followFills()
