@@ -38,7 +38,7 @@ struct SourceRuleTests {
     "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
     "Daemon/Worker/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
-    "Daemon/Sense/FootprintMeter.swift",
+    "Daemon/Sense/FootprintMeasuring.swift",
     "Daemon/Worker/WakeInputs.swift", "Daemon/Takeover/AdoptionAsleep.swift",
     "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.

@@ -1,0 +1,101 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+@testable import Daemon
+
+/// Workers as the daemon's senses see them. Their first process is the test's own, or its parent: no process is
+/// started.
+final class SenseWorld {
+  let timers = FakeTimers()
+  let driver: EngineDriver
+  let workers = WorkerRegistry()
+  private(set) var logged: [String] = []
+  private let heard = Heard()
+  private let executor = Executor()
+
+  private final class Heard: EngineObserver {
+    var events: [Event] = []
+    func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+      events.append(event)
+    }
+  }
+
+  private final class Executor: DirectiveExecutor {
+    func execute(_ directive: Directive) {}
+    func engineIsQuiet() {}
+  }
+
+  init() {
+    driver = EngineDriver(
+      Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
+      replies: RequestReplies(FakeSavedState(), timers: timers))
+    driver.connect(executor, [heard])
+  }
+
+  var log: (DaemonLog.Priority, String) -> Void {
+    { [unowned self] in logged.append("\($0): \($1)") }
+  }
+
+  /// What the engine has got since the last call.
+  func takeEvents() -> [Event] {
+    defer { heard.events = [] }
+    return heard.events
+  }
+
+  /// A worker in this state, as an earlier daemon has left it.
+  @discardableResult
+  func add(
+    _ name: String = "web", _ state: WorkerState = .background,
+    _ change: (inout WorkerConfiguration) -> Void = { _ in }
+  ) throws -> WorkerRuntime {
+    var configuration = WorkerConfiguration(
+      name: name, command: ["none"], directory: "/", policy: LifecyclePolicy(name: "test"))
+    change(&configuration)
+    let runtime = WorkerRuntime(configuration: configuration, environment: [:], isDeclared: true)
+    if state != .terminated { try begin(runtime) }
+    workers[runtime.id] = runtime
+    driver.send(.adopted(runtime.id, runtime.profile, state))
+    _ = takeEvents()
+    return runtime
+  }
+
+  /// Its run begins, with this process as its first.
+  func begin(_ runtime: WorkerRuntime, as pid: Int32 = getpid()) throws {
+    let plan = LaunchPlan(
+      name: runtime.id.name, command: ["none"], directory: "/", environment: [:],
+      logPath: "/dev/null")
+    runtime.process = try WorkerProcess.adopt(
+      try ProcessIdentity.current(of: pid), plan: plan, opensMemory: false)
+  }
+
+  /// Its run ends.
+  func end(_ runtime: WorkerRuntime) {
+    runtime.process = nil
+    runtime.endRun()
+  }
+}
+
+/// Calls that are answered when a test says so, in any order.
+final class Pending<Value> {
+  private var waiting: [(Value) -> Void] = []
+  private(set) var count = 0
+
+  func add(_ then: @escaping (Value) -> Void) {
+    count += 1
+    waiting.append(then)
+  }
+
+  var isEmpty: Bool { waiting.isEmpty }
+
+  /// False: nothing waits at this place.
+  @discardableResult
+  func answer(_ value: Value, at place: Int = 0) -> Bool {
+    guard waiting.indices.contains(place) else { return false }
+    waiting.remove(at: place)(value)
+    return true
+  }
+}

@@ -1,0 +1,127 @@
+import Glibc
+import Linux
+import Policy
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Questions of probes") struct ProbeAskerTests {
+  private let world = SenseWorld()
+  private let loop: EventLoop
+  private let asker: ProbeAsker
+  private let process: WorkerProcess
+
+  init() throws {
+    loop = try EventLoop(check: nil)
+    asker = ProbeAsker(world.timers, loop)
+    process = try #require(try world.add().process)
+  }
+
+  /// A server that takes connections and never answers.
+  private final class Server {
+    let socket: Descriptor
+    var port: UInt16 { localPort(of: socket.raw) }
+
+    init() throws {
+      socket = Descriptor(
+        owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+      guard withLoopback(0, { bind(socket.raw, $0, $1) }) == 0, listen(socket.raw, 8) == 0 else {
+        throw TestFailure("no port: errno \(errno)")
+      }
+    }
+  }
+
+  private func turn(until isDone: () -> Bool) throws {
+    let end = EventLoop.now + .seconds(30)
+    while !isDone(), EventLoop.now < end {
+      world.timers.advance(by: .zero)
+      if !isDone() { try loop.turn(until: EventLoop.now + .milliseconds(10)) }
+    }
+  }
+
+  private func silent(_ server: Server, _ timeout: Duration = .seconds(2)) -> Probe {
+    Probe(.http(Probe.HTTPRequest(port: server.port)), timeout: timeout)
+  }
+
+  @Test("A question is answered once, and never before the call that asks returns")
+  func answered() throws {
+    let server = try Server()
+    var answers: [ProbeRunner.Outcome] = []
+    _ = asker.ask(Probe(.tcp(host: "127.0.0.1", port: server.port)), process) {
+      answers.append($0)
+    }
+    #expect(answers.isEmpty)
+    try turn { !answers.isEmpty }
+    #expect(answers == [.success])
+    world.timers.advance(by: .seconds(100))
+    #expect(answers.count == 1 && world.timers.pending.isEmpty)
+  }
+
+  @Test("A question that can't even be asked fails, and not before the call returns either")
+  func refused() throws {
+    var answers: [ProbeRunner.Outcome] = []
+    _ = asker.ask(Probe(.tcp(host: "not an address", port: 1)), process) { answers.append($0) }
+    #expect(answers.isEmpty)
+    try turn { !answers.isEmpty }
+    guard case .failure(let why)? = answers.first else {
+      Issue.record("\(answers)")
+      return
+    }
+    #expect(why.contains("not an address") && world.timers.pending.isEmpty)
+  }
+
+  @Test("An answer that doesn't come within the probe's time-out is a failure")
+  func lost() throws {
+    let server = try Server()
+    var answers: [ProbeRunner.Outcome] = []
+    _ = asker.ask(silent(server), process) { answers.append($0) }
+    world.timers.advance(by: .milliseconds(1999))
+    #expect(answers.isEmpty)
+    world.timers.advance(by: .milliseconds(1))
+    #expect(answers == [.failure("no answer within 2 s")])
+    #expect(world.timers.pending.isEmpty)
+  }
+
+  @Test("A question that was dropped isn't answered, and nothing of it is left")
+  func dropped() throws {
+    let server = try Server()
+    var answers: [ProbeRunner.Outcome] = []
+    let question = asker.ask(silent(server), process) { answers.append($0) }
+    asker.drop(question)
+    asker.drop(question)
+    #expect(world.timers.pending.isEmpty && question.runner.descriptor == nil)
+    world.timers.advance(by: .seconds(100))
+    #expect(answers.isEmpty)
+  }
+
+  @Test("One that has its answer already, but hasn't passed it on, is dropped as well")
+  func droppedLate() {
+    var answers: [ProbeRunner.Outcome] = []
+    let question = asker.ask(Probe(.tcp(host: "nowhere", port: 1)), process) { answers.append($0) }
+    asker.drop(question)
+    world.timers.advance(by: .seconds(100))
+    #expect(answers.isEmpty)
+  }
+
+  @Test("Two questions at once are answered each by itself")
+  func two() throws {
+    let server = try Server()
+    var answers: [String] = []
+    _ = asker.ask(silent(server, .seconds(5)), process) { _ in answers.append("late") }
+    _ = asker.ask(silent(server, .seconds(2)), process) { _ in answers.append("early") }
+    world.timers.advance(by: .seconds(2))
+    #expect(answers == ["early"])
+    world.timers.advance(by: .seconds(3))
+    #expect(answers == ["early", "late"] && world.timers.pending.isEmpty)
+  }
+
+  @Test("A question over a connection has no child that must not be reaped elsewhere")
+  func child() throws {
+    let server = try Server()
+    let question = asker.ask(silent(server), process) { _ in }
+    #expect(asker.commandPids == [])
+    asker.drop(question)
+  }
+}

@@ -1,0 +1,71 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("Reports of watchdogs") struct WatchdogReporterTests {
+  private final class Records { var saved: [String] = [] }
+
+  private let world = SenseWorld()
+  private let records = Records()
+  private let channels: ConversationWorld
+  private let reporter: WatchdogReporter
+
+  init() throws {
+    channels = try ConversationWorld()
+    reporter = WatchdogReporter(world.driver, world.workers) { [records] runtime, state in
+      records.saved.append("\(runtime.id) \(state.rawValue)")
+    }
+  }
+
+  @Test("A launch reports the interval that the worker was launched with, where it can give a sign")
+  func started() throws {
+    let runtime = try world.add { $0.watchdog = .seconds(5) }
+    runtime.launched = runtime.configuration
+    reporter.startWatchdog(of: runtime)
+    #expect(world.takeEvents().isEmpty, "it has no socket for it")
+    runtime.conversation = try channels.begin()
+    reporter.startWatchdog(of: runtime)
+    #expect(world.takeEvents() == [.watchdogInterval(runtime.id, .seconds(5))])
+    // A reload applies at the next launch.
+    runtime.configuration.watchdog = .seconds(7)
+    reporter.startWatchdog(of: runtime)
+    #expect(world.takeEvents() == [.watchdogInterval(runtime.id, .seconds(5))])
+  }
+
+  @Test("An interval that the worker sets itself is kept for the next daemon, and goes first")
+  func set() throws {
+    let runtime = try world.add { $0.watchdog = .seconds(5) }
+    runtime.launched = runtime.configuration
+    runtime.conversation = try channels.begin()
+    reporter.setWatchdog(of: runtime, to: .seconds(2))
+    #expect(records.saved == ["web background"])
+    reporter.startWatchdog(of: runtime)
+    let reported = Event.watchdogInterval(runtime.id, .seconds(2))
+    #expect(world.takeEvents() == [reported, reported])
+    world.end(runtime)
+    runtime.launched = runtime.configuration
+    reporter.startWatchdog(of: runtime)
+    #expect(world.takeEvents() == [.watchdogInterval(runtime.id, .seconds(5))])
+  }
+
+  @Test("The engine's question is answered with the last sign, which may still be in the socket")
+  func checked() throws {
+    let runtime = try world.add()
+    reporter.checkWatchdog(runtime.id)
+    #expect(world.takeEvents() == [.watchdogSeen(runtime.id, at: nil)])
+    let conversation = try channels.begin()
+    runtime.conversation = conversation
+    try channels.notify("WATCHDOG=1", conversation)
+    reporter.checkWatchdog(runtime.id)
+    guard case .watchdogSeen(runtime.id, let sign)? = world.takeEvents().first else {
+      Issue.record("no answer")
+      return
+    }
+    #expect(sign != nil)
+    // It was removed meanwhile.
+    reporter.checkWatchdog(WorkerID("gone"))
+    #expect(world.takeEvents().isEmpty)
+  }
+}
