@@ -19,13 +19,11 @@ struct WorkerRunTests {
   func nothingIsLeft() {
     let runtime = runtime()
     let before = runtime.profile
-    runtime.lastAlarm = .zero + .seconds(7)
     runtime.asleepSince = .zero
-    runtime.unheardCall = "data"
+    runtime.isKilled = true
     runtime.endRun()
     #expect(runtime.profile == before)
-    #expect(runtime.lastAlarm == nil && runtime.unheardCall == nil)
-    #expect(runtime.asleepSince == nil)
+    #expect(runtime.asleepSince == nil && !runtime.isKilled)
   }
 
   @Test("shows which keys of its configuration it doesn't have yet")

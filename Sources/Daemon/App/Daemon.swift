@@ -73,7 +73,9 @@ public final class Daemon: DirectiveExecutor {
   var unstoppable: Set<WorkerID> = []
   let stoppedByPerson: StoppedByPerson
   private(set) lazy var restarts = makeRestartSupervisor()
-  private(set) lazy var schedules = makeScheduleMonitor()
+  private(set) lazy var listening = ListeningSockets(self)
+  private(set) lazy var pendingSignals = PendingSignals(loop, driver, workers)
+  private(set) lazy var schedules = ScheduleMonitor(self)
   /// Probes that are being asked.
   var questions: [ObjectIdentifier: Question] = [:]
   /// Workers of `run` that have ended, the latest last.
@@ -223,13 +225,13 @@ public final class Daemon: DirectiveExecutor {
     collectKeptMemories()
     adoptSurvivors()
     takeOverKeeping()
-    openListeners()
+    listening.openListeners(of: settings.configuration.workers)
     startWorkers()
     schedules.follow()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
     sampleRegularly()
-    if wrapped == nil { lookForSignals() }
+    if wrapped == nil { pendingSignals.follow() }
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !hasEnded {
@@ -362,7 +364,7 @@ public final class Daemon: DirectiveExecutor {
 
   func finish(saying text: String) {
     guard !hasEnded else { return }
-    if !isLeaving { for runtime in workers.values { closeListeners(of: runtime) } }
+    if !isLeaving { for runtime in workers.values { listening.closeListeners(of: runtime) } }
     server?.announceEnd(text)
     hasEnded = true
     log(.notice, text)

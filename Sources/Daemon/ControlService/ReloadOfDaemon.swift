@@ -30,14 +30,14 @@ extension Daemon: ConfigurationHost {
     forgetPlans(of: id)
     if engine.state(of: id)?.isAlive == true { request(.stop, id) { _ in } }
     // The request may have ended it at once.
-    if let runtime = workers[id] { closeListeners(of: runtime) }
+    if let runtime = workers[id] { listening.closeListeners(of: runtime) }
     driver.send(.removed(id))
     if engine.state(of: id) == nil { removeWorker(id) }
   }
 
   func introduce(_ configuration: WorkerConfiguration) {
     addDeclared(configuration)
-    if let runtime = workers[WorkerID(configuration.name)] { relisten(runtime) }
+    if let runtime = workers[WorkerID(configuration.name)] { listening.relisten(runtime) }
   }
 
   func take(_ configuration: WorkerConfiguration, of id: WorkerID) {
@@ -47,7 +47,7 @@ extension Daemon: ConfigurationHost {
     runtime.isDeclared = true
     restartRulesChanged(runtime)
     driver.send(.profileChanged(id, runtime.profile))
-    if engine.state(of: id)?.isAlive != true { relisten(runtime) }
+    if engine.state(of: id)?.isAlive != true { listening.relisten(runtime) }
   }
 
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {

@@ -68,6 +68,8 @@ extension Daemon {
 
   /// There is no worker of that name any more.
   func removeWorker(_ id: WorkerID) {
+    // Sockets that were still being opened when it was removed.
+    if let runtime = workers[id] { listening.closeListeners(of: runtime) }
     workers[id] = nil
     restarts.remove(id)
   }

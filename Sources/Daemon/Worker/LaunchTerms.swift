@@ -88,7 +88,7 @@ extension Daemon {
     if case .notificationDescriptor(let number) = configuration.readiness {
       plan.readinessChannel = try ReadinessChannel(number: number)
     }
-    plan.listeners = try listeners(for: runtime, as: account)
+    plan.listeners = try listening.listeners(for: runtime, as: account)
   }
 
   /// The same of one that runs already, as far as it matters then.

@@ -9,9 +9,7 @@ import Policy
 extension Daemon {
   /// For a new run, or an adopted one.
   func makeSleep(for runtime: WorkerRuntime) {
-    let adaptor = SleepOfWorker(self, runtime)
-    runtime.sleep = WorkerSleep(
-      runtime.id, driver: driver, clock: loop, mechanics: adaptor, host: adaptor)
+    runtime.makeSleep(self)
   }
 
   func inspect(_ id: WorkerID) {

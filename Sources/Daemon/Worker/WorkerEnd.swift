@@ -16,7 +16,7 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process, !runtime.hasExited else {
       return
     }
-    stopListening(for: runtime)
+    runtime.wakeWatch?.stop()
     if runtime.sleep?.isMemoryUnverified == true { return kill(id) }
     runtime.conversation?.offers.dropFound()
     let stopSignal = signal ?? runtime.configuration.stopSignal
@@ -67,7 +67,7 @@ extension Daemon {
   /// that could take a stop away from the tracer.
   func rootHasEnded(_ runtime: WorkerRuntime) {
     guard let process = runtime.process else { return }
-    stopListening(for: runtime)
+    runtime.wakeWatch?.stop()
     // Before it is waited for: who sent is known until then.
     if runtime.configuration.fdstore > 0 {
       runtime.conversation?.receiveNotifications(limit: 64)
@@ -224,7 +224,7 @@ extension Daemon {
     records.remove(id.name)
     wrapped?.end = WrapEnd(status)
     driver.send(.exited(id, status))
-    offer(runtime)
+    listening.offer(runtime)
     // No longer declared: it was only waited for.
     if engine.state(of: id) == nil { removeWorker(id) }
     if !runtime.isDeclared { forgetOldRuns(besides: id) }
@@ -254,7 +254,8 @@ extension Daemon {
     runtime.conversation?.end()
     snapshots.remove(runtime.id.name)
     removeImages(of: runtime)
-    stopListening(for: runtime)
+    runtime.wakeWatch?.stop()
+    runtime.wakeWatch = nil
     runtime.traffic = nil
     runtime.shed?.end()
     runtime.shed = nil

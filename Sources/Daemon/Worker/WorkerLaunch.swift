@@ -30,7 +30,7 @@ extension Daemon {
         }
         // What inherits opens nothing.
         if wrapped != nil { return begin(attempt, runtime, as: nil) }
-        openFiles(of: runtime, as: terms.account) { [unowned self] refusal in
+        listening.openFiles(of: runtime, as: terms.account) { [unowned self] refusal in
           guard runtime.launching === attempt else { return }
           if let refusal { return launchFailed(runtime, attempt.cgroup, refusal) }
           openChannels(of: runtime, attempt, as: terms.account)
@@ -203,7 +203,7 @@ extension Daemon {
     guard let runtime = workers[id] else { return }
     runtime.launching = nil
     driver.send(.launchFailed(id, why))
-    offer(runtime)
+    listening.offer(runtime)
     if !runtime.isDeclared { forgetOldRuns(besides: id) }
   }
 

@@ -46,16 +46,8 @@ struct WorkerRun {
   var isBeingCleared = false
   /// Names the attempt to do so.
   var clearingSince: Instant?
-  /// When it last fell asleep.
-  var leftUnread = LeftUnread()
   /// The time-outs that its threads wait for, over its sleeps.
   var waits = TimedWaits()
-  /// What it waited for when it last fell asleep, and can't be woken by.
-  var unwatched: [String] = []
-  /// When one of its timers woke it the last time.
-  var lastAlarm: Instant?
-  /// What it was to be woken for, until it runs.
-  var unheardCall: String?
 }
 
 /// Numbers the operations on a worker, so that what belongs to an earlier one is dropped.

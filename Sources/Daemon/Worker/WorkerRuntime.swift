@@ -31,7 +31,6 @@ final class WorkerRuntime {
   var shed: ShedAttempt?
   /// It has been told to read its configuration again.
   var reloading: WorkerReload?
-  let listening = ListenerSet()
   /// What its runs have stored with us.
   var store: DescriptorStore?
   var logUpkeep = LogUpkeep()
@@ -45,18 +44,15 @@ final class WorkerRuntime {
   var missing: MissingBytes? { sleep?.missing }
   /// Waits until the images of an earlier run are removed; not for the loop's thread.
   var imageRemoval: (@Sendable () -> Void)?
-  /// What watches its inputs: while it sleeps, and (under `mode: activity`) while it runs.
-  var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
+  /// Of this run, as `sleep`: what wakes it while it sleeps.
+  var wakeWatch: WakeWatch?
+  /// What watches its inputs under `mode: activity`, while it runs.
   var traffic: TrafficMonitor?
   var activityLook: SharedLook<ActivityFindings?>?
   /// What its manager wants of it while it sleeps; only of an external worker.
   var managerWatch: SleepWatch?
-  /// When one of its own timers wakes it, while it sleeps.
-  var alarm: (at: Instant, token: EventLoop.Token)?
 
   var liveness: LivenessMonitor?
-  /// Answers health checks while it sleeps.
-  var answering: AsleepAnswering?
 
   /// Something of its image stays on disk while it runs.
   var keepsBase: Bool {
