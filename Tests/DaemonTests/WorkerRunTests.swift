@@ -20,10 +20,10 @@ struct WorkerRunTests {
     let runtime = runtime()
     let before = runtime.profile
     runtime.asleepSince = .zero
-    runtime.isKilled = true
+    runtime.watchdogInterval = .seconds(7)
     runtime.endRun()
     #expect(runtime.profile == before)
-    #expect(runtime.asleepSince == nil && !runtime.isKilled)
+    #expect(runtime.asleepSince == nil && runtime.watchdogInterval == nil)
   }
 
   @Test("shows which keys of its configuration it doesn't have yet")

@@ -183,7 +183,7 @@ final class ListeningSockets {
     guard error.code == EADDRINUSE,
       let socket = runtime.configuration.listen.first(where: { $0.address == error.address })
     else { return error }
-    error.owner = holder(of: socket, besides: runtime)
+    error.owner = holder(of: socket, otherThan: runtime)
     return error
   }
 
@@ -208,7 +208,7 @@ final class ListeningSockets {
     }
   }
 
-  private func holder(of socket: ListenSocket, besides runtime: WorkerRuntime) -> String? {
+  private func holder(of socket: ListenSocket, otherThan runtime: WorkerRuntime) -> String? {
     sets.first { id, set in
       id != runtime.id && set.all.contains { $0.socket.conflicts(with: socket) }
     }.map { "worker `\($0.key)`" }

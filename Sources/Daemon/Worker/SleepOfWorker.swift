@@ -95,7 +95,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
   }
 
-  /// An outcome that is known at once is told later all the same.
+  /// An outcome that is known at once is reported later all the same.
   private func refuse<Outcome>(_ then: @escaping (Outcome) -> Void, _ outcome: Outcome) {
     services.loop.after(.zero) { then(outcome) }
   }

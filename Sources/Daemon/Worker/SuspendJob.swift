@@ -19,13 +19,13 @@ struct SuspendJob: Sendable {
   var ownChannels: Set<String>
   var leftUnread: LeftUnread
   var waits: TimedWaits
-  /// Nobody but its inputs would ever wake it.
+  /// Nothing but its inputs would ever wake it.
   var dependsOnInputs: Bool
   /// Its timers are of interest.
   var wakesForTimers = false
   /// At which health checks are answered for it.
   var answeredPorts: Set<UInt16> = []
-  /// It sleeps because nothing happened, and not because somebody wants it to.
+  /// It sleeps because nothing happened, and not because a person or the ladder wants it to.
   var mustBeIdle = false
   /// For an external worker in its manager's cgroup.
   var jobs: ManagerJobs?

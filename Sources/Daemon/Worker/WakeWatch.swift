@@ -48,7 +48,7 @@ final class WakeWatch {
   var answeredCount: Int? { answerer.count }
 
   /// The worker sleeps: from now on its inputs are watched here.
-  func listen<Inputs: WakeInputs>(at result: Result<Inputs, SystemCallError>) {
+  func listen(at result: Result<some WakeInputs, SystemCallError>) {
     stop()
     if let refusal = result.refusal { mayMissCalls(refusal) }
     guard case .success(let inputs) = result else { return }
