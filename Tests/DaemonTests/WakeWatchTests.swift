@@ -166,7 +166,8 @@ import Testing
     let (reader, writer) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
     try writer.writeAll("unread")
     let input = try WorkerInput.own(reader)
-    inputs.leftUnread.unread[input.key] = try #require(UnreadInput(input))
+    let unread: UnreadInput = try #require(UnreadInput(input))
+    inputs.leftUnread.unread[input.key] = unread
     listen()
     watch.stop()
     #expect(watch.leftUnread.unread.count == 1)
