@@ -9,7 +9,7 @@ final class ListeningOfDaemon: ListeningHost {
 
   var isClosing: Bool { daemon.isEnding || daemon.isLeaving }
   func hasProcess(_ id: WorkerID) -> Bool { daemon.workers[id]?.process != nil }
-  func isLaunching(_ id: WorkerID) -> Bool { daemon.workers[id]?.launching != nil }
+  func isLaunching(_ id: WorkerID) -> Bool { daemon.launcher.isLaunching(id) }
   func processes(of id: WorkerID) -> ProcessTree? {
     // What has ended, or can't be read, has no sockets to take back.
     try? daemon.workers[id]?.process?.tree()

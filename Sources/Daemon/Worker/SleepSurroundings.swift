@@ -23,7 +23,7 @@ protocol SleepSurroundings: AnyObject {
 }
 
 /// What a worker's `SleepOfWorker` gets of the daemon, for one run.
-private final class SurroundingsOfWorker: SleepSurroundings {
+final class SurroundingsOfWorker: SleepSurroundings {
   private unowned let daemon: Daemon
   private weak var runtime: WorkerRuntime?
   private let id: WorkerID
@@ -36,8 +36,8 @@ private final class SurroundingsOfWorker: SleepSurroundings {
 
   func whenReadyToSuspend(then: @escaping () -> Void) {
     guard let runtime else { return }
-    daemon.whenUnasked(runtime) { [daemon] in
-      daemon.whenTold(runtime, then)
+    daemon.senses.liveness.whenUnasked(runtime) { [daemon] in
+      daemon.conversations.whenTold(runtime, then)
     }
   }
 
@@ -55,25 +55,13 @@ private final class SurroundingsOfWorker: SleepSurroundings {
   }
 
   func hasHibernated(_ summary: HibernationSummary, took duration: Duration) {
-    if let runtime { daemon.note(summary, of: runtime, took: duration) }
+    if let runtime { daemon.sleeps.note(summary, of: runtime, took: duration) }
   }
 
-  func tellAwake(why: String?) { if let runtime { daemon.tellAwake(runtime, why: why) } }
-  func wakeWhenReleased() { daemon.wakeWhenReleased(id) }
-  func kill() { daemon.kill(id) }
-  func rootHasEnded() { if let runtime { daemon.rootHasEnded(runtime) } }
-}
-
-extension WorkerRuntime {
-  /// For a new run, or an adopted one.
-  func makeSleep(_ daemon: Daemon) {
-    let watch = WakeWatch(of: self, daemon.services, daemon.driver)
-    wakeWatch = watch
-    let mechanics = SleepOfWorker(
-      self, daemon.services, daemon.driver, daemon.imageDisk,
-      image: daemon.state.image(of: id.name),
-      watch, SurroundingsOfWorker(daemon, self))
-    sleep = WorkerSleep(
-      id, driver: daemon.driver, clock: daemon.loop, mechanics: mechanics, host: mechanics)
+  func tellAwake(why: String?) {
+    if let runtime { daemon.conversations.tellAwake(runtime, why: why) }
   }
+  func wakeWhenReleased() { daemon.sleeps.wakeWhenReleased(id) }
+  func kill() { daemon.ends.kill(id) }
+  func rootHasEnded() { if let runtime { daemon.ends.rootHasEnded(runtime) } }
 }

@@ -38,7 +38,7 @@ extension WakeWatch {
 
 extension WorkerRuntime {
   /// The sockets over which the worker talks with us.
-  var ownChannels: Set<String> { conversation?.paths ?? [] }
+  var ownChannels: Set<String> { run.conversation?.paths ?? [] }
 
   /// Ports at which a connection alone is no reason to wake it.
   var answeredPorts: Set<UInt16> { Set(configuration.healthChecksWhileAsleep.map(\.port)) }

@@ -44,6 +44,9 @@ final class WakeWatch {
     answerer = AsleepAnswerer(watches, timers) { [unowned host] in host.log(.warning, $0) }
   }
 
+  /// Something is still watched or timed for it.
+  var isActive: Bool { watched != nil || timer.due != nil || answeredCount != nil }
+
   /// Health checks that were answered since it fell asleep; nil: none are.
   var answeredCount: Int? { answerer.count }
 
