@@ -89,6 +89,17 @@ import Testing
     #expect(world.events.isEmpty)
   }
 
+  @Test("A worker that ended while it was being suspended isn't watched")
+  func ended() throws {
+    let own = try OwnListener()
+    inputs.answered = [own.asleep]
+    watch.end()
+    listen()
+    #expect(world.watches.active == 0 && !watch.isActive && watch.isOver)
+    watch.wakeForWhatWaits()
+    #expect(world.events.isEmpty && world.logged.isEmpty)
+  }
+
   @Test("A worker that falls asleep again is woken by its inputs of then")
   func again() throws {
     listen()

@@ -25,7 +25,7 @@ final class RunClosing {
     }
     run.conversation?.end()
     host.removeFiles(of: runtime)
-    run.wakeWatch?.stop()
+    run.wakeWatch?.end()
     run.shed?.end()
     run.sleep?.end()
     run.ending?.end()

@@ -101,7 +101,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   }
 
   private func fellAsleep(_ asleep: Asleep) {
-    guard let runtime else { return }
+    guard let runtime, !wakeWatch.isOver else { return }
     runtime.asleepSince = EventLoop.now
     wakeWatch.listen(at: asleep.sources)
     wakeWatch.timer.set(

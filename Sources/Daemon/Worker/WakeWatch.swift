@@ -33,6 +33,8 @@ final class WakeWatch {
   private(set) var leftUnread = LeftUnread()
   /// What it waited for when it last fell asleep, and can't be woken by.
   private(set) var unwatched: [String] = []
+  /// The run has ended: nothing is watched any more.
+  private(set) var isOver = false
 
   init(
     _ id: WorkerID, _ watches: any DescriptorWatches, _ timers: any Timers, _ host: any WakeHost
@@ -53,6 +55,7 @@ final class WakeWatch {
   /// The worker sleeps: from now on its inputs are watched here.
   func listen(at result: Result<some WakeInputs, SystemCallError>) {
     stop()
+    if isOver { return }
     if let refusal = result.refusal { mayMissCalls(refusal) }
     guard case .success(let inputs) = result else { return }
     leftUnread = inputs.leftUnread
@@ -100,7 +103,13 @@ final class WakeWatch {
     if let why = unheardCall { host.send(.wakeNeeded(id, why)) }
   }
 
-  /// It runs again, or never will.
+  /// The run has ended. A suspension that is still under way can't begin another watch.
+  func end() {
+    stop()
+    isOver = true
+  }
+
+  /// It runs again, or its end has begun.
   func stop() {
     unheardCall = nil
     host.watchHasEnded()
