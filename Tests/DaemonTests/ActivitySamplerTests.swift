@@ -191,7 +191,7 @@ import Testing
     jobs = try LoopJobs(loop, BlockingJobs(name: "test-activity"))
     scanner = ProcessScanner(
       world.timers, launchedAt: { _ in .zero }, look: { [scans] in scans.add($0) })
-    looks = ActivityLooks(loop, jobs, world.driver, scanner, wraps: false)
+    looks = ActivityLooks(loop, jobs, world.driver, scanner, metersWork: false)
   }
 
   private func turn(until isDone: () -> Bool) throws {

@@ -20,7 +20,7 @@ import Testing
     loop = try EventLoop(check: nil)
     jobs = try LoopJobs(loop, BlockingJobs(name: "test-images"))
     let directory = scratch.path
-    look = ImageDiskLook(jobs, directory: directory, world.workers, wrap: nil) {
+    look = ImageDiskLook(jobs, directory: directory, world.workers, sharedImages: nil) {
       "\(directory)/\($0).image"
     }
   }

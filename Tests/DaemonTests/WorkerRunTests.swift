@@ -14,8 +14,8 @@ struct WorkerRunTests {
   private let timers = FakeTimers()
   private let watches = FakeWatches()
   private let host = Host()
+  private let wakes = WakeWorld()
 
-  /// What wakes a sleeper, and readiness probes, have components of their own.
   private final class Host: RunClosingHost {
     private(set) var calls: [String] = []
     /// The run has a conversation no more when its files are removed: it can't bring new ones.
@@ -25,7 +25,6 @@ struct WorkerRunTests {
       calls.append("remove files")
       conversationWasOver = runtime.conversation?.isOver ?? true
     }
-    func stopListening(for runtime: WorkerRuntime) { calls.append("stop listening") }
   }
 
   private final class Liveness: LivenessHost {
@@ -88,9 +87,10 @@ struct WorkerRunTests {
     run.kernelKills.begin(onMachine: 1)
     run.sample.cpu = 1
     run.measuring.memoryMoves()
-    run.unwatched = ["a pipe"]
-    run.lastAlarm = .zero
-    run.unheardCall = "data"
+    let wakeWatch = wakes.makeWatch()
+    wakeWatch.listen(at: .success(try FakeInputs()) as Result<FakeInputs, SystemCallError>)
+    wakeWatch.timer.set(at: .zero, "a timer that it has set")
+    run.wakeWatch = wakeWatch
     withExtendedLifetime((end, shed, sleeper)) {}
   }
 
@@ -140,8 +140,7 @@ struct WorkerRunTests {
 
   /// A new property of `WorkerRun` must be filled here, or be one whose component has its own suite.
   private static let ofOthers: Set = [
-    "activityLook", "alarm", "answering", "leftUnread", "managerWatch", "traffic",
-    "waits", "wakeSources",
+    "activityLook", "managerWatch", "traffic", "waits",
   ]
 
   @Test("leaves every property as in a new run, and no watch or timer")
@@ -157,6 +156,7 @@ struct WorkerRunTests {
     #expect(
       untouched == Self.ofOthers,
       "a property of `WorkerRun` isn't filled by this test, or has become fillable")
+    #expect(wakes.watches.active == 1 && !wakes.timers.pending.isEmpty)
     #expect(watches.active == 1 && world.watches.active > 0 && !timers.pending.isEmpty)
     let run = runtime.run
 
@@ -169,7 +169,8 @@ struct WorkerRunTests {
     #expect(world.watches.active == 0, "the conversation's")
     #expect(world.removedFiles.count == 3)
     #expect(timers.pending.isEmpty)
-    #expect(host.calls == ["remove files", "stop listening"])
+    #expect(wakes.watches.active == 0 && wakes.timers.pending.isEmpty, "what wakes it")
+    #expect(host.calls == ["remove files"])
     #expect(host.conversationWasOver)
   }
 
@@ -194,8 +195,8 @@ struct WorkerRunTests {
     #expect(
       Set(properties(runtime()).keys) == [
         "id", "configuration", "environment", "isDeclared", "external", "run",
-        // Sockets of `listen` and stored descriptors are kept from one run to the next.
-        "listening", "stored",
+        // Stored descriptors are kept from one run to the next.
+        "stored",
         // The next run waits for it before it writes an image.
         "imageRemoval",
       ])
@@ -206,8 +207,9 @@ struct WorkerRunTests {
     let run = WorkerRun()
     #expect(run.heldOfLoop.isEmpty)
     run.exitWatch = timers.after(.zero) {}
-    run.alarm = (timers.now, timers.after(.zero) {})
-    #expect(run.heldOfLoop == ["exitWatch", "alarm"])
+    run.wakeWatch = wakes.makeWatch()
+    run.wakeWatch?.timer.set(at: .zero, "a timer that it has set")
+    #expect(run.heldOfLoop == ["exitWatch", "wakeWatch"])
   }
 
   @Test("shows which keys of its configuration it doesn't have yet")

@@ -39,12 +39,12 @@ struct SourceRuleTests {
     // On threads of their own.
     "Daemon/Worker/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
     "Daemon/Sense/FootprintMeasuring.swift",
-    "Daemon/Worker/WakeInputs.swift", "Daemon/Takeover/AdoptionAsleep.swift",
+    "Daemon/Worker/SuspendJob.swift", "Daemon/Takeover/AdoptionAsleep.swift",
     "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.
     "Daemon/Takeover/WorkerAdoption.swift", "Daemon/Takeover/KeeperStart.swift",
     "Daemon/Talk/ConversationOfWorker.swift",
-    "Daemon/Worker/ListenSockets.swift",
+    "Daemon/Worker/ListeningOfDaemon.swift",
     // Of its cgroup only.
     "Daemon/External/ExternalWorkers.swift", "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.

@@ -58,7 +58,9 @@ public final class Daemon {
   private(set) lazy var processHolder = ProcessHolder(loop, ProcessesOfDaemon(self))
   private(set) lazy var firstMoments = FirstMoments(loop, restarts, FirstMomentsOfDaemon(self))
   private(set) lazy var logKeeper = makeLogKeeper()
-  private(set) lazy var schedules = makeScheduleMonitor()
+  private(set) lazy var listening = ListeningSockets(self)
+  private(set) lazy var pendingSignals = PendingSignals(loop, driver, workers)
+  private(set) lazy var schedules = ScheduleMonitor(self)
   private(set) lazy var senses = Senses(self)
   private(set) lazy var ends = WorkerEnds(self)
   private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
@@ -181,13 +183,13 @@ public final class Daemon {
     collectKeptMemories()
     adoptSurvivors()
     takeOverKeeping()
-    openListeners()
+    listening.openListeners(of: settings.configuration.workers)
     startWorkers()
     schedules.follow()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
     senses.sampling.sampleRegularly()
-    lookForSignals()
+    pendingSignals.follow()
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !hasEnded {
@@ -358,7 +360,7 @@ public final class Daemon {
 
   func finish(saying text: String) {
     guard !hasEnded else { return }
-    if !isLeaving { for runtime in workers.values { closeListeners(of: runtime) } }
+    if !isLeaving { for runtime in workers.values { listening.closeListeners(of: runtime) } }
     server?.announceEnd(text)
     hasEnded = true
     log(.notice, text)

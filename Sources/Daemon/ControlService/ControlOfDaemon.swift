@@ -36,7 +36,7 @@ final class ControlOfDaemon: ControlHost {
     facts.baseSize = runtime.image == nil ? daemon.senses.imageDisk.base(of: id.name) : 0
     facts.lastHibernation = runtime.lastHibernation
     facts.restoreMode = runtime.sleep?.restoreMode
-    facts.unwatched = runtime.unwatched
+    facts.unwatched = runtime.wakeWatch?.unwatched ?? []
     facts.plans = plans(of: runtime)
     facts.process = runtime.process
     facts.measured = runtime.measuring.last.map { ($0.reclaimable, $0.at) }
@@ -50,7 +50,7 @@ final class ControlOfDaemon: ControlHost {
       restart: restarts.plan(of: id), awaited: daemon.dependencyStarter.awaited(by: id),
       problem: restarts.problem(of: id), livenessFailure: runtime.liveness?.lastFailure,
       nextWake: daemon.schedules.next(runtime.configuration.wakeAt, after: Int64(time(nil))),
-      answeredAsleep: runtime.answering?.count)
+      answeredAsleep: runtime.wakeWatch?.answeredCount)
   }
 
   func daemonFacts() -> DaemonFacts {

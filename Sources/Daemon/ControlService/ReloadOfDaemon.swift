@@ -39,14 +39,14 @@ final class ReloadOfDaemon: ConfigurationHost {
     daemon.supervision.forgetPlans(of: id)
     if daemon.engine.state(of: id)?.isAlive == true { daemon.request(.stop, id) { _ in } }
     // The request may have ended it at once.
-    if let runtime = workers[id] { daemon.closeListeners(of: runtime) }
+    if let runtime = workers[id] { daemon.listening.closeListeners(of: runtime) }
     daemon.driver.send(.removed(id))
     if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
   }
 
   func introduce(_ configuration: WorkerConfiguration) {
     daemon.addDeclared(configuration)
-    if let runtime = workers[WorkerID(configuration.name)] { daemon.relisten(runtime) }
+    if let runtime = workers[WorkerID(configuration.name)] { daemon.listening.relisten(runtime) }
   }
 
   func take(_ configuration: WorkerConfiguration, of id: WorkerID) {
@@ -56,7 +56,7 @@ final class ReloadOfDaemon: ConfigurationHost {
     runtime.isDeclared = true
     daemon.supervision.restartRulesChanged(id)
     daemon.driver.send(.profileChanged(id, runtime.profile))
-    if daemon.engine.state(of: id)?.isAlive != true { daemon.relisten(runtime) }
+    if daemon.engine.state(of: id)?.isAlive != true { daemon.listening.relisten(runtime) }
   }
 
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {

@@ -49,5 +49,9 @@ final class SupervisionOfDaemon: SupervisionHost {
 
   func forgetTraffic(of id: WorkerID) { daemon.workers[id]?.traffic = nil }
 
-  func remove(_ id: WorkerID) { daemon.workers[id] = nil }
+  func remove(_ id: WorkerID) {
+    // Sockets that were still being opened when it was no longer declared.
+    if let runtime = daemon.workers[id] { daemon.listening.closeListeners(of: runtime) }
+    daemon.workers[id] = nil
+  }
 }

@@ -115,26 +115,27 @@ final class ScheduleMonitor {
   }
 }
 
-extension Daemon {
-  func makeScheduleMonitor() -> ScheduleMonitor {
-    ScheduleMonitor(path: state.path + "/schedule", timers: loop, files: stateFiles) {
-      [unowned self] in
+extension ScheduleMonitor {
+  convenience init(_ daemon: Daemon) {
+    self.init(
+      path: daemon.state.path + "/schedule", timers: daemon.loop, files: daemon.stateFiles
+    ) { [workers = daemon.workers] in
       Dictionary(uniqueKeysWithValues: workers.map { ($0, $1.configuration.wakeAt) })
-    } wake: { [unowned self] in
-      wakeOnSchedule($0)
-    } warn: { [log] in
+    } wake: { [unowned daemon] in
+      Self.wake($0, daemon)
+    } warn: { [log = daemon.log] in
       log(.warning, $0)
     }
   }
 
-  private func wakeOnSchedule(_ id: WorkerID) {
-    guard let runtime = workers[id] else { return }
-    if adopting[id] != nil {
-      adopting[id]?.append { [unowned self] in wakeOnSchedule(id) }
+  private static func wake(_ id: WorkerID, _ daemon: Daemon) {
+    guard let runtime = daemon.workers[id] else { return }
+    if daemon.adopting[id] != nil {
+      daemon.adopting[id]?.append { [unowned daemon] in wake(id, daemon) }
       return
     }
-    guard engine.state(of: id)?.sleeps == true else { return }
+    guard daemon.engine.state(of: id)?.sleeps == true else { return }
     let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
-    driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
+    daemon.driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
   }
 }

@@ -69,14 +69,14 @@ extension Daemon {
     alarm: Instant?
   ) {
     guard let runtime = workers[id], let process = runtime.process else { return }
-    listen(for: runtime, at: sources)
-    if let alarm { setAlarm(for: runtime, at: alarm, "a time of its own, set before") }
+    runtime.wakeWatch?.listen(at: sources)
+    if let alarm { runtime.wakeWatch?.timer.set(at: alarm, "a time of its own, set before") }
     log(.notice, "\(id): adopted, \(asleep.rawValue) as it was, pid \(process.identity.pid)")
     driver.send(.adopted(id, runtime.profile, asleep))
     runtime.conversation?.offers.recount()
     saveRecord(runtime, state: asleep)
     if let why = unheard(runtime, sources) { driver.send(.wakeNeeded(id, why)) }
-    wakeForWhatWaits(runtime)
+    runtime.wakeWatch?.wakeForWhatWaits()
   }
 
   /// Why it can't sleep on: nothing but its inputs would wake it, and they can't be watched.

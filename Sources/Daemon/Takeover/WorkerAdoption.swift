@@ -80,7 +80,7 @@ extension Daemon {
     record.wasInFront = state == .foreground || runtime.returnsToFront
     record.importance = runtime.configuration.importance
     record.watchdog = runtime.watchdogInterval?.wholeNanoseconds
-    record.alarm = runtime.alarm?.at.nanoseconds
+    record.alarm = runtime.wakeWatch?.timer.due?.nanoseconds
     record.asleepSince = runtime.asleepSince?.nanoseconds
     // From the moment at which it begins to be woken, its time-outs may have been corrected.
     record.waits = state == .resuming ? nil : runtime.waits.kept

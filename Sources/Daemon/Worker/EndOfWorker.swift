@@ -123,7 +123,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   var isExternal: Bool { runtime?.external != nil }
   var isUnexpected: Bool { daemon.isAlive(id) && !isTerminating }
 
-  func stopListening() { if let runtime { daemon.stopListening(for: runtime) } }
+  func stopListening() { runtime?.wakeWatch?.stop() }
 
   func willBeAsked() { runtime?.conversation?.offers.dropFound() }
 
@@ -135,7 +135,7 @@ final class EndOfWorker: EndMechanics, EndHost {
 
   func rootHasEnded() {
     guard let runtime else { return }
-    daemon.stopListening(for: runtime)
+    runtime.wakeWatch?.stop()
     if runtime.configuration.fdstore > 0 {
       runtime.conversation?.receiveNotifications(limit: 64)
     }
@@ -166,7 +166,7 @@ final class EndOfWorker: EndMechanics, EndHost {
     services.records.remove(id.name)
     daemon.role.program?.hasEnded(status)
     daemon.driver.send(.exited(id, status))
-    daemon.offer(runtime)
+    daemon.listening.offer(runtime)
     // No longer declared: it was only waited for.
     if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
     if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(after: id) }

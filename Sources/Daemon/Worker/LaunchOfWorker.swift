@@ -39,7 +39,7 @@ final class LaunchOfWorker: LaunchMechanics {
   ) {
     switch step {
     case .terms: lookUp(within: limit, then)
-    case .sockets: daemon.openFiles(of: runtime, as: account, then: then)
+    case .sockets: daemon.listening.openFiles(of: runtime, as: account, then: then)
     case .channels: openChannels(within: limit, then)
     case .fork: fork(within: limit, then)
     case .program: executeProgram(within: limit, then)
@@ -111,7 +111,7 @@ final class LaunchOfWorker: LaunchMechanics {
   private func fork(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let plan: LaunchPlan
     do {
-      let listeners = try daemon.listeners(for: runtime, as: account)
+      let listeners = try daemon.listening.listeners(for: runtime, as: account)
       plan = try daemon.launchPlanner.plan(
         for: runtime, as: account, in: cgroup, listeners: listeners)
     } catch { return then("\(error)") }

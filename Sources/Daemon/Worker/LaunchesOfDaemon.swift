@@ -41,7 +41,7 @@ final class LaunchesOfDaemon: LaunchHost {
 
   func launchHasFailed(_ id: WorkerID) {
     guard let runtime = daemon.workers[id] else { return }
-    daemon.offer(runtime)
+    daemon.listening.offer(runtime)
     // No longer declared: only the launch was waited for.
     if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
     if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(after: id) }

@@ -4,8 +4,6 @@ import Lifecycle
 protocol RunClosingHost: AnyObject {
   /// Its image and its snapshot.
   func removeFiles(of runtime: WorkerRuntime)
-  /// What wakes it while it sleeps is given back: `wakeSources`, `alarm`, `answering`, `managerWatch`.
-  func stopListening(for runtime: WorkerRuntime)
 }
 
 /// The one place where a worker's run ends: what the run holds of the loop is given back, what waits for something
@@ -27,7 +25,7 @@ final class RunClosing {
     }
     run.conversation?.end()
     host.removeFiles(of: runtime)
-    host.stopListening(for: runtime)
+    run.wakeWatch?.end()
     run.shed?.end()
     run.sleep?.end()
     run.ending?.end()

@@ -7,13 +7,16 @@ import Policy
 /// go to its run's `WorkerSleep`. Belongs to the loop's thread.
 final class WorkerSleeps {
   private unowned let daemon: Daemon
-  /// Why writes can't be tracked, as logged.
 
   init(_ daemon: Daemon) { self.daemon = daemon }
 
   /// For a new run, or an adopted one.
   func makeSleep(for runtime: WorkerRuntime) {
-    let adaptor = SleepOfWorker(daemon, runtime)
+    let watch = WakeWatch(of: runtime, daemon.services, daemon.driver)
+    runtime.wakeWatch = watch
+    let adaptor = SleepOfWorker(
+      runtime, daemon.services, daemon.driver, daemon.senses.imageDisk,
+      image: daemon.state.image(of: runtime.id.name), watch, SurroundingsOfWorker(daemon, runtime))
     runtime.sleep = WorkerSleep(
       runtime.id, driver: daemon.driver, clock: daemon.loop, mechanics: adaptor, host: adaptor)
   }

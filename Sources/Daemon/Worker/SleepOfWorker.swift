@@ -7,12 +7,18 @@ import Policy
 import Supervision
 import Synchronization
 
-/// What a worker's `WorkerSleep` gets of the daemon, for one run: its processes are acted on by the threads of
-/// `mechanics` and `hibernation`.
+/// Acts on one run of a worker for its `WorkerSleep`: its processes are stopped, hibernated and resumed by the threads
+/// of `mechanics` and `hibernation`, and its inputs are watched while it sleeps.
 final class SleepOfWorker: SleepMechanics, SleepHost {
-  private unowned let daemon: Daemon
   private weak var runtime: WorkerRuntime?
   private let id: WorkerID
+  private let services: Services
+  private let driver: EngineDriver
+  private let imageDisk: ImageDiskMonitor
+  /// Of its image.
+  private let path: String
+  private let wakeWatch: WakeWatch
+  private let surroundings: any SleepSurroundings
   /// Cleared on the thread of the operation that is under way, when that has ended.
   private var current: Underway?
 
@@ -22,10 +28,19 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     func end() { state.store(false, ordering: .releasing) }
   }
 
-  init(_ daemon: Daemon, _ runtime: WorkerRuntime) {
-    self.daemon = daemon
+  init(
+    _ runtime: WorkerRuntime, _ services: Services, _ driver: EngineDriver,
+    _ imageDisk: ImageDiskMonitor, image path: String, _ wakeWatch: WakeWatch,
+    _ surroundings: any SleepSurroundings
+  ) {
     self.runtime = runtime
     id = runtime.id
+    self.services = services
+    self.driver = driver
+    self.imageDisk = imageDisk
+    self.path = path
+    self.wakeWatch = wakeWatch
+    self.surroundings = surroundings
   }
 
   var isUnderWay: Bool { current?.isTrue == true }
@@ -36,7 +51,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   ) -> @Sendable (Outcome) -> Void {
     let underway = Underway()
     current = underway
-    let back = daemon.loopReturn.callback(then)
+    let back = services.loopReturn.callback(then)
     return {
       underway.end()
       back($0)
@@ -49,9 +64,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     guard let runtime, let process = runtime.process else {
       return refuse(then, .failure(Refusal(text: "it has no process")))
     }
-    let job = suspendJob(runtime, process)
+    let job = SuspendJob(
+      of: runtime, process, leftUnread: wakeWatch.leftUnread,
+      because: driver.state.snapshot(of: id, at: EventLoop.now)?.cause)
     runtime.traffic = nil
-    let hibernation = isRestoring ? daemon.hibernation : nil
+    let hibernation = isRestoring ? services.hibernation : nil
     let done = callback { [self] (outcome: Suspended) in
       if let opened = outcome.opened, let process = self.runtime?.process,
         process.identity == job.identity
@@ -59,12 +76,12 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         process.take(opened)
       }
       // It may be hibernated next.
-      daemon.senses.imageDisk.takeReading { [self] in
+      imageDisk.takeReading { [self] in
         if case .success(let asleep) = outcome.result { fellAsleep(asleep) }
         then(outcome.result.map { _ in })
       }
     }
-    daemon.mechanics.submit(about: id.name) {
+    services.mechanics.submit(about: id.name) {
       [id, refresh = process.memoryRefresh] in
       // While it may still be opened: a worker's children have memory too. What can't be opened is named by the
       // hibernation that needs it.
@@ -78,33 +95,18 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
   }
 
-  /// An outcome that is known at once is told later all the same.
+  /// An outcome that is known at once is reported later all the same.
   private func refuse<Outcome>(_ then: @escaping (Outcome) -> Void, _ outcome: Outcome) {
-    daemon.loop.after(.zero) { then(outcome) }
-  }
-
-  private func suspendJob(_ runtime: WorkerRuntime, _ process: WorkerProcess) -> SuspendJob {
-    var job = SuspendJob(
-      identity: process.identity, session: process.session, cgroup: process.cgroup,
-      ownChannels: runtime.ownChannels, leftUnread: runtime.leftUnread, waits: runtime.waits,
-      dependsOnInputs: runtime.configuration.policy.foreground.mode == .activity,
-      wakesForTimers: runtime.configuration.policy.background.wakeForTimers != nil,
-      answeredPorts: runtime.answeredPorts)
-    let cause = daemon.engine.snapshot(of: id, at: EventLoop.now)?.cause
-    job.isExternal = runtime.external != nil
-    job.jobs = runtime.external?.jobs
-    job.mustBeIdle = job.dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
-    // An earlier daemon's worker, whose sockets Yama keeps from us: its clients would wait for ever.
-    if !Yama.current.permits(process.identity.pid) { job.dependsOnInputs = true }
-    return job
+    services.loop.after(.zero) { then(outcome) }
   }
 
   private func fellAsleep(_ asleep: Asleep) {
-    guard let runtime else { return }
+    guard let runtime, !wakeWatch.isOver else { return }
     runtime.asleepSince = EventLoop.now
-    daemon.listen(for: runtime, at: asleep.sources)
-    daemon.setAlarm(for: runtime, asleep.times)
-    daemon.watchManager(of: runtime, asleep.manager)
+    wakeWatch.listen(at: asleep.sources)
+    wakeWatch.timer.set(
+      asleep.times, shortest: runtime.configuration.policy.background.wakeForTimers)
+    surroundings.watchManager(asleep.manager)
     runtime.conversation?.offers.recount()
   }
 
@@ -114,12 +116,12 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
     let policy = runtime.configuration.policy.hibernate
     runtime.conversation?.offers.recount()
-    let disk = daemon.engine.policy.hibernate.disk
-    if daemon.senses.imageDisk.isShort(of: daemon.engine.footprint(of: id), by: disk) {
+    let disk = driver.state.policy.hibernate.disk
+    if imageDisk.isShort(of: driver.state.footprint(of: id), by: disk) {
       // Done before anything that is asked of it later.
-      daemon.hibernation.dropIdleBases()
+      services.hibernation.dropIdleBases()
     }
-    let startKeeper = daemon.startKeeperWhereMissing()
+    let startKeeper = surroundings.keeperStart()
     let pids = Array(target.memories.keys)
     runtime.measuring.memoryMoves()
     let (before, missing, started) = (Before(), runtime.missing, EventLoop.now)
@@ -129,18 +131,18 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       then(hibernated(outcome, from: before.footprint, started: started))
     }
     let request = HibernationRequest(
-      target, to: daemon.state.image(of: id.name), level: Int32(policy.compressionLevel),
-      restore: daemon.resumePreference(policy),
+      target, to: path, level: Int32(policy.compressionLevel),
+      restore: surroundings.resumePreference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
       overlay: policy.overlay && !policy.encrypt, isSealed: policy.encrypt,
       dropsFilePages: policy.dropFilePages,
       storage: ImageStorage(
         durability: policy.durability == .synced ? .synced : .cached,
-        dropsCache: daemon.engine.pressure != .normal))
-    daemon.hibernation.hibernate(
+        dropsCache: driver.state.pressure != .normal))
+    services.hibernation.hibernate(
       request,
       first: {
-        startKeeper([:], nil)
+        startKeeper()
         removal?()
         before.take(pids, missing)
       }
@@ -158,7 +160,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     let took = EventLoop.now - started
     return outcome.result.map { summary in
       let length = Int64(summary.imageLength)
-      if let runtime { daemon.sleeps.note(summary, of: runtime, took: took) }
+      surroundings.hasHibernated(summary, took: took)
       return HibernationOutcome(
         image: ImageOnDisk(summary.image, length: length),
         result: HibernationResult(
@@ -175,9 +177,12 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.conversation?.offers.dropFound()
     runtime.measuring.memoryMoves()
     let done = callback(then)
-    daemon.mechanics.submit(about: id.name, isUrgent: true) {
+    services.mechanics.submit(about: id.name, isUrgent: true) {
       let tree = target.restartInterruptedSyscalls()
-      done(Daemon.failure { try target.wake(tree, isStopped: isStopped) })
+      do {
+        try target.wake(tree, isStopped: isStopped)
+        done(nil)
+      } catch { done("\(error)") }
     }
   }
 
@@ -192,7 +197,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     let done = moving(then) { (result: Result<ResumeSummary, HibernationError>) in
       result.map(ResumeOutcome.init)
     }
-    afterWhatIsUnderWay { [hibernation = daemon.hibernation] in
+    afterWhatIsUnderWay { [hibernation = services.hibernation] in
       hibernation.resume(
         target, from: image.resting, keepsBase: keepsBase, then: done)
     }
@@ -204,13 +209,12 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       return refuse(then, RecoveryOutcome(result: .failure(error)))
     }
     runtime.conversation?.offers.dropFound()
-    let path = daemon.state.image(of: id.name)
-    let done = moving(then) { (found: Recovered) in
+    let done = moving(then) { [path] (found: Recovered) in
       RecoveryOutcome(
         result: found.result.map(ResumeOutcome.init),
         image: found.length.map { ImageOnDisk(path: path, length: $0) })
     }
-    afterWhatIsUnderWay { [hibernation = daemon.hibernation] in
+    afterWhatIsUnderWay { [hibernation = services.hibernation, path] in
       hibernation.recover(target, from: path, expecting: expecting) { result in
         done(Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
       }
@@ -231,8 +235,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   /// Before a worker's memory is brought back: its record says so on disk (see `WorkerRecordKeeper`), and
   /// what was begun about it, a purge for one, has ended.
   private func afterWhatIsUnderWay(_ body: @escaping @Sendable () -> Void) {
-    let recorded = daemon.records.barrier()
-    daemon.mechanics.submit(about: id.name, isUrgent: true) {
+    let recorded = services.records.barrier()
+    services.mechanics.submit(about: id.name, isUrgent: true) {
       recorded()
       body()
     }
@@ -240,16 +244,17 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
     guard let target = runtime?.target() else {
-      daemon.loop.after(.zero) { then(nil, nil) }
+      services.loop.after(.zero) { then(nil, nil) }
       return
     }
-    let path = daemon.state.image(of: id.name)
     let image = runtime?.sleep?.rest.image
-    let done = callback { (rest: WorkerState?) in
+    let done = callback { [path] (rest: WorkerState?) in
       let found = ImageOnDisk(path: path, mark: image?.mark, length: image?.length)
       then(rest, rest == .hibernated ? found : nil)
     }
-    daemon.mechanics.submit(about: id.name) { done(Self.rest(of: target, image: path)) }
+    services.mechanics.submit(about: id.name) { [path] in
+      done(Self.rest(of: target, image: path))
+    }
   }
 
   // MARK: host
@@ -262,39 +267,34 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   var hasEnded: Bool { runtime?.hasExited ?? true }
 
   func whenReadyToSuspend(then: @escaping () -> Void) {
-    guard let runtime, runtime.process != nil else { return }
-    daemon.senses.liveness.whenUnasked(runtime) { [daemon] in
-      daemon.conversations.whenTold(runtime, then)
-    }
+    guard runtime?.process != nil else { return }
+    surroundings.whenReadyToSuspend(then: then)
   }
 
-  func isSuspended() {
-    if let runtime { daemon.wakeForWhatWaits(runtime) }
-  }
+  func isSuspended() { wakeWatch.wakeForWhatWaits() }
 
   func isAwake(why: String?, fromImage: Bool) {
     guard let runtime else { return }
-    if why == nil { daemon.stopListening(for: runtime) }
-    daemon.conversations.tellAwake(runtime, why: why)
+    if why == nil { wakeWatch.stop() }
+    surroundings.tellAwake(why: why)
     guard fromImage else { return }
-    daemon.senses.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
-    daemon.senses.imageDisk.takeReading()
+    imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
+    imageDisk.takeReading()
   }
 
   func staysAsleep() {
-    guard let runtime else { return }
-    daemon.repeatCall(runtime)
-    daemon.sleeps.wakeWhenReleased(id)
+    guard runtime != nil else { return }
+    wakeWatch.repeatCall()
+    surroundings.wakeWhenReleased()
   }
 
-  func kill() { daemon.ends.kill(id) }
+  func kill() { surroundings.kill() }
 
   func operationHasEnded() {
-    guard let runtime, runtime.hasExited else { return }
-    daemon.ends.rootHasEnded(runtime)
+    if runtime?.hasExited == true { surroundings.rootHasEnded() }
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {
-    daemon.log(priority, "\(id): \(text)")
+    services.log(priority, "\(id): \(text)")
   }
 }

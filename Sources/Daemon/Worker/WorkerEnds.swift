@@ -47,6 +47,4 @@ private final class RunClosingOfDaemon: RunClosingHost {
     daemon.snapshots.remove(runtime.id.name)
     daemon.senses.imageRemover.removeImages(of: runtime)
   }
-
-  func stopListening(for runtime: WorkerRuntime) { daemon.stopListening(for: runtime) }
 }

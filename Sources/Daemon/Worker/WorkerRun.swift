@@ -26,16 +26,13 @@ final class WorkerRun {
 
   // MARK: what watches it
 
-  /// What watches its inputs: while it sleeps, and (under `mode: activity`) while it runs.
-  var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
+  /// What wakes it while it sleeps; nil before it has a process.
+  var wakeWatch: WakeWatch?
+  /// What watches its inputs under `mode: activity`, while it runs.
   var traffic: TrafficMonitor?
   var activityLook: SharedLook<ActivityFindings?>?
   /// What its manager wants of it while it sleeps; only of an external worker.
   var managerWatch: SleepWatch?
-  /// When one of its own timers wakes it, while it sleeps.
-  var alarm: (at: Instant, token: EventLoop.Token)?
-  /// Answers health checks while it sleeps.
-  var answering: AsleepAnswering?
 
   // MARK: what is known of it
 
@@ -54,16 +51,8 @@ final class WorkerRun {
   var kernelKills = KernelKills()
   var sample = ActivitySample()
   var measuring = MeasuringState()
-  /// When it last fell asleep.
-  var leftUnread = LeftUnread()
   /// The time-outs that its threads wait for, over its sleeps.
   var waits = TimedWaits()
-  /// What it waited for when it last fell asleep, and can't be woken by.
-  var unwatched: [String] = []
-  /// When one of its timers woke it the last time.
-  var lastAlarm: Instant?
-  /// What it was to be woken for, until it runs.
-  var unheardCall: String?
 
   /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
   var hasExited: Bool { ending?.hasExited ?? false }
@@ -76,9 +65,7 @@ final class WorkerRun {
   var heldOfLoop: [String] {
     var names: [String] = []
     if exitWatch != nil { names.append("exitWatch") }
-    if wakeSources != nil { names.append("wakeSources") }
-    if alarm != nil { names.append("alarm") }
-    if answering != nil { names.append("answering") }
+    if wakeWatch?.isActive == true { names.append("wakeWatch") }
     return names
   }
 }

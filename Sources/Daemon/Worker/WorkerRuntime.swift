@@ -19,7 +19,6 @@ final class WorkerRuntime {
   /// Adopted from somebody else, who goes on to supervise it; see `ExternalWorkers`.
   var external: ExternalWorker?
 
-  let listening = ListenerSet()
   /// What its runs have stored with us; nil: nothing yet.
   var stored: DescriptorStoring?
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.

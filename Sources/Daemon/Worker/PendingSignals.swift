@@ -1,0 +1,62 @@
+import Lifecycle
+import Linux
+import Policy
+
+/// Wakes sleeping workers to which a signal was sent. The signal waits in the kernel, which reports that to no other
+/// process, so they are looked at every ten seconds: the root process only, whose pid is the one that people know.
+/// Belongs to the loop's thread.
+final class PendingSignals {
+  private static let interval = Duration.seconds(10)
+
+  private let timers: any Timers
+  /// Workers that sleep and aren't acted on, with the pid of the root process.
+  private let sleepers: () -> [(id: WorkerID, pid: Int32)]
+  /// nil: it can't be read, and may have ended.
+  private let status: (Int32) -> ProcessStatus?
+  private let send: (Event) -> Void
+
+  init(
+    _ timers: any Timers, sleepers: @escaping () -> [(id: WorkerID, pid: Int32)],
+    status: @escaping (Int32) -> ProcessStatus?, send: @escaping (Event) -> Void
+  ) {
+    self.timers = timers
+    self.sleepers = sleepers
+    self.status = status
+    self.send = send
+  }
+
+  convenience init(_ timers: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry) {
+    self.init(timers) {
+      workers.values.compactMap { runtime in
+        guard driver.state.state(of: runtime.id)?.sleeps == true, !runtime.isBusy,
+          let pid = runtime.process?.identity.pid
+        else { return nil }
+        return (runtime.id, pid)
+      }
+    } status: {
+      // One that has ended is no business of ours.
+      try? ProcessStatus.read($0)
+    } send: {
+      driver.send($0)
+    }
+  }
+
+  /// Looks now, and again and again.
+  func follow() {
+    for (id, pid) in sleepers() {
+      guard let status = status(pid), let signal = Self.waiting(in: status) else { continue }
+      send(.wakeNeeded(id, "signal \(signal), which was sent to it"))
+    }
+    timers.after(Self.interval) { [weak self] in self?.follow() }
+  }
+
+  /// Of the signals that ask a program to do something. Not those of job control, nor what the end of
+  /// a child or a change of a terminal brings.
+  private static func waiting(in status: ProcessStatus) -> Int32? {
+    let pending = (status.pendingForProcess | status.pendingForThread) & ~status.ignored
+    return askingSignals.first { ProcessStatus.contains(pending, $0) }
+  }
+
+  /// HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF: signal(7).
+  private static let askingSignals: [Int32] = [1, 2, 3, 10, 12, 14, 15, 26, 27]
+}

@@ -1,0 +1,59 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// The alarm by which one run of a worker is woken for its own timers while it sleeps. Which of them count is
+/// decided by `TimerWake`. Belongs to the loop's thread.
+final class WakeTimer {
+  private let timers: any Timers
+  /// Called with why, when the time has come.
+  private let ring: (String) -> Void
+  private var alarm: (at: Instant, token: EventLoop.Token)?
+  /// When one of its timers woke it the last time.
+  private var lastRang: Instant?
+
+  init(_ timers: any Timers, ring: @escaping (String) -> Void) {
+    self.timers = timers
+    self.ring = ring
+  }
+
+  /// When it will be woken; nil: no timer of its own wakes it.
+  var due: Instant? { alarm?.at }
+
+  /// It has just fallen asleep. What was set before doesn't hold any more.
+  ///
+  /// - Parameters:
+  ///   - times: its timers and time-outs.
+  ///   - shortest: `background.wake_for_timers`; nil: it is woken for none.
+  func set(_ times: [DueTime], shortest: Duration?) {
+    cancel()
+    guard let shortest else { return }
+    let now = timers.now
+    guard
+      let wake = TimerWake.first(
+        of: times, shortest: shortest, sinceLast: lastRang.map { now - $0 })
+    else { return }
+    set(at: now + wake.delay, wake.why)
+  }
+
+  /// - Parameter instant: one that has passed rings in the loop's next turn.
+  func set(at instant: Instant, _ why: String) {
+    cancel()
+    let delay = max(.zero, instant - timers.now)
+    let token = timers.after(delay) { [weak self] in
+      guard let self else { return }
+      alarm = nil
+      lastRang = timers.now
+      ring(why)
+    }
+    alarm = (instant, token)
+  }
+
+  /// It runs again, or has ended.
+  func cancel() {
+    guard let alarm else { return }
+    timers.cancel(alarm.token)
+    self.alarm = nil
+  }
+}
