@@ -138,6 +138,8 @@ public final class Daemon: DirectiveExecutor {
   init(_ settings: DaemonSettings, wrapped: Wrapped?) throws(StartError) {
     self.settings = settings
     self.wrapped = wrapped
+    // Before the first thread, which would get an arena of its own.
+    clinux_keep_heap_small()
     let log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
     resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : nil
     // Before anything is made that would have to be taken away again.
@@ -229,6 +231,7 @@ public final class Daemon: DirectiveExecutor {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
     sampleRegularly()
+    StartupMemory(loop, driver, workers, isLocked: true).releaseAfterStart()
     if wrapped == nil { lookForSignals() }
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
@@ -258,11 +261,9 @@ public final class Daemon: DirectiveExecutor {
     if clinux_become_subreaper() < 0 {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
-    clinux_keep_heap_small()
     clinux_stay_out_of_core_files()
     // A worker costs ten descriptors and more, and 1024 is the usual limit.
     clinux_raise_descriptor_limit()
-    dropOwnCode()
     _ = clinux_lock_memory()
     spareItselfFromTheKernel()
     signal(SIGPIPE, SIG_IGN)

@@ -28,7 +28,14 @@ extension Daemon {
   /// all page tables, so it is taken only when the cheap count of resident pages, or the
   /// size of its purgeable memory, has moved.
   func sample(_ runtime: WorkerRuntime) {
-    guard runtime.process != nil else { return }
+    guard let process = runtime.process else { return }
+    // A worker that hasn't run has written no log, and its processes and their memory are what they were. Only
+    // what comes in over its sockets comes without its running.
+    if !countsTraffic(of: runtime), runtime.sample.isUnchanged,
+      runtime.sample.canSkip(cpu: process.cgroup?.cpuMicroseconds(), at: EventLoop.now)
+    {
+      return
+    }
     keepLogSmall(runtime)
     lookForKernelKills(of: runtime)
     lookAtActivity(of: runtime) { [unowned self] found in
@@ -109,9 +116,7 @@ extension Daemon {
   /// nil: what comes in doesn't matter now. What a probe brings with it is no activity: from the question
   /// on nothing is looked at until `LivenessMonitor` or `ShedOverHTTP` lets a look swallow it.
   private func beginTrafficLook(_ runtime: WorkerRuntime) -> TrafficMonitor.Look? {
-    let rules = runtime.configuration.policy.foreground
-    // In shadow mode a call counts: it would have woken a worker that would have been asleep.
-    guard rules.mode == .activity || engine.imaginesSleep(of: runtime.id) else { return nil }
+    guard countsTraffic(of: runtime) else { return nil }
     if runtime.isAsked, !runtime.isSettling { return nil }
     if runtime.traffic == nil {
       // Without a descriptor for it, only processor time counts until the next look.
@@ -122,9 +127,18 @@ extension Daemon {
     return runtime.traffic?.begin()
   }
 
+  /// In shadow mode a call counts: it would have woken a worker that would have been asleep.
+  private func countsTraffic(of runtime: WorkerRuntime) -> Bool {
+    runtime.configuration.policy.foreground.mode == .activity
+      || engine.imaginesSleep(of: runtime.id)
+  }
+
   private func note(_ found: ActivityFindings, of runtime: WorkerRuntime) {
     if let work = found.work { wrapped?.work = work.meter }
-    guard engine.state(of: runtime.id)?.runs == true, !runtime.isBusy else { return }
+    guard engine.state(of: runtime.id)?.runs == true, !runtime.isBusy else {
+      runtime.sample.isUnchanged = false
+      return
+    }
     let now = EventLoop.now
     let last = runtime.sample
     runtime.sample.cpu = found.cpu
@@ -138,6 +152,8 @@ extension Daemon {
       found.anonymous > last.anonymous
       ? found.anonymous - last.anonymous : last.anonymous - found.anonymous
     let offersMoved = runtime.conversation?.offers.look() == true
+    runtime.sample.isUnchanged =
+      last.at != .zero && found.cpu == last.cpu && moved < 128 * 1024 && !offersMoved
     if moved >= 128 * 1024 || offersMoved || last.at == .zero {
       // While the budget allows no look it stays due.
       guard runtime.measuring.isDue(at: now) else { return }

@@ -21,8 +21,11 @@ struct OOMWatch {
   /// How many processes of the worker the kernel has ended since the last look, as far as its cgroup
   /// counts them.
   mutating func look(at group: WorkerCgroup?) -> Int {
-    onMachine = MemoryInfo.killedForMemory()
-    guard let count = group?.killedForMemory() else { return 0 }
+    guard let count = group?.killedForMemory() else {
+      onMachine = MemoryInfo.killedForMemory()
+      return 0
+    }
+    onMachine = nil
     // A controller that was turned off and on again counts from 0.
     let new = count < inGroup ? count : count - inGroup
     inGroup = count

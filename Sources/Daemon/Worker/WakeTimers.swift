@@ -43,21 +43,15 @@ extension Daemon {
   func lookForSignals() {
     for runtime in workers.values where engine.state(of: runtime.id)?.sleeps == true {
       guard !runtime.isBusy, let pid = runtime.process?.identity.pid,
-        let status = try? ProcessStatus.read(pid),
-        let signal = Self.waiting(in: status)
+        let pending = try? ProcessStatus.unheededSignals(of: pid),
+        let signal = Self.askingSignals.first(where: { ProcessStatus.contains(pending, $0) })
       else { continue }
       driver.send(.wakeNeeded(runtime.id, "signal \(signal), which was sent to it"))
     }
     loop.after(.seconds(10)) { [unowned self] in lookForSignals() }
   }
 
-  /// Of the signals that ask a program to do something. Not those of job control, nor what the end of
-  /// a child or a change of a terminal brings.
-  static func waiting(in status: ProcessStatus) -> Int32? {
-    let pending = (status.pendingForProcess | status.pendingForThread) & ~status.ignored
-    return askingSignals.first { ProcessStatus.contains(pending, $0) }
-  }
-
-  /// HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF: signal(7).
+  /// Signals that ask a program to do something. Not those of job control, nor what the end of a child or a
+  /// change of a terminal brings. HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF: signal(7).
   private static let askingSignals: [Int32] = [1, 2, 3, 10, 12, 14, 15, 26, 27]
 }

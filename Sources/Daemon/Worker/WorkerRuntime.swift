@@ -120,4 +120,25 @@ struct ActivitySample {
   /// Processor time, in microseconds.
   var cpu: UInt64 = 0
   var at = Instant.zero
+  /// The last whole look found nothing that had changed since the one before.
+  var isUnchanged = false
+  /// Looks since then for which its processor time was enough.
+  private var skipped = 0
+
+  /// A whole look at the worker, every so many looks, doesn't depend on its processor time.
+  static let mostSkipped = 9
+
+  /// Whether the worker's processor time says that a whole look would find nothing new: it hasn't run since the
+  /// last one, which had found nothing new either. Counts as a look then.
+  ///
+  /// - Parameter cpu: microseconds, of all its processes; nil: not known.
+  mutating func canSkip(cpu now: UInt64?, at instant: Instant) -> Bool {
+    guard isUnchanged, now == cpu, skipped < Self.mostSkipped else {
+      skipped = 0
+      return false
+    }
+    skipped += 1
+    at = instant
+    return true
+  }
 }

@@ -45,7 +45,6 @@ extension Daemon {
     guard let wrapped else { return .unmanaged("") }
     defer { log.drain() }
     defer { cgroups?.remove() }
-    clinux_keep_heap_small()
     // Whoever loses its parent stays below us: so all of them are found without a look at all of
     // /proc.
     clinux_become_subreaper()
@@ -68,6 +67,7 @@ extension Daemon {
     introduceWorkers()
     request(.start, wrapped.id) { _ in }
     sampleRegularly()
+    StartupMemory(loop, driver, workers, isLocked: false).releaseAfterStart()
     watchCaller()
     register()
     do throws(SystemCallError) {
