@@ -23,17 +23,15 @@ final class StartupMemory {
     self.release = release
   }
 
-  /// - Parameter isLocked: it was locked (`clinux_lock_memory`), and is locked again.
-  convenience init(
-    _ timers: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry, isLocked: Bool
-  ) {
+  /// Of a daemon, whose memory is locked where that is permitted, and is locked again.
+  convenience init(_ timers: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry) {
     let isStarting = { workers.keys.contains { driver.state.state(of: $0) == .launching } }
     self.init(timers, isStarting) {
       // Locked memory can't be released.
-      if isLocked { _ = clinux_unlock_memory() }
+      _ = clinux_unlock_memory()
       clinux_trim_own_memory()
       dropOwnCode()
-      if isLocked { _ = clinux_lock_memory() }
+      _ = clinux_lock_memory()
     }
   }
 

@@ -105,7 +105,7 @@ extension Daemon {
       let process = try WorkerProcess.adopt(
         found.root.identity, plan: plan, opensMemory: false)
       if let memories = found.memories { process.take(memories) }
-      try attach(process, to: runtime)
+      try processHolder.attach(process, to: runtime)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[runtime.id] = runtime
     restarts.add(runtime.id, exits: [])
@@ -165,13 +165,13 @@ extension Daemon {
     log(.notice, "\(runtime.id): released")
     forgetForeign(runtime)
     driver.send(.released(runtime.id))
-    removeWorker(runtime.id)
+    supervision.removeWorker(runtime.id)
   }
 
   /// Nothing is held of it any more.
   func forgetForeign(_ runtime: WorkerRuntime) {
     hibernation.forget(runtime.id.name)
-    clearAway(runtime)
+    ends.clearAway(runtime)
     records.remove(runtime.id.name)
   }
 
@@ -182,7 +182,7 @@ extension Daemon {
     forgetForeign(runtime)
     driver.send(.exited(id, .unknown))
     driver.send(.removed(id))
-    removeWorker(id)
+    supervision.removeWorker(id)
   }
 
   /// The process by which a cgroup was known has ended, and others of it live on (a server that has
@@ -197,8 +197,8 @@ extension Daemon {
       runtime.external?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
-      try attach(process, to: runtime)
-      refreshMemory(of: runtime)
+      try processHolder.attach(process, to: runtime)
+      processHolder.refreshMemory(of: runtime)
       if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
       log(.info, "\(runtime.id): pid \(eldest.pid) stands for \(cgroup.path) now")
       return true

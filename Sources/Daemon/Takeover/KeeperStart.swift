@@ -12,7 +12,7 @@ extension Daemon {
   /// Before workers of an earlier daemon are adopted.
   func collectKeptMemories() {
     handedOver = HandedOver.collect(from: keeperPath, within: .seconds(2))
-    if Yama.current.forbidsStrangers, wrapped == nil { hibernation.requireKeeper() }
+    if Yama.current.forbidsStrangers, role.hasSuccessor { hibernation.requireKeeper() }
   }
 
   /// What an earlier daemon had opened of a worker that is being adopted.
@@ -54,7 +54,7 @@ extension Daemon {
   func startKeeperWhereMissing() -> (
     @Sendable ([String: [ProcessIdentity: Descriptor]], HandedOver?) -> Void
   ) {
-    guard Yama.current.forbidsStrangers, wrapped == nil else { return { _, _ in } }
+    guard Yama.current.forbidsStrangers, role.hasSuccessor else { return { _, _ in } }
     return { [keepers, hibernation, log, mailbox, keeperPath] sleepers, handedOver in
       keepers.startWhereMissing(at: keeperPath) { new in
         hibernation.set(new, taking: sleepers, from: handedOver) { error in

@@ -21,7 +21,7 @@ extension Daemon {
     }
     // Without any activity of the worker its memory is another than when it was woken.
     hibernation.onFillEnd { [mailbox] name in
-      mailbox.post { $0.measure(WorkerID(name)) }
+      mailbox.post { $0.senses.meter.measure(WorkerID(name)) }
     }
   }
 
@@ -35,7 +35,7 @@ extension Daemon {
   ///
   /// Not in `dormouse wrap`: its program doesn't outlive it, so nobody would wait.
   func startStandbyPager() {
-    if wrapped != nil { return }
+    if !role.hasSuccessor { return }
     if let standby, !standby.hasEnded() { return }
     // On another thread: it waits until the program runs. A start that is under way is enough.
     jobs.run(about: "standby pager", within: .seconds(10)) {

@@ -18,8 +18,8 @@ extension Daemon {
       configuration: configuration,
       environment: settings.environment.merging(configuration.environment) { $1 },
       isDeclared: true)
-    restarts.add(runtime.id, exits: rememberedExits(of: runtime.id))
-    if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
+    restarts.add(runtime.id, exits: learnedMemory.rememberedExits(of: runtime.id))
+    wrappers.giveUp(runtime.id)
     workers[runtime.id] = runtime
     driver.send(.added(runtime.id, runtime.profile))
   }
@@ -140,7 +140,7 @@ extension Daemon {
           name: record.name, command: record.command, directory: record.directory,
           importance: min(max(record.importance, 0), 100), policy: engine.policy),
         environment: settings.environment, isDeclared: false)
-    if workers[id] == nil { restarts.add(id, exits: rememberedExits(of: id)) }
+    if workers[id] == nil { restarts.add(id, exits: learnedMemory.rememberedExits(of: id)) }
     workers[id] = runtime
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
     runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
@@ -183,7 +183,7 @@ extension Daemon {
 
   /// Whoever waited for the worker is heard: clients, and what it has said itself meanwhile.
   func adoptionIsOver(_ id: WorkerID) {
-    if let runtime = workers[id] { startWatchdog(of: runtime) }
+    if let runtime = workers[id] { senses.watchdogs.startWatchdog(of: runtime) }
     if let conversation = workers[id]?.conversation {
       do throws(SystemCallError) { try conversation.listenToConnections() } catch {
         log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
@@ -208,20 +208,20 @@ extension Daemon {
     channels.talk = reopen(record.workerSocket, of: record.name) {
       path throws(SystemCallError) in try WorkerSocket(path: path)
     }
-    makeConversation(runtime, over: channels)
+    conversations.makeConversation(runtime, over: channels)
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
     plan.workerSocket = record.workerSocket
-    complete(adopted: &plan, of: runtime)
+    launchPlanner.complete(adopted: &plan, of: runtime)
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     giveBackMemories(to: process)
     try process.refreshMemory()
     if runtime.external != nil, cgroup != nil {
       runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
-    try attach(process, to: runtime)
+    try processHolder.attach(process, to: runtime)
     runtime.launched = runtime.configuration
     runtime.launched?.command = record.command
     runtime.launched?.directory = record.directory

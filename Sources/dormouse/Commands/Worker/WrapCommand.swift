@@ -9,7 +9,7 @@ import PolicyFile
 struct WrapCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "wrap",
-    abstract: "Stand in for a language server, MCP server or other stdio helper.",
+    abstract: "Run a language server, MCP server or other stdio helper that sleeps when idle.",
     usage: "dormouse wrap [<options>] -- <command> [<arguments> ...]",
     discussion: """
       Write it where an editor or agent host is told the helper's command: `dormouse wrap -- \
@@ -80,7 +80,7 @@ struct WrapCommand: ParsableCommand {
           + "be woken")
     }
     let paths = DefaultPaths.ofThisProcess()
-    let end = Daemon.wrap(
+    let end = WrapComposition.run(
       WrapSettings(
         command: words, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
         stateDirectory: stateDirectory ?? paths.stateDirectory,

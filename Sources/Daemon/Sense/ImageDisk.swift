@@ -1,0 +1,58 @@
+import Glibc
+import Policy
+
+/// What a look at the images' file system has found.
+struct ImageDisk: Sendable {
+  /// Of the file system; zero where it can't be asked.
+  var total = ByteCount.zero
+  var free = ByteCount.zero
+  /// Bytes of images, and of what they lie over, by worker.
+  var images: [String: Int64] = [:]
+  var bases: [String: Int64] = [:]
+  /// Of all wrappers together, where one of them asks.
+  var wrapped: Int64?
+
+  /// What of a worker stays on disk for its next image.
+  func base(of worker: String) -> Int64 { bases[worker] ?? 0 }
+
+  /// Of all images and what they lie over; and what of that belongs to workers that aren't hibernated.
+  var bytes: (held: Int64, idle: Int64) {
+    if let wrapped { return (wrapped, 0) }
+    return bases.reduce((images.values.reduce(0, +), 0)) { sum, base in
+      (sum.0 + base.value, sum.1 + (images[base.key] == nil ? base.value : 0))
+    }
+  }
+
+  /// Not on the loop's thread: it waits for the file system.
+  ///
+  /// - Parameter workers: their names, and their images where they are hibernated.
+  static func look(at directory: String, _ workers: [(name: String, path: String?, base: String)])
+    -> ImageDisk
+  {
+    var result = ImageDisk()
+    result.askFileSystem(directory)
+    for worker in workers {
+      if let path = worker.path { result.images[worker.name] = length(path) ?? 0 }
+      if let base = length(worker.base) { result.bases[worker.name] = base }
+    }
+    return result
+  }
+
+  /// As `look`.
+  mutating func askFileSystem(_ directory: String) {
+    var usage = statvfs()
+    guard statvfs(directory, &usage) == 0 else { return }
+    // File systems without a size of their own answer with anything up to 2⁶⁴ blocks.
+    func bytes(_ blocks: UInt) -> ByteCount {
+      let (product, overflow) = UInt64(blocks).multipliedReportingOverflow(
+        by: UInt64(usage.f_frsize))
+      return ByteCount(overflow ? .max : Int64(clamping: product))
+    }
+    (total, free) = (bytes(usage.f_blocks), bytes(usage.f_bavail))
+  }
+
+  private static func length(_ path: String) -> Int64? {
+    var info = stat()
+    return stat(path, &info) == 0 ? Int64(info.st_size) : nil
+  }
+}

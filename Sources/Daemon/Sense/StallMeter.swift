@@ -1,0 +1,34 @@
+import Lifecycle
+import Linux
+import Policy
+
+/// Shares of time stalled on memory, from the kernel's running totals: the averages that it offers
+/// itself reach back ten seconds at least, and a short spike would drown in them.
+struct StallMeter {
+  private typealias Totals = (some: UInt64, full: UInt64, at: Instant)
+  /// The latest last; the first is the newest that is a whole window old, where there is one.
+  private var history: [Totals] = []
+
+  /// Percent of the window that ends now; `nil` the first time, and without PSI.
+  mutating func read(at now: Instant, window: Duration) -> (some: Double, full: Double)? {
+    guard let stall = try? PressureStall.read() else { return nil }
+    return add(
+      some: stall.some.totalMicroseconds, full: stall.full?.totalMicroseconds ?? 0, at: now,
+      window: window)
+  }
+
+  /// The pure part. What came before the first look isn't known, and counts as no stall.
+  mutating func add(
+    some: UInt64, full: UInt64, at now: Instant, window: Duration
+  ) -> (some: Double, full: Double)? {
+    history.append((some, full, now))
+    let whole = history.lastIndex { $0.at + window <= now } ?? 0
+    history.removeFirst(whole)
+    guard history.count > 1, let first = history.first, now > first.at else { return nil }
+    let span = Double(max(now - first.at, window).wholeNanoseconds) / 1000
+    func percent(_ before: UInt64, _ after: UInt64) -> Double {
+      min(100, max(0, Double(after &- before) / span * 100))
+    }
+    return (percent(first.some, some), percent(first.full, full))
+  }
+}

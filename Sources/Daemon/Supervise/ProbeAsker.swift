@@ -1,0 +1,101 @@
+import Linux
+import Policy
+import Supervision
+
+/// A probe's question under way, on the event loop.
+final class Question {
+  let runner: ProbeRunner
+  fileprivate var watch: (descriptor: Descriptor, token: EventLoop.Token, interest: Epoll.Interest)?
+  fileprivate var timeout: EventLoop.Token?
+  fileprivate var answer: ((ProbeRunner.Outcome) -> Void)?
+
+  fileprivate init(_ runner: ProbeRunner, _ answer: @escaping (ProbeRunner.Outcome) -> Void) {
+    self.runner = runner
+    self.answer = answer
+  }
+}
+
+/// Asks the questions of probes: `LivenessMonitor`, `ShedOverHTTP` and readiness say when. Belongs to the loop's
+/// thread.
+final class ProbeAsker {
+  private let timers: any Timers
+  private let watches: any DescriptorWatches
+  /// Those that are out.
+  private var questions: [ObjectIdentifier: Question] = [:]
+
+  init(_ timers: any Timers, _ watches: any DescriptorWatches) {
+    self.timers = timers
+    self.watches = watches
+  }
+
+  /// The commands that ask: children of the daemon, whose ends their questions have to learn of.
+  var commandPids: [Int32] { questions.values.compactMap(\.runner.commandPid) }
+
+  /// Asks once, and calls back with the answer, or the lack of one; never before this returns, and
+  /// never after `drop`.
+  func ask(
+    _ probe: Policy.Probe, _ process: WorkerProcess,
+    then answer: @escaping (ProbeRunner.Outcome) -> Void
+  ) -> Question {
+    let question = Question(ProbeRunner.start(probe, worker: process), answer)
+    questions[ObjectIdentifier(question)] = question
+    question.timeout = timers.after(probe.timeout) { [unowned self] in
+      question.timeout = nil
+      question.runner.expire()
+      follow(question)
+    }
+    if case .ended = question.runner.progress {
+      timers.after(.zero) { [unowned self] in follow(question) }
+    } else {
+      follow(question)
+    }
+    return question
+  }
+
+  /// The answer isn't wanted any more.
+  func drop(_ question: Question) {
+    question.answer = nil
+    question.runner.cancel()
+    follow(question)
+  }
+
+  private func follow(_ question: Question) {
+    let runner = question.runner
+    switch runner.progress {
+    case .awaiting(let interest):
+      guard let descriptor = runner.descriptor else { return }
+      if let watch = question.watch, watch.descriptor === descriptor, watch.interest == interest {
+        return
+      }
+      unwatch(question)
+      do throws(SystemCallError) {
+        let token = try watches.watch(descriptor, interest, file: #fileID, line: #line) {
+          [unowned self] _ in
+          // The runner closes its descriptor when it ends, and epoll would forget it unasked.
+          let held = descriptor
+          runner.proceed()
+          follow(question)
+          withExtendedLifetime(held) {}
+        }
+        question.watch = (descriptor, token, interest)
+      } catch {
+        runner.cancel()
+        follow(question)
+      }
+    case .ended(let outcome):
+      unwatch(question)
+      if let timeout = question.timeout { timers.cancel(timeout) }
+      question.timeout = nil
+      questions[ObjectIdentifier(question)] = nil
+      let answer = question.answer
+      question.answer = nil
+      answer?(outcome)
+    }
+  }
+
+  private func unwatch(_ question: Question) {
+    guard let watch = question.watch else { return }
+    watches.unwatch(watch.descriptor, watch.token)
+    question.watch = nil
+  }
+}
