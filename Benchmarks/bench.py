@@ -15,9 +15,10 @@ BINARY = os.environ.get("DORMOUSE", os.path.join(ROOT, ".build", "release", "dor
 
 
 class Daemon:
-    def __init__(self, configuration, environment=None):
-        if not os.path.exists(BINARY):
-            sys.exit(f"there is no {BINARY} yet; `make build` builds it")
+    def __init__(self, configuration, environment=None, binary=None):
+        self.binary = binary or BINARY
+        if not os.path.exists(self.binary):
+            sys.exit(f"there is no {self.binary} yet; `make build` builds it")
         self.directory = tempfile.mkdtemp(prefix="dormouse-bench-")
         self.path = os.path.join(self.directory, "control.sock")
         self.file = os.path.join(self.directory, "dormouse.yaml")
@@ -29,7 +30,7 @@ class Daemon:
     def begin(self, environment=None):
         """Starts it, also again on the same state directory; returns when it listens."""
         self.process = subprocess.Popen(
-            [BINARY, "daemon", "--config", self.file, "--socket", self.path,
+            [self.binary, "daemon", "--config", self.file, "--socket", self.path,
              "--state-directory", os.path.join(self.directory, "state")],
             stdin=subprocess.DEVNULL, stderr=self.log, env=environment)
         end = time.monotonic() + 20

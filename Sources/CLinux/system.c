@@ -50,6 +50,7 @@ int clinux_ignore_stops_of_children(void) {
   return RESULT(sigaction(SIGCHLD, &action, NULL));
 }
 int clinux_lock_memory(void) { return RESULT(mlockall(MCL_CURRENT | 4 /* MCL_ONFAULT */)); }
+int clinux_unlock_memory(void) { return RESULT(munlockall()); }
 
 void clinux_keep_heap_small(void) {
 #ifdef __GLIBC__

@@ -76,6 +76,34 @@ import Testing
 }
 
 @Suite struct ProcessStatusTests {
+  @Test func `signals that wait, less those that are ignored, are found without reading the rest`()
+  {
+    let text = """
+      Name:\tSigPnd: ff
+      SigQ:\t1/2
+      SigPnd:\t0000000000000001
+      ShdPnd:\t0000000000005000
+      SigBlk:\t0000000000010000
+      SigIgn:\t0000000000001000
+      """
+    #expect(ProcessStatus.unheededSignals(in: Array(text.utf8)) == 0x4001)
+    #expect(ProcessStatus.unheededSignals(in: Array("Name:\ta\n".utf8)) == 0)
+    #expect(ProcessStatus.unheededSignals(in: []) == 0)
+  }
+
+  @Test func `a value ends with its line, and its key begins one`() {
+    let bytes = Array("a: 1\nba: 2\nb:\t 3 kB\nempty:\nlast: x".utf8)
+    func text(_ key: StaticString) -> String? {
+      value(of: key, in: bytes).map { String(decoding: $0, as: UTF8.self) }
+    }
+    #expect(text("a:") == "1")
+    #expect(text("b:") == "3 kB")
+    #expect(text("empty:") == "")
+    #expect(text("last:") == "x")
+    #expect(text("ast:") == nil)
+    #expect(text("missing:") == nil)
+  }
+
   @Test func `masks, ids and sizes are read`() {
     let text = """
       Name:\ta

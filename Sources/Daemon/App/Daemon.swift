@@ -102,6 +102,7 @@ public final class Daemon {
   var hibernation: HibernationService { services.hibernation }
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
+    clinux_keep_heap_small()
     try self.init(settings, .daemon())
   }
 
@@ -189,6 +190,7 @@ public final class Daemon {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
     senses.sampling.sampleRegularly()
+    StartupMemory(loop, driver, workers).releaseAfterStart()
     pendingSignals.follow()
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
@@ -224,11 +226,9 @@ public final class Daemon {
     if clinux_become_subreaper() < 0 {
       log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
     }
-    clinux_keep_heap_small()
     clinux_stay_out_of_core_files()
     // A worker costs ten descriptors and more, and 1024 is the usual limit.
     clinux_raise_descriptor_limit()
-    dropOwnCode()
     _ = clinux_lock_memory()
     spareItselfFromTheKernel()
     signal(SIGPIPE, SIG_IGN)

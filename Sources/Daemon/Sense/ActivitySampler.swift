@@ -9,6 +9,27 @@ struct ActivitySample {
   /// Processor time, in microseconds.
   var cpu: UInt64 = 0
   var at = Instant.zero
+  /// The last whole look found nothing that had changed since the one before.
+  var isUnchanged = false
+  /// Looks since then for which its processor time was enough.
+  private var skipped = 0
+
+  /// A whole look at the worker, every so many looks, doesn't depend on its processor time.
+  static let mostSkipped = 9
+
+  /// Whether the worker's processor time says that a whole look would find nothing new: it hasn't run since the
+  /// last one, which had found nothing new either. Counts as a look then.
+  ///
+  /// - Parameter cpu: microseconds, of all its processes; nil: not known.
+  mutating func canSkip(cpu now: UInt64?, at instant: Instant) -> Bool {
+    guard isUnchanged, now == cpu, skipped < Self.mostSkipped else {
+      skipped = 0
+      return false
+    }
+    skipped += 1
+    at = instant
+    return true
+  }
 }
 
 /// Finds out what running workers do, reports to the engine what counts as activity, and has a worker measured
@@ -41,6 +62,13 @@ final class ActivitySampler {
   /// all page tables, so it is taken only when the cheap count of resident pages, or the
   /// size of its purgeable memory, has moved.
   func sample(_ runtime: WorkerRuntime) {
+    // The processes and the memory of a worker that hasn't run are what they were. Only what comes in over its
+    // sockets comes without its running.
+    if runtime.sample.isUnchanged, !countsTraffic(of: runtime),
+      runtime.sample.canSkip(cpu: runtime.process?.cgroup?.cpuMicroseconds(), at: clock.now)
+    {
+      return
+    }
     lookAtActivity(of: runtime) { [unowned self] found in
       if let found { note(found, of: runtime) }
     }
@@ -58,8 +86,17 @@ final class ActivitySampler {
     }
   }
 
+  /// As `ActivityLooks` decides whether it looks at its sockets.
+  private func countsTraffic(of runtime: WorkerRuntime) -> Bool {
+    runtime.configuration.policy.foreground.mode == .activity
+      || driver.state.imaginesSleep(of: runtime.id)
+  }
+
   private func note(_ found: ActivityFindings, of runtime: WorkerRuntime) {
-    guard driver.state.state(of: runtime.id)?.runs == true, !runtime.isBusy else { return }
+    guard driver.state.state(of: runtime.id)?.runs == true, !runtime.isBusy else {
+      runtime.sample.isUnchanged = false
+      return
+    }
     let now = clock.now
     let last = runtime.sample
     runtime.sample.cpu = found.cpu
@@ -73,6 +110,8 @@ final class ActivitySampler {
       found.anonymous > last.anonymous
       ? found.anonymous - last.anonymous : last.anonymous - found.anonymous
     let offersMoved = runtime.conversation?.offers.look() == true
+    runtime.sample.isUnchanged =
+      last.at != .zero && found.cpu == last.cpu && moved < Self.minMove && !offersMoved
     if moved >= Self.minMove || offersMoved || last.at == .zero {
       // While the budget allows no look it stays due.
       guard runtime.measuring.isDue(at: now) else { return }

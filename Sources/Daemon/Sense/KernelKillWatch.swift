@@ -77,8 +77,10 @@ final class KernelKillWatch {
   /// At each sample: the kernel may end one process of a worker, and leave the others.
   func lookForKernelKills(of runtime: WorkerRuntime) {
     guard let process = runtime.process, process.isAlive else { return }
+    let inGroup = counts.inGroup(process.cgroup)
+    // The machine's count stands in only where the group has none.
     let count = runtime.kernelKills.look(
-      inGroup: counts.inGroup(process.cgroup), onMachine: counts.onMachine())
+      inGroup: inGroup, onMachine: inGroup == nil ? counts.onMachine() : nil)
     guard count > 0 else { return }
     let limit = runtime.configuration.limits.memory
     log(

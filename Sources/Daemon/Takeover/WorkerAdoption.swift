@@ -46,6 +46,8 @@ extension Daemon {
         if !isEnding, !isLeaving { startAutomatically(id, verb) }
       }
     }
+    // From here on, each worker has its own; a reload brings a new list.
+    settings.configuration.workers = []
   }
 
   /// As in the configuration, but each after those that it depends on. They are launched side by side; of

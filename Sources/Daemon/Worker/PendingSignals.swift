@@ -11,17 +11,17 @@ final class PendingSignals {
   private let timers: any Timers
   /// Workers that sleep and aren't acted on, with the pid of the root process.
   private let sleepers: () -> [(id: WorkerID, pid: Int32)]
-  /// nil: it can't be read, and may have ended.
-  private let status: (Int32) -> ProcessStatus?
+  /// The signals that wait for it and that it doesn't ignore; nil: they can't be read, and it may have ended.
+  private let pending: (Int32) -> UInt64?
   private let send: (Event) -> Void
 
   init(
     _ timers: any Timers, sleepers: @escaping () -> [(id: WorkerID, pid: Int32)],
-    status: @escaping (Int32) -> ProcessStatus?, send: @escaping (Event) -> Void
+    pending: @escaping (Int32) -> UInt64?, send: @escaping (Event) -> Void
   ) {
     self.timers = timers
     self.sleepers = sleepers
-    self.status = status
+    self.pending = pending
     self.send = send
   }
 
@@ -33,9 +33,9 @@ final class PendingSignals {
         else { return nil }
         return (runtime.id, pid)
       }
-    } status: {
+    } pending: {
       // One that has ended is no business of ours.
-      try? ProcessStatus.read($0)
+      try? ProcessStatus.unheededSignals(of: $0)
     } send: {
       driver.send($0)
     }
@@ -44,19 +44,15 @@ final class PendingSignals {
   /// Looks now, and again and again.
   func follow() {
     for (id, pid) in sleepers() {
-      guard let status = status(pid), let signal = Self.waiting(in: status) else { continue }
+      guard let pending = pending(pid),
+        let signal = Self.askingSignals.first(where: { ProcessStatus.contains(pending, $0) })
+      else { continue }
       send(.wakeNeeded(id, "signal \(signal), which was sent to it"))
     }
     timers.after(Self.interval) { [weak self] in self?.follow() }
   }
 
-  /// Of the signals that ask a program to do something. Not those of job control, nor what the end of
-  /// a child or a change of a terminal brings.
-  private static func waiting(in status: ProcessStatus) -> Int32? {
-    let pending = (status.pendingForProcess | status.pendingForThread) & ~status.ignored
-    return askingSignals.first { ProcessStatus.contains(pending, $0) }
-  }
-
-  /// HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF: signal(7).
+  /// Signals that ask a program to do something. Not those of job control, nor what the end of a child or a
+  /// change of a terminal brings. HUP, INT, QUIT, USR1, USR2, ALRM, TERM, VTALRM, PROF: signal(7).
   private static let askingSignals: [Int32] = [1, 2, 3, 10, 12, 14, 15, 26, 27]
 }

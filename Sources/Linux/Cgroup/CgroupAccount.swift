@@ -39,11 +39,7 @@ extension WorkerCgroup {
   }
 
   static func cpuMicroseconds(in bytes: [UInt8]) -> UInt64? {
-    for line in bytes.lines() {
-      let words = line.words()
-      if words.count == 2, words[0].elementsEqual("usage_usec".utf8) { return words[1].number() }
-    }
-    return nil
+    value(of: "usage_usec ", in: bytes)?.number()
   }
 
   private func number(_ file: String) -> Int64? {

@@ -22,10 +22,6 @@ extension WorkerCgroup {
   }
 
   static func killedForMemory(in bytes: [UInt8]) -> Int? {
-    for line in bytes.lines() {
-      let words = line.words()
-      if words.count == 2, words[0].elementsEqual("oom_kill".utf8) { return words[1].number() }
-    }
-    return nil
+    value(of: "oom_kill ", in: bytes)?.number()
   }
 }

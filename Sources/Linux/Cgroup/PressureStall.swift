@@ -27,23 +27,29 @@ public struct PressureStall: Hashable, Sendable {
   }
 
   public init?(parsing bytes: [UInt8]) {
-    var lines: [String: Line] = [:]
-    for line in bytes.lines() {
-      let words = line.words().map { String(decoding: $0, as: UTF8.self) }
-      guard let kind = words.first else { continue }
-      var values: [String: String] = [:]
-      for word in words.dropFirst() {
-        let parts = word.split(separator: "=", maxSplits: 1)
-        if parts.count == 2 { values[String(parts[0])] = String(parts[1]) }
-      }
-      guard let average = values["avg10"].flatMap(Double.init),
-        let total = values["total"].flatMap(UInt64.init)
-      else { return nil }
-      lines[kind] = Line(average10: average, totalMicroseconds: total)
-    }
-    guard let some = lines["some"] else { return nil }
+    guard let some = value(of: "some ", in: bytes).flatMap(Line.init(parsing:)) else { return nil }
     self.some = some
-    full = lines["full"]
+    if let text = value(of: "full ", in: bytes) {
+      guard let full = Line(parsing: text) else { return nil }
+      self.full = full
+    }
+  }
+}
+
+extension PressureStall.Line {
+  /// `avg10=0.00 avg60=0.00 avg300=0.00 total=0`
+  fileprivate init?(parsing text: ArraySlice<UInt8>) {
+    var average: Double?
+    var total: UInt64?
+    for word in text.words() {
+      if word.starts(with: "avg10=".utf8) {
+        average = Double(String(decoding: word.dropFirst(6), as: UTF8.self))
+      } else if word.starts(with: "total=".utf8) {
+        total = word.dropFirst(6).number()
+      }
+    }
+    guard let average, let total else { return nil }
+    self.init(average10: average, totalMicroseconds: total)
   }
 }
 

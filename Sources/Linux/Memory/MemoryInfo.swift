@@ -26,16 +26,12 @@ public struct MemoryInfo: Hashable, Sendable {
 
   /// nil without MemTotal and MemAvailable (the latter came with Linux 3.14).
   public init?(parsing bytes: [UInt8]) {
-    var fields: [String: Int64] = [:]
-    forEachField(bytes) { key, value in
-      if key == "MemTotal" || key == "MemAvailable" || key == "SwapFree" {
-        fields[key] = kilobytes(value)
-      }
-    }
-    guard let total = fields["MemTotal"], let available = fields["MemAvailable"] else {
-      return nil
-    }
-    self.init(total: total, available: available, swapFree: fields["SwapFree"] ?? 0)
+    guard let total = value(of: "MemTotal:", in: bytes).flatMap(kilobytes),
+      let available = value(of: "MemAvailable:", in: bytes).flatMap(kilobytes)
+    else { return nil }
+    self.init(
+      total: total, available: available,
+      swapFree: value(of: "SwapFree:", in: bytes).flatMap(kilobytes) ?? 0)
   }
 
   /// How many processes of the whole machine the kernel's OOM killer has ended (`oom_kill` of

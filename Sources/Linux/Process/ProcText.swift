@@ -50,6 +50,34 @@ extension Collection where Element == UInt8, SubSequence: Collection {
   func lines() -> [SubSequence] { split(separator: UInt8(ascii: "\n")) }
 }
 
+/// What follows a key at the start of a line, up to the line's end, without leading blanks; nil where no line
+/// begins with the key. For files that are read again and again: no other line is looked at.
+///
+/// - Parameter key: with what separates it from the value, such as `MemTotal:` or `usage_usec `.
+func value(of key: StaticString, in bytes: [UInt8]) -> ArraySlice<UInt8>? {
+  let range = bytes.withUnsafeBytes { text -> Range<Int>? in
+    guard let base = text.baseAddress else { return nil }
+    let newline = Int32(UInt8(ascii: "\n"))
+    func endOfLine(_ start: Int) -> Int {
+      memchr(base + start, newline, text.count - start).map { base.distance(to: $0) }
+        ?? text.count
+    }
+    var start = 0
+    while start + key.utf8CodeUnitCount <= text.count {
+      guard memcmp(base + start, key.utf8Start, key.utf8CodeUnitCount) == 0 else {
+        start = endOfLine(start) + 1
+        continue
+      }
+      let value = start + key.utf8CodeUnitCount
+      let end = endOfLine(value)
+      let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+      return (text[value..<end].firstIndex { !isBlank($0) } ?? end)..<end
+    }
+    return nil
+  }
+  return range.map { bytes[$0] }
+}
+
 /// Calls `body` for each `Key: value` line, value without its leading blanks.
 func forEachField(
   _ bytes: [UInt8], _ body: (_ key: String, _ value: ArraySlice<UInt8>) -> Void

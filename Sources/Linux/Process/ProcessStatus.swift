@@ -34,6 +34,19 @@ public struct ProcessStatus: Hashable, Sendable {
     ProcessStatus(parsing: try readNamedFile("/proc/\(pid)/status"))
   }
 
+  /// Signals that wait for the process or its first thread, less those that it ignores. The other fields aren't
+  /// looked at: this is read regularly for each worker that sleeps.
+  public static func unheededSignals(of pid: Int32) throws(SystemCallError) -> UInt64 {
+    unheededSignals(in: try readNamedFile("/proc/\(pid)/status"))
+  }
+
+  static func unheededSignals(in bytes: [UInt8]) -> UInt64 {
+    func mask(_ key: StaticString) -> UInt64 {
+      value(of: key, in: bytes)?.number(radix: 16) ?? 0
+    }
+    return (mask("SigPnd:") | mask("ShdPnd:")) & ~mask("SigIgn:")
+  }
+
   /// Fields that the kernel leaves out (older kernels, kernel threads) keep their zeros.
   public init(parsing bytes: [UInt8]) {
     forEachField(bytes) { key, value in

@@ -1,11 +1,11 @@
 import Glibc
 
-/// Lets go of this process's own code as far as it isn't needed right now: what ran at the start
-/// (arguments, configuration files) is the better part of what a daemon has in memory. The kernel keeps
+/// Lets go of this process's own code as far as it isn't needed right now: what ran at the start (arguments,
+/// configuration files, the first launches) is the better part of what a daemon has in memory. The kernel keeps
 /// the pages in its cache, and maps those that are used again on their next use.
 ///
 /// Only mappings of files that can't be written and in which nothing differs from the file: dropping a
-/// changed page would lose it. Before mlockall(2), since locked pages can't be let go.
+/// changed page would lose it. Locked pages (mlockall(2)) stay.
 public func dropOwnCode() {
   guard let mappings = try? MemoryMapping.all(of: getpid()) else { return }
   for mapping in mappings

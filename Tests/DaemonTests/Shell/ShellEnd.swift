@@ -12,7 +12,7 @@ final class ShellEnd: EndMechanics, EndHost {
   /// Processes that the root process has started. They outlive it, unless something ends them.
   private var children: Int
   /// No try to end what it leaves succeeds.
-  private lazy var isStubborn = world.chance(10)
+  private lazy var isStubborn = world.chance(20)
   /// When the first try to end them began.
   private var clearedAt = Instant.zero
   private var isReaped = false
