@@ -8,42 +8,15 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the daemon is started with.
-public struct DaemonSettings: Sendable {
-  public var configuration: DaemonConfiguration
-  public var stateDirectory: String
-  public var socket: String
-  /// What workers inherit.
-  public var environment: [String: String]
-  public var version: String
-  /// Reads the configuration again.
-  public var reload: @Sendable () -> ParseResult<DaemonConfiguration>
-
-  public init(
-    configuration: DaemonConfiguration, stateDirectory: String, socket: String,
-    environment: [String: String], version: String,
-    reload: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
-  ) {
-    self.configuration = configuration
-    self.stateDirectory = stateDirectory
-    self.socket = socket
-    self.environment = environment
-    self.version = version
-    self.reload = reload
-  }
-}
-
 /// The shell around the engine: turns the world's signals into events, and performs directives.
 /// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
-public final class Daemon: DirectiveExecutor {
+public final class Daemon {
   var settings: DaemonSettings
   let services: Services
   let state: StateDirectory
   let mailbox: Mailbox<Daemon>
   let cgroups: CgroupRoot?
-  /// Numbers looks at workers' memory.
-  var lookCount: UInt64 = 0
   /// Where an earlier version kept the workers of this state directory, if that is there.
   let earlierCgroups: CgroupRoot?
   /// Why workers' memory can't be limited, beside what the kernel says.
@@ -51,56 +24,48 @@ public final class Daemon: DirectiveExecutor {
   let bootID: String
   let jetsam: JetsamKeeper
   let snapshots: SnapshotKeeper
-  let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
-  /// nil: a wrapper's worker has no second life.
-  var memoryKeeper: MemoryKeeper?
+  let learnedMemory: LearnedMemoryKeeper
 
   let driver: EngineDriver
   /// What the engine knows now.
   var engine: Engine { _read { yield driver.state } }
   let workers = WorkerRegistry()
+  private lazy var directives = DirectiveExecution(self)
+  private(set) lazy var controlHost = ControlOfDaemon(self)
   var server: ControlServer?
   var control: ControlService?
-  private(set) lazy var statusReporter = StatusReporter(driver, self, clock: loop)
+  private(set) lazy var statusReporter = StatusReporter(driver, controlHost, clock: loop)
   /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
   /// until then the engine takes them for terminated, and would start them a second time.
   var adopting: [WorkerID: [() -> Void]] = [:]
   /// Starts workers when others have come far enough.
-  private(set) lazy var dependencyStarter = DependencyStarter(self)
-  /// The daemon's end: who has been told, and who won't end.
-  var askedToStop: Set<WorkerID> = []
-  var unstoppable: Set<WorkerID> = []
+  private(set) lazy var dependencyStarter = DependencyStarter(dependencies)
+  private lazy var dependencies = DependenciesOfDaemon(self)
+  private lazy var orderlyStop = OrderlyStop(orderlyStopHost)
+  private lazy var orderlyStopHost = OrderlyStopOfDaemon(self)
   let stoppedByPerson: StoppedByPerson
-  private(set) lazy var restarts = makeRestartSupervisor()
+  private(set) lazy var restarts = RestartSupervisor(
+    timers: loop, stopped: stoppedByPerson, host: RestartsOfDaemon(self))
+  private(set) lazy var supervision = WorkerSupervision(
+    restarts, dependencyStarter, SupervisionOfDaemon(self))
+  private(set) lazy var conversations = WorkerConversations(self)
+  private(set) lazy var sheds = WorkerSheds(self)
+  private(set) lazy var reloads = WorkerReloads(loop, ReloadingOfWorker(self))
+  private(set) lazy var sleeps = WorkerSleeps(self)
   private(set) lazy var launcher = WorkerLauncher(driver, loop, LaunchesOfDaemon(self))
   private(set) lazy var launchPlanner = makeLaunchPlanner()
   private(set) lazy var processHolder = ProcessHolder(loop, ProcessesOfDaemon(self))
   private(set) lazy var firstMoments = FirstMoments(loop, restarts, FirstMomentsOfDaemon(self))
   private(set) lazy var logKeeper = makeLogKeeper()
   private(set) lazy var schedules = makeScheduleMonitor()
-  /// Probes that are being asked.
-  var questions: [ObjectIdentifier: Question] = [:]
-  /// Workers of `run` that have ended, the latest last.
-  var endedRuns: [WorkerID] = []
-  /// Counts the looks of `sampleRegularly`.
-  var samples = 0
-  /// While children can't be told from orphans, because one is being forked.
-  var orphanTimer: EventLoop.Token?
-  /// Looks at all processes of the machine; the last one that has ended. See `Processes`.
-  lazy var processLook = makeProcessLook()
-  var lastScan: (scan: ProcessScan, begun: Instant)?
-  /// See `Activity`.
-  lazy var looks = LookLine(loop)
-  /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
-  let latches = try? InputLatches(capacity: 512)
+  private(set) lazy var senses = Senses(self)
+  private(set) lazy var ends = WorkerEnds(self)
+  private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
+  private(set) lazy var orphans = OrphanReaper(of: self)
   let pressureMonitor: PressureMonitor
-  /// The last look at the images' disk; see `DiskLimits`.
-  private(set) lazy var imageDisk = makeImageDisk()
-  lazy var diskLook = makeDiskLook()
-  private(set) lazy var reloader = makeReloader()
-  /// When old bases were last looked for.
-  var lastSweep = EventLoop.now
+  private lazy var configurationHost = ReloadOfDaemon(self)
+  private(set) lazy var reloader = configurationHost.makeReloader()
   var isEnding = false
   /// Ends without its workers.
   var isLeaving = false
@@ -114,8 +79,6 @@ public final class Daemon: DirectiveExecutor {
   /// See `KeeperStart`.
   let keepers = KeeperProcess()
   var handedOver: HandedOver?
-  /// Why writes can't be tracked, as logged.
-  var toldTrackingRefusals: Set<String> = []
 
   /// What `dormouse wrap` has besides.
   let wrapped: Wrapped?
@@ -169,18 +132,15 @@ public final class Daemon: DirectiveExecutor {
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
-    memoryKeeper =
-      wrapped == nil ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
+    learnedMemory = LearnedMemoryKeeper(
+      path: wrapped == nil ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
       Engine(
         policy: settings.configuration.policy,
-        remembering: memoryKeeper?.kept.learned ?? Learned()),
+        remembering: learnedMemory.learned),
       clock: services.loop,
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))
-    if let damage = memoryKeeper?.damage {
-      log(.warning, "what was learned of workers isn't known any more: \(damage)")
-    }
     chronicle = try Chronicle(settings, state, log)
     pressureMonitor = PressureMonitor(
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
@@ -201,7 +161,8 @@ public final class Daemon: DirectiveExecutor {
       cgroups = nil
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
     }
-    driver.connect(self, [chronicle])
+    driver.connect(directives, [chronicle])
+    learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
   }
 
   /// Runs until it is told to end.
@@ -219,12 +180,12 @@ public final class Daemon: DirectiveExecutor {
       }
       try watchSignals()
     } catch { throw .system(error) }
-    try openControlSocket()
+    try controlHost.openControlSocket()
     pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
     followFills()
     introduceWorkers()
-    tryEncryption()
+    senses.encryption.tryEncryption(for: settings.configuration)
     collectKeptMemories()
     adoptSurvivors()
     takeOverKeeping()
@@ -233,7 +194,7 @@ public final class Daemon: DirectiveExecutor {
     schedules.follow()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
-    sampleRegularly()
+    senses.sampling.sampleRegularly()
     if wrapped == nil { lookForSignals() }
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
@@ -245,7 +206,7 @@ public final class Daemon: DirectiveExecutor {
     ServiceManager.tell("STOPPING=1")
     // From here on no client is served any more, and the disk may be waited for.
     chronicle.close(at: EventLoop.now)
-    closeMemory()
+    learnedMemory.close()
     records.drain()
     let diskAnswers = disk.drain()
     socketFiles.drain(within: .seconds(2))
@@ -359,7 +320,7 @@ public final class Daemon: DirectiveExecutor {
     if signal == SIGCHLD {
       // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
       hibernation.reapChildren()
-      reapOrphans()
+      orphans.reapOrphans()
     } else if signal == SIGHUP {
       reloader.reload(allowEmpty: false) { [log] in
         log($0.isDone ? .notice : .error, "reload: \($0.text)")
@@ -390,7 +351,8 @@ public final class Daemon: DirectiveExecutor {
   }
 
   func endWhenAllIsQuiet() {
-    stopInOrder()
+    dependencyStarter.stopWaiting("the daemon is ending")
+    orderlyStop.advance()
     if !workers.keys.contains(where: isAlive) {
       finish(saying: "all workers have ended, and so does the daemon")
     }
@@ -404,6 +366,14 @@ public final class Daemon: DirectiveExecutor {
     log(.notice, text)
     // The loop looks at `hasEnded` after its turn; this makes it turn.
     mailbox.post { _ in }
+  }
+
+  /// Why `body` failed; nil: it didn't.
+  static func failure(_ body: () throws -> Void) -> String? {
+    do {
+      try body()
+      return nil
+    } catch { return "\(error)" }
   }
 
   var freezer: CodedText {

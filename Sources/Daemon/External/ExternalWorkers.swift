@@ -165,13 +165,13 @@ extension Daemon {
     log(.notice, "\(runtime.id): released")
     forgetForeign(runtime)
     driver.send(.released(runtime.id))
-    removeWorker(runtime.id)
+    supervision.removeWorker(runtime.id)
   }
 
   /// Nothing is held of it any more.
   func forgetForeign(_ runtime: WorkerRuntime) {
     hibernation.forget(runtime.id.name)
-    clearAway(runtime)
+    ends.clearAway(runtime)
     records.remove(runtime.id.name)
   }
 
@@ -182,7 +182,7 @@ extension Daemon {
     forgetForeign(runtime)
     driver.send(.exited(id, .unknown))
     driver.send(.removed(id))
-    removeWorker(id)
+    supervision.removeWorker(id)
   }
 
   /// The process by which a cgroup was known has ended, and others of it live on (a server that has

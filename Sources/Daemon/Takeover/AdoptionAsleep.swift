@@ -34,7 +34,7 @@ extension Daemon {
       length: Hibernator.lengthOnDisk(of: path))
     // What brings it back is what a new daemon does: it verifies before it writes.
     runtime.sleep?.adopt(asleepWith: asleep == .hibernated ? image : nil)
-    findOffersAgain(record, runtime)
+    conversations.findOffersAgain(record, runtime)
     adopting[runtime.id] = []
     let alarm = record.alarm.map { Instant(nanoseconds: $0) }
     watchSleeper(runtime, target, asleep, alarm: alarm)

@@ -21,7 +21,7 @@ extension Daemon {
     }
     // Without any activity of the worker its memory is another than when it was woken.
     hibernation.onFillEnd { [mailbox] name in
-      mailbox.post { $0.measure(WorkerID(name)) }
+      mailbox.post { $0.senses.meter.measure(WorkerID(name)) }
     }
   }
 

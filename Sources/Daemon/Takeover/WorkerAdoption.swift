@@ -18,7 +18,7 @@ extension Daemon {
       configuration: configuration,
       environment: settings.environment.merging(configuration.environment) { $1 },
       isDeclared: true)
-    restarts.add(runtime.id, exits: rememberedExits(of: runtime.id))
+    restarts.add(runtime.id, exits: learnedMemory.rememberedExits(of: runtime.id))
     if let leader = wrappers.leader(of: runtime.id) { unfollow(leader) }
     workers[runtime.id] = runtime
     driver.send(.added(runtime.id, runtime.profile))
@@ -138,7 +138,7 @@ extension Daemon {
           name: record.name, command: record.command, directory: record.directory,
           importance: min(max(record.importance, 0), 100), policy: engine.policy),
         environment: settings.environment, isDeclared: false)
-    if workers[id] == nil { restarts.add(id, exits: rememberedExits(of: id)) }
+    if workers[id] == nil { restarts.add(id, exits: learnedMemory.rememberedExits(of: id)) }
     workers[id] = runtime
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
     runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
@@ -181,7 +181,7 @@ extension Daemon {
 
   /// Whoever waited for the worker is heard: clients, and what it has said itself meanwhile.
   func adoptionIsOver(_ id: WorkerID) {
-    if let runtime = workers[id] { startWatchdog(of: runtime) }
+    if let runtime = workers[id] { senses.watchdogs.startWatchdog(of: runtime) }
     if let conversation = workers[id]?.conversation {
       do throws(SystemCallError) { try conversation.listenToConnections() } catch {
         log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
@@ -206,7 +206,7 @@ extension Daemon {
     channels.talk = reopen(record.workerSocket, of: record.name) {
       path throws(SystemCallError) in try WorkerSocket(path: path)
     }
-    makeConversation(runtime, over: channels)
+    conversations.makeConversation(runtime, over: channels)
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,

@@ -99,7 +99,7 @@ final class LaunchOfWorker: LaunchMechanics {
       return nil
     }
     for remark in made.remarks { log(remark.level, remark.text) }
-    daemon.makeConversation(runtime, over: made.take() ?? WorkerChannels())
+    daemon.conversations.makeConversation(runtime, over: made.take() ?? WorkerChannels())
     return Daemon.failure {
       try runtime.conversation?.listen()
       try runtime.conversation?.listenToConnections()
@@ -157,7 +157,7 @@ final class LaunchOfWorker: LaunchMechanics {
     start.abandon()
     // It may run already, and its end is watched by nothing.
     let killing = runtime.process?.killing
-    daemon.clearAway(runtime)
+    daemon.ends.clearAway(runtime)
     guard cgroup != nil || killing != nil else { return then() }
     let done = services.loopReturn.callback { [self] (failure: String?) in
       if let failure { log(.warning, "not all of it could be killed: \(failure)") }

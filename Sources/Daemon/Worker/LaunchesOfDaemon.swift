@@ -33,7 +33,8 @@ final class LaunchesOfDaemon: LaunchHost {
 
   func hasLaunched(_ id: WorkerID) {
     guard let runtime = daemon.workers[id] else { return }
-    daemon.startWatchdog(of: runtime)
+    daemon.senses.kernelKills.begin(runtime)
+    daemon.senses.watchdogs.startWatchdog(of: runtime)
     daemon.dependencyStarter.advance()
     runtime.readiness?.begin()
   }
@@ -42,8 +43,8 @@ final class LaunchesOfDaemon: LaunchHost {
     guard let runtime = daemon.workers[id] else { return }
     daemon.offer(runtime)
     // No longer declared: only the launch was waited for.
-    if daemon.engine.state(of: id) == nil { daemon.removeWorker(id) }
-    if !runtime.isDeclared { daemon.forgetOldRuns(besides: id) }
+    if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
+    if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(after: id) }
   }
 
   func log(_ id: WorkerID, _ text: String) { daemon.log(.warning, "\(id): \(text)") }
@@ -55,7 +56,7 @@ final class ProcessesOfDaemon: ProcessHost {
 
   init(_ daemon: Daemon) { self.daemon = daemon }
 
-  func makeSleep(for runtime: WorkerRuntime) { daemon.makeSleep(for: runtime) }
+  func makeSleep(for runtime: WorkerRuntime) { daemon.sleeps.makeSleep(for: runtime) }
 
   func makeReadinessHost(
     for runtime: WorkerRuntime, _ process: WorkerProcess
@@ -63,7 +64,7 @@ final class ProcessesOfDaemon: ProcessHost {
     ReadinessOfWorker(daemon, runtime, process)
   }
 
-  func rootHasEnded(_ runtime: WorkerRuntime) { daemon.rootHasEnded(runtime) }
+  func rootHasEnded(_ runtime: WorkerRuntime) { daemon.ends.rootHasEnded(runtime) }
 
   func open(
     _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
@@ -107,8 +108,8 @@ private final class ReadinessOfWorker: ReadinessHost {
   func ask(
     _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void {
-    let question = daemon.ask(probe, process, then: answer)
-    return { [unowned daemon] in daemon.drop(question) }
+    let question = daemon.senses.probes.ask(probe, process, then: answer)
+    return { [unowned daemon] in daemon.senses.probes.drop(question) }
   }
 
   func isReady() {
@@ -139,7 +140,7 @@ final class FirstMomentsOfDaemon: FirstMomentsHost {
 
   func look(at id: WorkerID, then: @escaping (RestLook?) -> Void) -> Bool {
     guard let process = daemon.workers[id]?.process else { return false }
-    daemon.withTree(of: process) { then($0.map(RestLook.init)) }
+    daemon.senses.scanner.withTree(of: process) { then($0.map(RestLook.init)) }
     return true
   }
 }

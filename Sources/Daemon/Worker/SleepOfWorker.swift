@@ -59,7 +59,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         process.take(opened)
       }
       // It may be hibernated next.
-      daemon.imageDisk.takeReading { [self] in
+      daemon.senses.imageDisk.takeReading { [self] in
         if case .success(let asleep) = outcome.result { fellAsleep(asleep) }
         then(outcome.result.map { _ in })
       }
@@ -115,7 +115,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     let policy = runtime.configuration.policy.hibernate
     runtime.conversation?.offers.recount()
     let disk = daemon.engine.policy.hibernate.disk
-    if daemon.imageDisk.isShort(of: daemon.engine.footprint(of: id), by: disk) {
+    if daemon.senses.imageDisk.isShort(of: daemon.engine.footprint(of: id), by: disk) {
       // Done before anything that is asked of it later.
       daemon.hibernation.dropIdleBases()
     }
@@ -158,7 +158,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     let took = EventLoop.now - started
     return outcome.result.map { summary in
       let length = Int64(summary.imageLength)
-      if let runtime { daemon.note(summary, of: runtime, took: took) }
+      if let runtime { daemon.sleeps.note(summary, of: runtime, took: took) }
       return HibernationOutcome(
         image: ImageOnDisk(summary.image, length: length),
         result: HibernationResult(
@@ -263,8 +263,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func whenReadyToSuspend(then: @escaping () -> Void) {
     guard let runtime, runtime.process != nil else { return }
-    daemon.whenUnasked(runtime) { [daemon] in
-      daemon.whenTold(runtime, then)
+    daemon.senses.liveness.whenUnasked(runtime) { [daemon] in
+      daemon.conversations.whenTold(runtime, then)
     }
   }
 
@@ -275,23 +275,23 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   func isAwake(why: String?, fromImage: Bool) {
     guard let runtime else { return }
     if why == nil { daemon.stopListening(for: runtime) }
-    daemon.tellAwake(runtime, why: why)
+    daemon.conversations.tellAwake(runtime, why: why)
     guard fromImage else { return }
-    daemon.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
-    daemon.imageDisk.takeReading()
+    daemon.senses.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
+    daemon.senses.imageDisk.takeReading()
   }
 
   func staysAsleep() {
     guard let runtime else { return }
     daemon.repeatCall(runtime)
-    daemon.wakeWhenReleased(id)
+    daemon.sleeps.wakeWhenReleased(id)
   }
 
-  func kill() { daemon.kill(id) }
+  func kill() { daemon.ends.kill(id) }
 
   func operationHasEnded() {
     guard let runtime, runtime.hasExited else { return }
-    daemon.rootHasEnded(runtime)
+    daemon.ends.rootHasEnded(runtime)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {

@@ -61,13 +61,13 @@ extension Daemon {
       try passSignals()
     } catch { throw .system(error) }
     do throws(StartError) {
-      try openControlSocket()
+      try controlHost.openControlSocket()
     } catch { log(.notice, "nobody can ask about it: \(error)") }
     pressureMonitor.follow(engine.policy)
     followFills()
     introduceWorkers()
     request(.start, wrapped.id) { _ in }
-    sampleRegularly()
+    senses.sampling.sampleRegularly()
     watchCaller()
     register()
     do throws(SystemCallError) {
@@ -103,9 +103,7 @@ extension Daemon {
   /// From now on it is looked at again as often as what runs is.
   private func sampleAnew() {
     guard let wrapped, let runtime = workers[wrapped.id] else { return }
-    runtime.sample = ActivitySample()
-    if let token = wrapped.nextSample { loop.cancel(token) }
-    wrapped.nextSample = loop.after(.zero) { [unowned self] in sampleRegularly() }
+    senses.sampling.sampleAnew(runtime)
   }
 
   /// A program that looks whether its caller is there wants to be awake for it. Its standard input

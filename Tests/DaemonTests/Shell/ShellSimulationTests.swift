@@ -31,7 +31,7 @@ import Testing
     for name in [
       "suspended", "suspendFailed", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
       "found", "exited", "launchFailed", "launched", "undone", "undoOverdue", "lost", "late",
-      "twice",
+      "twice", "clear failed", "left behind",
     ] {
       #expect(counts[name, default: 0] > 2, "\(name): \(counts[name, default: 0])")
     }
