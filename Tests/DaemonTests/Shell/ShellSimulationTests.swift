@@ -30,8 +30,8 @@ import Testing
     // A simulation in which something never happens says nothing about it.
     for name in [
       "suspended", "suspendFailed", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
-      "found", "exited", "launchFailed", "lost", "late", "twice",
-      "clear failed", "left behind",
+      "found", "exited", "launchFailed", "launched", "undone", "undoOverdue", "lost", "late",
+      "twice", "clear failed", "left behind",
     ] {
       #expect(counts[name, default: 0] > 2, "\(name): \(counts[name, default: 0])")
     }

@@ -6,8 +6,8 @@ import Policy
 @testable import Simulation
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
-/// `RestartSupervisor`, `DependencyStarter`, `WorkerSleep`s and `WorkerEnding`s over simulated processes, disks and clients. One
-/// seed, one life.
+/// `RestartSupervisor`, `DependencyStarter`, `WorkerLauncher`, `WorkerSleep`s and `WorkerEnding`s over simulated
+/// processes, disks and clients. One seed, one life.
 final class ShellWorld: DirectiveExecutor, EngineObserver {
   enum Fate { case told, late, lost, twice }
 
@@ -19,9 +19,10 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
   private let saved: ShellDisk
   private var runs: [WorkerID: ShellRun] = [:]
   private lazy var supervision = ShellSupervision(self)
+  private lazy var launching = ShellLaunching(self)
   private var answers: [Int] = []
   private var hasFaults = true
-  private let names: [WorkerID]
+  let names: [WorkerID]
   private var events: [String] = []
   /// How often what has happened, by the event's name.
   private(set) var counts: [String: Int] = [:]
@@ -42,6 +43,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
   }
 
   func hasRun(_ id: WorkerID) -> Bool { runs[id] != nil }
+  var isClosing: Bool { supervision.isClosing }
 
   // MARK: chance and time
 
@@ -58,7 +60,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
 
   func fate() -> Fate {
     let fate: Fate = chance(4) ? .lost : chance(3) ? .late : chance(4) ? .twice : .told
-    counts["\(fate)", default: 0] += 1
+    count("\(fate)")
     return fate
   }
 
@@ -113,6 +115,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
       if state != .terminated { complain("\(name) is stuck: \(state?.rawValue ?? "unknown")") }
       if let run = runs[name] { complain("\(name): a run is left (\(run.body.rawValue))") }
     }
+    if let remains = launching.remains { complain(remains) }
     for (number, count) in answers.enumerated() where count != 1 {
       complain("request \(number) was answered \(count) times")
     }
@@ -155,7 +158,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
 
   func execute(_ directive: Directive) {
     switch directive {
-    case .launch(let id): launch(id)
+    case .launch(let id): launching.launcher.launch(id)
     case .suspend(let id): runs[id]?.sleep?.suspend()
     case .hibernate(let id): runs[id]?.sleep?.hibernate()
     case .resume(let id): runs[id]?.sleep?.resume()
@@ -187,24 +190,20 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     after(most) { [unowned self] in if runs[id] === run { driver.send(event()) } }
   }
 
-  private func launch(_ id: WorkerID) {
-    if runs[id] != nil { return complain("\(id) is launched, and runs") }
-    if supervision.isClosing { complain("\(id) is launched while the daemon ends") }
-    if chance(5) {
-      return after(.milliseconds(50)) { [unowned self] in
-        driver.send(.launchFailed(id, "no such file"))
-      }
-    }
-    let run = ShellRun(id, self)
-    run.sleep = WorkerSleep(id, driver: driver, clock: clock, mechanics: run, host: run)
-    runs[id] = run
-    saved.save()
-    after(.milliseconds(50)) { [unowned self] in
-      guard runs[id] === run else { return }
-      driver.send(.launched(id))
-      after(.seconds(1)) { [unowned self] in if runs[id] === run { driver.send(.ready(id)) } }
-    }
+  /// Its program runs: it is a worker from now on.
+  func attach(_ run: ShellRun) {
+    if runs[run.id] != nil { complain("\(run.id) runs twice") }
+    run.sleep = WorkerSleep(run.id, driver: driver, clock: clock, mechanics: run, host: run)
+    runs[run.id] = run
   }
+
+  /// The engine has heard that it runs.
+  func hasLaunched(_ id: WorkerID) {
+    let run = runs[id]
+    after(.seconds(1)) { [unowned self] in if runs[id] === run { driver.send(.ready(id)) } }
+  }
+
+  func save() { saved.save() }
 
   func ended(_ run: ShellRun, _ status: ExitStatus) {
     guard runs[run.id] === run else { return complain("\(run.id) has ended twice") }
@@ -221,6 +220,9 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     counts[String("\(event)".prefix { $0 != "(" }), default: 0] += 1
     if events.count > 40 { events.removeFirst(20) }
     switch event {
+    case .launched(let id): check(id, .running, event)
+    case .launchFailed(let id, _):
+      if hasRun(id) { complain("\(event) of \(id), which runs") }
     case .suspended(let id): check(id, .stopped, event)
     case .hibernated(let id, _): check(id, .evicted, event)
     case .resumed(let id, _), .found(let id, .running): check(id, .running, event)
