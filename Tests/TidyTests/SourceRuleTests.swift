@@ -39,14 +39,14 @@ struct SourceRuleTests {
     // On threads of their own.
     "Daemon/Worker/WorkerEnd.swift", "Daemon/Sense/SafePointCheck.swift",
     "Daemon/Sense/FootprintMeasuring.swift",
-    "Daemon/Worker/WakeInputs.swift", "Daemon/Takeover/AdoptionAsleep.swift",
+    "Daemon/Worker/WakeInputs.swift",
     "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.
-    "Daemon/Takeover/WorkerAdoption.swift", "Daemon/Takeover/KeeperStart.swift",
+    "Daemon/Takeover/SurvivorsOfDaemon.swift",
     "Daemon/Talk/ConversationOfWorker.swift",
     "Daemon/Worker/ListenSockets.swift",
     // Of its cgroup only.
-    "Daemon/External/ExternalWorkers.swift", "Daemon/ControlService/WorkerReporter.swift",
+    "Daemon/External/ExternalsOfDaemon.swift", "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
     "Daemon/Wrap/PassedSignals.swift",
   ]

@@ -63,14 +63,19 @@ public final class Daemon: DirectiveExecutor {
   var server: ControlServer?
   var control: ControlService?
   private(set) lazy var statusReporter = StatusReporter(driver, self, clock: loop)
-  /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
-  /// until then the engine takes them for terminated, and would start them a second time.
-  var adopting: [WorkerID: [() -> Void]] = [:]
+  private(set) lazy var survivors = SurvivorAdoption(
+    driver, workers, timers: loop, host: SurvivorsOfDaemon(self))
+  private(set) lazy var declared = DeclaredWorkers(
+    driver, workers, survivors, host: DeclaredOfDaemon(self))
+  private(set) lazy var externals = ExternalAdoption(
+    driver, workers, host: ExternalsOfDaemon(self))
+  private(set) lazy var managers = ManagerWatching(driver, workers, timers: loop) {
+    [hibernation] in hibernation.prioritize($0.name)
+  }
+  private(set) lazy var ending = DaemonEnd(EndOfDaemon(self))
+  let recordWriter: WorkerRecordWriter
   /// Starts workers when others have come far enough.
   private(set) lazy var dependencyStarter = DependencyStarter(self)
-  /// The daemon's end: who has been told, and who won't end.
-  var askedToStop: Set<WorkerID> = []
-  var unstoppable: Set<WorkerID> = []
   let stoppedByPerson: StoppedByPerson
   private(set) lazy var restarts = makeRestartSupervisor()
   private(set) lazy var schedules = makeScheduleMonitor()
@@ -96,19 +101,14 @@ public final class Daemon: DirectiveExecutor {
   private(set) lazy var reloader = makeReloader()
   /// When old bases were last looked for.
   var lastSweep = EventLoop.now
-  var isEnding = false
-  /// Ends without its workers.
-  var isLeaving = false
-  var hasEnded = false
-  /// Woken for that, and whether that has ended; see `leave`.
-  var wokenToLeave: [WorkerID: Bool] = [:]
 
-  /// What the environment says, against policies.
-  let resumeOverride: ResumePreference?
-  var standby: Standby?
-  /// See `KeeperStart`.
-  let keepers = KeeperProcess()
-  var handedOver: HandedOver?
+  let resumeChoice: ResumeChoice
+  private(set) lazy var standbyStarter = StandbyStarter.pager(
+    jobs, hibernation, log, hasSuccessors: wrapped == nil)
+  private(set) lazy var keeperStarter = KeeperStarter(
+    DescriptorKeeperMeans(
+      path: state.path + "/keeper.sock", hibernation: hibernation, daemonLog: log),
+    hasSuccessors: wrapped == nil)
   /// Why writes can't be tracked, as logged.
   var toldTrackingRefusals: Set<String> = []
 
@@ -139,7 +139,7 @@ public final class Daemon: DirectiveExecutor {
     self.settings = settings
     self.wrapped = wrapped
     let log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
-    resumeOverride = wrapped == nil ? Self.resumeOverrideInEnvironment() : nil
+    resumeChoice = wrapped == nil ? .fromEnvironment() : ResumeChoice(environment: nil)
     // Before anything is made that would have to be taken away again.
     try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
@@ -161,6 +161,7 @@ public final class Daemon: DirectiveExecutor {
         log: log, records: records,
         hibernation: HibernationService(features: features, separatesWorkers: true))
     } catch { throw .system(error) }
+    recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
@@ -217,14 +218,14 @@ public final class Daemon: DirectiveExecutor {
     try openControlSocket()
     pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
-    followFills()
-    introduceWorkers()
+    FillReports.follow(hibernation, loopReturn, log) { [unowned self] in measure($0) }
+    declared.introduceWorkers(settings.configuration.workers)
     tryEncryption()
-    collectKeptMemories()
-    adoptSurvivors()
-    takeOverKeeping()
+    keeperStarter.collectKeptMemories()
+    survivors.adoptSurvivors()
+    keeperStarter.takeOverKeeping(of: workers)
     openListeners()
-    startWorkers()
+    declared.startWorkers(settings.configuration.workers)
     schedules.follow()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
@@ -232,7 +233,7 @@ public final class Daemon: DirectiveExecutor {
     if wrapped == nil { lookForSignals() }
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
-      while !hasEnded {
+      while !ending.hasEnded {
         try loop.turn(until: driver.nextDeadline)
         driver.passDeadlines()
       }
@@ -300,13 +301,10 @@ public final class Daemon: DirectiveExecutor {
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
     then answer: @escaping (Answer) -> Void
   ) {
-    if adopting[worker] != nil {
-      adopting[worker]?.append { [unowned self] in
-        request(verb, worker, asked: asked, then: answer)
-      }
-      return
+    let isWaiting = survivors.whenBack(worker) { [unowned self] in
+      request(verb, worker, asked: asked, then: answer)
     }
-    driver.request(verb, worker, asked: asked, then: answer)
+    if !isWaiting { driver.request(verb, worker, asked: asked, then: answer) }
   }
 
   // MARK: the end
@@ -328,46 +326,36 @@ public final class Daemon: DirectiveExecutor {
       reloader.reload(allowEmpty: false) { [log] in
         log($0.isDone ? .notice : .error, "reload: \($0.text)")
       }
-    } else if isEnding {
-      log(.warning, "told to end a second time: leaving what still runs")
-      hasEnded = true
     } else {
-      log(.notice, "told to end: stopping all workers (told again, it leaves what still runs)")
-      end()
+      ending.signalHasCome()
     }
   }
 
-  /// Stops every worker, those that others depend on after these, and ends when the last is gone.
-  func end() {
-    isEnding = true
-    for id in workers.keys.sorted() where isAlive(id) && workers[id]?.external != nil {
-      release(id) { [unowned self] failure in
-        if let failure { log(.error, "\(id): not released: \(failure)") }
-        if isEnding { endWhenAllIsQuiet() }
-      }
-    }
-    endWhenAllIsQuiet()
-  }
+  // What others call by these names.
+  var isEnding: Bool { ending.isEnding }
+  var isLeaving: Bool { ending.isLeaving }
+  func end() { ending.end() }
+  func leave() { ending.leave() }
 
+  /// Also of a worker that is being brought back.
   func isAlive(_ id: WorkerID) -> Bool {
-    adopting[id] != nil || engine.state(of: id)?.isAlive == true
+    survivors.isAdopting(id) || engine.state(of: id)?.isAlive == true
   }
 
-  func endWhenAllIsQuiet() {
-    stopInOrder()
-    if !workers.keys.contains(where: isAlive) {
-      finish(saying: "all workers have ended, and so does the daemon")
-    }
+  func saveRecord(_ runtime: WorkerRuntime, state: WorkerState) {
+    recordWriter.save(runtime, state: state)
   }
 
-  func finish(saying text: String) {
-    guard !hasEnded else { return }
-    if !isLeaving { for runtime in workers.values { closeListeners(of: runtime) } }
-    server?.announceEnd(text)
-    hasEnded = true
-    log(.notice, text)
-    // The loop looks at `hasEnded` after its turn; this makes it turn.
-    mailbox.post { _ in }
+  func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    externals.adopt(request, then: respond)
+  }
+
+  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    externals.release(request, then: respond)
+  }
+
+  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
+    externals.foreignRefusal(verb, id)
   }
 
   var freezer: CodedText {

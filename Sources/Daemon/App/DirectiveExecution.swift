@@ -36,10 +36,7 @@ extension Daemon {
     }
   }
 
-  func engineIsQuiet() {
-    if isEnding { endWhenAllIsQuiet() }
-    if isLeaving { leaveWhenAllIsQuiet() }
-  }
+  func engineIsQuiet() { ending.engineIsQuiet() }
 
   private func note(_ transition: Transition) {
     let priority: DaemonLog.Priority = transition.to == .terminated ? .notice : .info

@@ -53,7 +53,7 @@ extension Daemon: ReportSource {
 
   func policyFacts() -> PolicyFacts {
     PolicyFacts(
-      origins: settings.configuration.origins, resumeOverride: resumeOverride,
+      origins: settings.configuration.origins, resumeOverride: resumeChoice.override,
       isWrapper: wrapped != nil)
   }
 

@@ -36,7 +36,7 @@ extension Daemon: ConfigurationHost {
   }
 
   func introduce(_ configuration: WorkerConfiguration) {
-    addDeclared(configuration)
+    declared.addDeclared(configuration)
     if let runtime = workers[WorkerID(configuration.name)] { relisten(runtime) }
   }
 
@@ -57,9 +57,7 @@ extension Daemon: ConfigurationHost {
   }
 
   func startAutomatically(_ added: [WorkerConfiguration]) {
-    for worker in inStartingOrder(added) where worker.autostart {
-      startAutomatically(WorkerID(worker.name))
-    }
+    declared.startAutomatically(added)
     dependencyStarter.advance()
   }
 

@@ -25,4 +25,14 @@ final class LoopReturn {
       mailbox.post { $0.waiting.removeValue(forKey: number)?(value) }
     }
   }
+
+  /// The same for what is called any number of times; `body` is kept for as long as the loop lives.
+  func repeatedCallback<Value: Sendable>(
+    _ body: @escaping (Value) -> Void
+  ) -> @Sendable (Value) -> Void {
+    count += 1
+    let number = count
+    waiting[number] = { if let value = $0 as? Value { body(value) } }
+    return { [mailbox] value in mailbox.post { $0.waiting[number]?(value) } }
+  }
 }

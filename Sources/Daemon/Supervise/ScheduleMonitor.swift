@@ -129,10 +129,7 @@ extension Daemon {
 
   private func wakeOnSchedule(_ id: WorkerID) {
     guard let runtime = workers[id] else { return }
-    if adopting[id] != nil {
-      adopting[id]?.append { [unowned self] in wakeOnSchedule(id) }
-      return
-    }
+    if survivors.whenBack(id, { [unowned self] in wakeOnSchedule(id) }) { return }
     guard engine.state(of: id)?.sleeps == true else { return }
     let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
     driver.send(.wakeNeeded(id, "its schedule (\(lines))"))

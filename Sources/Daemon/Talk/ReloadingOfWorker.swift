@@ -46,7 +46,7 @@ extension Daemon {
     if isEnding || isLeaving { return answer(.refused, "the daemon is ending") }
     let told = { (outcome: Answer) in answer(.init(outcome.code), outcome.text) }
     switch state {
-    case .terminated where adopting[id] == nil:
+    case .terminated where !survivors.isAdopting(id):
       answer(.refused, "\(name) is not running; start it with `dormouse start \(name)`")
     case .launching, .terminating: answer(.refused, "\(name) is \(state.spoken)")
     case .foreground, .background: tell(runtime, signal, then: told)

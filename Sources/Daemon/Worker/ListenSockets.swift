@@ -216,7 +216,7 @@ extension Daemon {
     }
     set.starts.append(now)
     log(.info, "\(id): a connection to \(listener.socket.address.text) starts it")
-    startAutomatically(id)
+    declared.startAutomatically(id)
     // Refused, or held back: who waits is looked at again.
     loop.after(.seconds(5)) { [unowned self] in
       if workers[id] === runtime { offer(runtime) }

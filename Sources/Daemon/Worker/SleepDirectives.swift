@@ -35,7 +35,7 @@ extension Daemon {
         "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
     }
     if let files = summary.filePages { tell(files, of: id) }
-    if summary.image.restore.isLazy { startStandbyPager() }
+    if summary.image.restore.isLazy { standbyStarter.startStandbyPager() }
   }
 
   private func tell(_ files: FilePages.Outcome, of id: WorkerID) {

@@ -104,7 +104,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     runtime.asleepSince = EventLoop.now
     daemon.listen(for: runtime, at: asleep.sources)
     daemon.setAlarm(for: runtime, asleep.times)
-    daemon.watchManager(of: runtime, asleep.manager)
+    daemon.managers.watchManager(of: runtime, asleep.manager.map { $0.look })
     runtime.conversation?.offers.recount()
   }
 
@@ -119,7 +119,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       // Done before anything that is asked of it later.
       daemon.hibernation.dropIdleBases()
     }
-    let startKeeper = daemon.startKeeperWhereMissing()
+    let startKeeper = daemon.keeperStarter.startKeeperWhereMissing()
     let pids = Array(target.memories.keys)
     runtime.measuring.memoryMoves()
     let (before, missing, started) = (Before(), runtime.missing, EventLoop.now)
@@ -130,7 +130,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     }
     let request = HibernationRequest(
       target, to: daemon.state.image(of: id.name), level: Int32(policy.compressionLevel),
-      restore: daemon.resumePreference(policy),
+      restore: daemon.resumeChoice.preference(policy),
       // Encrypted images are complete each time: a base is kept in plain only.
       overlay: policy.overlay && !policy.encrypt, isSealed: policy.encrypt,
       dropsFilePages: policy.dropFilePages,
@@ -140,7 +140,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     daemon.hibernation.hibernate(
       request,
       first: {
-        startKeeper([:], nil)
+        startKeeper()
         removal?()
         before.take(pids, missing)
       }

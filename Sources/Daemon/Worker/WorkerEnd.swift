@@ -114,7 +114,7 @@ extension Daemon {
       return
     }
 
-    if runtime.external != nil { return externalRootHasEnded(runtime) }
+    if runtime.external != nil { return externals.externalRootHasEnded(runtime) }
     runtime.isBeingCleared = true
     // First: until it is reaped nobody else can get its number, by which the others are found.
     endWhatIsLeft(of: runtime, process, left.filter { $0 != process.identity.pid }.count, tries: 1)

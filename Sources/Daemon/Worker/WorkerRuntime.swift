@@ -16,7 +16,7 @@ final class WorkerRuntime {
   /// In the configuration file; else made by `run`.
   var isDeclared: Bool
   private(set) var run = WorkerRun()
-  /// Adopted from somebody else, who goes on to supervise it; see `ExternalWorkers`.
+  /// Adopted from somebody else, who goes on to supervise it; see `ExternalAdoption`.
   var external: ExternalWorker?
 
   /// Between the directive to launch it and its outcome.
@@ -50,7 +50,7 @@ final class WorkerRuntime {
   var traffic: TrafficMonitor?
   var activityLook: SharedLook<ActivityFindings?>?
   /// What its manager wants of it while it sleeps; only of an external worker.
-  var managerWatch: SleepWatch?
+  var managerWatch: ManagerWatching.Look?
   /// When one of its own timers wakes it, while it sleeps.
   var alarm: (at: Instant, token: EventLoop.Token)?
 

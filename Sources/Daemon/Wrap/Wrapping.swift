@@ -64,14 +64,14 @@ extension Daemon {
       try openControlSocket()
     } catch { log(.notice, "nobody can ask about it: \(error)") }
     pressureMonitor.follow(engine.policy)
-    followFills()
-    introduceWorkers()
+    FillReports.follow(hibernation, loopReturn, log) { [unowned self] in measure($0) }
+    declared.introduceWorkers(settings.configuration.workers)
     request(.start, wrapped.id) { _ in }
     sampleRegularly()
     watchCaller()
     register()
     do throws(SystemCallError) {
-      while !hasEnded {
+      while !ending.hasEnded {
         try loop.turn(until: driver.nextDeadline)
         driver.passDeadlines()
       }
@@ -95,9 +95,7 @@ extension Daemon {
     if wrapped.end == nil {
       wrapped.end = .notStarted(transition.cause.failure ?? transition.cause.sentence)
     }
-    hasEnded = true
-    // The loop looks at it after its turn; this makes it turn.
-    mailbox.post { _ in }
+    ending.endAtOnce()
   }
 
   /// From now on it is looked at again as often as what runs is.
