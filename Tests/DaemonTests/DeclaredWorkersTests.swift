@@ -76,7 +76,7 @@ import Testing
       .forTest("db") { $0.restart.condition = .always },
     ])
     #expect(started == ["start db"])
-    #expect(host.lines == ["web: stays stopped, as it was told to (unless-stopped)"])
+    #expect(host.lines.count == 1 && host.lines[0].hasPrefix("web: stays stopped"))
   }
 
   @Test("A worker that an earlier daemon left in front is adopted before others are started")

@@ -4,74 +4,12 @@ import Lifecycle
 import Linux
 import Policy
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
 
-/// Processes of another manager, as a test says. The test's own process stands for each.
-private final class World: ExternalHost {
-  typealias Examination = JobOutcome<Result<ExternalProcess, AdoptionRefusal>>
-
-  let timers = FakeTimers()
-  let notes = EventNotes()
-  let workers = WorkerRegistry()
-  let driver: EngineDriver
-  var isClosing = false
-  var wrapped: Set<String> = []
-  var owners: [Int32: String] = [:]
-  var attachRefusal: String?
-  var successor: Successor?
-  private(set) var calls: [String] = []
-  private(set) var lines: [String] = []
-  private var examinations: [(Examination) -> Void] = []
-  private var wakes: [(Answer) -> Void] = []
-
-  init() { driver = .forTest(timers, notes) }
-
-  func isAlive(_ id: WorkerID) -> Bool { driver.state.state(of: id)?.isAlive == true }
-  func isWrapped(_ id: WorkerID) -> Bool { wrapped.contains(id.name) }
-  func owner(of pid: Int32) -> WorkerID? { owners[pid].map { WorkerID($0) } }
-  func examine(
-    _ wanted: AdoptionSpecification, as name: String, within limit: Duration,
-    then: @escaping (Examination) -> Void
-  ) {
-    calls.append("examine \(wanted.pid ?? 0) as \(name)")
-    examinations.append(then)
-  }
-  func attach(_ found: ExternalProcess, to runtime: WorkerRuntime) throws {
-    if let attachRefusal { throw TestFailure(attachRefusal) }
-    calls.append("attach \(runtime.id)")
-  }
-  func wasAdded(_ id: WorkerID) { calls.append("added \(id)") }
-  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    calls.append("wake \(id)")
-    wakes.append(answer)
-  }
-  func letGo(of runtime: WorkerRuntime) { calls.append("let go of \(runtime.id)") }
-  func remove(_ id: WorkerID) {
-    calls.append("remove \(id)")
-    workers[id] = nil
-  }
-  func attachSuccessor(to runtime: WorkerRuntime) -> Successor? {
-    calls.append("look for a successor")
-    return successor
-  }
-  func save(_ runtime: WorkerRuntime, _ state: WorkerState) {
-    calls.append("save \(runtime.id) \(state)")
-  }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }
-
-  // MARK: what a test does
-
-  func examined(_ outcome: Examination) { examinations.removeFirst()(outcome) }
-  func woken(_ code: Answer.Code = .done, _ text: String = "") {
-    wakes.removeFirst()(Answer(code, text))
-  }
-}
-
 @Suite("Workers that another program supervises") struct ExternalAdoptionTests {
-  private let world = World()
+  private let world = FakeExternalHost()
   private let externals: ExternalAdoption
   private let web = WorkerID("web")
 
@@ -174,7 +112,7 @@ private final class World: ExternalHost {
 
   @Test("What can't be looked at in time, or must not sleep, isn't adopted")
   func failures() {
-    for outcome in [World.Examination.overdue, .busy] {
+    for outcome in [FakeExternalHost.Examination.overdue, .busy] {
       let heard = ask()
       world.examined(outcome)
       #expect(heard.responses.map(\.result) == [.refused])
@@ -304,78 +242,5 @@ private final class World: ExternalHost {
     runtime.isKilled = true
     externals.externalRootHasEnded(runtime)
     #expect(world.workers.count == 0)
-  }
-}
-
-@Suite("What a manager wants of a worker that sleeps") struct ManagerWatchingTests {
-  private let timers = FakeTimers()
-  private let notes = EventNotes()
-  private let workers = WorkerRegistry()
-  private let driver: EngineDriver
-  private let managers: ManagerWatching
-  private let world = Seen()
-
-  private final class Seen {
-    var looks = 0
-    var why: String?
-    var prioritized: [WorkerID] = []
-  }
-
-  init() {
-    driver = .forTest(timers, notes)
-    managers = ManagerWatching(driver, workers, timers: timers) { [world] in
-      world.prioritized.append($0)
-    }
-  }
-
-  private func sleeper(_ name: String = "web") -> WorkerRuntime {
-    let runtime = WorkerRuntime.forTest(name, isDeclared: false)
-    workers[runtime.id] = runtime
-    driver.send(.adopted(runtime.id, runtime.profile, .suspended))
-    return runtime
-  }
-
-  private func look() -> String? {
-    world.looks += 1
-    return world.why
-  }
-
-  @Test("It is looked for ten times a second, and wakes the worker before others")
-  func wakes() {
-    let runtime = sleeper()
-    managers.watchManager(of: runtime, look)
-    timers.advance(by: ManagerWatching.interval * 5)
-    #expect(world.looks == 5 && !notes.events.contains("wakeNeeded"))
-    world.why = "signal 15 was sent to its process 100"
-    timers.advance(by: ManagerWatching.interval)
-    #expect(notes.events.last == "wakeNeeded" && world.prioritized == [runtime.id])
-    #expect(driver.state.state(of: runtime.id) == .resuming)
-    // On its way to run it isn't looked at.
-    timers.advance(by: ManagerWatching.interval * 3)
-    #expect(world.looks == 6)
-  }
-
-  @Test("Any number of sleepers is looked at by one timer, which ends with the last watch")
-  func oneTimer() {
-    let runtimes = ["web", "db"].map { sleeper($0) }
-    for runtime in runtimes { managers.watchManager(of: runtime, look) }
-    #expect(timers.pending == [ManagerWatching.interval])
-    for runtime in runtimes { runtime.managerWatch = nil }
-    timers.advance(by: ManagerWatching.interval)
-    #expect(timers.pending.isEmpty && world.looks == 0)
-    managers.watchManager(of: runtimes[0], look)
-    #expect(timers.pending.count == 1)
-  }
-
-  @Test("A worker whose process has ended isn't woken, and one without a watch needs no timer")
-  func ended() {
-    let runtime = sleeper()
-    managers.watchManager(of: runtime, nil)
-    #expect(timers.pending.isEmpty)
-    managers.watchManager(of: runtime, look)
-    world.why = "its process 100 has ended"
-    runtime.hasExited = true
-    timers.advance(by: ManagerWatching.interval)
-    #expect(world.looks == 0 && !notes.events.contains("wakeNeeded"))
   }
 }

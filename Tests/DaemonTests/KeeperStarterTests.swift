@@ -126,7 +126,7 @@ private final class Means: KeeperMeans {
     keeper.collectKeptMemories()
     keeper.takeOverKeeping(of: workers)
     keeper.takeOverKeeping(of: workers)
-    // `use` tells the earlier one when the new one has everything.
+    // `use` ends the earlier one when the new one has everything.
     #expect(means.calls == ["required", "keeper 1 takes [web] from before"])
     #expect(!keeper.hasKeptMemories)
   }

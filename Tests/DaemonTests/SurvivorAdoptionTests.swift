@@ -41,7 +41,7 @@ import Testing
       ])
   }
 
-  @Test("A worker that was in front returns there, and the next daemon is told so")
+  @Test("A worker that was in front returns there, and is recorded there")
   func front() {
     world.leave("web", "foreground")
     world.leave("old", "suspended") { $0.wasInFront = true }

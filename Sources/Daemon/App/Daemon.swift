@@ -73,7 +73,8 @@ public final class Daemon: DirectiveExecutor {
     [hibernation] in hibernation.prioritize($0.name)
   }
   private(set) lazy var ending = DaemonEnd(EndOfDaemon(self))
-  let recordWriter: WorkerRecordWriter
+  private(set) lazy var recordWriter = WorkerRecordWriter(
+    records: records, bootID: bootID, log: log)
   /// Starts workers when others have come far enough.
   private(set) lazy var dependencyStarter = DependencyStarter(self)
   let stoppedByPerson: StoppedByPerson
@@ -161,7 +162,6 @@ public final class Daemon: DirectiveExecutor {
         log: log, records: records,
         hibernation: HibernationService(features: features, separatesWorkers: true))
     } catch { throw .system(error) }
-    recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
