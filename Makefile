@@ -29,7 +29,7 @@ test:
 	scripts/bootstrap test
 	$(MAKE) --no-print-directory lint
 	$(SWIFT) build --build-tests $(CHECKED)
-	$(SWIFT) test --skip-build $(CHECKED)
+	scripts/run-tests
 	$(MAKE) --no-print-directory examples
 	scripts/chaos-minute "$$($(SWIFT) build --show-bin-path)/dormouse"
 	DORMOUSE="$$($(SWIFT) build --show-bin-path)/dormouse" \

@@ -73,7 +73,7 @@ extension Probe {
     lost: "What isn't counted is missing in `status`. Processor time is taken from /proc then, in "
       + "steps of 10 ms and without children that have ended.",
     enable:
-      "a cgroup for each worker (see above); for memory and tasks, `echo +memory +pids >` its "
+      "a cgroup for each worker; for memory and tasks, `echo +memory +pids >` its "
       + "parents' cgroup.subtree_control, which systemd does in a delegated unit."
   ) { examination in
     let account = try usable(examination).account()

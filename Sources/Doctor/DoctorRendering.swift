@@ -1,15 +1,54 @@
 import Control
 
 extension DoctorReport {
-  /// For people: a table of what was tried, and below it what is lost and how to get it.
+  /// For people: the verdict, and what doesn't work, each with how to enable it.
   ///
-  /// - Parameter width: columns of the terminal.
-  public func rendered(width: Int, color: Bool) -> String {
+  /// - Parameters:
+  ///   - width: columns of the terminal.
+  ///   - isVerbose: a table of all that was tried as well, and what is lost without what doesn't work.
+  public func rendered(width: Int, color: Bool, isVerbose: Bool = false) -> String {
+    var lines = wrapped(verdict.text, to: width)
+    lines.append("dormouse \(version) on Linux \(kernel), as user \(user)")
+    if isVerbose {
+      lines += [""] + table(width: width, color: color) + details(width: width)
+    } else {
+      lines += summary(width: width)
+    }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// A terminal's height, and room for the prompt.
+  private static let maxLines = 25
+
+  private func summary(width: Int) -> [String] {
+    let wanting = checks.filter { $0.result != .works && $0.need != .informational }
+      .sorted { $0.need == .required && $1.need != .required }
+    let works = checks.count { $0.result == .works }
+    let all = [
+      "", "\(works) of \(checks.count) mechanisms work; `dormouse doctor -v` lists them all.",
+    ]
+    var lines: [String] = []
+    for (index, check) in wanting.enumerated() {
+      let part =
+        ["", "\(check.name): \(check.result.rawValue)"]
+        + labelled("to enable   ", check.enable, width)
+      if lines.count + part.count + 6 + all.count > Self.maxLines {
+        let count = wanting.count - index
+        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only in part."]
+        break
+      }
+      lines += part
+    }
+    return lines + all
+  }
+
+  private func table(width: Int, color: Bool) -> [String] {
     let names = checks.map(\.name.count).max() ?? 0
     let columns = [max(names, "MECHANISM".count) + 2, "limited".count + 2]
     let indent = columns.reduce(0, +)
-    var lines = ["dormouse \(version) on Linux \(kernel), as user \(user)", ""]
-    lines.append(paint("MECHANISM".padded(columns[0]) + "RESULT".padded(columns[1]) + "FOUND", "1"))
+    var lines = [
+      paint("MECHANISM".padded(columns[0]) + "RESULT".padded(columns[1]) + "FOUND", "1")
+    ]
     for check in checks {
       let found = wrapped(check.found, to: max(width - indent, 24))
       let first = check.name.padded(columns[0]) + paint(check.result, columns[1])
@@ -17,9 +56,7 @@ extension DoctorReport {
         lines.append((index == 0 ? first : String(repeating: " ", count: indent)) + part)
       }
     }
-    lines += details(width: width)
-    lines += [""] + wrapped(verdict.text, to: width)
-    return lines.joined(separator: "\n") + "\n"
+    return lines
 
     func paint(_ result: DoctorCheck.Result, _ count: Int) -> String {
       paint(result.rawValue, result.code) + String.blanks(count - result.rawValue.count)

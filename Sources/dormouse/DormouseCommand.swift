@@ -6,7 +6,7 @@ import Glibc
 struct DormouseCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "dormouse",
-    abstract: "The life cycle of iOS apps for ordinary Linux processes.",
+    abstract: "Puts idle processes to sleep on disk and wakes them on the next request.",
     discussion: """
       First steps: `dormouse doctor`, `dormouse daemon --config dormouse.yaml` (in another \
       terminal), `dormouse run sleeper -- sleep 1000`, `dormouse ps`, `dormouse hibernate sleeper`, \
@@ -55,6 +55,9 @@ struct DormouseCommand: ParsableCommand {
   static func main() {
     occupyStandardDescriptors()
     do {
+      if RootHelp.isWanted(by: CommandLine.arguments.dropFirst()) {
+        return try Output.write(RootHelp.text(width: Terminal.width ?? 100))
+      }
       if let unknown = UnknownVerb.find(
         in: Array(CommandLine.arguments.dropFirst()), of: DormouseCommand.self)
       {

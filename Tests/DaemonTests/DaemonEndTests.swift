@@ -4,7 +4,7 @@ import Testing
 @testable import Daemon
 
 /// Workers that end, wake and are given back when a test says so.
-private final class World: EndHost {
+private final class World: DaemonEndHost {
   private var known: [String: EndingWorker] = [:]
   private(set) var calls: [String] = []
   private(set) var lines: [String] = []

@@ -213,7 +213,6 @@ import Testing
   func ended() throws {
     try adopt()
     let runtime = try #require(world.workers[web])
-    runtime.hasExited = true
     externals.externalRootHasEnded(runtime)
     #expect(
       world.calls.suffix(3) == ["look for a successor", "let go of web", "remove web"])
@@ -221,17 +220,15 @@ import Testing
     #expect(world.driver.state.state(of: web) == nil)
   }
 
-  @Test("Where others of its cgroup live on, one of them stands for it, and it can sleep again")
+  @Test("Where others of its cgroup live on, one of them stands for it")
   func successor() throws {
     try adopt()
     let runtime = try #require(world.workers[web])
-    runtime.hasExited = true
     world.successor = Successor(pid: 4712, cgroup: "/sys/fs/cgroup/web")
     externals.externalRootHasEnded(runtime)
     #expect(world.driver.state.state(of: web) == .background)
     #expect(world.calls.last == "save web background" && world.workers[web] === runtime)
     #expect(world.lines.last == "web: pid 4712 stands for /sys/fs/cgroup/web now")
-    #expect(!runtime.hasExited, "otherwise nothing is begun with it any more")
   }
 
   @Test("One that was killed by the daemon has no successor")
@@ -239,7 +236,9 @@ import Testing
     try adopt()
     let runtime = try #require(world.workers[web])
     world.successor = Successor(pid: 4712, cgroup: "/sys/fs/cgroup/web")
-    runtime.isKilled = true
+    let end = EndWorld()
+    runtime.ending = end.ending
+    end.ending.kill()
     externals.externalRootHasEnded(runtime)
     #expect(world.workers.count == 0)
   }

@@ -58,4 +58,23 @@ import Testing
     try turn(loop) { outcomes.count == 4 }
     #expect(outcomes == ["done 1", "overdue", "busy", "done 4"])
   }
+
+  @Test("bring back what is reported any number of times, until its sender is gone")
+  func relay() throws {
+    let loop = try EventLoop()
+    let back = try LoopReturn(loop)
+    final class Heard { var numbers: [Int] = [] }
+    weak var kept: Heard?
+    try {
+      let heard = Heard()
+      kept = heard
+      let report: @Sendable (Int) -> Void = back.relay { heard.numbers.append($0) }
+      let thread = Thread.start(name: "test") { for number in 1...3 { report(number) } }
+      #expect(thread)
+      try turn(loop) { heard.numbers.count == 3 }
+      #expect(heard.numbers == [1, 2, 3])
+    }()
+    try turn(loop) { kept == nil }
+    #expect(kept == nil)
+  }
 }

@@ -71,7 +71,10 @@ import Testing
     #expect(timers.pending.isEmpty)
     managers.watchManager(of: runtime, look)
     world.why = "its process 100 has ended"
-    runtime.hasExited = true
+    let end = EndWorld()
+    runtime.ending = end.ending
+    end.ending.rootHasEnded()
+    #expect(runtime.hasExited)
     timers.advance(by: ManagerWatching.interval)
     #expect(world.looks == 0 && !notes.events.contains("wakeNeeded"))
   }

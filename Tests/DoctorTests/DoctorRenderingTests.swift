@@ -16,9 +16,24 @@ import Testing
         lost: "Workers are stopped instead.", enable: "systemd-run --user -p Delegate=yes"),
     ], trial: nil, verdict: CodedText("hibernation_missing", "Hibernation doesn't work here."))
 
-  @Test func `A table comes first; losses and remedies only of what doesn't work`() {
+  @Test func `The verdict comes first, and then what doesn't work with its remedy`() {
     #expect(
       report.rendered(width: 60, color: false) == """
+        Hibernation doesn't work here.
+        dormouse 1.2.3 on Linux 6.18.0, as user 1000
+
+        a cgroup: missing
+          to enable   systemd-run --user -p Delegate=yes
+
+        1 of 2 mechanisms work; `dormouse doctor -v` lists them all.
+
+        """)
+  }
+
+  @Test func `All that was tried, and what is lost, is said on demand`() {
+    #expect(
+      report.rendered(width: 60, color: false, isVerbose: true) == """
+        Hibernation doesn't work here.
         dormouse 1.2.3 on Linux 6.18.0, as user 1000
 
         MECHANISM            RESULT   FOUND
@@ -30,14 +45,29 @@ import Testing
           without it  Workers are stopped instead.
           to enable   systemd-run --user -p Delegate=yes
 
-        Hibernation doesn't work here.
-
         """)
   }
 
+  @Test func `However much is missing, the answer fits a terminal`() {
+    var report = report
+    report.checks = (0..<30).map { number in
+      DoctorCheck(
+        id: "\(number)", name: "mechanism \(number)", need: number == 7 ? .required : .useful,
+        result: .missing, found: "", lost: "",
+        enable: String(repeating: "do this, and that ", count: 8))
+    }
+    let lines = report.rendered(width: 80, color: false).split(
+      separator: "\n", omittingEmptySubsequences: false)
+    #expect(lines.count <= 26)
+    #expect(lines.first { $0.hasPrefix("mechanism") } == "mechanism 7: missing")
+    #expect(lines.contains { $0.hasSuffix("more don't work, or only in part.") })
+  }
+
   @Test func `Colour is there only when it is wanted`() {
-    #expect(!report.rendered(width: 80, color: false).contains("\u{1B}"))
-    #expect(report.rendered(width: 80, color: true).contains("\u{1B}[31mmissing\u{1B}[0m"))
+    #expect(!report.rendered(width: 80, color: false, isVerbose: true).contains("\u{1B}"))
+    #expect(
+      report.rendered(width: 80, color: true, isVerbose: true).contains(
+        "\u{1B}[31mmissing\u{1B}[0m"))
   }
 
   @Test(arguments: [

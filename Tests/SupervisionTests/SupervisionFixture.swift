@@ -1,10 +1,12 @@
 import Glibc
 import Linux
 import Supervision
+import Synchronization
 import TestSupport
 
 /// A worker of a test, with all the sockets, ended with the test.
 final class TestWorker {
+  private static let count = Atomic(0)
   let scratch: Scratch
   let notify: NotifySocket
   let watch: PressureWatch
@@ -12,10 +14,12 @@ final class TestWorker {
   var log: String { process.plan.logPath }
 
   init(
-    _ command: String..., name: String = "test", environment: [String: String] = [:],
+    _ command: String..., name: String? = nil, environment: [String: String] = [:],
     cgroup: WorkerCgroup? = nil
   ) throws {
     scratch = try Scratch()
+    // One of its own: what is done about one worker is done one after the other.
+    let name = name ?? "test-\(Self.count.add(1, ordering: .relaxed).newValue)"
     notify = try NotifySocket.create(in: scratch.path, name: name)
     watch = try PressureWatch(path: "\(scratch.path)/watch")
     let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"

@@ -35,10 +35,10 @@ struct SourceRuleTests {
   /// Where the daemon may look at all processes of the machine, which takes seconds where there are many:
   /// on another thread, or before its loop runs.
   private static let processLooks: Set<String> = [
-    "Daemon/Sense/ProcessLook.swift", "Daemon/Sense/ActivityLook.swift",
+    "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
     "Daemon/Worker/WorkerEnd.swift", "Daemon/Sense/SafePointCheck.swift",
-    "Daemon/Sense/FootprintMeasuring.swift",
+    "Daemon/Sense/FootprintMeter.swift",
     "Daemon/Worker/WakeInputs.swift",
     "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.

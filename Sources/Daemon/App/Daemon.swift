@@ -42,8 +42,6 @@ public final class Daemon: DirectiveExecutor {
   let state: StateDirectory
   let mailbox: Mailbox<Daemon>
   let cgroups: CgroupRoot?
-  /// Numbers looks at workers' memory.
-  var lookCount: UInt64 = 0
   /// Where an earlier version kept the workers of this state directory, if that is there.
   let earlierCgroups: CgroupRoot?
   /// Why workers' memory can't be limited, beside what the kernel says.
@@ -53,8 +51,7 @@ public final class Daemon: DirectiveExecutor {
   let snapshots: SnapshotKeeper
   let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
-  /// nil: a wrapper's worker has no second life.
-  var memoryKeeper: MemoryKeeper?
+  let learnedMemory: LearnedMemoryKeeper
 
   let driver: EngineDriver
   /// What the engine knows now.
@@ -79,30 +76,18 @@ public final class Daemon: DirectiveExecutor {
   private(set) lazy var dependencyStarter = DependencyStarter(self)
   let stoppedByPerson: StoppedByPerson
   private(set) lazy var restarts = makeRestartSupervisor()
+  private(set) lazy var launcher = WorkerLauncher(driver, loop, LaunchesOfDaemon(self))
+  private(set) lazy var launchPlanner = makeLaunchPlanner()
+  private(set) lazy var processHolder = ProcessHolder(loop, ProcessesOfDaemon(self))
+  private(set) lazy var firstMoments = FirstMoments(loop, restarts, FirstMomentsOfDaemon(self))
+  private(set) lazy var logKeeper = makeLogKeeper()
   private(set) lazy var schedules = makeScheduleMonitor()
-  /// Probes that are being asked.
-  var questions: [ObjectIdentifier: Question] = [:]
-  /// Workers of `run` that have ended, the latest last.
-  var endedRuns: [WorkerID] = []
-  /// Counts the looks of `sampleRegularly`.
-  var samples = 0
-  /// While children can't be told from orphans, because one is being forked.
-  var orphanTimer: EventLoop.Token?
-  /// Looks at all processes of the machine; the last one that has ended. See `Processes`.
-  lazy var processLook = makeProcessLook()
-  var lastScan: (scan: ProcessScan, begun: Instant)?
-  /// See `Activity`.
-  lazy var looks = LookLine(loop)
-  /// See `TrafficMonitor`. One of the kernel's rings serves all workers.
-  let latches = try? InputLatches(capacity: 512)
+  private(set) lazy var senses = Senses(self)
+  private(set) lazy var ends = WorkerEnds(self)
+  private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
+  private(set) lazy var orphans = OrphanReaper(loop) { [unowned self] in ownedChildren }
   let pressureMonitor: PressureMonitor
-  /// The last look at the images' disk; see `DiskLimits`.
-  private(set) lazy var imageDisk = makeImageDisk()
-  lazy var diskLook = makeDiskLook()
   private(set) lazy var reloader = makeReloader()
-  /// When old bases were last looked for.
-  var lastSweep = EventLoop.now
-
   let resumeChoice: ResumeChoice
   private(set) lazy var standbyStarter = StandbyStarter.pager(
     jobs, hibernation, log, hasSuccessors: wrapped == nil)
@@ -110,8 +95,6 @@ public final class Daemon: DirectiveExecutor {
     DescriptorKeeperMeans(
       path: state.path + "/keeper.sock", hibernation: hibernation, daemonLog: log),
     hasSuccessors: wrapped == nil)
-  /// Why writes can't be tracked, as logged.
-  var toldTrackingRefusals: Set<String> = []
 
   /// What `dormouse wrap` has besides.
   let wrapped: Wrapped?
@@ -165,18 +148,15 @@ public final class Daemon: DirectiveExecutor {
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
-    memoryKeeper =
-      wrapped == nil ? MemoryKeeper(path: state.path + "/memory", at: EventLoop.now) : nil
+    learnedMemory = LearnedMemoryKeeper(
+      path: wrapped == nil ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
       Engine(
         policy: settings.configuration.policy,
-        remembering: memoryKeeper?.kept.learned ?? Learned()),
+        remembering: learnedMemory.learned),
       clock: services.loop,
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))
-    if let damage = memoryKeeper?.damage {
-      log(.warning, "what was learned of workers isn't known any more: \(damage)")
-    }
     chronicle = try Chronicle(settings, state, log)
     pressureMonitor = PressureMonitor(
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
@@ -198,6 +178,7 @@ public final class Daemon: DirectiveExecutor {
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
     }
     driver.connect(self, [chronicle])
+    learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
   }
 
   /// Runs until it is told to end.
@@ -218,9 +199,11 @@ public final class Daemon: DirectiveExecutor {
     try openControlSocket()
     pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
-    FillReports.follow(hibernation, loopReturn, log) { [unowned self] in measure($0) }
+    FillReports.follow(hibernation, loopReturn, log) { [unowned self] in
+      senses.meter.measure($0)
+    }
     declared.introduceWorkers(settings.configuration.workers)
-    tryEncryption()
+    senses.encryption.tryEncryption(for: settings.configuration)
     keeperStarter.collectKeptMemories()
     survivors.adoptSurvivors()
     keeperStarter.takeOverKeeping(of: workers)
@@ -229,7 +212,7 @@ public final class Daemon: DirectiveExecutor {
     schedules.follow()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
-    sampleRegularly()
+    senses.sampling.sampleRegularly()
     if wrapped == nil { lookForSignals() }
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
@@ -241,12 +224,12 @@ public final class Daemon: DirectiveExecutor {
     ServiceManager.tell("STOPPING=1")
     // From here on no client is served any more, and the disk may be waited for.
     chronicle.close(at: EventLoop.now)
-    closeMemory()
+    learnedMemory.close()
     records.drain()
     let diskAnswers = disk.drain()
     socketFiles.drain(within: .seconds(2))
     server?.close()
-    rmdir(channelDirectory)
+    rmdir(ChannelPlan.directory(of: settings.socket))
     if geteuid() == 0 { rmdir(ChannelPlan.publicDirectory(of: settings.socket)) }
     // Workers that were left alone may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
@@ -307,6 +290,37 @@ public final class Daemon: DirectiveExecutor {
     if !isWaiting { driver.request(verb, worker, asked: asked, then: answer) }
   }
 
+  private func makeLaunchPlanner() -> LaunchPlanner {
+    let ground = LaunchGround(
+      cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
+      records: records.store, logs: state.logs, socket: settings.socket,
+      inheritance: wrapped?.inheritance)
+    return LaunchPlanner(ground, restarts) { [log] in
+      log($0, $1)
+    } limit: { [mechanics, loopReturn] id, cgroup, limit, then in
+      let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
+      mechanics.submit(about: id.name) {
+        do throws(SystemCallError) {
+          try cgroup.limitMemory(to: limit.bytes)
+          failed(nil)
+        } catch { failed(error) }
+      }
+    }
+  }
+
+  private func makeLogKeeper() -> LogKeeper {
+    LogKeeper(loop) { [jobs] id, rotation, then in
+      // As long as it takes: a large log and a slow disk take seconds.
+      jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
+        Daemon.failure { try rotation.rotateIfTooLarge() }
+      } then: { outcome in
+        if case .done(let failure) = outcome { then(failure) } else { then(nil) }
+      }
+    } log: { [log] in
+      log($0, $1)
+    }
+  }
+
   // MARK: the end
 
   private func watchSignals() throws(SystemCallError) {
@@ -321,7 +335,7 @@ public final class Daemon: DirectiveExecutor {
     if signal == SIGCHLD {
       // A traced worker's end is hidden until its tracer looks; orphans must be reaped.
       hibernation.reapChildren()
-      reapOrphans()
+      orphans.reapOrphans()
     } else if signal == SIGHUP {
       reloader.reload(allowEmpty: false) { [log] in
         log($0.isDone ? .notice : .error, "reload: \($0.text)")
@@ -356,6 +370,14 @@ public final class Daemon: DirectiveExecutor {
 
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
     externals.foreignRefusal(verb, id)
+  }
+
+  /// Children that others wait for.
+  private var ownedChildren: Set<Int32> {
+    Set(
+      workers.values.flatMap {
+        [$0.process?.identity.pid, $0.shed?.commandPid].compactMap(\.self)
+      } + launcher.pids + senses.probes.commandPids)
   }
 
   var freezer: CodedText {

@@ -21,7 +21,7 @@ struct EndingWorker: Hashable {
 }
 
 /// What `DaemonEnd` needs of the daemon. Tests hand in their own.
-protocol EndHost: AnyObject {
+protocol DaemonEndHost: AnyObject {
   /// In the order of their names.
   var workers: [EndingWorker] { get }
   /// Workers that an earlier daemon has left are being brought back.
@@ -43,7 +43,7 @@ protocol EndHost: AnyObject {
 /// The daemon's end. It stops its workers first, each before those that it depends on; or it leaves them (`leave`),
 /// for an upgrade, or to move to another configuration directory. Belongs to the loop's thread.
 final class DaemonEnd {
-  private let host: any EndHost
+  private let host: any DaemonEndHost
   /// It stops its workers.
   private(set) var isEnding = false
   /// It ends without its workers.
@@ -58,7 +58,7 @@ final class DaemonEnd {
   /// Woken because nothing but the daemon keeps them asleep, and whether that has ended.
   private var woken: [WorkerID: Bool] = [:]
 
-  init(_ host: any EndHost) { self.host = host }
+  init(_ host: any DaemonEndHost) { self.host = host }
 
   /// No worker is started any more.
   var isClosing: Bool { isEnding || isLeaving }

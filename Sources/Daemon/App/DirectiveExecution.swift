@@ -8,20 +8,20 @@ extension Daemon {
   func execute(_ directive: Directive) {
     if askWrapper(directive) { return }
     switch directive {
-    case .launch(let id): launch(id)
+    case .launch(let id): launcher.launch(id)
     case .shed(let id, let kind, let deadline): beginShed(id, kind, until: deadline)
     case .finishShed(let id): finishShed(id)
     case .expireTask(let id, let task): expireTask(id, task)
-    case .checkSafePoint(let id): checkSafePoint(id)
+    case .checkSafePoint(let id): senses.safePoints.checkSafePoint(id)
     case .suspend(let id): workers[id]?.sleep?.suspend()
     case .hibernate(let id): workers[id]?.sleep?.hibernate()
     case .resume(let id): workers[id]?.sleep?.resume()
-    case .terminate(let id): terminate(id)
-    case .abort(let id): terminate(id, by: SIGABRT)
-    case .checkWatchdog(let id): checkWatchdog(id)
-    case .kill(let id): kill(id)
+    case .terminate(let id): ends.terminate(id)
+    case .abort(let id): ends.terminate(id, by: SIGABRT)
+    case .checkWatchdog(let id): senses.watchdogs.checkWatchdog(id)
+    case .kill(let id): ends.kill(id)
     case .purge(let id): purge(id)
-    case .measure(let id): measure(id)
+    case .measure(let id): senses.meter.measure(id)
     case .inspect(let id): inspect(id)
     case .answer: break  // The driver's.
     case .transition(let transition): note(transition)

@@ -1,19 +1,38 @@
 import Hibernation
+import Policy
 import PolicyFile
 
-extension Daemon {
-  /// Where a policy wants encrypted images: loads the library that encrypts them, so that the log says at the
-  /// start, and not only at the first hibernation, that it isn't there.
-  func tryEncryption() {
-    let configuration = settings.configuration
+/// Where a policy wants encrypted images: loads the library that encrypts them, so that the log says at the
+/// start, and not only at the first hibernation, that it isn't there. Belongs to the loop's thread.
+final class EncryptionTrial {
+  /// Loads it, and calls back once on the loop, later, with what is in the way.
+  typealias Attempt = (_ then: @escaping (JobOutcome<String?>) -> Void) -> Void
+
+  private let attempt: Attempt
+  private let log: (DaemonLog.Priority, String) -> Void
+
+  init(log: @escaping (DaemonLog.Priority, String) -> Void, attempt: @escaping Attempt) {
+    self.log = log
+    self.attempt = attempt
+  }
+
+  convenience init(_ services: Services) {
+    self.init(log: services.log.callAsFunction) { [jobs = services.jobs] then in
+      jobs.run(about: "libcrypto", within: .seconds(30), Self.load, then: then)
+    }
+  }
+
+  private static let load: @Sendable () -> String? = {
+    do throws(CryptoLibraryError) {
+      _ = try CryptoLibrary.tryLoading()
+      return nil
+    } catch { return error.description }
+  }
+
+  func tryEncryption(for configuration: DaemonConfiguration) {
     let policies = [configuration.policy] + configuration.workers.map(\.policy)
     guard policies.contains(where: { $0.hibernate.enabled && $0.hibernate.encrypt }) else { return }
-    jobs.run(about: "libcrypto", within: .seconds(30)) { () -> String? in
-      do throws(CryptoLibraryError) {
-        _ = try CryptoLibrary.tryLoading()
-        return nil
-      } catch { return error.description }
-    } then: { [log] outcome in
+    attempt { [log] outcome in
       guard case .done(let obstacle?) = outcome else { return }
       log(
         .warning,

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 
 /// What `DaemonEnd` gets of the daemon.
-final class EndOfDaemon: EndHost {
+final class EndOfDaemon: DaemonEndHost {
   private unowned let daemon: Daemon
 
   init(_ daemon: Daemon) { self.daemon = daemon }

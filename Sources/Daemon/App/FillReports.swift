@@ -12,7 +12,7 @@ enum FillReports {
     hibernation.onFillFailure { name, error in
       log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
     }
-    let hasEnded: @Sendable (String) -> Void = loopReturn.repeatedCallback {
+    let hasEnded: @Sendable (String) -> Void = loopReturn.relay {
       measure(WorkerID($0))
     }
     hibernation.onFillEnd(hasEnded)

@@ -18,14 +18,14 @@ extension Daemon: ReportSource {
     facts.changedSinceLaunch = runtime.keysChangedSinceLaunch
     facts.reloadSignal = configuration.reloadSignal
     if runtime.external == nil {
-      facts.log = wrapped == nil ? logPath(of: runtime) : wrapped?.settings.log
+      facts.log = wrapped == nil ? launchPlanner.logPath(of: runtime) : wrapped?.settings.log
     }
     facts.wrapper = wrapped.map { (getpid(), $0.wakes) }
     facts.says = runtime.conversation?.statusText
     facts.connections = runtime.conversation?.connectionCount
     facts.talk = runtime.conversation?.withoutEffect
     facts.imageLength = runtime.image?.length
-    facts.baseSize = runtime.image == nil ? imageDisk.base(of: id.name) : 0
+    facts.baseSize = runtime.image == nil ? senses.imageDisk.base(of: id.name) : 0
     facts.lastHibernation = runtime.lastHibernation
     facts.restoreMode = runtime.sleep?.restoreMode
     facts.unwatched = runtime.unwatched
@@ -48,7 +48,7 @@ extension Daemon: ReportSource {
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
       version: settings.version, freezer: freezer, stateDirectory: state.path,
-      imageCosts: imageDisk.costs)
+      imageCosts: senses.imageDisk.costs)
   }
 
   func policyFacts() -> PolicyFacts {
@@ -66,7 +66,11 @@ extension Daemon: ReportSource {
   func wrappedReports(at now: Instant) -> [WorkerReport] { wrappers.reports(at: now) }
 
   func withRecentScan(then: @escaping (ProcessScan?) -> Void) {
-    withRecentScan(of: workers.values, then: then)
+    senses.scanner.withRecentScan(of: workers.values, then: then)
+  }
+
+  func scanProcesses(then: @escaping (ProcessScan?) -> Void) {
+    senses.scanner.scanProcesses(then: then)
   }
 
   func loadSnapshot(of name: String, then: @escaping (SnapshotStore.Snapshot?) -> Void) {
@@ -100,7 +104,7 @@ extension Daemon: ControlHost {
 
   func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
     dependencyStarter.start(id, verb) { [unowned self] in
-      watchFirstMoments(of: id, $0, then: answer)
+      firstMoments.watch(id, $0, then: answer)
     }
   }
 
@@ -111,10 +115,10 @@ extension Daemon: ControlHost {
     let runtime = WorkerRuntime(
       configuration: configuration, environment: environment, isDeclared: false)
     let id = runtime.id
-    restarts.add(id, exits: rememberedExits(of: id))
+    restarts.add(id, exits: learnedMemory.rememberedExits(of: id))
     workers[id] = runtime
     driver.send(.added(id, runtime.profile))
-    request(.start, id) { [unowned self] in watchFirstMoments(of: id, $0, then: answer) }
+    request(.start, id) { [unowned self] in firstMoments.watch(id, $0, then: answer) }
   }
 
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
@@ -125,7 +129,7 @@ extension Daemon: ControlHost {
     reloader.preview(allowEmpty: allowEmpty, then: report)
   }
 
-  func takeDiskReading(then done: @escaping () -> Void) { imageDisk.takeReading(then: done) }
+  func takeDiskReading(then done: @escaping () -> Void) { senses.imageDisk.takeReading(then: done) }
 
   func prioritize(_ id: WorkerID) { hibernation.prioritize(id.name) }
 

@@ -67,6 +67,6 @@ extension Daemon: ConfigurationHost {
       hibernation.dropIdleBase(of: runtime.id.name)
     }
     schedules.follow()
-    tryEncryption()
+    senses.encryption.tryEncryption(for: settings.configuration)
   }
 }

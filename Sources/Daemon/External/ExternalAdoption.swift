@@ -230,8 +230,6 @@ final class ExternalAdoption {
 
   private func followSuccessor(_ runtime: WorkerRuntime) -> Bool {
     guard let successor = host.attachSuccessor(to: runtime) else { return false }
-    // The worker hasn't ended: without this nothing would be begun with it any more.
-    runtime.hasExited = false
     if let state = driver.state.state(of: runtime.id) { host.save(runtime, state) }
     host.log(.info, "\(runtime.id): pid \(successor.pid) stands for \(successor.cgroup) now")
     return true

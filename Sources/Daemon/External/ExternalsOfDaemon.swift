@@ -39,7 +39,7 @@ final class ExternalsOfDaemon: ExternalHost {
       logPath: daemon.state.log(of: configuration.name))
     let process = try WorkerProcess.adopt(found.root.identity, plan: plan, opensMemory: false)
     if let memories = found.memories { process.take(memories) }
-    try daemon.attach(process, to: runtime)
+    try daemon.processHolder.attach(process, to: runtime)
   }
 
   func wasAdded(_ id: WorkerID) { daemon.restarts.add(id, exits: []) }
@@ -50,7 +50,7 @@ final class ExternalsOfDaemon: ExternalHost {
 
   func letGo(of runtime: WorkerRuntime) {
     daemon.hibernation.forget(runtime.id.name)
-    daemon.clearAway(runtime)
+    daemon.ends.clearAway(runtime)
     daemon.records.remove(runtime.id.name)
   }
 
@@ -67,8 +67,8 @@ final class ExternalsOfDaemon: ExternalHost {
       runtime.external?.jobs = (try? process.tree()).flatMap {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
-      try daemon.attach(process, to: runtime)
-      daemon.refreshMemory(of: runtime)
+      try daemon.processHolder.attach(process, to: runtime)
+      daemon.processHolder.refreshMemory(of: runtime)
       return Successor(pid: eldest.pid, cgroup: cgroup.path)
     } catch { return nil }
   }

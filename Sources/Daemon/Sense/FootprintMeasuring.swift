@@ -1,12 +1,9 @@
 import Hibernation
-import Lifecycle
 import Linux
 import Policy
-import Supervision
 
 // What workers take, from the kernel. To add up a process's mappings can take it seconds, and waits while
-// the process changes them: so that is done on threads of its own, and everything here goes by the last
-// figures, or calls back.
+// the process changes them: so that is done on threads of its own (`FootprintMeter`).
 
 /// What was found, and what it cost.
 struct Measurement: Sendable {
@@ -30,7 +27,7 @@ struct Measurement: Sendable {
   static func take(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
     let start = EventLoop.now
     let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
-    let anonymous = pids.reduce(0) { $0 + Daemon.anonymousMemory(of: $1) }
+    let anonymous = pids.reduce(0) { $0 + anonymousMemory(of: $1) }
     var footprint: ByteCount
     var reclaimable: Int64 = 0
     var refusal: String?
@@ -46,10 +43,22 @@ struct Measurement: Sendable {
       footprint: footprint, reclaimable: reclaimable, anonymous: anonymous, at: now,
       took: now - start, refusal: refusal)
   }
+
+  /// Resident less file-backed pages, from /proc/PID/statm (proc_pid_statm(5)); bytes. 0: it has ended.
+  static func anonymousMemory(of pid: Int32) -> UInt64 {
+    // What has ended has no memory.
+    guard let text = try? readText("/proc/\(pid)/statm") else { return 0 }
+    let words = text.split(separator: " ")
+    guard words.count > 2, let resident = UInt64(words[1]), let shared = UInt64(words[2]),
+      resident >= shared
+    else { return 0 }
+    return (resident - shared) * pageSize
+  }
 }
 
-/// When one worker may be measured again, and who waits for it. One look at a time; who asks while one is
-/// under way gets the next, because what it wants to know may have happened since that one began.
+/// When one worker may be measured again, and which callers wait for that. One look at a time; a caller that
+/// asks while one is under way gets the next, because what it wants to know may have happened since that one
+/// began.
 struct MeasuringState {
   typealias Completion = (Measurement?) -> Void
 
@@ -65,10 +74,15 @@ struct MeasuringState {
   /// Bumped when its memory goes or comes back: a look from before says nothing then.
   private var epoch = 0
   private var lookEpoch = 0
+  /// The log says that it can't be measured exactly.
+  private var isLoggedAsRough = false
 
   /// Of one processor, for all workers' regular looks together, percent.
   static let budget: Int64 = 10
   static let maxPause = Duration.seconds(60)
+
+  /// A caller waits for a figure.
+  var isAwaited: Bool { !served.isEmpty || !waiting.isEmpty }
 
   func isDue(at now: Instant) -> Bool { !isUnderWay && now >= nextLook }
 
@@ -88,7 +102,7 @@ struct MeasuringState {
   }
 
   /// - Parameter workers: how many share the budget.
-  /// - Returns: who is told, and what; and whether another look must begin.
+  /// - Returns: which callers get a figure, and which; and whether another look must begin.
   mutating func finish(
     _ measurement: Measurement?, workers: Int, at now: Instant
   ) -> (completions: [Completion], Measurement?, more: Bool) {
@@ -103,7 +117,7 @@ struct MeasuringState {
     return (served, counts ? measurement : nil, !waiting.isEmpty)
   }
 
-  /// It has taken too long: who waits does without. What is under way goes on.
+  /// It has taken too long: the callers that wait do without. What is under way goes on.
   mutating func giveUp() -> [Completion] {
     defer {
       served = []
@@ -114,80 +128,10 @@ struct MeasuringState {
 
   /// Its memory is moved to disk, or back.
   mutating func memoryMoves() { epoch += 1 }
-}
 
-extension Daemon {
-  /// So long a look may take before what waits for it goes on without.
-  private static let measuringPatience = Duration.seconds(3)
-
-  func measure(_ id: WorkerID) {
-    guard let runtime = workers[id] else { return }
-    measure(runtime) { [unowned self] measurement in
-      guard let measurement else { return }
-      // A page that comes meanwhile is counted twice rather than not at all.
-      let missing = ByteCount(Int64(clamping: runtime.missing?.bytes ?? 0))
-      driver.send(.footprint(id, measurement.footprint + missing))
-    }
-  }
-
-  /// At a sample: only as often as the budget allows.
-  func measureWhenDue(_ runtime: WorkerRuntime) {
-    guard runtime.measuring.isDue(at: EventLoop.now) else { return }
-    measure(runtime.id)
-  }
-
-  /// Calls back on the loop with a figure that was taken after this call; `nil` where there is nothing to
-  /// measure, or it takes too long, or the worker's memory was moved meanwhile.
-  func measure(_ runtime: WorkerRuntime, then completion: @escaping (Measurement?) -> Void) {
-    guard runtime.process != nil else { return completion(nil) }
-    let process = runtime.process
-    loop.after(Self.measuringPatience) { [unowned self] in
-      giveUpMeasuring(runtime, process)
-    }
-    if runtime.measuring.ask(completion) { beginMeasuring(runtime) }
-  }
-
-  private func beginMeasuring(_ runtime: WorkerRuntime) {
-    let id = runtime.id
-    lookCount += 1
-    let number = lookCount
-    runtime.measuring.begin(number, at: EventLoop.now)
-    guard let process = runtime.process else { return finishMeasuring(runtime, number, nil) }
-    let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
-    measurers.submit(about: id.name) { [mailbox, missing = runtime.missing] in
-      // Without a cgroup that is a look at all processes of the machine. nil: it has ended meanwhile.
-      let pids = (try? ProcessTree.discover(root: root, session: session, cgroup: cgroup))?.pids
-      let measurement = pids.map { Measurement.take($0, missing) }
-      mailbox.post { daemon in
-        if let runtime = daemon.workers[id] {
-          daemon.finishMeasuring(runtime, number, measurement)
-        }
-      }
-    }
-  }
-
-  private func finishMeasuring(
-    _ runtime: WorkerRuntime, _ number: UInt64, _ measurement: Measurement?
-  ) {
-    // Of an earlier run, or of a worker that was forgotten since.
-    guard runtime.measuring.look == number else { return }
-    if let refusal = measurement?.refusal, !runtime.isMeasuredRoughly {
-      runtime.isMeasuredRoughly = true
-      log(.warning, "\(runtime.id): measured roughly: \(refusal)")
-    }
-    let running = workers.values.count { engine.state(of: $0.id)?.runs == true }
-    let (completions, result, more) = runtime.measuring.finish(
-      measurement, workers: running, at: EventLoop.now)
-    if let result { runtime.sample.anonymous = result.anonymous }
-    for completion in completions { completion(result) }
-    if more, !runtime.measuring.isUnderWay { beginMeasuring(runtime) }
-  }
-
-  private func giveUpMeasuring(_ runtime: WorkerRuntime, _ process: WorkerProcess?) {
-    guard runtime.process === process, runtime.measuring.isUnderWay,
-      EventLoop.now - runtime.measuring.since >= Self.measuringPatience
-    else { return }
-    let completions = runtime.measuring.giveUp()
-    for completion in completions { completion(nil) }
+  /// True once in a run.
+  mutating func mustLogAsRough() -> Bool {
+    defer { isLoggedAsRough = true }
+    return !isLoggedAsRough
   }
 }

@@ -1,17 +1,46 @@
 import Lifecycle
 import Linux
+import Supervision
 
-extension Daemon {
-  /// What speaks against freezing it now, beside what the engine knows. Between this look and the
-  /// freeze a worker could take a lock; what has been idle for the whole grace seldom does.
+/// Finds out what speaks against freezing a worker now, beside what the engine knows: locks on files. Between
+/// this look and the freeze a worker could take a lock; what has been idle for the whole grace seldom does.
+/// Belongs to the loop's thread.
+final class SafePointCheck {
+  /// Counts the locks that a worker's processes hold, and calls back once on the loop, later.
+  typealias Count = (
+    _ process: WorkerProcess, _ id: WorkerID, _ then: @escaping (Int) -> Void
+  ) -> Void
+
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let countLocks: Count
+
+  init(_ driver: EngineDriver, _ workers: WorkerRegistry, countLocks: @escaping Count) {
+    self.driver = driver
+    self.workers = workers
+    self.countLocks = countLocks
+  }
+
+  convenience init(_ services: Services, _ driver: EngineDriver, _ workers: WorkerRegistry) {
+    let (mechanics, loop) = (services.mechanics, services.loopReturn)
+    self.init(driver, workers) { process, id, then in
+      let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
+      let done: @Sendable (Int) -> Void = loop.callback(then)
+      mechanics.submit(about: id.name) {
+        // What has ended holds none.
+        let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
+        done(FileLocks.held(by: tree?.pids ?? []))
+      }
+    }
+  }
+
+  /// Answers the engine with `fileLocks`.
   func checkSafePoint(_ id: WorkerID) {
     guard let process = workers[id]?.process else { return driver.send(.fileLocks(id, held: 0)) }
-    let all = (root: process.identity, session: process.session, cgroup: process.cgroup)
-    mechanics.submit(about: id.name) { [mailbox] in
-      let tree = try? ProcessTree.discover(
-        root: all.root, session: all.session, cgroup: all.cgroup)
-      let held = FileLocks.held(by: tree?.pids ?? [])
-      mailbox.post { $0.driver.send(.fileLocks(id, held: held)) }
+    countLocks(process, id) { [driver, workers] held in
+      // Of a run that has ended: the engine hears of the end, and the next run's locks are others.
+      guard workers[id]?.process === process else { return }
+      driver.send(.fileLocks(id, held: held))
     }
   }
 }

@@ -4,6 +4,7 @@ import Linux
 final class LoopReturn {
   private let mailbox: Mailbox<LoopReturn>
   private var waiting: [UInt64: (any Sendable) -> Void] = [:]
+  private var relays: [UInt64: (any Sendable) -> Void] = [:]
   private var count: UInt64 = 0
 
   init(_ loop: EventLoop) throws(SystemCallError) {
@@ -26,13 +27,27 @@ final class LoopReturn {
     }
   }
 
-  /// The same for what is called any number of times; `body` is kept for as long as the loop lives.
-  func repeatedCallback<Value: Sendable>(
+  /// The same for what is called any number of times: `body` is kept until what is returned here is gone.
+  func relay<Value: Sendable>(
     _ body: @escaping (Value) -> Void
   ) -> @Sendable (Value) -> Void {
     count += 1
-    let number = count
-    waiting[number] = { if let value = $0 as? Value { body(value) } }
-    return { [mailbox] value in mailbox.post { $0.waiting[number]?(value) } }
+    let entry = RelayEntry(number: count, mailbox)
+    relays[count] = { if let value = $0 as? Value { body(value) } }
+    return { [mailbox] value in
+      mailbox.post { $0.relays[entry.number]?(value) }
+    }
+  }
+
+  private final class RelayEntry: Sendable {
+    let number: UInt64
+    private let mailbox: Mailbox<LoopReturn>
+
+    init(number: UInt64, _ mailbox: Mailbox<LoopReturn>) {
+      self.number = number
+      self.mailbox = mailbox
+    }
+
+    deinit { mailbox.post { [number] in $0.relays[number] = nil } }
   }
 }

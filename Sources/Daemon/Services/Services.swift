@@ -16,7 +16,7 @@ struct Services {
   let mechanics = JobPool(name: "dormouse-mech", most: 4, reserve: 4)
   /// Ends processes, until no new one is found.
   let killers = JobPool(name: "dormouse-kill", most: 4, reserve: 4)
-  /// Measures memory; see `Measuring`.
+  /// Measures memory; see `FootprintMeter`.
   let measurers = JobPool(name: "dormouse-meas", most: 2)
   /// Small files.
   let disk = DiskQueue()

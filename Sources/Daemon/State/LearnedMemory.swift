@@ -70,6 +70,8 @@ struct MemoryKeeper {
   /// Why what was kept earlier isn't known.
   private(set) var damage: String?
   private var savedAt = Instant.zero
+  /// What was to be written last isn't in the file.
+  private var hasFailed = false
 
   static let saveEvery = Duration.seconds(30)
 
@@ -95,57 +97,13 @@ struct MemoryKeeper {
     savedAt = now
     var memory = memory
     memory.savedAt = kept.savedAt
-    guard memory != kept else { return nil }
+    guard memory != kept || hasFailed else { return nil }
+    hasFailed = false
     memory.savedAt = Int64(time(nil))
     kept = memory
     return memory
   }
-}
 
-extension Daemon {
-  private var memory: Memory {
-    var memory = Memory()
-    memory.learned = engine.learned.limited(to: Memory.maxWorkers)
-    memory.exits = memoryKeeper?.kept.exits ?? [:]
-    for id in workers.keys {
-      if let exits = restarts.exits(of: id), !exits.isEmpty { memory.exits[id.name] = exits }
-    }
-    if memory.exits.count > Memory.maxWorkers {
-      let order = memory.exits.sorted {
-        ($1.value.last?.at ?? 0, $0.key) < ($0.value.last?.at ?? 0, $1.key)
-      }
-      memory.exits = Dictionary(
-        uniqueKeysWithValues: order.prefix(Memory.maxWorkers).map { ($0.key, $0.value) })
-    }
-    return memory
-  }
-
-  /// Writes down what has changed, on another thread.
-  func saveMemoryWhenDue() {
-    let now = EventLoop.now
-    guard memoryKeeper?.isDue(at: now) == true else { return }
-    saveMemory(at: now)
-  }
-
-  private func saveMemory(at now: Instant) {
-    let current = memory
-    guard let path = memoryKeeper?.path, let memory = memoryKeeper?.take(current, at: now) else {
-      return
-    }
-    disk.write("what was learned of workers can't be kept", log) {
-      let bytes = Array(try memory.encoded(at: now).utf8)
-      try StateFile.replace(path, with: bytes, durability: .none)
-    }
-  }
-
-  /// At the daemon's end; `disk.drain` waits for it.
-  func closeMemory() {
-    guard memoryKeeper != nil else { return }
-    saveMemory(at: EventLoop.now)
-  }
-
-  /// How earlier runs of that name ended.
-  func rememberedExits(of id: WorkerID) -> [ExitRecord] {
-    restarts.exits(of: id) ?? memoryKeeper?.kept.exits[id.name] ?? []
-  }
+  /// What `take` returned couldn't be written: it is taken again when that is due.
+  mutating func wasNotWritten() { hasFailed = true }
 }

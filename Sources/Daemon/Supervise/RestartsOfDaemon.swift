@@ -38,10 +38,10 @@ extension Daemon {
   func supervise(_ runtime: WorkerRuntime, _ transition: Transition) {
     restarts.note(transition)
     if transition.to == .terminated, transition.from != .terminated {
-      if case .requested = transition.cause { dropStore(of: runtime) }
+      if case .requested = transition.cause { runtime.stored?.wasStopped() }
       reloadEnded(runtime, transition.cause)
     }
-    followLiveness(of: runtime, transition)
+    senses.liveness.followLiveness(of: runtime, transition)
     dependencyStarter.advance()
   }
 
@@ -55,7 +55,7 @@ extension Daemon {
   /// The configuration was read again.
   func restartRulesChanged(_ runtime: WorkerRuntime) {
     restarts.termsChanged(of: runtime.id)
-    followLiveness(of: runtime, nil)
+    senses.liveness.followLiveness(of: runtime, nil)
     // With the ports of health checks as they are now.
     runtime.traffic = nil
   }

@@ -33,7 +33,23 @@ struct WatchdogSigns: Equatable {
   }
 }
 
-extension Daemon {
+/// Reports workers' watchdogs to the engine: the interval, and the last sign of life where the engine asks. Belongs
+/// to the loop's thread.
+final class WatchdogReporter {
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let saveRecord: (WorkerRuntime, WorkerState) -> Void
+
+  /// - Parameter saveRecord: called when the next daemon has to know another interval.
+  init(
+    _ driver: EngineDriver, _ workers: WorkerRegistry,
+    saveRecord: @escaping (WorkerRuntime, WorkerState) -> Void
+  ) {
+    self.driver = driver
+    self.workers = workers
+    self.saveRecord = saveRecord
+  }
+
   /// It has been launched, or taken over.
   func startWatchdog(of runtime: WorkerRuntime) {
     guard runtime.conversation?.notifyPath != nil else { return }
@@ -45,7 +61,7 @@ extension Daemon {
   /// `WATCHDOG_USEC=`, as under systemd also of a worker whose configuration names no interval.
   func setWatchdog(of runtime: WorkerRuntime, to interval: Duration) {
     runtime.watchdogInterval = interval
-    if let state = engine.state(of: runtime.id) { saveRecord(runtime, state: state) }
+    if let state = driver.state.state(of: runtime.id) { saveRecord(runtime, state) }
     driver.send(.watchdogInterval(runtime.id, interval))
   }
 

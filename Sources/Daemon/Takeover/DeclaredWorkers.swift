@@ -115,7 +115,7 @@ final class DeclaredOfDaemon: DeclaredHost {
   }
 
   func willAdd(_ id: WorkerID) {
-    daemon.restarts.add(id, exits: daemon.rememberedExits(of: id))
+    daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))
     if let leader = daemon.wrappers.leader(of: id) { daemon.unfollow(leader) }
   }
 

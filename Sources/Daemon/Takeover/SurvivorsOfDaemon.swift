@@ -58,14 +58,14 @@ final class SurvivorsOfDaemon: SurvivorHost {
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
     plan.workerSocket = record.workerSocket
-    daemon.complete(adopted: &plan, of: runtime)
+    daemon.launchPlanner.complete(adopted: &plan, of: runtime)
     let process = try WorkerProcess.adopt(record.process, plan: plan)
     giveBackMemories(to: process)
     try process.refreshMemory()
     if runtime.external != nil, cgroup != nil {
       runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
-    try daemon.attach(process, to: runtime)
+    try daemon.processHolder.attach(process, to: runtime)
     runtime.launched = runtime.configuration
     runtime.launched?.command = record.command
     runtime.launched?.directory = record.directory
@@ -82,7 +82,9 @@ final class SurvivorsOfDaemon: SurvivorHost {
           name: record.name, command: record.command, directory: record.directory,
           importance: min(max(record.importance, 0), 100), policy: daemon.engine.policy),
         environment: daemon.settings.environment, isDeclared: false)
-    if daemon.workers[id] == nil { daemon.restarts.add(id, exits: daemon.rememberedExits(of: id)) }
+    if daemon.workers[id] == nil {
+      daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))
+    }
     daemon.workers[id] = runtime
     runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
     runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
@@ -219,7 +221,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
 
   func isBack(_ id: WorkerID) {
     guard let runtime = daemon.workers[id] else { return }
-    daemon.startWatchdog(of: runtime)
+    daemon.senses.watchdogs.startWatchdog(of: runtime)
     guard let conversation = runtime.conversation else { return }
     do throws(SystemCallError) { try conversation.listenToConnections() } catch {
       daemon.log(.warning, "\(id): adopted, but it can't talk to us: \(error)")

@@ -38,22 +38,30 @@ private final class ConversationOfWorker: ConversationHost {
   func log(_ priority: DaemonLog.Priority, _ text: String) {
     daemon.log(priority, "\(id): \(text)")
   }
-  func channelsChanged() { if let runtime { daemon.tellChannels(of: runtime) } }
+  func channelsChanged() { if let runtime { daemon.driver.send(runtime.channelsChanged) } }
   func removeSocketFile(_ path: String) { daemon.socketFiles.remove(path) }
 
   func saidReady() {
     guard let runtime else { return }
-    if runtime.readiness?.isReady == false { daemon.becameReady(runtime) }
+    runtime.readiness?.saidReady()
     runtime.reloading?.isReady()
   }
 
   func saidReloading() { runtime?.reloading?.isReloading() }
 
   func saidWatchdogInterval(_ interval: Duration) {
-    if let runtime { daemon.setWatchdog(of: runtime, to: interval) }
+    if let runtime { daemon.senses.watchdogs.setWatchdog(of: runtime, to: interval) }
   }
 
-  func store(_ request: StoreRequest) { if let runtime { daemon.keep(request, of: runtime) } }
+  func store(_ request: StoreRequest) {
+    guard let runtime else { return }
+    let stored =
+      runtime.stored
+      ?? DescriptorStoring(
+        daemon.loop, StoringOfWorker(daemon, runtime), returning: daemon.loopReturn.relay)
+    runtime.stored = stored
+    stored.keep(request)
+  }
 
   func keep(_ snapshot: WorkerMessage.Snapshot) -> String? {
     do throws(SnapshotStore.Refusal) {

@@ -22,14 +22,14 @@ private final class SheddingOfWorker: ShedHost {
 
   func measure(then: @escaping (ByteCount?) -> Void) {
     guard let runtime else { return }
-    daemon.measure(runtime) { [weak runtime, process] measurement in
+    daemon.senses.meter.measure(runtime) { [weak runtime, process] measurement in
       // It may have ended and been started again meanwhile.
       if runtime?.process === process { then(measurement?.footprint) }
     }
   }
 
   func findTree(then: @escaping (ProcessTree?) -> Void) {
-    daemon.withTree(of: process) { [weak runtime, process] tree in
+    daemon.senses.scanner.withTree(of: process) { [weak runtime, process] tree in
       if runtime?.process === process { then(tree) }
     }
   }
@@ -59,7 +59,7 @@ extension Daemon {
     guard let runtime = workers[id], let process = runtime.process else { return }
     runtime.shed?.end()
     let http =
-      runtime.shedOverHTTP ?? ShedOverHTTP(loop, LivenessOfWorker(self, runtime, process))
+      runtime.shedOverHTTP ?? ShedOverHTTP(loop, senses.liveness.host(for: runtime, process))
     runtime.shedOverHTTP = http
     let attempt = ShedAttempt(
       id, kind, until: deadline, on: runtime.configuration.shed, runtime.conversation, http, loop,

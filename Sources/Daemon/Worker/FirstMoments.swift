@@ -2,73 +2,104 @@ import Lifecycle
 import Linux
 import Policy
 
-// What doesn't find its port, its file or its module ends within the first moments of its run, and to
-// whoever started it "is running" would be no answer. A worker that says when it is ready has told by
-// then. Any other is watched until it has come to rest: nothing of it wants a processor or waits for a
-// disk, as a server that waits for its first client. What goes on working counts as running after a
-// second; what has hardly got a processor in that time, after five.
-
-private enum FirstMoments {
-  static let least = Duration.milliseconds(100)
-  static let most = Duration.seconds(1)
-  /// On a busy machine.
-  static let maxStarved = Duration.seconds(5)
-  /// Clock ticks of processor time, below which a worker has hardly begun.
-  static let ticksToBegin: UInt64 = 10
-  static let look = Duration.milliseconds(25)
+/// What one look at a worker's processes has found.
+struct RestLook: Equatable {
+  /// Clock ticks of processor time.
+  var timeUsed: UInt64
+  /// Nothing of it runs, or waits for a processor or a disk.
+  var rests: Bool
 }
 
-extension Daemon {
+/// What `FirstMoments` needs of everything else.
+protocol FirstMomentsHost: AnyObject {
+  /// It says when it is ready, and has done so by now.
+  func saysWhenReady(_ id: WorkerID) -> Bool
+  func isAlive(_ id: WorkerID) -> Bool
+  /// nil: there is no worker of this name; else the same for as long as it is the same.
+  func instance(of id: WorkerID) -> AnyObject?
+  /// Its process has ended, and what is left of it is being dealt with.
+  func hasExited(_ id: WorkerID) -> Bool
+  /// The engine takes it for running.
+  func runs(_ id: WorkerID) -> Bool
+  /// `then` is called on the loop, perhaps at once; nil: its processes can't be read.
+  ///
+  /// - Returns: false: it has no process.
+  func look(at id: WorkerID, then: @escaping (RestLook?) -> Void) -> Bool
+}
+
+/// Holds back the answer to a start until it is known whether the worker stays.
+///
+/// What doesn't find its port, its file or its module ends within the first moments of its run, and for the client
+/// that started it "is running" would be no answer. A worker that says when it is ready has done so by
+/// then. Any other is watched until it rests: nothing of it wants a processor or waits for a disk, as
+/// a server that waits for its first client. What goes on working counts as running after a second; what has
+/// hardly got a processor in that time, after five. Belongs to the loop's thread.
+final class FirstMoments {
+  private static let least = Duration.milliseconds(100)
+  private static let most = Duration.seconds(1)
+  /// On a busy machine.
+  private static let maxStarved = Duration.seconds(5)
+  /// Clock ticks of processor time, below which a worker has hardly begun.
+  private static let ticksToBegin: UInt64 = 10
+  private static let interval = Duration.milliseconds(25)
+
+  private let timers: any Timers
+  private let restarts: RestartSupervisor
+  private let host: any FirstMomentsHost
+
+  init(_ timers: any Timers, _ restarts: RestartSupervisor, _ host: any FirstMomentsHost) {
+    self.timers = timers
+    self.restarts = restarts
+    self.host = host
+  }
+
   /// Passes on the answer to a start: at once, or when it is known whether the worker stays.
-  func watchFirstMoments(
-    of id: WorkerID, _ answer: Answer, then respond: @escaping (Answer) -> Void
-  ) {
-    guard let runtime = workers[id] else { return respond(answer) }
+  func watch(_ id: WorkerID, _ answer: Answer, then respond: @escaping (Answer) -> Void) {
+    guard let instance = host.instance(of: id) else { return respond(answer) }
     if answer.code == .failed {
       return respond(Answer(.failed, answer.text + restarts.lastWords(of: id)))
     }
-    guard answer.code == .done, runtime.configuration.readiness == nil,
-      isAlive(id), EventLoop.now - restarts.launchedAt(of: id) < FirstMoments.maxStarved
+    guard answer.code == .done, !host.saysWhenReady(id), host.isAlive(id),
+      age(of: id) < Self.maxStarved
     else { return respond(answer) }
     let isFirst = restarts.watch(id) { end in respond(end ?? answer) }
-    if isFirst { look(at: runtime, restingSince: nil) }
+    if isFirst { look(at: id, instance, restingSince: nil) }
   }
 
-  /// - Parameter restingSince: the processor time that it had used when it rested at the last look.
-  private func look(at runtime: WorkerRuntime, restingSince before: UInt64?) {
+  private func age(of id: WorkerID) -> Duration { timers.now - restarts.launchedAt(of: id) }
+
+  /// - Parameter before: the processor time that it had used when it rested at the last look.
+  private func look(at id: WorkerID, _ instance: AnyObject, restingSince before: UInt64?) {
     // One of the same name may have been started since.
-    guard workers[runtime.id] === runtime, restarts.isWatched(runtime.id) else { return }
-    // One that has ended is only waited for: its end is told in a moment.
-    if runtime.hasExited { return lookAgain(at: runtime, restingSince: nil) }
-    guard let process = runtime.process else { return restarts.stays(runtime.id) }
-    withTree(of: process) { [unowned self] tree in
-      guard workers[runtime.id] === runtime else { return }
-      let ran = EventLoop.now - restarts.launchedAt(of: runtime.id)
-      let isAwake = engine.state(of: runtime.id)?.runs == true
-      let used = tree?.timeUsedAtRest
-      let rests = ran >= FirstMoments.least && used != nil && used == before
-      // A tree that can't be read has ended meanwhile.
-      let hasBegun = used != nil || (tree?.timeUsed ?? .max) >= FirstMoments.ticksToBegin
-      let most = hasBegun ? FirstMoments.most : FirstMoments.maxStarved
-      if !runtime.hasExited, !isAwake || rests || ran >= most { return restarts.stays(runtime.id) }
-      lookAgain(at: runtime, restingSince: used)
+    guard host.instance(of: id) === instance, restarts.isWatched(id) else { return }
+    // One that has ended is only waited for: its end is reported in a moment.
+    if host.hasExited(id) { return lookAgain(at: id, instance, restingSince: nil) }
+    let hasProcess = host.look(at: id) { [unowned self] found in
+      guard host.instance(of: id) === instance else { return }
+      let rests = found?.rests == true && found?.timeUsed == before
+      let used = found?.rests == true ? found?.timeUsed : nil
+      // Processes that can't be read have ended meanwhile.
+      let hasBegun = found.map { $0.rests || $0.timeUsed >= Self.ticksToBegin } ?? true
+      let limit = hasBegun ? Self.most : Self.maxStarved
+      let ran = age(of: id)
+      if !host.hasExited(id), !host.runs(id) || rests && ran >= Self.least || ran >= limit {
+        return restarts.stays(id)
+      }
+      lookAgain(at: id, instance, restingSince: used)
     }
+    if !hasProcess { restarts.stays(id) }
   }
 
-  private func lookAgain(at runtime: WorkerRuntime, restingSince used: UInt64?) {
-    loop.after(FirstMoments.look) { [unowned self] in
-      look(at: runtime, restingSince: used)
+  private func lookAgain(at id: WorkerID, _ instance: AnyObject, restingSince used: UInt64?) {
+    timers.after(Self.interval) { [unowned self] in
+      look(at: id, instance, restingSince: used)
     }
   }
 }
 
-extension ProcessTree {
-  /// In clock ticks; `nil` where something of it runs, or waits for a processor or a disk.
-  fileprivate var timeUsedAtRest: UInt64? {
-    guard !isEmpty, processes.allSatisfy({ $0.state == .sleeping }) else { return nil }
-    return timeUsed
+extension RestLook {
+  init(_ tree: ProcessTree) {
+    timeUsed = tree.processes.reduce(0) { $0 &+ $1.cpuTicks }
+    rests = !tree.isEmpty && tree.processes.allSatisfy { $0.state == .sleeping }
   }
-
-  /// In clock ticks.
-  fileprivate var timeUsed: UInt64 { processes.reduce(0) { $0 &+ $1.cpuTicks } }
 }

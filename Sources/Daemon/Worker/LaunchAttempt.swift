@@ -1,57 +1,133 @@
 import Lifecycle
-import Linux
-import Supervision
+import Policy
 
-/// One launch from the directive to its outcome: looking up what it depends on, preparing and the fork (on
-/// other threads), then starting (a child between fork and execve). At most one for each worker. Belongs to the loop's thread.
+/// What a launch does, one after the other.
+enum LaunchStep: CaseIterable {
+  /// No process of an earlier instance is left; its user is looked up, and its group made.
+  case terms
+  /// The files of its `listen` sockets are opened.
+  case sockets
+  /// The sockets over which it talks with the daemon are made.
+  case channels
+  /// Its program and log are opened, and its process is forked.
+  case fork
+  /// Its process executes the program.
+  case program
+}
+
+/// The steps of one launch of one worker, performed on other threads. Tests hand in their own.
+protocol LaunchMechanics: AnyObject {
+  /// What this launch consists of.
+  var steps: [LaunchStep] { get }
+  /// False: the worker was removed meanwhile.
+  var isWanted: Bool { get }
+  /// A child of this process that only this launch may wait for.
+  var pid: Int32? { get }
+
+  /// `then` is called once, on the loop, with the reason if the step has failed: after `limit` at the latest, and
+  /// perhaps before this returns. What a step brings after `undo` has been called is taken away again.
+  func perform(
+    _ step: LaunchStep, within limit: Duration, then: @escaping (_ refusal: String?) -> Void)
+
+  /// Takes away what the steps have made: process, channels, group. `then` is called once, on the loop, when the
+  /// worker can be launched again.
+  func undo(then: @escaping () -> Void)
+}
+
+/// One launch of one worker: one step after the other, each with a deadline. A launch that fails, or that isn't
+/// wanted any more, leaves nothing of itself. Belongs to the loop's thread.
 final class LaunchAttempt {
-  /// As soon as it is made.
-  var cgroup: WorkerCgroup?
-  private let loop: EventLoop
-  private var start: WorkerStart?
-  private var watch: EventLoop.Token?
+  enum Outcome: Equatable {
+    case launched
+    case failed(String)
+    /// The worker was removed meanwhile.
+    case unwanted
+  }
+
+  /// How long a step may take. A file system that is mounted at its first use needs some seconds.
+  static let patience = Duration.seconds(10)
+  /// Longer, for an outcome that was lost.
+  static let lossPatience = Duration.seconds(15)
+  /// Two deadlines of the mechanics, and the jobs about the same worker that come before.
+  static let undoPatience = Duration.seconds(30)
+
+  private let mechanics: any LaunchMechanics
+  private let timers: any Timers
+  private let complain: (String) -> Void
+  private var end: ((Outcome) -> Void)?
+  private var steps: ArraySlice<LaunchStep>
+  private var operations = OperationCount()
   private var timer: EventLoop.Token?
-  private var report: ((Result<WorkerProcess, LaunchError>) -> Void)?
 
-  /// A child of this process that nobody else may reap.
-  var pid: Int32? { start?.pid }
+  /// A child of this process that only this launch may wait for.
+  var pid: Int32? { mechanics.pid }
 
-  init(_ loop: EventLoop) { self.loop = loop }
-
-  /// Calls back once, when the worker's program runs or the launch has failed; at the deadline at the
-  /// latest, and perhaps before this returns.
-  func begin(
-    _ forked: ForkedWorker, then report: @escaping (Result<WorkerProcess, LaunchError>) -> Void
+  /// - Parameter end: called once.
+  init(
+    _ mechanics: any LaunchMechanics, _ timers: any Timers,
+    complain: @escaping (String) -> Void, then end: @escaping (Outcome) -> Void
   ) {
-    self.report = report
-    let start = WorkerStart(forked)
-    self.start = start
-    do throws(SystemCallError) {
-      watch = try loop.watch(start.report, .readable) { [unowned self] _ in
-        look { () throws(LaunchError) in try start.look() }
-      }
-    } catch {
-      start.abandon()
-      return end(.failure(.stuck("its start can't be watched: \(error)")))
+    self.mechanics = mechanics
+    self.timers = timers
+    self.complain = complain
+    self.end = end
+    steps = mechanics.steps[...]
+  }
+
+  deinit { stopTimer() }
+
+  /// Performs the next step.
+  func proceed() {
+    guard mechanics.isWanted else { return undo(.unwanted) }
+    guard let step = steps.popFirst() else { return conclude(.launched) }
+    let number = begin(within: Self.lossPatience) { [unowned self] in
+      undo(.failed("the outcome of its step `\(step)` was lost"))
     }
-    timer = loop.after(WorkerStart.patience) { [unowned self] in
+    mechanics.perform(step, within: Self.patience) { [weak self] refusal in
+      guard let self, operations.isLatest(number) else { return }
+      stop()
+      if let refusal { undo(.failed(refusal)) } else { proceed() }
+    }
+  }
+
+  private func undo(_ outcome: Outcome) {
+    let number = begin(within: Self.undoPatience) { [unowned self] in
+      complain(
+        "what is left of its launch couldn't be removed within \(Self.undoPatience.spoken)")
+      conclude(outcome)
+    }
+    mechanics.undo { [weak self] in
+      guard let self, operations.isLatest(number) else { return }
+      conclude(outcome)
+    }
+  }
+
+  private func conclude(_ outcome: Outcome) {
+    stop()
+    let end = end
+    self.end = nil
+    end?(outcome)
+  }
+
+  /// Only the latest operation's outcome counts, once, and only before its deadline.
+  private func begin(
+    within limit: Duration, orElse overdue: @escaping () -> Void
+  ) -> OperationCount.Number {
+    stopTimer()
+    timer = timers.after(limit) { [unowned self] in
       timer = nil
-      look { () throws(LaunchError) in try start.expire() }
+      overdue()
     }
+    return operations.begin()
   }
 
-  private func look(_ body: () throws(LaunchError) -> WorkerProcess?) {
-    do throws(LaunchError) {
-      if let process = try body() { end(.success(process)) }
-    } catch { end(.failure(error)) }
+  private func stop() {
+    stopTimer()
+    _ = operations.begin()
   }
 
-  private func end(_ outcome: Result<WorkerProcess, LaunchError>) {
-    if let start, let watch { loop.unwatch(start.report, watch) }
-    if let timer { loop.cancel(timer) }
-    (watch, timer, start) = (nil, nil, nil)
-    let report = report
-    self.report = nil
-    report?(outcome)
+  private func stopTimer() {
+    if let timer { timers.cancel(timer) }
+    timer = nil
   }
 }

@@ -1,11 +1,8 @@
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import PolicyFile
 import Supervision
-
-// What a declared worker runs with that isn't in its command: user, limits, sockets, log.
 
 /// Why a worker can't have what its configuration asks for.
 enum TermsError: Error, CustomStringConvertible {
@@ -66,113 +63,39 @@ struct WantedAccount: Sendable {
   }
 }
 
-extension Daemon {
-  /// As `WantedAccount.lookUp`, while the daemon starts.
-  func account(of configuration: WorkerConfiguration) throws(TermsError) -> Account? {
-    try WantedAccount(configuration).lookUp()
-  }
+/// What a launch depends on.
+struct LaunchTerms: Sendable {
+  var account: Account?
+  var cgroup: WorkerCgroup?
+  var cgroupRefusal: CgroupError?
+  var limitRefusal: SystemCallError?
+}
 
-  /// What the plan lacks besides command and channels.
-  func complete(_ plan: inout LaunchPlan, of runtime: WorkerRuntime, as account: Account?) throws {
-    let configuration = runtime.configuration
-    plan.account = account
-    if let account { plan.environment = environment(of: runtime, as: account) }
-    plan.limits = configuration.limits.spawnLimits
-    plan.umask = configuration.umask
-    if let score = configuration.limits.oomScore { plan.oomScore = .value(Int32(score)) }
-    // Root's session keyring has the images' key. Another user's daemon leaves its workers theirs: what
-    // they may read there, they may read in any case, and a user may have few keyrings.
-    plan.ownKeyring = geteuid() == 0
-    takeLog(&plan, configuration)
-    if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
-    if case .notificationDescriptor(let number) = configuration.readiness {
-      plan.readinessChannel = try ReadinessChannel(number: number)
-    }
-    plan.listeners = try listeners(for: runtime, as: account)
-  }
+/// Whether a worker may be launched, as which user, and in which cgroup: not for the loop's thread.
+struct TermsQuery: Sendable {
+  let name: String
+  let wanted: WantedAccount
+  /// nil: what is wrapped runs as its caller does, and none of an earlier daemon's can be there.
+  let leftovers: Leftovers?
+  let cgroups: CgroupRoot?
+  /// Bytes.
+  let memoryLimit: Int64?
 
-  /// The same of one that runs already, as far as it matters then.
-  func complete(adopted plan: inout LaunchPlan, of runtime: WorkerRuntime) {
-    guard runtime.isDeclared else { return }
+  func perform() -> Result<LaunchTerms, Refusal> {
+    if let left = leftovers?.refusal(ofLaunching: name) { return .failure(Refusal(text: left)) }
+    var terms = LaunchTerms()
     do throws(TermsError) {
-      plan.account = try account(of: runtime.configuration)
-    } catch { log(.warning, "\(runtime.id): \(error)") }
-    plan.umask = runtime.configuration.umask
-    plan.ownKeyring = geteuid() == 0
-    // The controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
-    if let limit = runtime.configuration.limits.memory {
-      limitMemory(of: runtime, plan.cgroup, limit)
+      if leftovers != nil { terms.account = try wanted.lookUp() }
+    } catch {
+      return .failure(Refusal(text: "\(error)"))
     }
-    let path = plan.logPath
-    takeLog(&plan, runtime.configuration)
-    // Where it was told to write when it was started.
-    plan.logIsElsewhere = plan.logIsElsewhere || path != state.log(of: runtime.id.name)
-    plan.logPath = path
-  }
-
-  /// Where a worker writes to, or would if it were started.
-  func logPath(of runtime: WorkerRuntime) -> String {
-    runtime.process?.plan.logPath ?? runtime.configuration.output.file
-      ?? state.log(of: runtime.id.name)
-  }
-
-  private func takeLog(_ plan: inout LaunchPlan, _ configuration: WorkerConfiguration) {
-    if let file = configuration.output.file {
-      plan.logPath = file
-      plan.logIsElsewhere = true
-      plan.logLimit = .max
-    }
-    if configuration.output.maxSize != nil { plan.logKeep = configuration.output.keep }
-  }
-
-  /// Who has a home of their own doesn't want ours, unless the configuration says so.
-  private func environment(
-    of runtime: WorkerRuntime, as account: Account
-  ) -> [String: String] {
-    var result = runtime.environment
-    for key in [
-      "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
-      "DBUS_SESSION_BUS_ADDRESS", "MAIL", "XAUTHORITY",
-    ] {
-      result[key] = nil
-    }
-    result["HOME"] = account.home
-    result["SHELL"] = account.shell
-    if !account.name.isEmpty {
-      result["USER"] = account.name
-      result["LOGNAME"] = account.name
-    }
-    return result.merging(runtime.configuration.environment) { $1 }
-  }
-
-  /// Of one that runs. Where it uses more than it is allowed, the kernel reclaims before it answers.
-  private func limitMemory(of runtime: WorkerRuntime, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
-    guard let cgroup else { return complainOfMemoryLimit(runtime, limit, nil, nil) }
-    mechanics.submit(about: runtime.id.name) { [mailbox, id = runtime.id] in
-      do throws(SystemCallError) {
-        try cgroup.limitMemory(to: limit.bytes)
-      } catch {
-        mailbox.post { daemon in
-          guard let runtime = daemon.workers[id] else { return }
-          daemon.complainOfMemoryLimit(runtime, limit, cgroup, error)
-        }
-      }
-    }
-  }
-
-  func complainOfMemoryLimit(
-    _ runtime: WorkerRuntime, _ limit: ByteCount, _ cgroup: WorkerCgroup?, _ error: SystemCallError?
-  ) {
-    let reason: String
-    if cgroup == nil {
-      reason = "it has no cgroup of its own"
-    } else if let error {
-      reason =
-        limitsObstacle?.description
-        ?? "the memory controller isn't there for its cgroup (\(error))"
-    } else {
-      return
-    }
-    log(.warning, "\(runtime.id): limits.memory, \(limit), isn't enforced: \(reason)")
+    guard let cgroups else { return .success(terms) }
+    do throws(CgroupError) {
+      terms.cgroup = try WorkerCgroup.create(in: cgroups, name: name)
+    } catch { terms.cgroupRefusal = error }
+    do throws(SystemCallError) {
+      if let memoryLimit { try terms.cgroup?.limitMemory(to: memoryLimit) }
+    } catch { terms.limitRefusal = error }
+    return .success(terms)
   }
 }

@@ -28,7 +28,7 @@ extension Daemon {
         runtime.listening.all = Listener.recover(configuration.listen, from: tree)
       }
       relisten(runtime, isStarting: true) { then in
-        then(Result { () throws(TermsError) in try account(of: configuration) })
+        then(Result { () throws(TermsError) in try WantedAccount(configuration).lookUp() })
       }
     }
   }
@@ -63,14 +63,14 @@ extension Daemon {
     look { [unowned self] account in
       // It was removed, changed again or started meanwhile: that opens its sockets.
       guard workers[runtime.id] === runtime, runtime.configuration == configuration,
-        runtime.launching == nil
+        !launcher.isLaunching(runtime.id)
       else { return }
       do {
         let account = try account.get()
         if isStarting { return finish(relistening: runtime, as: account) }
         openFiles(of: runtime, as: account) { [unowned self] refusal in
           guard workers[runtime.id] === runtime, runtime.configuration == configuration,
-            runtime.launching == nil
+            !launcher.isLaunching(runtime.id)
           else { return }
           if let refusal { log(.warning, "\(runtime.id): \(refusal)") }
           finish(relistening: runtime, as: account)

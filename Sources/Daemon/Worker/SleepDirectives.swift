@@ -23,29 +23,8 @@ extension Daemon {
 
   /// A hibernation has succeeded.
   func note(_ summary: HibernationSummary, of runtime: WorkerRuntime, took duration: Duration) {
-    let id = runtime.id
-    let written = Int64(summary.written)
-    imageDisk.imageWritten(
-      of: id.name, length: Int64(summary.imageLength), bytes: written, took: duration)
-    runtime.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
-    // The same for each worker and each time.
-    if let why = summary.trackingRefusal, toldTrackingRefusals.insert(why).inserted {
-      log(
-        .info,
-        "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
-    }
-    if let files = summary.filePages { tell(files, of: id) }
+    senses.hibernationCosts.note(summary, of: runtime, took: duration)
     if summary.image.restore.isLazy { standbyStarter.startStandbyPager() }
-  }
-
-  private func tell(_ files: FilePages.Outcome, of id: WorkerID) {
-    log(.info, "\(id): \(ByteCount(Int64(clamping: files.dropped))) of its files' pages left, too")
-    if let refusal = files.refusal {
-      log(
-        .notice,
-        "\(id): its files' pages stay until the kernel drops them, although "
-          + "hibernate.drop_file_pages is on: \(refusal)")
-    }
   }
 
   /// After a wake that failed. Where a thread stood in a trace stop of ours, it is released as soon as

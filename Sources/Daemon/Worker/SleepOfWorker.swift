@@ -59,7 +59,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         process.take(opened)
       }
       // It may be hibernated next.
-      daemon.imageDisk.takeReading { [self] in
+      daemon.senses.imageDisk.takeReading { [self] in
         if case .success(let asleep) = outcome.result { fellAsleep(asleep) }
         then(outcome.result.map { _ in })
       }
@@ -115,7 +115,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     let policy = runtime.configuration.policy.hibernate
     runtime.conversation?.offers.recount()
     let disk = daemon.engine.policy.hibernate.disk
-    if daemon.imageDisk.isShort(of: daemon.engine.footprint(of: id), by: disk) {
+    if daemon.senses.imageDisk.isShort(of: daemon.engine.footprint(of: id), by: disk) {
       // Done before anything that is asked of it later.
       daemon.hibernation.dropIdleBases()
     }
@@ -263,7 +263,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func whenReadyToSuspend(then: @escaping () -> Void) {
     guard let runtime, runtime.process != nil else { return }
-    daemon.whenUnasked(runtime) { [daemon] in
+    daemon.senses.liveness.whenUnasked(runtime) { [daemon] in
       daemon.whenTold(runtime, then)
     }
   }
@@ -277,8 +277,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     if why == nil { daemon.stopListening(for: runtime) }
     daemon.tellAwake(runtime, why: why)
     guard fromImage else { return }
-    daemon.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
-    daemon.imageDisk.takeReading()
+    daemon.senses.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
+    daemon.senses.imageDisk.takeReading()
   }
 
   func staysAsleep() {
@@ -287,11 +287,11 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     daemon.wakeWhenReleased(id)
   }
 
-  func kill() { daemon.kill(id) }
+  func kill() { daemon.ends.kill(id) }
 
   func operationHasEnded() {
     guard let runtime, runtime.hasExited else { return }
-    daemon.rootHasEnded(runtime)
+    daemon.ends.rootHasEnded(runtime)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {

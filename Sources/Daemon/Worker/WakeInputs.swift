@@ -140,7 +140,7 @@ extension Result<WakeSources, SystemCallError> {
 extension WorkerRuntime {
   /// The sockets over which the worker talks with us.
   var ownChannels: Set<String> {
-    conversation?.paths ?? []
+    run.conversation?.paths ?? []
   }
 }
 

@@ -6,46 +6,54 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the daemon holds of one run of a worker's program: replaced as a whole when the run ends, so that
-/// nothing of it reaches the next one, whose program may be another.
-///
-/// Whatever must be closed when a run ends (sockets, watches, processes) is `WorkerRuntime`'s own.
-struct WorkerRun {
+/// Everything that the daemon holds of one run of a worker's program: replaced as a whole by `RunClosing` when the
+/// run ends, so that nothing of it reaches the next one, whose program may be another.
+final class WorkerRun {
+  // MARK: its process, and what is done to it
+
+  var process: WorkerProcess?
+  var exitWatch: EventLoop.Token?
+  /// From the first request to end it, or the end of its root process.
+  var ending: WorkerEnding?
+  /// Over its channels, from their making to the run's end.
+  var conversation: WorkerConversation?
+  var readiness: ReadinessWatch?
+  var liveness: LivenessMonitor?
+  var shed: ShedAttempt?
+  var shedOverHTTP: ShedOverHTTP?
+  /// nil before it has a process.
+  var sleep: WorkerSleep?
+
+  // MARK: what watches it
+
+  /// What watches its inputs: while it sleeps, and (under `mode: activity`) while it runs.
+  var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
+  var traffic: TrafficMonitor?
+  var activityLook: SharedLook<ActivityFindings?>?
+  /// What its manager wants of it while it sleeps; only of an external worker.
+  var managerWatch: ManagerWatching.Look?
+  /// When one of its own timers wakes it, while it sleeps.
+  var alarm: (at: Instant, token: EventLoop.Token)?
+  /// Answers health checks while it sleeps.
+  var answering: AsleepAnswering?
+
+  // MARK: what is known of it
+
   /// With what it was launched; `nil`: it wasn't launched yet.
   var launched: WorkerConfiguration?
   /// It was in the foreground under an earlier daemon, and returns there when it is adopted.
   var returnsToFront = false
-  /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
-  var hasExited = false
-  /// SIGKILL has been sent to all of it.
-  var isKilled = false
-  /// The root's number may be another process's by now.
-  var isReaped = false
   /// What its last hibernation took.
   var lastHibernation: (written: Int64, unchanged: Int64, seconds: Double)?
   /// By this daemon's clock.
   var asleepSince: Instant?
   /// The interval that it has set by `WATCHDOG_USEC=`.
   var watchdogInterval: Duration?
-  var shedOverHTTP: ShedOverHTTP?
   /// Waits for the end of the connections of our questions.
   var whenUnasked: (() -> Void)?
-  /// It has been said that its store of descriptors is full.
-  var hasFullStore = false
-  var hasUnsafeStore = false
-  var kernelKills = OOMWatch()
-  /// It has been said that its footprint can't be measured exactly.
-  var isMeasuredRoughly = false
+  var kernelKills = KernelKills()
   var sample = ActivitySample()
   var measuring = MeasuringState()
-  /// What ends it, on another thread: nothing is reaped before that is done.
-  var endings = 0
-  /// The root process has ended, and what is left of it is being looked for.
-  var isLookedAt = false
-  /// The root process has ended, and what is left of it is being ended.
-  var isBeingCleared = false
-  /// Names the attempt to do so.
-  var clearingSince: Instant?
   /// When it last fell asleep.
   var leftUnread = LeftUnread()
   /// The time-outs that its threads wait for, over its sleeps.
@@ -56,6 +64,23 @@ struct WorkerRun {
   var lastAlarm: Instant?
   /// What it was to be woken for, until it runs.
   var unheardCall: String?
+
+  /// The root process has ended. Nothing is begun any more: `exited` follows, and answers it all.
+  var hasExited: Bool { ending?.hasExited ?? false }
+  /// SIGKILL has been sent to all of it.
+  var isKilled: Bool { ending?.isKilled ?? false }
+  /// The root's number may be another process's by now.
+  var isReaped: Bool { ending?.isReaped ?? false }
+
+  /// The names of what the loop still watches or times for it.
+  var heldOfLoop: [String] {
+    var names: [String] = []
+    if exitWatch != nil { names.append("exitWatch") }
+    if wakeSources != nil { names.append("wakeSources") }
+    if alarm != nil { names.append("alarm") }
+    if answering != nil { names.append("answering") }
+    return names
+  }
 }
 
 /// Numbers the operations on a worker, so that what belongs to an earlier one is dropped.

@@ -19,44 +19,19 @@ final class WorkerRuntime {
   /// Adopted from somebody else, who goes on to supervise it; see `ExternalAdoption`.
   var external: ExternalWorker?
 
-  /// Between the directive to launch it and its outcome.
-  var launching: LaunchAttempt?
-  var process: WorkerProcess?
-  var exitWatch: EventLoop.Token?
-  var endLook: EventLoop.Token?
-  /// Over its channels, from their making to the run's end.
-  var conversation: WorkerConversation?
-  var readiness: Readiness?
-  var readinessProbe: ReadinessProbe?
-  var shed: ShedAttempt?
   /// It has been told to read its configuration again.
   var reloading: WorkerReload?
   let listening = ListenerSet()
-  /// What its runs have stored with us.
-  var store: DescriptorStore?
-  var logUpkeep = LogUpkeep()
-  /// Of this run: nil before the first, and between two.
-  var sleep: WorkerSleep?
+  /// What its runs have stored with us; nil: nothing yet.
+  var stored: DescriptorStoring?
   /// A freeze, hibernation or resume runs on another thread; an exit is looked at after it.
-  var isBusy: Bool { sleep?.isBusy ?? false }
+  var isBusy: Bool { run.sleep?.isBusy ?? false }
   /// While it is hibernated.
-  var image: ImageOnDisk? { sleep?.rest.image }
+  var image: ImageOnDisk? { run.sleep?.rest.image }
   /// How much of its memory is still to come.
-  var missing: MissingBytes? { sleep?.missing }
+  var missing: MissingBytes? { run.sleep?.missing }
   /// Waits until the images of an earlier run are removed; not for the loop's thread.
   var imageRemoval: (@Sendable () -> Void)?
-  /// What watches its inputs: while it sleeps, and (under `mode: activity`) while it runs.
-  var wakeSources: (sources: WakeSources, token: EventLoop.Token)?
-  var traffic: TrafficMonitor?
-  var activityLook: SharedLook<ActivityFindings?>?
-  /// What its manager wants of it while it sleeps; only of an external worker.
-  var managerWatch: ManagerWatching.Look?
-  /// When one of its own timers wakes it, while it sleeps.
-  var alarm: (at: Instant, token: EventLoop.Token)?
-
-  var liveness: LivenessMonitor?
-  /// Answers health checks while it sleeps.
-  var answering: AsleepAnswering?
 
   /// Something of its image stays on disk while it runs.
   var keepsBase: Bool {
@@ -73,25 +48,35 @@ final class WorkerRuntime {
     self.isDeclared = isDeclared
   }
 
-  subscript<Value>(dynamicMember path: WritableKeyPath<WorkerRun, Value>) -> Value {
-    _read { yield run[keyPath: path] }
+  subscript<Value>(dynamicMember path: ReferenceWritableKeyPath<WorkerRun, Value>) -> Value {
+    get { run[keyPath: path] }
     _modify { yield &run[keyPath: path] }
   }
 
+  var hasExited: Bool { run.hasExited }
+  var isKilled: Bool { run.isKilled }
+  var isReaped: Bool { run.isReaped }
+
   /// A question of ours is out, or its connection isn't gone from the worker yet.
-  var isAsked: Bool { liveness?.isAsking == true || run.shedOverHTTP?.isAsking == true }
+  var isAsked: Bool { run.liveness?.isAsking == true || run.shedOverHTTP?.isAsking == true }
 
   /// A look at its traffic takes what came with our question, and it isn't counted.
-  var isSettling: Bool { liveness?.isSettling == true || run.shedOverHTTP?.isSettling == true }
+  var isSettling: Bool { run.liveness?.isSettling == true || run.shedOverHTTP?.isSettling == true }
 
-  /// Nothing of this run reaches the next one.
+  /// Nothing of this run reaches the next one. What it holds has been given back: see `RunClosing`.
   func endRun() { run = WorkerRun() }
+
+  /// It has opened or closed a channel on which it can be asked, or has answered for the first time.
+  var channelsChanged: Event {
+    let profile = profile
+    return .channelsChanged(id, canShed: profile.canShed, canAnswer: profile.canAnswer)
+  }
 
   var profile: WorkerProfile {
     var profile = WorkerProfile(
       policy: configuration.policy, importance: configuration.importance,
-      canShed: configuration.shed != nil || conversation?.canShed == true,
-      canAnswer: conversation?.canAnswer == true,
+      canShed: configuration.shed != nil || run.conversation?.canShed == true,
+      canAnswer: run.conversation?.canAnswer == true,
       announcesReadiness: configuration.readiness != nil)
     profile.mayBeTerminated = external?.mayBeTerminated ?? true
     return profile
@@ -106,18 +91,9 @@ final class WorkerRuntime {
   /// For the hibernator and the freezer, on their own threads. The memories are those that were opened
   /// when it became ready, or was last suspended.
   func target() -> HibernationTarget? {
-    guard let process else { return nil }
+    guard let process = run.process else { return nil }
     return HibernationTarget(
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
       memories: process.memories, waits: run.waits)
   }
-}
-
-/// What the last look at a running worker found; see `Sampling`.
-struct ActivitySample {
-  /// Bytes of anonymous memory at the last exact measurement.
-  var anonymous: UInt64 = 0
-  /// Processor time, in microseconds.
-  var cpu: UInt64 = 0
-  var at = Instant.zero
 }

@@ -26,7 +26,7 @@ extension Daemon {
     switch signal {
     case SIGCHLD:
       hibernation.reapChildren()
-      reapOrphans()
+      orphans.reapOrphans()
     case SIGTSTP: hold()
     case SIGCONT: release()
     default: pass(signal, toGroup: isFromTerminal)

@@ -14,8 +14,6 @@ final class Wrapped {
   var waitingSignals: [Int32] = []
   /// Stopped by the terminal (Ctrl-Z), together with the wrapper.
   var isHeld = false
-  var nextSample: EventLoop.Token?
-  var work = WorkMeter()
   /// Times that it has been woken.
   var wakes = 0
   var registration: Registration?

@@ -123,7 +123,7 @@ extension Daemon {
   func withWrappedReport(then: @escaping (WorkerReport) -> Void) {
     guard let wrapped else { return }
     let request = ControlRequest(id: 0, verb: .status, worker: wrapped.id.name)
-    withRecentScan(of: workers.values) { [unowned self] scan in
+    senses.scanner.withRecentScan(of: workers.values) { [unowned self] scan in
       let response = statusReporter.report(request, scan)
       if let report = response.workers?.first { then(report) }
     }

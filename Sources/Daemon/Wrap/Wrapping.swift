@@ -64,10 +64,12 @@ extension Daemon {
       try openControlSocket()
     } catch { log(.notice, "nobody can ask about it: \(error)") }
     pressureMonitor.follow(engine.policy)
-    FillReports.follow(hibernation, loopReturn, log) { [unowned self] in measure($0) }
+    FillReports.follow(hibernation, loopReturn, log) { [unowned self] in
+      senses.meter.measure($0)
+    }
     declared.introduceWorkers(settings.configuration.workers)
     request(.start, wrapped.id) { _ in }
-    sampleRegularly()
+    senses.sampling.sampleRegularly()
     watchCaller()
     register()
     do throws(SystemCallError) {
@@ -101,9 +103,7 @@ extension Daemon {
   /// From now on it is looked at again as often as what runs is.
   private func sampleAnew() {
     guard let wrapped, let runtime = workers[wrapped.id] else { return }
-    runtime.sample = ActivitySample()
-    if let token = wrapped.nextSample { loop.cancel(token) }
-    wrapped.nextSample = loop.after(.zero) { [unowned self] in sampleRegularly() }
+    senses.sampling.sampleAnew(runtime)
   }
 
   /// A program that looks whether its caller is there wants to be awake for it. Its standard input

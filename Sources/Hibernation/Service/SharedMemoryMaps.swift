@@ -35,13 +35,14 @@ enum SharedMemoryMaps {
   /// Where kcmp(2) isn't permitted. One address space can't show two faces: neither in how much of
   /// each mapping is in memory, nor in what is there. (A forked child's differs from its parent's at
   /// least in its thread's number, which the C library keeps.) A reading that is repeated and still the
-  /// same wasn't taken in the middle of a change.
+  /// same wasn't taken in the middle of a change: the kernel may change what smaps shows of a process that is
+  /// stopped (swap, compaction, idle page tracking), and contents it doesn't.
   private static func haveDifferentMemory(_ one: Int32, _ other: Int32) -> Bool {
     guard let first = try? readFile("/proc/\(one)/smaps"),
       let second = try? readFile("/proc/\(other)/smaps"),
-      let again = try? readFile("/proc/\(one)/smaps"), first == again
+      let again = try? readFile("/proc/\(one)/smaps")
     else { return false }
-    return first != second || haveDifferentContents(one, other)
+    return first == again && first != second || haveDifferentContents(one, other)
   }
 
   private static let pieceLength: UInt64 = 64 * 1024

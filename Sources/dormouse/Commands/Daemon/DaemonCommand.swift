@@ -7,7 +7,7 @@ import PolicyFile
 
 struct DaemonCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "daemon", abstract: "Run the daemon, in the foreground.")
+    commandName: "daemon", abstract: "Run the daemon in the foreground.")
 
   @Option(
     help: ArgumentHelp(

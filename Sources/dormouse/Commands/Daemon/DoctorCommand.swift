@@ -5,13 +5,15 @@ import Doctor
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Say what this machine and user allow, and how to allow the rest.",
+    abstract: "Test what this machine and user allow, and show how to enable the rest.",
     discussion: """
       Everything is tried, nothing is left behind, and no daemon is needed. Exit code 0 when \
       hibernation works in some way, 69 when it doesn't.
       """)
 
   @Flag(help: "As JSON (docs/doctor.md).") var json = false
+  @Flag(name: .shortAndLong, help: "Everything that was tried, and what is lost without it.")
+  var verbose = false
   @Option(help: ArgumentHelp("As the daemon's.", valueName: "path"), completion: .file())
   var socket: String?
   @Option(help: ArgumentHelp("As the daemon's.", valueName: "directory"), completion: .directory)
@@ -26,7 +28,8 @@ struct DoctorCommand: ParsableCommand {
       try Output.json(report)
     } else {
       try Output.write(
-        report.rendered(width: Terminal.width ?? 100, color: Terminal.showsColor))
+        report.rendered(
+          width: Terminal.width ?? 100, color: Terminal.showsColor, isVerbose: verbose))
     }
     if !report.hibernates { throw ExitCode(CommandExit.missingMechanism.rawValue) }
   }

@@ -7,7 +7,7 @@ import Linux
 struct RecoverCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recover",
-    abstract: "Wake the workers of a daemon that is gone, where none follows it.",
+    abstract: "Wake the workers that a daemon has left asleep, if no other daemon follows.",
     discussion: """
       Sleeping workers are brought back and run on, unmanaged; a daemon that is started later finds \
       them. Does nothing while a daemon runs. Run it by hand, or from a unit that OnFailure= of the \

@@ -4,7 +4,7 @@ import Control
 struct ReloadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reload",
-    abstract: "Read the configuration again, or tell workers to read theirs.",
+    abstract: "Read the configuration again, or make workers read theirs.",
     discussion: """
       Without names, the daemon's own configuration (as SIGHUP does): all of it is taken, or nothing. \
       Policies, importance and shed channels apply at once; commands, directories, environments and \

@@ -8,7 +8,7 @@ import PolicyFile
 struct FootprintCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "footprint",
-    abstract: "Record a footprint over time, show it as a picture, compare two.",
+    abstract: "Record a footprint over time, draw it, and compare two.",
     subcommands: [
       FootprintRecordCommand.self, FootprintShowCommand.self, FootprintCompareCommand.self,
     ])

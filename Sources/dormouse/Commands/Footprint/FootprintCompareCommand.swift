@@ -6,7 +6,7 @@ import PolicyFile
 struct FootprintCompareCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compare",
-    abstract: "Set two recorded footprints side by side: peak, average, what warnings gave back.",
+    abstract: "Compare two recorded footprints: peak, average, what warnings freed.",
     discussion: """
       A is the earlier version of a program, B the later one. With --fail-if-… it ends with code 1, \
       and says why, when B has grown more than it may: `dormouse footprint compare main.footprint \

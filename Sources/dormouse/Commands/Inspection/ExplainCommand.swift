@@ -4,7 +4,7 @@ import Control
 struct ExplainCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "explain",
-    abstract: "Why a worker is where it is, and what would move it; or who goes next.",
+    abstract: "Explain why a worker is in its state, and what changes it; or which one is next.",
     discussion: """
       With a worker: why it is in its state, everything that keeps it from the next one, with the \
       numbers, what would move it, and which key of the policy decides. With --next: who is \
@@ -39,7 +39,7 @@ struct ExplainCommand: ParsableCommand {
 struct ShadowCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "shadow",
-    abstract: "Only tell from now on what the policy would do with workers.")
+    abstract: "Log what the policy would do with workers, and don't do it.")
   static let verb = ControlRequest.Verb.shadow
   static let intent = Intent.shadow
   @OptionGroup var connection: ConnectionOptions
@@ -48,7 +48,7 @@ struct ShadowCommand: WorkerCommand {
 
 struct EnforceCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "enforce", abstract: "Subject workers to the policy again, after `shadow`.")
+    commandName: "enforce", abstract: "Apply the policy to workers again, after `shadow`.")
   static let verb = ControlRequest.Verb.enforce
   static let intent = Intent.enforce
   @OptionGroup var connection: ConnectionOptions

@@ -4,7 +4,7 @@ import Glibc
 
 struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "logs", abstract: "Show what a worker has written.",
+    commandName: "logs", abstract: "Show a worker's output.",
     discussion: """
       With --follow it ends when the worker has ended and isn't about to be started again, and when \
       the daemon has ended and no other follows within 5 s.

@@ -41,7 +41,7 @@ private struct Listing: Encodable {
 
 struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "status", abstract: "Explain one worker, or the daemon and the machine.")
+    commandName: "status", abstract: "Show one worker in detail, or the daemon and the machine.")
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
   @Flag(help: "Only what the worker shows of itself: its text, or an image's bytes.")
@@ -97,7 +97,8 @@ extension StatusCommand {
 
 struct JetsamCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "jetsam", abstract: "Show a low memory report: who was terminated, and why.")
+    commandName: "jetsam", abstract: "Show which worker was terminated for lack of memory, and why."
+  )
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "As JSON.") var json = false
   @Argument(help: ArgumentHelp("Which report; none for the newest.", valueName: "id"))

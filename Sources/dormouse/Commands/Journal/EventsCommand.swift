@@ -7,7 +7,7 @@ import Linux
 
 struct EventsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "events", abstract: "Tell what happened to the workers, and what happens.",
+    commandName: "events", abstract: "Show past events; -f follows new ones.",
     discussion: """
       Each change of state with its cause and its cost, memory warnings and what they gave back, \
       changes of pressure, terminations for memory, reloads, refusals and failures. The past comes \

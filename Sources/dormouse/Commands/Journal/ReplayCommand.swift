@@ -9,7 +9,7 @@ import PolicyFile
 struct ReplayCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "replay",
-    abstract: "Run a journal through the engine again, by the same policy or another.",
+    abstract: "Run a journal through the engine again, with the same policy or another.",
     discussion: """
       Without --policy it checks that the engine decides exactly as it is written down: exit code 0 \
       if it does, 1 if not, or if a part of the journal can't be read.

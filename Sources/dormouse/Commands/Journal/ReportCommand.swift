@@ -8,7 +8,7 @@ import PolicyFile
 struct ReportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "report",
-    abstract: "Sum up by worker and week: launches, crashes, terminations, resumes, footprints.",
+    abstract: "Summarize by worker and week: launches, crashes, terminations, resumes, footprints.",
     discussion: """
       Crashes are ends that nobody asked for with a signal or another status than 0, launches that \
       failed, and terminations by a watchdog; TIME-OUTS are launches that weren't ready in time; \

@@ -7,7 +7,7 @@ import PolicyFile
 struct ImportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Make a dormouse.yaml of a Procfile, process-compose.yaml or compose.yaml.",
+    abstract: "Convert a Procfile, process-compose.yaml or compose.yaml to dormouse.yaml.",
     discussion: """
       What can't be taken over stands in comments. `dormouse import Procfile -o dormouse.yaml`, in \
       the directory of the file, and then `dormouse policy check dormouse.yaml`. A file with errors \

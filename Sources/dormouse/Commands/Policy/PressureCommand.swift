@@ -5,13 +5,13 @@ import PolicyFile
 
 struct PressureCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "pressure", abstract: "Try the policy under pressure on memory.",
+    commandName: "pressure", abstract: "Simulate memory pressure, to try the policy.",
     subcommands: [PressureSetCommand.self])
 }
 
 struct PressureSetCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "set", abstract: "Set the level of pressure for a while, or end that.",
+    commandName: "set", abstract: "Set the pressure level for a while, or end that.",
     discussion: """
       The level is at least this one until the time is over, whatever is measured, and the policy's \
       ladder is climbed as ever: workers are warned, hibernated and, where the level's rungs say so, \

@@ -6,7 +6,7 @@ import PolicyFile
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "completions",
-    abstract: "Print what makes a shell complete verbs, options and the names of workers.",
+    abstract: "Print a shell's completions of verbs, options and workers' names.",
     discussion: """
       For bash, in ~/.bashrc: `source <(dormouse completions bash)`. For zsh, as a file `_dormouse` \
       in a directory of $fpath. For fish: `dormouse completions fish > \

@@ -4,7 +4,7 @@ import Control
 struct AdoptCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "adopt",
-    abstract: "Look after something that somebody else has started.",
+    abstract: "Manage processes that another supervisor has started.",
     usage: "dormouse adopt <name> (--pid <pid> | --unit <unit> | --cgroup <path>)",
     discussion: """
       It is suspended, hibernated and woken as any worker, and never started or stopped: that stays \
@@ -54,7 +54,7 @@ struct AdoptCommand: ParsableCommand {
 struct ReleaseCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "release",
-    abstract: "Give adopted workers back: awake, and no longer looked after.")
+    abstract: "Wake adopted workers, and stop managing them.")
   static let verb = ControlRequest.Verb.release
   static let intent = Intent.release
   @OptionGroup var connection: ConnectionOptions

@@ -24,7 +24,7 @@ extension WorkerCommand {
 
 struct StartCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "start", abstract: "Launch workers; answered when they are ready.")
+    commandName: "start", abstract: "Launch workers; returns when they are ready.")
   static let verb = ControlRequest.Verb.start
   static let intent = Intent.start
   @OptionGroup var connection: ConnectionOptions
@@ -34,7 +34,7 @@ struct StartCommand: WorkerCommand {
 struct StopCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "stop",
-    abstract: "End workers gracefully; sleeping ones are woken first, to save their work.",
+    abstract: "End workers gracefully; a sleeping worker is woken first, to save its work.",
     discussion: """
       The daemon stays; `dormouse shutdown` ends it, too. `dormouse stop --keep-workers` is the \
       opposite, and the same as `dormouse shutdown --keep-workers`: the daemon ends, and its workers \
@@ -71,7 +71,7 @@ struct StopCommand: ParsableCommand {
 
 struct RestartCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "restart", abstract: "Stop workers, and launch them again.",
+    commandName: "restart", abstract: "Stop workers and launch them again.",
     discussion: """
       With --all, those that run. A worker that was in the foreground returns there; any other displaces \
       no worker from it.
@@ -92,7 +92,8 @@ struct RestartCommand: ParsableCommand {
 
 struct ForegroundCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "foreground", abstract: "Bring workers to the front, waking them if they sleep.")
+    commandName: "foreground",
+    abstract: "Bring workers to the foreground; a sleeping worker is woken.")
   static let verb = ControlRequest.Verb.foreground
   static let intent = Intent.foreground
   @OptionGroup var connection: ConnectionOptions
@@ -129,7 +130,7 @@ struct HibernateCommand: WorkerCommand {
 
 struct WakeCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "wake", abstract: "Resume suspended or hibernated workers, into the background.")
+    commandName: "wake", abstract: "Resume suspended or hibernated workers into the background.")
   static let verb = ControlRequest.Verb.wake
   static let intent = Intent.wake
   @OptionGroup var connection: ConnectionOptions
@@ -139,7 +140,7 @@ struct WakeCommand: WorkerCommand {
 struct TerminateCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "terminate",
-    abstract: "End workers as lack of memory would: hibernated ones aren't woken first.")
+    abstract: "End workers as a lack of memory would: a hibernated worker isn't woken first.")
   static let verb = ControlRequest.Verb.terminate
   static let intent = Intent.terminate
   @OptionGroup var connection: ConnectionOptions
@@ -148,7 +149,7 @@ struct TerminateCommand: WorkerCommand {
 
 struct WarnCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "warn", abstract: "Ask workers to give memory back, and tell what they did.")
+    commandName: "warn", abstract: "Ask workers to free memory, and show what they freed.")
   static let verb = ControlRequest.Verb.warn
   static let intent = Intent.warn
   @OptionGroup var connection: ConnectionOptions

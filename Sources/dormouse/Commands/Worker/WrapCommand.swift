@@ -9,7 +9,7 @@ import PolicyFile
 struct WrapCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "wrap",
-    abstract: "Stand in for a language server, MCP server or other stdio helper.",
+    abstract: "Run a language server, MCP server or other stdio helper that sleeps when idle.",
     usage: "dormouse wrap [<options>] -- <command> [<arguments> ...]",
     discussion: """
       Write it where an editor or agent host is told the helper's command: `dormouse wrap -- \

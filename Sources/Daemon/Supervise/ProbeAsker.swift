@@ -15,9 +15,22 @@ final class Question {
   }
 }
 
-// How a probe is asked; `LivenessMonitor` and readiness say when.
+/// Asks the questions of probes: `LivenessMonitor`, `ShedOverHTTP` and readiness say when. Belongs to the loop's
+/// thread.
+final class ProbeAsker {
+  private let timers: any Timers
+  private let watches: any DescriptorWatches
+  /// Those that are out.
+  private var questions: [ObjectIdentifier: Question] = [:]
 
-extension Daemon {
+  init(_ timers: any Timers, _ watches: any DescriptorWatches) {
+    self.timers = timers
+    self.watches = watches
+  }
+
+  /// The commands that ask: children of the daemon, whose ends their questions have to learn of.
+  var commandPids: [Int32] { questions.values.compactMap(\.runner.commandPid) }
+
   /// Asks once, and calls back with the answer, or the lack of one; never before this returns, and
   /// never after `drop`.
   func ask(
@@ -26,20 +39,20 @@ extension Daemon {
   ) -> Question {
     let question = Question(ProbeRunner.start(probe, worker: process), answer)
     questions[ObjectIdentifier(question)] = question
-    question.timeout = loop.after(probe.timeout) { [unowned self] in
+    question.timeout = timers.after(probe.timeout) { [unowned self] in
       question.timeout = nil
       question.runner.expire()
       follow(question)
     }
     if case .ended = question.runner.progress {
-      loop.after(.zero) { [unowned self] in follow(question) }
+      timers.after(.zero) { [unowned self] in follow(question) }
     } else {
       follow(question)
     }
     return question
   }
 
-  /// Nobody wants to know any more.
+  /// The answer isn't wanted any more.
   func drop(_ question: Question) {
     question.answer = nil
     question.runner.cancel()
@@ -56,7 +69,8 @@ extension Daemon {
       }
       unwatch(question)
       do throws(SystemCallError) {
-        let token = try loop.watch(descriptor, interest) { [unowned self] _ in
+        let token = try watches.watch(descriptor, interest, file: #fileID, line: #line) {
+          [unowned self] _ in
           // The runner closes its descriptor when it ends, and epoll would forget it unasked.
           let held = descriptor
           runner.proceed()
@@ -70,7 +84,7 @@ extension Daemon {
       }
     case .ended(let outcome):
       unwatch(question)
-      if let timeout = question.timeout { loop.cancel(timeout) }
+      if let timeout = question.timeout { timers.cancel(timeout) }
       question.timeout = nil
       questions[ObjectIdentifier(question)] = nil
       let answer = question.answer
@@ -81,7 +95,7 @@ extension Daemon {
 
   private func unwatch(_ question: Question) {
     guard let watch = question.watch else { return }
-    loop.unwatch(watch.descriptor, watch.token)
+    watches.unwatch(watch.descriptor, watch.token)
     question.watch = nil
   }
 }

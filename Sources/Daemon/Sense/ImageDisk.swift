@@ -1,7 +1,4 @@
 import Glibc
-import Hibernation
-import Lifecycle
-import Linux
 import Policy
 
 /// What a look at the images' file system has found.
@@ -57,56 +54,5 @@ struct ImageDisk: Sendable {
   private static func length(_ path: String) -> Int64? {
     var info = stat()
     return stat(path, &info) == 0 ? Int64(info.st_size) : nil
-  }
-}
-
-extension Daemon {
-  func makeImageDisk() -> ImageDiskMonitor {
-    ImageDiskMonitor(
-      directory: state.images, ledger: WriteLedger(path: state.writes),
-      ImageDiskMonitor.Needs(
-        look: { [unowned self] in diskLook.take(then: $0) },
-        send: { [driver] in driver.send($0) },
-        save: { [disk, log] ledger in
-          disk.write("what is written to images can't be noted for later", log) {
-            try ledger.save()
-          }
-        }, time: { Int64(time(nil)) }, log: { [log] in log($0, $1) }))
-  }
-
-  func makeDiskLook() -> SharedLook<ImageDisk> {
-    SharedLook(jobs, about: "disk of images", within: ImageDiskMonitor.patience) {
-      [unowned self] in
-      imageDisk.lookBegins()
-      let directory = state.images
-      if let settings = wrapped?.settings {
-        return {
-          var result = ImageDisk()
-          result.askFileSystem(directory)
-          result.wrapped = WrapStore.imageBytes(of: settings)
-          return result
-        }
-      }
-      let known = workers.values.map { runtime in
-        let name = runtime.id.name
-        return (
-          name: name, path: runtime.image?.path,
-          base: Hibernator.basePath(of: state.image(of: name))
-        )
-      }
-      return { ImageDisk.look(at: directory, known) }
-    }
-  }
-
-  /// On the thread for small files: the worker has ended. Its next image waits for that.
-  func removeImages(of runtime: WorkerRuntime) {
-    let image = state.image(of: runtime.id.name)
-    imageDisk.imageGone(of: runtime.id.name, keepsBase: false)
-    let hadImage = runtime.image != nil
-    runtime.imageRemoval = disk.submitAwaited { [mailbox] in
-      unlink(image)
-      unlink(Hibernator.basePath(of: image))
-      if hadImage { mailbox.post { $0.imageDisk.takeReading() } }
-    }
   }
 }

@@ -1,0 +1,58 @@
+import Lifecycle
+import Linux
+import Policy
+
+/// What the daemon samples, measures and probes with: the components of `Sense`, and how they are put together.
+final class Senses {
+  let scanner: ProcessScanner
+  let meter: FootprintMeter
+  let activity: ActivitySampler
+  let kernelKills: KernelKillWatch
+  let safePoints: SafePointCheck
+  let probes: ProbeAsker
+  let liveness: LivenessSupervisor
+  let watchdogs: WatchdogReporter
+  let imageDisk: ImageDiskMonitor
+  let imageRemover: ImageRemover
+  let hibernationCosts: HibernationCosts
+  let sampling: RegularSampling
+  let encryption: EncryptionTrial
+
+  init(_ daemon: Daemon) {
+    let (services, driver, workers) = (daemon.services, daemon.driver, daemon.workers)
+    let (loop, wrapped) = (services.loop, daemon.wrapped)
+    let log: (DaemonLog.Priority, String) -> Void = services.log.callAsFunction
+    let launchedAt: (WorkerID) -> Instant = { [unowned daemon] in
+      daemon.restarts.launchedAt(of: $0)
+    }
+
+    scanner = ProcessScanner(services, onlyDescendants: wrapped != nil, launchedAt: launchedAt)
+    meter = FootprintMeter(loop, driver, workers, MeasuringThreads(services), log: log)
+    let looks = ActivityLooks(loop, services.jobs, driver, scanner, wraps: wrapped != nil)
+    activity = ActivitySampler(loop, driver, workers, looks, meter)
+    kernelKills = KernelKillWatch(loop, driver, daemon.jetsam, log: log)
+    safePoints = SafePointCheck(services, driver, workers)
+
+    probes = ProbeAsker(loop, loop)
+    liveness = LivenessSupervisor(loop, driver, probes, activity, launchedAt: launchedAt)
+    watchdogs = WatchdogReporter(driver, workers) { [unowned daemon] in
+      daemon.saveRecord($0, state: $1)
+    }
+
+    let state = daemon.state
+    let look = ImageDiskLook(
+      services.jobs, directory: state.images, workers, wrap: wrapped?.settings,
+      image: state.image(of:))
+    imageDisk = ImageDiskMonitor(services, driver, state, look)
+    imageRemover = ImageRemover(
+      services.disk, services.loopReturn, imageDisk, image: state.image(of:))
+    hibernationCosts = HibernationCosts(imageDisk, log: log)
+
+    let pace = wrapped.map {
+      RegularSampling.Pace(running: $0.interval, resting: Wrapped.restingInterval)
+    }
+    sampling = RegularSampling(
+      loop, driver, workers, pace ?? RegularSampling.Pace(), SamplingOfDaemon(daemon))
+    encryption = EncryptionTrial(services)
+  }
+}

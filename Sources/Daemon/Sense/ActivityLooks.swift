@@ -1,0 +1,146 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// What one look at a running worker has found.
+struct ActivityFindings: Sendable {
+  /// Of which worker's run: its first process.
+  var root: ProcessIdentity
+  /// Microseconds of processor time, since its start.
+  var cpu: UInt64
+  /// Bytes.
+  var anonymous: UInt64
+  /// nil: it wasn't asked for.
+  var hasTraffic: Bool?
+  /// Of a wrapped program: whether it is at work, and what the next look goes by.
+  var work: (isAtWork: Bool, meter: WorkMeter)?
+}
+
+/// Looks at what running workers do. Tests hand in their own.
+protocol ActivityLooking: AnyObject {
+  /// Calls back once on the loop, perhaps at once; nil: it isn't known.
+  func look(
+    at runtime: WorkerRuntime, _ process: WorkerProcess,
+    then: @escaping (ActivityFindings?) -> Void)
+
+  /// Takes what has come in on workers' connections since the last time out of the kernel's hands.
+  func takeLatches()
+}
+
+/// What running workers do: processor time, traffic. Their sockets and files are asked on another thread: a
+/// socket that its program is writing to, and a file whose file system doesn't answer, may take any time.
+/// A few threads look at all workers. Belongs to the loop's thread.
+final class ActivityLooks: ActivityLooking {
+  /// A look that takes longer is given up: what waits for it goes on without.
+  private static let patience = Duration.seconds(3)
+
+  private let jobs: LoopJobs
+  private let driver: EngineDriver
+  private let scanner: ProcessScanner
+  private let line: LookLine
+  /// See `TrafficMonitor`. One of the kernel's rings serves all workers. nil: the kernel has none.
+  private let latches: InputLatches?
+  /// Of a wrapped program.
+  private var work: WorkMeter?
+
+  /// - Parameter wraps: a wrapped program's output counts as its work.
+  init(
+    _ loop: EventLoop, _ jobs: LoopJobs, _ driver: EngineDriver, _ scanner: ProcessScanner,
+    wraps: Bool
+  ) {
+    self.jobs = jobs
+    self.driver = driver
+    self.scanner = scanner
+    line = LookLine(loop)
+    // Without it, what is still open at a look is seen.
+    latches = try? InputLatches(capacity: 512)
+    work = wraps ? WorkMeter() : nil
+  }
+
+  func takeLatches() { latches?.take() }
+
+  func look(
+    at runtime: WorkerRuntime, _ process: WorkerProcess,
+    then: @escaping (ActivityFindings?) -> Void
+  ) {
+    let look = runtime.activityLook ?? makeLook(runtime)
+    runtime.activityLook = look
+    if process.cgroup != nil { return take(look, process, then) }
+    // One look at all processes serves all workers that are sampled now.
+    scanner.scanProcesses { [unowned self] _ in
+      if runtime.process === process { take(look, process, then) } else { then(nil) }
+    }
+  }
+
+  private func take(
+    _ look: SharedLook<ActivityFindings?>, _ process: WorkerProcess,
+    _ then: @escaping (ActivityFindings?) -> Void
+  ) {
+    line.enter { done in
+      look.take { [unowned self] found in
+        done()
+        let found = found ?? nil
+        if let work = found?.work, found?.root == process.identity { self.work = work.meter }
+        then(found)
+      }
+    }
+  }
+
+  private func makeLook(_ runtime: WorkerRuntime) -> SharedLook<ActivityFindings?> {
+    SharedLook(jobs, about: "activity of \(runtime.id)", within: Self.patience) {
+      [unowned self, weak runtime] () -> @Sendable () -> ActivityFindings? in
+      guard let runtime else { return { nil } }
+      return job(runtime)
+    }
+  }
+
+  private func job(_ runtime: WorkerRuntime) -> @Sendable () -> ActivityFindings? {
+    guard let process = runtime.process else { return { nil } }
+    let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
+    let scan = scanner.lastScan
+    let traffic = beginTrafficLook(runtime)
+    let wantsTraffic = traffic != nil
+    let isSwallowed = runtime.isAsked
+    let meter = runtime.configuration.policy.foreground.mode == .activity ? work : nil
+    return {
+      let all: ProcessTree?
+      if let cgroup {
+        // One that has ended can't be looked at any more.
+        all = try? ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+      } else {
+        all = scan?.tree(root: identity, session: session)
+      }
+      guard let tree = all else { return nil }
+      // In a group of its own, also what children used that have ended meanwhile.
+      let cpu =
+        cgroup?.cpuMicroseconds()
+        ?? tree.processes.reduce(0) { $0 + $1.cpuTicks } * 1_000_000 / ClockTicks.perSecond
+      var found = ActivityFindings(
+        root: identity, cpu: cpu,
+        anonymous: tree.pids.reduce(0) { $0 + Measurement.anonymousMemory(of: $1) })
+      if wantsTraffic {
+        let hasTraffic = traffic?.perform(at: tree) == true
+        found.hasTraffic = hasTraffic && !isSwallowed
+      }
+      if var meter { found.work = (meter.isAtWork(tree), meter) }
+      return found
+    }
+  }
+
+  /// nil: what comes in doesn't matter now. What a probe brings with it is no activity: from the question
+  /// on nothing is looked at until `LivenessMonitor` or `ShedOverHTTP` lets a look swallow it.
+  private func beginTrafficLook(_ runtime: WorkerRuntime) -> TrafficMonitor.Look? {
+    let rules = runtime.configuration.policy.foreground
+    // In shadow mode a call counts: it would have woken a worker that would have been asleep.
+    guard rules.mode == .activity || driver.state.imaginesSleep(of: runtime.id) else { return nil }
+    if runtime.isAsked, !runtime.isSettling { return nil }
+    if runtime.traffic == nil {
+      // Without a descriptor for it, only processor time counts until the next look.
+      runtime.traffic = try? TrafficMonitor(
+        latches: latches, ownChannels: runtime.ownChannels, ignored: runtime.healthPorts)
+    }
+    latches?.take()
+    return runtime.traffic?.begin()
+  }
+}

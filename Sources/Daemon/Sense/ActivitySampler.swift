@@ -1,0 +1,97 @@
+import Lifecycle
+import Policy
+import Supervision
+
+/// What the last look at a running worker found.
+struct ActivitySample {
+  /// Bytes of anonymous memory at the last exact measurement.
+  var anonymous: UInt64 = 0
+  /// Processor time, in microseconds.
+  var cpu: UInt64 = 0
+  var at = Instant.zero
+}
+
+/// Finds out what running workers do, reports to the engine what counts as activity, and has a worker measured
+/// when its memory has moved. Belongs to the loop's thread.
+final class ActivitySampler {
+  /// Bytes of anonymous memory that must have come or gone before a worker is measured again.
+  private static let minMove: UInt64 = 128 * 1024
+
+  private let clock: any Timers
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let looks: any ActivityLooking
+  private let meter: FootprintMeter
+
+  init(
+    _ clock: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry,
+    _ looks: any ActivityLooking, _ meter: FootprintMeter
+  ) {
+    self.clock = clock
+    self.driver = driver
+    self.workers = workers
+    self.looks = looks
+    self.meter = meter
+  }
+
+  /// A sample of all workers begins.
+  func beginSamples() { looks.takeLatches() }
+
+  /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
+  /// all page tables, so it is taken only when the cheap count of resident pages, or the
+  /// size of its purgeable memory, has moved.
+  func sample(_ runtime: WorkerRuntime) {
+    lookAtActivity(of: runtime) { [unowned self] found in
+      if let found { note(found, of: runtime) }
+    }
+  }
+
+  /// Calls back on the loop; nil: it isn't known, or the run has ended meanwhile.
+  func lookAtActivity(of runtime: WorkerRuntime, then: @escaping (ActivityFindings?) -> Void) {
+    guard let process = runtime.process else { return then(nil) }
+    let identity = process.identity
+    looks.look(at: runtime, process) { [workers] found in
+      guard workers[runtime.id] === runtime, runtime.process?.identity == identity,
+        let found, found.root == identity
+      else { return then(nil) }
+      then(found)
+    }
+  }
+
+  private func note(_ found: ActivityFindings, of runtime: WorkerRuntime) {
+    guard driver.state.state(of: runtime.id)?.runs == true, !runtime.isBusy else { return }
+    let now = clock.now
+    let last = runtime.sample
+    runtime.sample.cpu = found.cpu
+    runtime.sample.at = now
+    if last.at != .zero,
+      let event = activity(runtime, found, cpu: found.cpu &- last.cpu, in: now - last.at)
+    {
+      driver.send(event)
+    }
+    let moved =
+      found.anonymous > last.anonymous
+      ? found.anonymous - last.anonymous : last.anonymous - found.anonymous
+    let offersMoved = runtime.conversation?.offers.look() == true
+    if moved >= Self.minMove || offersMoved || last.at == .zero {
+      // While the budget allows no look it stays due.
+      guard runtime.measuring.isDue(at: now) else { return }
+      runtime.sample.anonymous = found.anonymous
+      meter.measureWhenDue(runtime)
+    }
+  }
+
+  /// - Parameter cpu: microseconds.
+  private func activity(
+    _ runtime: WorkerRuntime, _ found: ActivityFindings, cpu: UInt64, in span: Duration
+  ) -> Event? {
+    let id = runtime.id
+    let rules = runtime.configuration.policy.foreground
+    guard rules.mode == .activity else { return found.hasTraffic == true ? .activity(id) : nil }
+    if found.hasTraffic == true || found.work?.isAtWork == true { return .activity(id) }
+    // Below zero: one that had a share of it has ended.
+    guard cpu < 1 << 62 else { return nil }
+    let share = Double(cpu) * 1000 / Double(max(span.wholeNanoseconds, 1)) * 100
+    return share >= rules.cpuBelow ? .worked(id) : nil
+  }
+}

@@ -1,0 +1,46 @@
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+
+/// Keeps account of what hibernations took: for reports, for the disk of the images, and in the log. Belongs to
+/// the loop's thread.
+final class HibernationCosts {
+  private let imageDisk: ImageDiskMonitor
+  private let log: (DaemonLog.Priority, String) -> Void
+  /// Why writes can't be tracked, as logged.
+  private var loggedRefusals: Set<String> = []
+
+  init(_ imageDisk: ImageDiskMonitor, log: @escaping (DaemonLog.Priority, String) -> Void) {
+    self.imageDisk = imageDisk
+    self.log = log
+  }
+
+  /// A hibernation has succeeded.
+  ///
+  /// - Parameter duration: from the order to rest.
+  func note(_ summary: HibernationSummary, of runtime: WorkerRuntime, took duration: Duration) {
+    let id = runtime.id
+    let written = Int64(summary.written)
+    imageDisk.imageWritten(
+      of: id.name, length: Int64(summary.imageLength), bytes: written, took: duration)
+    runtime.lastHibernation = (written, Int64(summary.unchanged), duration.seconds)
+    // The same for each worker and each time.
+    if let why = summary.trackingRefusal, loggedRefusals.insert(why).inserted {
+      log(
+        .info,
+        "\(id): its next image takes comparing pages, because writes can't be tracked: \(why)")
+    }
+    if let files = summary.filePages { note(files, of: id) }
+  }
+
+  private func note(_ files: FilePages.Outcome, of id: WorkerID) {
+    log(.info, "\(id): \(ByteCount(Int64(clamping: files.dropped))) of its files' pages left, too")
+    if let refusal = files.refusal {
+      log(
+        .notice,
+        "\(id): its files' pages stay until the kernel drops them, although "
+          + "hibernate.drop_file_pages is on: \(refusal)")
+    }
+  }
+}

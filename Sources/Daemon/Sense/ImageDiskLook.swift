@@ -1,0 +1,117 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+
+/// Looks at the file system of the images, and at the images of the workers there are, on another thread. Belongs
+/// to the loop's thread.
+final class ImageDiskLook {
+  private let directory: String
+  private let workers: WorkerRegistry
+  /// A wrapper has one image, and counts those of all wrappers.
+  private let wrap: WrapSettings?
+  private let jobs: LoopJobs
+  /// Of a worker of this name.
+  private let image: (String) -> String
+  private lazy var shared = makeShared()
+  private var begins: () -> Void = {}
+
+  /// - Parameter directory: of the images.
+  init(
+    _ jobs: LoopJobs, directory: String, _ workers: WorkerRegistry, wrap: WrapSettings?,
+    image: @escaping (String) -> String
+  ) {
+    self.jobs = jobs
+    self.image = image
+    self.directory = directory
+    self.workers = workers
+    self.wrap = wrap
+  }
+
+  /// Calls `action` when a look begins, with the workers as they are then.
+  func whenItBegins(_ action: @escaping () -> Void) { begins = action }
+
+  /// Calls back once on the loop, later; nil: the file system didn't answer in time.
+  func take(then: @escaping (ImageDisk?) -> Void) { shared.take(then: then) }
+
+  private func makeShared() -> SharedLook<ImageDisk> {
+    SharedLook(jobs, about: "disk of images", within: ImageDiskMonitor.patience) {
+      [unowned self] in job()
+    }
+  }
+
+  private func job() -> @Sendable () -> ImageDisk {
+    begins()
+    let directory = directory
+    if let wrap {
+      return {
+        var result = ImageDisk()
+        result.askFileSystem(directory)
+        result.wrapped = WrapStore.imageBytes(of: wrap)
+        return result
+      }
+    }
+    let known = workers.values.map { runtime in
+      let name = runtime.id.name
+      return (
+        name: name, path: runtime.image?.path,
+        base: Hibernator.basePath(of: image(name))
+      )
+    }
+    return { ImageDisk.look(at: directory, known) }
+  }
+}
+
+extension ImageDiskMonitor {
+  /// Of the daemon's images.
+  convenience init(
+    _ services: Services, _ driver: EngineDriver, _ state: StateDirectory, _ look: ImageDiskLook
+  ) {
+    let (disk, log) = (services.disk, services.log)
+    self.init(
+      directory: state.images, ledger: WriteLedger(path: state.writes),
+      Needs(
+        look: { look.take(then: $0) }, send: { driver.send($0) },
+        save: { ledger in
+          disk.write("what is written to images can't be noted for later", log) {
+            try ledger.save()
+          }
+        }, time: { Int64(time(nil)) }, log: log.callAsFunction))
+    look.whenItBegins { [unowned self] in lookBegins() }
+  }
+}
+
+/// Removes the images of workers that have ended. Belongs to the loop's thread.
+final class ImageRemover {
+  private let disk: DiskQueue
+  private let loop: LoopReturn
+  private let imageDisk: ImageDiskMonitor
+  /// Of a worker of this name.
+  private let image: (String) -> String
+
+  init(
+    _ disk: DiskQueue, _ loop: LoopReturn, _ imageDisk: ImageDiskMonitor,
+    image: @escaping (String) -> String
+  ) {
+    self.disk = disk
+    self.loop = loop
+    self.imageDisk = imageDisk
+    self.image = image
+  }
+
+  /// On the thread for small files: the worker has ended. Its next image waits for that.
+  func removeImages(of runtime: WorkerRuntime) {
+    let image = image(runtime.id.name)
+    imageDisk.imageGone(of: runtime.id.name, keepsBase: false)
+    var hasGone: (@Sendable (Bool) -> Void)?
+    if runtime.image != nil {
+      hasGone = loop.callback { [imageDisk] (_: Bool) in imageDisk.takeReading() }
+    }
+    runtime.imageRemoval = disk.submitAwaited { [hasGone] in
+      unlink(image)
+      unlink(Hibernator.basePath(of: image))
+      hasGone?(true)
+    }
+  }
+}

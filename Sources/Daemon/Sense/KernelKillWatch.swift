@@ -1,0 +1,125 @@
+import Control
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// What the kernel has counted of its OOM killer's victims when one worker's run was last looked at. A cgroup
+/// without a memory controller counts nothing; then the whole machine's count stands in.
+struct KernelKills {
+  private var inGroup = 0
+  private var onMachine: Int?
+
+  /// A run begins, whose group is new.
+  mutating func begin(onMachine now: Int?) {
+    inGroup = 0
+    onMachine = now
+  }
+
+  /// How many processes of the worker the kernel has ended since the last look, as far as its cgroup
+  /// counts them.
+  mutating func look(inGroup count: Int?, onMachine total: Int?) -> Int {
+    onMachine = total
+    guard let count else { return 0 }
+    // A controller that was turned off and on again counts from 0.
+    let new = count < inGroup ? count : count - inGroup
+    inGroup = count
+    return new
+  }
+
+  /// Whether the kernel may have ended the worker since the last look.
+  func hasKilled(inGroup count: Int?, onMachine total: @autoclosure () -> Int?) -> Bool {
+    if let count { return count > inGroup }
+    guard let before = onMachine, let now = total() else { return false }
+    return now > before
+  }
+}
+
+/// Where the kernel counts. Tests hand in their own.
+struct KernelKillCounts {
+  /// nil: there is no group, or it doesn't count.
+  var inGroup: (WorkerCgroup?) -> Int?
+  var onMachine: () -> Int?
+
+  static var kernel: KernelKillCounts {
+    KernelKillCounts(
+      inGroup: { $0?.killedForMemory() }, onMachine: MemoryInfo.killedForMemory)
+  }
+}
+
+/// Notices when the kernel's OOM killer ends a worker or a process of one, says so, and keeps a report. Belongs
+/// to the loop's thread.
+final class KernelKillWatch {
+  private let clock: any Timers
+  private let driver: EngineDriver
+  private let jetsam: JetsamKeeper
+  private let counts: KernelKillCounts
+  private let log: (DaemonLog.Priority, String) -> Void
+
+  init(
+    _ clock: any Timers, _ driver: EngineDriver, _ jetsam: JetsamKeeper,
+    _ counts: KernelKillCounts = .kernel,
+    log: @escaping (DaemonLog.Priority, String) -> Void
+  ) {
+    self.clock = clock
+    self.driver = driver
+    self.jetsam = jetsam
+    self.counts = counts
+    self.log = log
+  }
+
+  /// A run has begun.
+  func begin(_ runtime: WorkerRuntime) {
+    runtime.kernelKills.begin(onMachine: counts.onMachine())
+  }
+
+  /// At each sample: the kernel may end one process of a worker, and leave the others.
+  func lookForKernelKills(of runtime: WorkerRuntime) {
+    guard let process = runtime.process, process.isAlive else { return }
+    let count = runtime.kernelKills.look(
+      inGroup: counts.inGroup(process.cgroup), onMachine: counts.onMachine())
+    guard count > 0 else { return }
+    let limit = runtime.configuration.limits.memory
+    log(
+      .warning,
+      "\(runtime.id): the kernel's OOM killer ended \(count == 1 ? "a process" : "\(count) processes") "
+        + "of it" + (limit.map { "; limits.memory is \($0)" } ?? ""))
+  }
+
+  /// How a run has ended. Before its cgroup is removed.
+  func status(_ exit: WorkerExit, of runtime: WorkerRuntime) -> ExitStatus {
+    guard exit == .signaled(SIGKILL), !runtime.isKilled,
+      runtime.kernelKills.hasKilled(
+        inGroup: counts.inGroup(runtime.process?.cgroup), onMachine: counts.onMachine())
+    else { return ExitStatus(exit) }
+    return .outOfMemory
+  }
+
+  /// A low memory report, as of a worker that the daemon itself ends.
+  func keepReport(ofKernelKill runtime: WorkerRuntime) {
+    let id = runtime.id
+    let engine = driver.state
+    guard let snapshot = engine.snapshot(of: id, at: clock.now) else { return }
+    let limit = runtime.configuration.limits.memory
+    let why =
+      "the kernel's OOM killer ended \(id)"
+      + (limit.map { ", whose limits.memory is \($0)" } ?? ": the machine had no memory left")
+    log(.error, why)
+    let now = DaemonLog.timestamp()
+    let record = JetsamRecord(
+      id: jetsam.newID(at: now), time: now, policy: engine.policy.name,
+      level: engine.pressure.name, why: CodedText("out_of_memory", why),
+      budget: engine.budget.bytes,
+      availableBefore: engine.available.bytes, availableAfter: engine.available.bytes,
+      largest: id.name,
+      workers: [
+        JetsamRecord.Entry(
+          name: id.name, state: snapshot.state.rawValue, band: snapshot.band,
+          footprint: snapshot.footprint.bytes, peakFootprint: snapshot.peakFootprint.bytes,
+          secondsSinceUse: (clock.now - snapshot.lastUsed).seconds,
+          victimBecause: CodedText("chosen_by_kernel", "the kernel chose it"))
+      ])
+    jetsam.save(record)
+  }
+}

@@ -1,0 +1,74 @@
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// Looks at all processes of the machine, for workers without a cgroup. On a machine with many processes a
+/// look takes a second and more, so another thread makes it, and callers that ask at the same time share it.
+/// Belongs to the loop's thread.
+final class ProcessScanner {
+  /// Looks, and calls back once on the loop, later; nil: no process can be found, or no answer came in time.
+  typealias Look = (_ then: @escaping (ProcessScan?) -> Void) -> Void
+
+  private static let patience = Duration.seconds(10)
+  /// A program that has just been launched may start others.
+  private static let settlingOfLaunch = Duration.seconds(1)
+
+  private let clock: any Timers
+  private let launchedAt: (WorkerID) -> Instant
+  private let look: Look
+  /// The last look that found something, and when it was asked for.
+  private var last: (scan: ProcessScan, begun: Instant)?
+
+  init(
+    _ clock: any Timers, launchedAt: @escaping (WorkerID) -> Instant, look: @escaping Look
+  ) {
+    self.clock = clock
+    self.launchedAt = launchedAt
+    self.look = look
+  }
+
+  /// - Parameter onlyDescendants: of this process.
+  convenience init(
+    _ services: Services, onlyDescendants: Bool, launchedAt: @escaping (WorkerID) -> Instant
+  ) {
+    let shared = SharedLook<ProcessScan?>(
+      services.jobs, about: "processes", within: Self.patience
+    ) {
+      // Without /proc there is nothing to be found; callers go on without.
+      { try? onlyDescendants ? ProcessScan.takeDescendants() : ProcessScan.take() }
+    }
+    self.init(services.loop, launchedAt: launchedAt) { then in shared.take { then($0 ?? nil) } }
+  }
+
+  /// What the last look found.
+  var lastScan: ProcessScan? { last?.scan }
+
+  /// `then` gets all processes of a worker as of now, on the loop and perhaps at once; nil: they can't be
+  /// found.
+  func withTree(of process: WorkerProcess, then: @escaping (ProcessTree?) -> Void) {
+    // A cgroup lists its own. What has ended can't be found.
+    if process.cgroup != nil { return then(try? process.tree()) }
+    scanProcesses { scan in then(scan?.tree(root: process.identity, session: process.session)) }
+  }
+
+  /// All processes, as of now; nil: they can't be found.
+  func scanProcesses(then: @escaping (ProcessScan?) -> Void) {
+    let begun = clock.now
+    look { [unowned self] scan in
+      if let scan { last = (scan, begun) }
+      then(scan)
+    }
+  }
+
+  /// What reports use: the last look, or the next one where one of these workers is newer than the last.
+  func withRecentScan(
+    of runtimes: some Sequence<WorkerRuntime>, then: @escaping (ProcessScan?) -> Void
+  ) {
+    let needed = runtimes.filter { $0.process.map { $0.cgroup == nil } ?? false }
+    guard !needed.isEmpty else { return then(nil) }
+    let newest = needed.map { launchedAt($0.id) }.max() ?? .zero
+    if let last, last.begun > newest + Self.settlingOfLaunch { return then(last.scan) }
+    scanProcesses(then: then)
+  }
+}

@@ -1,0 +1,72 @@
+import Lifecycle
+import Policy
+import Supervision
+
+/// Has each running worker with `liveness:` asked by a `LivenessMonitor` of its run, and lets no worker fall asleep
+/// while a question is out. Belongs to the loop's thread.
+final class LivenessSupervisor {
+  private let timers: any Timers
+  private let driver: EngineDriver
+  private let probes: ProbeAsker
+  private let activity: ActivitySampler
+  private let launchedAt: (WorkerID) -> Instant
+
+  init(
+    _ timers: any Timers, _ driver: EngineDriver, _ probes: ProbeAsker, _ activity: ActivitySampler,
+    launchedAt: @escaping (WorkerID) -> Instant
+  ) {
+    self.timers = timers
+    self.driver = driver
+    self.probes = probes
+    self.activity = activity
+    self.launchedAt = launchedAt
+  }
+
+  /// What is needed to ask in this run of a worker.
+  func host(for runtime: WorkerRuntime, _ process: WorkerProcess) -> LivenessOfWorker {
+    LivenessOfWorker(self, driver, probes, activity, runtime, process)
+  }
+
+  /// `transition`: nil: the configuration has changed.
+  func followLiveness(of runtime: WorkerRuntime, _ transition: Transition?) {
+    let state = transition?.to ?? driver.state.state(of: runtime.id) ?? .terminated
+    guard let probe = runtime.configuration.liveness, runtime.external == nil,
+      let process = runtime.process, state == .foreground || state == .background
+    else { return restLiveness(of: runtime, state) }
+    if runtime.liveness?.probe != probe {
+      restLiveness(of: runtime, .terminated)
+      runtime.liveness = LivenessMonitor(probe, timers, host(for: runtime, process))
+    }
+    let wasAsleep = transition?.from == .resuming
+    runtime.liveness?.runs(
+      since: wasAsleep ? timers.now : max(launchedAt(runtime.id), .zero))
+  }
+
+  private func restLiveness(of runtime: WorkerRuntime, _ state: WorkerState) {
+    switch state {
+    // Its answer is waited for before the worker is frozen; see `whenUnasked`.
+    case .suspending: runtime.liveness?.pause()
+    case .terminating, .terminated:
+      runtime.liveness?.end()
+      runtime.liveness = nil
+      runtime.whenUnasked = nil
+    default: runtime.liveness?.rest()
+    }
+  }
+
+  /// Does it now, or when the question that is out has been answered: a connection that waits in a
+  /// frozen worker's queue would wake it.
+  func whenUnasked(_ runtime: WorkerRuntime, _ action: @escaping () -> Void) {
+    guard runtime.isAsked else { return action() }
+    runtime.whenUnasked = { [driver, unowned runtime] in
+      if driver.state.state(of: runtime.id) == .suspending, !runtime.hasExited { action() }
+    }
+  }
+
+  /// A question has ended, and its connection is gone: what waits for that is done.
+  func resumeUnasked(_ runtime: WorkerRuntime) {
+    guard !runtime.isAsked, let action = runtime.whenUnasked else { return }
+    runtime.whenUnasked = nil
+    action()
+  }
+}

@@ -1,0 +1,189 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// What a worker's `WorkerEnding` gets of the daemon, for one root process.
+final class EndOfWorker: EndMechanics, EndHost {
+  private unowned let daemon: Daemon
+  private weak var runtime: WorkerRuntime?
+  private let process: WorkerProcess
+  private let id: WorkerID
+
+  private static let patience = Duration.seconds(5)
+  private static let patienceForLog = Duration.seconds(1)
+
+  init(_ daemon: Daemon, _ runtime: WorkerRuntime, _ process: WorkerProcess) {
+    self.daemon = daemon
+    self.runtime = runtime
+    self.process = process
+    id = runtime.id
+  }
+
+  private var services: Services { daemon.services }
+
+  // MARK: mechanics
+
+  var hasGroup: Bool { process.cgroup != nil }
+
+  func ask(by signal: Int32) {
+    services.mechanics.submit(about: id.name, isUrgent: true, asking(by: signal))
+  }
+
+  private func asking(by signal: Int32) -> @Sendable () -> Void {
+    let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
+    return {
+      // Its processes may be others by then. A tree that can't be read or signalled is killed when the grace is
+      // over.
+      _ = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup).signalAll(signal)
+    }
+  }
+
+  func wake(askingBy signal: Int32?, then: @escaping (String?) -> Void) {
+    guard let target = runtime?.target() else { return }
+    let done = services.loopReturn.callback(then)
+    let ask = signal.map(asking)
+    services.mechanics.submit(about: id.name, isUrgent: true) {
+      ask?()
+      done(Daemon.failure { try target.wake() })
+    }
+  }
+
+  func kill(then: @escaping (String?) -> Void) {
+    let (name, killing, hibernation) = (id.name, process.killing, services.hibernation)
+    let done = services.loopReturn.callback(then)
+    services.killers.submit(about: name, isUrgent: hasGroup) {
+      let failure = Daemon.failure { try killing.perform(until: Deadline(in: Self.patience)) }
+      // Not before: what is let go of without its memory must be dying.
+      hibernation.forget(name)
+      done(failure)
+    }
+  }
+
+  func lookForWhatIsLeft(then: @escaping (WhatIsLeft) -> Void) {
+    daemon.senses.scanner.withTree(of: process) { [process] tree in
+      // An empty tree has no process that could have children.
+      guard let pids = tree?.pids else { return then(.unknown) }
+      let root = process.identity.pid
+      then(WhatIsLeft(isEmpty: pids.isEmpty, others: pids.count { $0 != root }))
+    }
+  }
+
+  func clear(then: @escaping (Clearing) -> Void) {
+    let killing = process.killing
+    let strays = Strays(
+      root: process.identity, mark: daemon.launchPlanner.mark(of: id),
+      notify: runtime?.conversation?.notifyPath)
+    let done = services.loopReturn.callback(then)
+    services.killers.submit(about: id.name, isUrgent: hasGroup) {
+      let deadline = Deadline(in: Self.patience)
+      let failure = Daemon.failure { try killing.perform(until: deadline) }
+      let found = killing.cgroup == nil ? strays.kill(until: deadline) : (killed: 0, failure: nil)
+      done(Clearing(strays: found.killed, failure: failure ?? found.failure))
+    }
+  }
+
+  func reap() -> ExitStatus {
+    // What can't be waited for isn't our child, and its status isn't known.
+    let exit = (try? process.reap()) ?? .unknown
+    guard let runtime else { return ExitStatus(exit) }
+    let status = daemon.senses.kernelKills.status(exit, of: runtime)
+    if status == .outOfMemory { daemon.senses.kernelKills.keepReport(ofKernelKill: runtime) }
+    return status
+  }
+
+  func removeGroup(then: @escaping (String?) -> Void) {
+    let cgroup = process.cgroup
+    let done = services.loopReturn.callback(then)
+    services.mechanics.submit(about: id.name) {
+      done(
+        cgroup.flatMap { group in
+          Daemon.failure { try group.remove(until: Deadline(in: Self.patience)) }
+        })
+    }
+  }
+
+  func readLastWords(then: @escaping (String?) -> Void) {
+    guard let words = process.lastWordsReader else { return then(nil) }
+    services.jobs.run(about: "log of \(id)", within: Self.patienceForLog) {
+      words.read()
+    } then: { outcome in
+      if case .done(let text) = outcome { then(text) } else { then(nil) }
+    }
+  }
+
+  // MARK: host
+
+  var stopSignal: Int32 { runtime?.configuration.stopSignal ?? SIGTERM }
+  var isMemoryUnverified: Bool { runtime?.sleep?.isMemoryUnverified == true }
+  var isActedOn: Bool { runtime?.sleep?.isActing == true }
+  var isTerminating: Bool { daemon.engine.state(of: id) == .terminating }
+  var isExternal: Bool { runtime?.external != nil }
+  var isUnexpected: Bool { daemon.isAlive(id) && !isTerminating }
+
+  func stopListening() { if let runtime { daemon.stopListening(for: runtime) } }
+
+  func willBeAsked() { runtime?.conversation?.offers.dropFound() }
+
+  func tellOfEnd(then ask: @escaping () -> Void) -> Bool {
+    guard let runtime, let conversation = runtime.conversation else { return false }
+    let grace = runtime.configuration.policy.terminate.grace
+    return conversation.lifecycle.willTerminate(within: grace, then: ask)
+  }
+
+  func rootHasEnded() {
+    guard let runtime else { return }
+    daemon.stopListening(for: runtime)
+    if runtime.configuration.fdstore > 0 {
+      runtime.conversation?.receiveNotifications(limit: 64)
+    }
+    runtime.traffic = nil
+    if let token = runtime.exitWatch {
+      services.loop.unwatch(process.pidfd, token)
+      runtime.exitWatch = nil
+    }
+  }
+
+  func externalRootHasEnded() {
+    guard let runtime else { return }
+    daemon.externals.externalRootHasEnded(runtime)
+    // Another process stands for the worker now, and that has an end of its own.
+    if runtime.process != nil { runtime.ending = nil }
+  }
+
+  func isReaped(_ status: ExitStatus, leavingBehind others: Int) {
+    daemon.restarts.note(leftBehind: others, by: id)
+    services.hibernation.forget(id.name)
+  }
+
+  func isGone(_ status: ExitStatus, lastWords: String?) {
+    guard let runtime, daemon.workers[id] === runtime else { return }
+    daemon.restarts.note(
+      footprint: daemon.engine.footprint(of: id), lastWords: lastWords, of: id)
+    daemon.ends.clearAway(runtime)
+    services.records.remove(id.name)
+    daemon.wrapped?.end = WrapEnd(status)
+    daemon.driver.send(.exited(id, status))
+    daemon.offer(runtime)
+    // No longer declared: it was only waited for.
+    if daemon.engine.state(of: id) == nil { daemon.removeWorker(id) }
+    if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(besides: id) }
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
+    services.log(priority, "\(id): \(text)")
+  }
+}
+
+extension ExitStatus {
+  init(_ exit: WorkerExit) {
+    self =
+      switch exit {
+      case .exited(let code): .exited(code)
+      case .signaled(let signal): .signaled(signal)
+      case .unknown: .unknown
+      }
+  }
+}

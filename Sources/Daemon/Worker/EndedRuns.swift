@@ -1,0 +1,46 @@
+import Lifecycle
+
+/// What `EndedRuns` needs of everything else.
+protocol EndedRunsHost: AnyObject {
+  /// It has no entry in the configuration, and doesn't run.
+  func mayBeForgotten(_ id: WorkerID) -> Bool
+  func forget(_ id: WorkerID)
+}
+
+/// Workers of `run` that have ended are still shown, a hundred at most: a script may `run` under new names for
+/// years. Belongs to the loop's thread.
+final class EndedRuns {
+  static let limit = 100
+
+  private let host: any EndedRunsHost
+  /// The latest last.
+  private var ids: [WorkerID] = []
+
+  init(_ host: any EndedRunsHost) { self.host = host }
+
+  /// - Parameter latest: has just ended.
+  func forgetOldRuns(besides latest: WorkerID) {
+    ids.removeAll { $0 == latest }
+    ids.append(latest)
+    guard ids.count > Self.limit else { return }
+    let oldest = ids.removeFirst()
+    // It may have been run again since; then it comes back at its next end.
+    if host.mayBeForgotten(oldest) { host.forget(oldest) }
+  }
+}
+
+/// What `EndedRuns` gets of the daemon.
+final class EndedRunsOfDaemon: EndedRunsHost {
+  private unowned let daemon: Daemon
+
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
+  func mayBeForgotten(_ id: WorkerID) -> Bool {
+    daemon.workers[id]?.isDeclared == false && !daemon.isAlive(id)
+  }
+
+  func forget(_ id: WorkerID) {
+    daemon.removeWorker(id)
+    daemon.driver.send(.removed(id))
+  }
+}

@@ -1,0 +1,42 @@
+import ArgumentParser
+import Control
+
+/// `dormouse --help`: how it is called, the verbs that a new user needs, then all of them by group. The manual has
+/// the rest, exit codes included (`scripts/manual`).
+enum RootHelp {
+  /// As ArgumentParser takes them for a wish for help about all verbs.
+  static func isWanted(by arguments: ArraySlice<String>) -> Bool {
+    arguments.isEmpty || arguments == ["--help"] || arguments == ["-h"] || arguments == ["help"]
+  }
+
+  private static let first: [any ParsableCommand.Type] = [
+    DoctorCommand.self, DaemonCommand.self, RunCommand.self, ProcessesCommand.self,
+    HibernateCommand.self, WakeCommand.self, ExplainCommand.self,
+  ]
+
+  /// - Parameter width: columns of the terminal.
+  static func text(width: Int) -> String {
+    let configuration = DormouseCommand.configuration
+    var lines = ["USAGE: dormouse <verb> [<options>] [<worker> ...]", ""]
+    lines += wrapped(configuration.abstract, to: width) + ["", "To begin with:"]
+    lines += first.flatMap { row($0, width) }
+    for group in configuration.groupedSubcommands {
+      lines += ["", "\(group.name):"] + group.subcommands.flatMap { row($0, width) }
+    }
+    lines += [""]
+    lines += wrapped(
+      "`dormouse <verb> --help` has a verb's options, `man dormouse` all of them, with exit codes and files.",
+      to: width)
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private static func row(_ command: any ParsableCommand.Type, _ width: Int) -> [String] {
+    let column = 14
+    let name = "  " + (command.configuration.commandName ?? "")
+    let text = wrapped(command.configuration.abstract, to: max(width - column, 24))
+    return text.enumerated().map { index, part in
+      let head = index == 0 ? name : ""
+      return head + String(repeating: " ", count: max(column - head.count, 1)) + part
+    }
+  }
+}

@@ -1,0 +1,318 @@
+import Glibc
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("A worker's end") struct WorkerEndingTests {
+  private let world = EndWorld()
+  private var ending: WorkerEnding { world.ending }
+  private var timers: FakeTimers { world.timers }
+
+  /// The root process has ended, and all that was left has been found.
+  private func endRoot(leaving left: WhatIsLeft = EndWorld.nothing) {
+    ending.rootHasEnded()
+    world.looked(left)
+  }
+
+  private static let inOrder = ["look", "clear", "reap", "remove group", "read log"]
+
+  @Test("takes one step after the other, and is reported once, with the status and the last words")
+  func whole() {
+    world.status = .exited(3)
+    ending.rootHasEnded()
+    #expect(ending.hasExited && !ending.isReaped)
+    world.succeed(lastWords: "no such port")
+    #expect(world.begun == Self.inOrder)
+    #expect(world.gone.map(\.status) == [.exited(3)])
+    #expect(world.gone.first?.lastWords == "no such port")
+    #expect(ending.isReaped && world.isAtRest)
+  }
+
+  // MARK: asked
+
+  @Test("is asked for by its stop signal, before the worker is woken for it")
+  func asked() {
+    world.stopSignal = SIGINT
+    ending.terminate()
+    #expect(world.begun == ["stop listening", "drop offers", "ask \(SIGINT) and wake"])
+    #expect(!ending.hasExited)
+  }
+
+  @Test("is announced over its socket first, and asked for when the worker has answered")
+  func announced() {
+    world.canBeTold = true
+    ending.terminate()
+    #expect(world.begun.last == "wake")
+    world.told.first?()
+    #expect(world.begun.last == "ask \(SIGTERM)")
+  }
+
+  @Test("by another signal isn't announced over its socket")
+  func aborted() {
+    world.canBeTold = true
+    ending.terminate(by: SIGABRT)
+    #expect(world.told.isEmpty && world.begun.last == "ask \(SIGABRT) and wake")
+  }
+
+  @Test("is a SIGKILL where the worker's memory can't be verified: it must not run to be asked")
+  func unverified() {
+    world.isMemoryUnverified = true
+    ending.terminate()
+    #expect(world.begun == ["stop listening", "kill"] && ending.isKilled)
+  }
+
+  @Test("goes on when the worker couldn't be woken for it")
+  func notWoken() {
+    ending.terminate()
+    world.woken.first?("a thread doesn't go on")
+    #expect(world.lines == ["can't be woken for its end: a thread doesn't go on"])
+    ending.rootHasEnded()
+    world.succeed()
+    #expect(world.gone.count == 1)
+  }
+
+  @Test("isn't asked for any more when the root process has ended")
+  func askedTooLate() {
+    ending.rootHasEnded()
+    ending.terminate()
+    #expect(world.begun == ["look"])
+  }
+
+  // MARK: what is left
+
+  @Test("waits for processes that may still save their work, until a SIGKILL or their own end")
+  func saving() {
+    world.isTerminating = true
+    endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
+    #expect(world.begun == ["look"])
+    timers.advance(by: WorkerEnding.savingInterval)
+    #expect(world.begun == ["look", "look"], "they are looked for again")
+    ending.kill()
+    world.kills.last?(nil)
+    world.looked(WhatIsLeft(isEmpty: false, others: 1))
+    #expect(world.begun.last == "clear")
+  }
+
+  @Test("clears at once what an end that was not asked for leaves, and says so")
+  func unexpected() {
+    endRoot(leaving: WhatIsLeft(isEmpty: false, others: 2))
+    world.cleared(Clearing(strays: 1))
+    #expect(world.leftBehind == [3])
+    #expect(world.lines.first?.hasPrefix("its first process has ended while 3 more ran") == true)
+  }
+
+  @Test("goes on when its processes aren't found within the patience")
+  func lookIsLost() {
+    ending.rootHasEnded()
+    timers.advance(by: WorkerEnding.patience)
+    #expect(world.begun == ["look", "clear"])
+    world.looked()
+    #expect(world.begun == ["look", "clear"], "the outcome is too late")
+    world.cleared()
+    #expect(world.leftBehind == [0])
+  }
+
+  // MARK: clearing
+
+  @Test(
+    "tries again what can't be cleared, after pauses that double, and goes on after the last try")
+  func tries() {
+    endRoot()
+    for pause in [1, 2, 4, 8, 16] {
+      world.cleared(Clearing(failure: "not permitted"))
+      #expect(timers.pending == [.seconds(pause)] && world.gone.isEmpty)
+      timers.advance(by: .seconds(pause))
+    }
+    #expect(world.clearings.count == WorkerEnding.maxTries)
+    world.cleared(Clearing(failure: "not permitted"))
+    #expect(world.begun.suffix(2) == ["reap", "remove group"])
+    #expect(world.lines.first == "not all of it could be killed: not permitted")
+  }
+
+  @Test("doesn't count the processes that a failed try has ended")
+  func failedTryCountsNothing() {
+    endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
+    world.cleared(Clearing(strays: 4, failure: "new ones come faster than they are ended"))
+    timers.advance(by: .seconds(1))
+    world.cleared(Clearing(strays: 2))
+    #expect(world.leftBehind == [3])
+  }
+
+  @Test("goes on without another try when clearing has no outcome within the patience")
+  func clearingIsLost() {
+    endRoot()
+    timers.advance(by: WorkerEnding.patience)
+    #expect(world.begun.suffix(2) == ["reap", "remove group"])
+    #expect(world.clearings.count == 1)
+    #expect(world.lines == ["not all of it could be killed: what is left of it can't be looked at"])
+    world.cleared(Clearing(failure: "late"))
+    #expect(world.clearings.count == 1 && world.lines.count == 1)
+  }
+
+  @Test("takes an outcome once when it comes twice, also during the pause before the next try")
+  func repeated() {
+    endRoot()
+    let first = world.clearings.last
+    first?(Clearing(failure: "not permitted"))
+    first?(Clearing())
+    #expect(!world.begun.contains("reap"))
+    timers.advance(by: .seconds(1))
+    first?(Clearing())
+    #expect(!world.begun.contains("reap"), "it isn't the outcome of the second try")
+    world.cleared()
+    #expect(world.begun.contains("reap"))
+  }
+
+  // MARK: the group and the last words
+
+  @Test("is reported when the group can't be removed, with a line in the log")
+  func groupStays() {
+    endRoot()
+    world.cleared()
+    world.removals.last?("the group is busy")
+    world.readings.last?(nil)
+    #expect(world.lines == ["the group is busy"] && world.gone.count == 1)
+  }
+
+  @Test("is reported when neither the removal of the group nor the log has an outcome")
+  func tidyingIsLost() {
+    endRoot()
+    world.cleared()
+    timers.advance(by: WorkerEnding.patience)
+    #expect(world.begun.last == "read log")
+    #expect(world.lines == ["its control group couldn't be removed within 15 s"])
+    timers.advance(by: WorkerEnding.patience)
+    #expect(world.gone.count == 1 && world.gone.first?.lastWords == nil)
+    #expect(world.isAtRest)
+  }
+
+  // MARK: SIGKILL
+
+  @Test("reaps nothing while a SIGKILL is being sent")
+  func killing() {
+    ending.kill()
+    ending.rootHasEnded()
+    #expect(world.begun == ["kill"])
+    world.kills.last?(nil)
+    world.succeed()
+    #expect(world.begun == ["kill"] + Self.inOrder)
+  }
+
+  @Test("goes on when the SIGKILL has no outcome within the patience")
+  func killIsLost() {
+    ending.kill()
+    ending.rootHasEnded()
+    timers.advance(by: WorkerEnding.patience)
+    world.succeed()
+    #expect(world.gone.count == 1)
+    #expect(world.lines == ["SIGKILL has had no outcome for 15 s"])
+    #expect(world.isAtRest)
+  }
+
+  @Test("waits for the last of several SIGKILLs, and takes each outcome once")
+  func twoKills() {
+    ending.kill()
+    ending.kill()
+    ending.rootHasEnded()
+    world.kills.first?(nil)
+    world.kills.first?(nil)
+    #expect(!world.begun.contains("look"), "one is still under way")
+    world.kills.last?("not permitted")
+    #expect(world.begun.last == "look" && world.lines == ["not permitted"])
+  }
+
+  @Test("waits for a SIGKILL that begins during the look for what is left")
+  func killWhileLooking() {
+    ending.rootHasEnded()
+    ending.kill()
+    world.looked()
+    #expect(world.begun == ["look", "kill"])
+    world.kills.last?(nil)
+    #expect(world.begun.last == "look")
+  }
+
+  @Test("isn't disturbed by a SIGKILL while it clears")
+  func killWhileClearing() {
+    endRoot()
+    ending.kill()
+    world.kills.last?(nil)
+    #expect(world.begun == ["look", "clear", "kill"])
+    world.cleared()
+    world.removals.last?(nil)
+    world.readings.last?(nil)
+    #expect(world.gone.count == 1 && world.isAtRest)
+  }
+
+  @Test("sends no SIGKILL by the number of a root process that is reaped, but to its group")
+  func killWhenReaped() {
+    endRoot()
+    world.cleared()
+    ending.kill()
+    #expect(world.kills.count == 1)
+    world.hasGroup = false
+    ending.kill()
+    #expect(world.kills.count == 1)
+  }
+
+  // MARK: sleep
+
+  @Test("waits for the operation on the worker's memory that is under way")
+  func duringSleepOperation() {
+    world.isActedOn = true
+    ending.rootHasEnded()
+    #expect(ending.hasExited && world.begun.isEmpty)
+    world.isActedOn = false
+    // The operation's outcome.
+    ending.rootHasEnded()
+    #expect(world.begun == ["look"])
+  }
+
+  @Test("finds by itself that an operation is over whose outcome was lost")
+  func sleepOutcomeIsLost() {
+    world.isActedOn = true
+    ending.rootHasEnded()
+    timers.advance(by: .seconds(30))
+    #expect(world.begun.isEmpty)
+    world.isActedOn = false
+    timers.advance(by: WorkerEnding.interval)
+    world.succeed()
+    #expect(world.gone.count == 1)
+  }
+
+  @Test("waits for an operation that begins during the look for what is left")
+  func operationWhileLooking() {
+    ending.rootHasEnded()
+    world.isActedOn = true
+    world.looked()
+    #expect(world.begun == ["look"])
+    world.isActedOn = false
+    timers.advance(by: WorkerEnding.interval)
+    #expect(world.begun == ["look", "look"])
+  }
+
+  // MARK: other runs
+
+  @Test("of a worker that another program supervises ends nothing and waits for nothing")
+  func external() {
+    world.isExternal = true
+    endRoot(leaving: WhatIsLeft(isEmpty: false, others: 5))
+    #expect(world.externalEnds == 1 && world.begun == ["look"])
+    #expect(world.gone.isEmpty && world.isAtRest)
+  }
+
+  @Test("that the run was closed in has no effect on the next run", arguments: 0..<5)
+  func nextRun(step: Int) {
+    let steps: [() -> Void] = [
+      { ending.kill() }, { ending.rootHasEnded() }, { world.looked() }, { world.cleared() },
+      { world.removals.last?(nil) },
+    ]
+    for each in steps.dropFirst(step == 0 ? 0 : 1).prefix(max(1, step)) { each() }
+    ending.end()
+    let next = EndWorld(timers)
+    next.ending.terminate()
+    #expect(world.isAtRest && world.gone.isEmpty)
+    #expect(!next.ending.hasExited && next.gone.isEmpty)
+  }
+}

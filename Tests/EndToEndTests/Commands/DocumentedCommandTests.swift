@@ -1,0 +1,120 @@
+import Foundation
+import Linux
+import TestSupport
+import Testing
+
+/// The commands and the configurations of README and docs, as a reader would try them.
+@Suite("What a new user reads") struct DocumentedCommandTests {
+  @Test("README's commands do what it shows, in its order")
+  func readme() throws {
+    let page = try Page("README.md")
+    let commands = page.commands(
+      after: "## Try it on your own program", before: "## What it is used for")
+    #expect(commands.count >= 8)
+    let output = try Self.run(commands, in: page)
+    #expect(output.contains("web is hibernated: from "))
+    #expect(output.contains("a connection on port"))
+    #expect(output.contains("bot is running"))
+  }
+
+  @Test("the quick start's first worker is started, hibernated and woken as it shows")
+  func quickStart() throws {
+    let page = try Page("docs/quick-start.md")
+    let commands = page.commands(after: "## One worker", before: "## A configuration")
+    #expect(commands.count == 5)
+    let output = try Self.run(
+      commands.map { $0 == "dormouse daemon" ? "dormouse daemon &" : $0 } + ["dormouse shutdown"],
+      in: page)
+    #expect(output.contains("web is hibernated: from "))
+  }
+
+  @Test("every configuration in the documentation is one that the daemon takes")
+  func configurations() throws {
+    var count = 0
+    let docs = try listDirectory("\(Surroundings.root)/docs").filter { $0.hasSuffix(".md") }
+    for name in ["README.md", "Examples/Breadcrumbs/README.md"] + docs.map({ "docs/\($0)" }) {
+      for text in try Page(name).blocks("yaml") where text.contains("workers:") {
+        count += 1
+        let scratch = try Scratch()
+        try Descriptor.open("\(scratch.path)/dormouse.yaml", O_WRONLY | O_CREAT, mode: 0o600)
+          .writeAll(text)
+        let outcome = try Command(
+          arguments: [
+            Surroundings.executable, "policy", "check", "\(scratch.path)/dormouse.yaml",
+          ]
+        ).run(in: scratch)
+        #expect(outcome.code == 0, "\(name):\n\(text)\n\(outcome.error)")
+      }
+    }
+    #expect(count >= 4)
+  }
+
+  @Test("every page is in the index, and every link of README and the index leads to a file")
+  func links() throws {
+    let index = try Page("docs/README.md").text
+    for name in try listDirectory("\(Surroundings.root)/docs")
+    where name.hasSuffix(".md") && name != "README.md" && name != "glossary.md" {
+      #expect(index.contains("(\(name))"), "docs/README.md doesn't name \(name)")
+    }
+    for (page, directory) in [("README.md", ""), ("docs/README.md", "docs/")] {
+      for match in try Page(page).text.matches(of: /\]\(([^)#:]+)(#[^)]*)?\)/) {
+        let path = "\(Surroundings.root)/\(directory)\(match.1)"
+        #expect(access(path, F_OK) == 0, "\(page) links to \(match.1)")
+      }
+    }
+  }
+
+  private struct Page {
+    let text: String
+
+    init(_ name: String) throws { text = try readText("\(Surroundings.root)/\(name)") }
+
+    /// The text of each fenced block of this kind.
+    func blocks(_ kind: String, of part: Substring? = nil) -> [String] {
+      let pieces = (part ?? text[...]).components(separatedBy: "\n```")
+      return pieces.indices.dropFirst().filter { $0 % 2 == 1 && pieces[$0].hasPrefix("\(kind)\n") }
+        .map { String(pieces[$0].dropFirst(kind.count + 1)) + "\n" }
+    }
+
+    /// What stands behind `$ ` in the section's `console` blocks.
+    func commands(after start: String, before end: String) -> [String] {
+      guard let begins = text.range(of: start), let ends = text.range(of: end) else { return [] }
+      let part = text[begins.upperBound..<ends.lowerBound]
+      return blocks("console", of: part).flatMap { $0.split(separator: "\n") }
+        .filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }
+    }
+  }
+
+  /// Each must succeed. What they print.
+  private static func run(_ commands: [String], in page: Page) throws -> String {
+    let scratch = try Scratch()
+    let port = try freePort()
+    func ported(_ text: String) -> String { text.replacing("8080", with: "\(port)") }
+    for text in page.blocks("yaml").prefix(1) {
+      try Descriptor.open("\(scratch.path)/dormouse.yaml", O_WRONLY | O_CREAT, mode: 0o600)
+        .writeAll(ported(text))
+    }
+    var lines = [
+      "set -eu", "cd '\(scratch.path)'", "export DORMOUSE_CONTROL_SOCKET='\(scratch.path)/s'",
+      "export XDG_STATE_HOME='\(scratch.path)/state' XDG_CONFIG_HOME='\(scratch.path)/config'",
+      "trap 'dormouse shutdown >/dev/null 2>&1 || :' EXIT",
+      // The verbs find it there; root's own directories are left alone.
+      "dormouse() { verb=$1; shift; case $verb in daemon) set -- --state-directory state \"$@\";;"
+        + " bench) set -- --rounds 2 \"$@\";; esac; '\(Surroundings.executable)' $verb \"$@\"; }",
+      "command -v curl >/dev/null || curl() {"
+        + " python3 -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1]).read()' \"$2\"; }",
+    ]
+    for command in commands {
+      lines.append(ported(command))
+      if command.hasSuffix("&") {
+        lines.append(
+          "for i in $(seq 300); do dormouse ps >/dev/null 2>&1 && break; sleep 0.1; done")
+        if command.contains("--config") { lines.append("dormouse start web") }
+      }
+    }
+    let outcome = try Command(arguments: ["bash", "-c", lines.joined(separator: "\n")])
+      .run(in: scratch, limit: .seconds(120))
+    #expect(outcome.code == 0, "\(outcome.output)\n\(outcome.error)")
+    return outcome.output
+  }
+}

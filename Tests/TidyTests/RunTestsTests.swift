@@ -1,0 +1,95 @@
+import Foundation
+import Testing
+
+/// `scripts/run-tests` over a bundle that only says what a bundle says.
+@Suite("All tests in several processes")
+struct RunTestsTests {
+  @Test("are passed when each that is listed has passed")
+  func passes() throws {
+    let run = try Self.run()
+    #expect(run.code == 0, "\(run.output)")
+    #expect(run.output.contains("Test run with 3 tests in 2 suites passed"))
+    #expect(!run.output.contains("started."))
+  }
+
+  @Test("have failed when one has, and its issue is repeated at the end")
+  func fails() throws {
+    let run = try Self.run(breaking: "One", by: "fail")
+    #expect(run.code == 1)
+    #expect(run.output.contains("run-tests: ✘   Test \"a\" recorded an issue"))
+    #expect(run.output.contains("Test run with 3 tests in 2 suites failed with 1 issue"))
+  }
+
+  @Test("have failed when a process dies, and the test under way is named")
+  func dies() throws {
+    let run = try Self.run(breaking: "Two", by: "die")
+    #expect(run.code == 1)
+    #expect(run.output.contains("run-tests: ✘   under way: Test \"c\""))
+    #expect(run.output.contains("3 tests are in the bundle, and 2 were run to their end"))
+  }
+
+  @Test("have failed when a listed test wasn't run")
+  func forgets() throws {
+    let run = try Self.run(breaking: "Two", by: "forget")
+    #expect(run.code == 1)
+    #expect(run.output.contains("3 tests are in the bundle, and 2 were run to their end"))
+  }
+
+  @Test("have failed when a process hangs")
+  func hangs() throws {
+    let run = try Self.run(breaking: "Two", by: "hang", "--limit", "1")
+    #expect(run.code == 1)
+    #expect(run.output.contains("took longer than the limit"))
+    #expect(run.output.contains("run-tests: ✘   under way: Test \"c\""))
+  }
+
+  /// Two suites: `One` has the tests a and b, one with a space in the suite's name has c.
+  private static func bundle(breaking suite: String, by how: String) -> String {
+    """
+    #!/bin/sh
+    case "$*" in
+    *--list-tests*) echo 'DaemonTests.One/a()'; echo 'DaemonTests.One/b()'; echo 'DaemonTests.`Two of them`/`c/d`()'; exit;;
+    esac
+    count=0; code=0; issues=
+    case "$*" in *One*)
+      echo '◇ Test "a" started.'; count=2
+      if [ "\(suite) \(how)" = "One fail" ]; then
+        echo '✘ Test "a" recorded an issue at A.swift:1:1: Expectation failed'
+        code=1; issues=' with 1 issue'
+      fi;;
+    esac
+    case "$*" in *'`Two of them`'*)
+      echo '◇ Test "c" started.'
+      case "\(suite) \(how)" in
+      'Two die') exit 139;;
+      'Two hang') exec sleep 60;;
+      'Two forget') ;;
+      *) count=$((count + 1));;
+      esac;;
+    esac
+    [ $code = 0 ] && word=passed || word=failed
+    echo "✔ Test run with $count tests in 1 suites $word after 0.1 seconds$issues."
+    exit $code
+    """
+  }
+
+  private static func run(
+    breaking suite: String = "none", by how: String = "nothing", _ options: String...
+  ) throws -> (code: Int32, output: String) {
+    let path = FileManager.default.temporaryDirectory
+      .appending(path: "dormouse-bundle-\(UUID().uuidString)")
+    try bundle(breaking: suite, by: how).write(to: path, atomically: false, encoding: .utf8)
+    defer { unlink(path.path()) }
+    chmod(path.path(), 0o700)
+    let process = Process()
+    process.executableURL = Repository.root.appending(path: "scripts/run-tests")
+    process.arguments = ["--bundle", path.path(), "--group", "1"] + options
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = pipe
+    try process.run()
+    let output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    return (process.terminationStatus, output)
+  }
+}
