@@ -4,8 +4,9 @@ import Testing
 @testable import Daemon
 
 /// Workers that end, wake and are given back when a test says so.
-private final class World: DaemonEndHost {
+private final class World: DaemonEndHost, OrderlyStopHost {
   private var known: [String: EndingWorker] = [:]
+  private var needs: [String: [WorkerID]] = [:]
   private(set) var calls: [String] = []
   private(set) var lines: [String] = []
   private var answers: [String: (Answer) -> Void] = [:]
@@ -14,8 +15,15 @@ private final class World: DaemonEndHost {
   var workers: [EndingWorker] { known.values.sorted { $0.id < $1.id } }
   var isAdopting: Bool { known.values.contains(where: \.isAdopting) }
 
-  func request(_ verb: Request.Verb, _ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    calls.append("\(verb) \(id)")
+  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
+    calls.append("wake \(id)")
+    answers[id.name] = answer
+  }
+  var alive: [WorkerID] { workers.filter(\.isAlive).map(\.id) }
+  func needs(of id: WorkerID) -> [WorkerID] { needs[id.name] ?? [] }
+  func isExternal(_ id: WorkerID) -> Bool { known[id.name]?.isExternal == true }
+  func stop(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
+    calls.append("stop \(id)")
     answers[id.name] = answer
   }
   func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void) {
@@ -33,7 +41,8 @@ private final class World: DaemonEndHost {
   // MARK: what a test does
 
   func add(_ name: String, _ state: WorkerState? = .background, needs: [String] = []) {
-    known[name] = EndingWorker(id: WorkerID(name), state: state, needs: needs.map { WorkerID($0) })
+    known[name] = EndingWorker(id: WorkerID(name), state: state)
+    self.needs[name] = needs.map { WorkerID($0) }
   }
   func set(_ name: String, _ change: (inout EndingWorker) -> Void) {
     if var worker = known[name] {
@@ -60,7 +69,7 @@ private final class World: DaemonEndHost {
   private let world = World()
   private let end: DaemonEnd
 
-  init() { end = DaemonEnd(world) }
+  init() { end = DaemonEnd(world, OrderlyStop(world)) }
 
   private func hasStopped(_ name: String) {
     world.set(name) { $0.state = .terminated }
@@ -262,7 +271,7 @@ private final class World: DaemonEndHost {
 
     let other = World()
     other.add("web", .resuming)
-    let leaving = DaemonEnd(other)
+    let leaving = DaemonEnd(other, OrderlyStop(other))
     leaving.leave()
     leaving.leave()
     #expect(other.lines.count == 1 && !leaving.hasEnded)

@@ -31,7 +31,8 @@ private final class Children: ChildProcesses {
     #expect(children.reaped == [10, 12] && timers.pending.isEmpty)
   }
 
-  @Test("can't be told from a child that is being forked, and are looked at a moment later")
+  @Test(
+    "can't be distinguished from a child that is being forked, and are looked at a moment later")
   func unclaimed() {
     children.all = [10]
     children.anyIsUnclaimed = true
@@ -60,11 +61,11 @@ private final class Children: ChildProcesses {
   @Test("are forgotten when there are more than a hundred, the oldest first")
   func oldest() {
     let runs = EndedRuns(host)
-    for number in 0..<EndedRuns.limit { runs.forgetOldRuns(besides: Self.id(number)) }
+    for number in 0..<EndedRuns.limit { runs.forgetOldRuns(after: Self.id(number)) }
     #expect(host.forgotten.isEmpty)
     // Again: it is the latest now.
-    runs.forgetOldRuns(besides: Self.id(0))
-    runs.forgetOldRuns(besides: Self.id(100))
+    runs.forgetOldRuns(after: Self.id(0))
+    runs.forgetOldRuns(after: Self.id(100))
     #expect(host.forgotten == [Self.id(1)])
   }
 
@@ -72,10 +73,10 @@ private final class Children: ChildProcesses {
   func running() {
     let runs = EndedRuns(host)
     host.running = [Self.id(0)]
-    for number in 0...EndedRuns.limit { runs.forgetOldRuns(besides: Self.id(number)) }
+    for number in 0...EndedRuns.limit { runs.forgetOldRuns(after: Self.id(number)) }
     #expect(host.forgotten.isEmpty)
     host.running = []
-    runs.forgetOldRuns(besides: Self.id(0))
+    runs.forgetOldRuns(after: Self.id(0))
     #expect(host.forgotten == [Self.id(1)])
   }
 }

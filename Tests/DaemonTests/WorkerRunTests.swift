@@ -26,7 +26,6 @@ struct WorkerRunTests {
       conversationWasOver = runtime.conversation?.isOver ?? true
     }
     func stopListening(for runtime: WorkerRuntime) { calls.append("stop listening") }
-    func endReadinessProbe(of runtime: WorkerRuntime) { calls.append("end readiness probe") }
   }
 
   private final class Liveness: LivenessHost {
@@ -141,7 +140,7 @@ struct WorkerRunTests {
 
   /// A new property of `WorkerRun` must be filled here, or be one whose component has its own suite.
   private static let ofOthers: Set = [
-    "activityLook", "alarm", "answering", "leftUnread", "managerWatch", "readinessProbe", "traffic",
+    "activityLook", "alarm", "answering", "leftUnread", "managerWatch", "traffic",
     "waits", "wakeSources",
   ]
 
@@ -170,7 +169,7 @@ struct WorkerRunTests {
     #expect(world.watches.active == 0, "the conversation's")
     #expect(world.removedFiles.count == 3)
     #expect(timers.pending.isEmpty)
-    #expect(host.calls == ["remove files", "stop listening", "end readiness probe"])
+    #expect(host.calls == ["remove files", "stop listening"])
     #expect(host.conversationWasOver)
   }
 
@@ -195,10 +194,8 @@ struct WorkerRunTests {
     #expect(
       Set(properties(runtime()).keys) == [
         "id", "configuration", "environment", "isDeclared", "external", "run",
-        // A launch ends before the run that it begins, or with it.
-        "launching",
-        // Sockets of `listen`, stored descriptors and the log are kept from one run to the next.
-        "listening", "store", "logUpkeep",
+        // Sockets of `listen` and stored descriptors are kept from one run to the next.
+        "listening", "stored",
         // The next run waits for it before it writes an image.
         "imageRemoval",
       ])

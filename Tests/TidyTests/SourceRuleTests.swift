@@ -37,7 +37,7 @@ struct SourceRuleTests {
   private static let processLooks: Set<String> = [
     "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
-    "Daemon/Worker/WorkerEnd.swift", "Daemon/Sense/SafePointCheck.swift",
+    "Daemon/Worker/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
     "Daemon/Sense/FootprintMeter.swift",
     "Daemon/Worker/WakeInputs.swift",
     "Daemon/External/ExternalProcess.swift",
@@ -48,7 +48,7 @@ struct SourceRuleTests {
     // Of its cgroup only.
     "Daemon/External/ExternalsOfDaemon.swift", "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
-    "Daemon/Wrap/PassedSignals.swift",
+    "Daemon/Wrap/WrappedProcess.swift",
   ]
 
   @Test("look at all processes only where the event loop doesn't wait for that")

@@ -8,35 +8,10 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the daemon is started with.
-public struct DaemonSettings: Sendable {
-  public var configuration: DaemonConfiguration
-  public var stateDirectory: String
-  public var socket: String
-  /// What workers inherit.
-  public var environment: [String: String]
-  public var version: String
-  /// Reads the configuration again.
-  public var reload: @Sendable () -> ParseResult<DaemonConfiguration>
-
-  public init(
-    configuration: DaemonConfiguration, stateDirectory: String, socket: String,
-    environment: [String: String], version: String,
-    reload: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
-  ) {
-    self.configuration = configuration
-    self.stateDirectory = stateDirectory
-    self.socket = socket
-    self.environment = environment
-    self.version = version
-    self.reload = reload
-  }
-}
-
 /// The shell around the engine: turns the world's signals into events, and performs directives.
 /// Everything here happens on the main thread, where nothing may wait; what may take long is handed to
 /// other threads (docs/ARCHITECTURE.md), and its outcome comes back as a message.
-public final class Daemon: DirectiveExecutor {
+public final class Daemon {
   var settings: DaemonSettings
   let services: Services
   let state: StateDirectory
@@ -49,7 +24,6 @@ public final class Daemon: DirectiveExecutor {
   let bootID: String
   let jetsam: JetsamKeeper
   let snapshots: SnapshotKeeper
-  let messageNumbers = MessageNumbers()
   let chronicle: Chronicle
   let learnedMemory: LearnedMemoryKeeper
 
@@ -57,9 +31,11 @@ public final class Daemon: DirectiveExecutor {
   /// What the engine knows now.
   var engine: Engine { _read { yield driver.state } }
   let workers = WorkerRegistry()
+  private lazy var directives = DirectiveExecution(self)
+  private(set) lazy var controlHost = ControlOfDaemon(self)
   var server: ControlServer?
   var control: ControlService?
-  private(set) lazy var statusReporter = StatusReporter(driver, self, clock: loop)
+  private(set) lazy var statusReporter = StatusReporter(driver, controlHost, clock: loop)
   private(set) lazy var survivors = SurvivorAdoption(
     driver, workers, timers: loop, host: SurvivorsOfDaemon(self))
   private(set) lazy var declared = DeclaredWorkers(
@@ -69,13 +45,23 @@ public final class Daemon: DirectiveExecutor {
   private(set) lazy var managers = ManagerWatching(driver, workers, timers: loop) {
     [hibernation] in hibernation.prioritize($0.name)
   }
-  private(set) lazy var ending = DaemonEnd(EndOfDaemon(self))
+  private(set) lazy var ending = DaemonEnd(
+    EndOfDaemon(self), OrderlyStop(orderlyStopHost))
+  private lazy var orderlyStopHost = OrderlyStopOfDaemon(self)
   private(set) lazy var recordWriter = WorkerRecordWriter(
     records: records, bootID: bootID, log: log)
   /// Starts workers when others have come far enough.
-  private(set) lazy var dependencyStarter = DependencyStarter(self)
+  private(set) lazy var dependencyStarter = DependencyStarter(dependencies)
+  private lazy var dependencies = DependenciesOfDaemon(self)
   let stoppedByPerson: StoppedByPerson
-  private(set) lazy var restarts = makeRestartSupervisor()
+  private(set) lazy var restarts = RestartSupervisor(
+    timers: loop, stopped: stoppedByPerson, host: RestartsOfDaemon(self))
+  private(set) lazy var supervision = WorkerSupervision(
+    restarts, dependencyStarter, SupervisionOfDaemon(self))
+  private(set) lazy var conversations = WorkerConversations(self)
+  private(set) lazy var sheds = WorkerSheds(self)
+  private(set) lazy var reloads = WorkerReloads(loop, ReloadingOfWorker(self))
+  private(set) lazy var sleeps = WorkerSleeps(self)
   private(set) lazy var launcher = WorkerLauncher(driver, loop, LaunchesOfDaemon(self))
   private(set) lazy var launchPlanner = makeLaunchPlanner()
   private(set) lazy var processHolder = ProcessHolder(loop, ProcessesOfDaemon(self))
@@ -85,21 +71,22 @@ public final class Daemon: DirectiveExecutor {
   private(set) lazy var senses = Senses(self)
   private(set) lazy var ends = WorkerEnds(self)
   private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
-  private(set) lazy var orphans = OrphanReaper(loop) { [unowned self] in ownedChildren }
+  private(set) lazy var orphans = OrphanReaper(of: self)
   let pressureMonitor: PressureMonitor
-  private(set) lazy var reloader = makeReloader()
-  let resumeChoice: ResumeChoice
+  private lazy var configurationHost = ReloadOfDaemon(self)
+  private(set) lazy var reloader = configurationHost.makeReloader()
+  let role: DaemonRole
+  var resumeChoice: ResumeChoice { ResumeChoice(override: role.resumeOverride) }
   private(set) lazy var standbyStarter = StandbyStarter.pager(
-    jobs, hibernation, log, hasSuccessors: wrapped == nil)
+    jobs, hibernation, log, hasSuccessors: role.hasSuccessor)
   private(set) lazy var keeperStarter = KeeperStarter(
     DescriptorKeeperMeans(
       path: state.path + "/keeper.sock", hibernation: hibernation, daemonLog: log),
-    hasSuccessors: wrapped == nil)
+    hasSuccessors: role.hasSuccessor)
 
-  /// What `dormouse wrap` has besides.
-  let wrapped: Wrapped?
   /// Wrappers that have registered here.
-  var wrappers = WrapperRegistry()
+  private(set) lazy var wrappers = RegisteredWrappers(
+    driver, workers, clock: loop, WrapperSockets(services) { [unowned self] in server })
 
   // The services by their own names.
   var log: DaemonLog { services.log }
@@ -116,14 +103,13 @@ public final class Daemon: DirectiveExecutor {
   var hibernation: HibernationService { services.hibernation }
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
-    try self.init(settings, wrapped: nil)
+    try self.init(settings, .daemon())
   }
 
-  init(_ settings: DaemonSettings, wrapped: Wrapped?) throws(StartError) {
+  init(_ settings: DaemonSettings, _ role: DaemonRole) throws(StartError) {
     self.settings = settings
-    self.wrapped = wrapped
-    let log = wrapped.map(DaemonLog.init(of:)) ?? DaemonLog()
-    resumeChoice = wrapped == nil ? .fromEnvironment() : ResumeChoice(environment: nil)
+    self.role = role
+    let log = role.log
     // Before anything is made that would have to be taken away again.
     try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
@@ -149,7 +135,7 @@ public final class Daemon: DirectiveExecutor {
     jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
     learnedMemory = LearnedMemoryKeeper(
-      path: wrapped == nil ? state.path + "/memory" : nil, services)
+      path: role.hasSuccessor ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
       Engine(
         policy: settings.configuration.policy,
@@ -161,12 +147,7 @@ public final class Daemon: DirectiveExecutor {
     pressureMonitor = PressureMonitor(
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
 
-    // A wrapper shares its group with its caller; and a group that was named is used as it is.
-    if wrapped == nil, getenv("DORMOUSE_CGROUP") == nil {
-      limitsObstacle = DelegatedGroup.leave()
-    } else {
-      limitsObstacle = nil
-    }
+    limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
     // The same group for every daemon of this state directory, so that the next one finds it.
     earlierCgroups = CgroupRoot.find(
       name: CgroupRoot.oldName(forStateDirectory: settings.stateDirectory))
@@ -177,7 +158,7 @@ public final class Daemon: DirectiveExecutor {
       cgroups = nil
       log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
     }
-    driver.connect(self, [chronicle])
+    driver.connect(directives, [chronicle])
     learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
   }
 
@@ -191,12 +172,10 @@ public final class Daemon: DirectiveExecutor {
     }
     protectItself()
     do throws(SystemCallError) {
-      try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
-        mailbox.drain(self, on: loop)
-      }
+      try receiveMail()
       try watchSignals()
     } catch { throw .system(error) }
-    try openControlSocket()
+    try controlHost.openControlSocket()
     pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
     FillReports.follow(hibernation, loopReturn, log) { [unowned self] in
@@ -213,7 +192,7 @@ public final class Daemon: DirectiveExecutor {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
     senses.sampling.sampleRegularly()
-    if wrapped == nil { lookForSignals() }
+    lookForSignals()
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
       while !ending.hasEnded {
@@ -234,6 +213,12 @@ public final class Daemon: DirectiveExecutor {
     // Workers that were left alone may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
       BootKey.discard(in: state.images)
+    }
+  }
+
+  func receiveMail() throws(SystemCallError) {
+    try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
+      mailbox.drain(self, on: loop)
     }
   }
 
@@ -294,7 +279,7 @@ public final class Daemon: DirectiveExecutor {
     let ground = LaunchGround(
       cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
       records: records.store, logs: state.logs, socket: settings.socket,
-      inheritance: wrapped?.inheritance)
+      inheritance: role.program?.inheritance)
     return LaunchPlanner(ground, restarts) { [log] in
       log($0, $1)
     } limit: { [mechanics, loopReturn] id, cgroup, limit, then in
@@ -372,12 +357,12 @@ public final class Daemon: DirectiveExecutor {
     externals.foreignRefusal(verb, id)
   }
 
-  /// Children that others wait for.
-  private var ownedChildren: Set<Int32> {
-    Set(
-      workers.values.flatMap {
-        [$0.process?.identity.pid, $0.shed?.commandPid].compactMap(\.self)
-      } + launcher.pids + senses.probes.commandPids)
+  /// Why `body` failed; nil: it didn't.
+  static func failure(_ body: () throws -> Void) -> String? {
+    do {
+      try body()
+      return nil
+    } catch { return "\(error)" }
   }
 
   var freezer: CodedText {

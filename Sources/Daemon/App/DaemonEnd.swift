@@ -14,8 +14,6 @@ struct EndingWorker: Hashable {
   /// It sleeps in a frozen cgroup, which stays frozen without a daemon. What only a signal or a tracer holds
   /// would be continued by any SIGCONT.
   var restsFrozen = false
-  /// `depends_on:`
-  var needs: [WorkerID] = []
 
   var isAlive: Bool { isAdopting || state?.isAlive == true }
 }
@@ -26,8 +24,7 @@ protocol DaemonEndHost: AnyObject {
   var workers: [EndingWorker] { get }
   /// Workers that an earlier daemon has left are being brought back.
   var isAdopting: Bool { get }
-  /// The engine's answer; of a worker that is being brought back, when it is back.
-  func request(_ verb: Request.Verb, _ id: WorkerID, then answer: @escaping (Answer) -> Void)
+  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
   /// Gives an external worker back, awake. `then` gets why that failed.
   func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void)
   /// No worker is started any more because others have come far enough.
@@ -44,21 +41,22 @@ protocol DaemonEndHost: AnyObject {
 /// for an upgrade, or to move to another configuration directory. Belongs to the loop's thread.
 final class DaemonEnd {
   private let host: any DaemonEndHost
+  private let stopping: OrderlyStop
   /// It stops its workers.
   private(set) var isEnding = false
   /// It ends without its workers.
   private(set) var isLeaving = false
   /// The loop has nothing to do any more.
   private(set) var hasEnded = false
-  private var askedToStop: Set<WorkerID> = []
-  /// They couldn't be killed.
-  private var unstoppable: Set<WorkerID> = []
   /// External workers that are being given back.
   private var releasing: Set<WorkerID> = []
   /// Woken because nothing but the daemon keeps them asleep, and whether that has ended.
   private var woken: [WorkerID: Bool] = [:]
 
-  init(_ host: any DaemonEndHost) { self.host = host }
+  init(_ host: any DaemonEndHost, _ stopping: OrderlyStop) {
+    self.host = host
+    self.stopping = stopping
+  }
 
   /// No worker is started any more.
   var isClosing: Bool { isEnding || isLeaving }
@@ -101,25 +99,10 @@ final class DaemonEnd {
   }
 
   private func endWhenAllIsQuiet() {
-    stopInOrder()
+    host.refuseWaitingStarts()
+    stopping.advance()
     if !host.workers.contains(where: \.isAlive) {
       finish(saying: "all workers have ended, and so does the daemon")
-    }
-  }
-
-  /// Asks for the end of all that no other worker needs any more; called again as they end.
-  private func stopInOrder() {
-    host.refuseWaitingStarts()
-    let alive = host.workers.filter(\.isAlive)
-    // One that can't be killed doesn't keep the others.
-    let needed = Set(alive.filter { !unstoppable.contains($0.id) }.flatMap(\.needs))
-    for worker in alive where !needed.contains(worker.id) && !worker.isExternal {
-      guard askedToStop.insert(worker.id).inserted else { continue }
-      host.request(.stop, worker.id) { [unowned self] answer in
-        guard answer.code == .failed else { return }
-        unstoppable.insert(worker.id)
-        stopInOrder()
-      }
     }
   }
 
@@ -156,7 +139,7 @@ final class DaemonEnd {
   private func wake(_ id: WorkerID) {
     guard woken[id] == nil else { return }
     woken[id] = false
-    host.request(.wake, id) { [unowned self] answer in
+    host.wake(id) { [unowned self] answer in
       woken[id] = true
       if answer.code != .done { host.log(.error, answer.text) }
       // The answer may come after the engine's last event, when the disk has the records.

@@ -1,56 +1,64 @@
 import Glibc
 import Lifecycle
-import Linux
 import Policy
 
-extension Daemon {
-  /// Does what the engine wants. No decisions here: whatever goes wrong goes back as an event.
+/// Does what the engine wants. No decisions here: whatever goes wrong goes back as an event.
+final class DirectiveExecution: DirectiveExecutor {
+  private unowned let daemon: Daemon
+
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
   func execute(_ directive: Directive) {
-    if askWrapper(directive) { return }
+    if daemon.wrappers.execute(directive) { return }
     switch directive {
-    case .launch(let id): launcher.launch(id)
-    case .shed(let id, let kind, let deadline): beginShed(id, kind, until: deadline)
-    case .finishShed(let id): finishShed(id)
-    case .expireTask(let id, let task): expireTask(id, task)
-    case .checkSafePoint(let id): senses.safePoints.checkSafePoint(id)
-    case .suspend(let id): workers[id]?.sleep?.suspend()
-    case .hibernate(let id): workers[id]?.sleep?.hibernate()
-    case .resume(let id): workers[id]?.sleep?.resume()
-    case .terminate(let id): ends.terminate(id)
-    case .abort(let id): ends.terminate(id, by: SIGABRT)
-    case .checkWatchdog(let id): senses.watchdogs.checkWatchdog(id)
-    case .kill(let id): ends.kill(id)
-    case .purge(let id): purge(id)
-    case .measure(let id): senses.meter.measure(id)
-    case .inspect(let id): inspect(id)
+    case .launch(let id): daemon.launcher.launch(id)
+    case .shed(let id, let kind, let deadline): daemon.sheds.beginShed(id, kind, until: deadline)
+    case .finishShed(let id): daemon.sheds.finishShed(id)
+    case .expireTask(let id, let task): daemon.conversations.expireTask(id, task)
+    case .checkSafePoint(let id): daemon.senses.safePoints.checkSafePoint(id)
+    case .suspend(let id): daemon.workers[id]?.sleep?.suspend()
+    case .hibernate(let id): daemon.workers[id]?.sleep?.hibernate()
+    case .resume(let id): daemon.workers[id]?.sleep?.resume()
+    case .terminate(let id): daemon.ends.terminate(id)
+    case .abort(let id): daemon.ends.terminate(id, by: SIGABRT)
+    case .checkWatchdog(let id): daemon.senses.watchdogs.checkWatchdog(id)
+    case .kill(let id): daemon.ends.kill(id)
+    case .purge(let id): daemon.conversations.purge(id)
+    case .measure(let id): daemon.senses.meter.measure(id)
+    case .inspect(let id): daemon.sleeps.inspect(id)
     case .answer: break  // The driver's.
     case .transition(let transition): note(transition)
-    case .pressureChanged(let from, let to, let why):
-      log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
-      if to > from { hibernation.dropFromCache(images: workers.values.compactMap(\.image?.path)) }
-      tellPressure()
-      if to == .normal { restarts.pressureIsNormal() }
-    case .report(let report): jetsam.keep(report, policy: engine.policy)
-    case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
-    case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
+    case .pressureChanged(let from, let to, let why): pressureHasChanged(from, to, why)
+    case .report(let report): daemon.jetsam.keep(report, policy: daemon.engine.policy)
+    case .watchdogMissed(let id, let what): daemon.log(.warning, "\(id): \(what)")
+    case .wouldHave(let id, let what): daemon.log(.notice, "\(id): shadow mode: \(what)")
     }
   }
 
-  func engineIsQuiet() { ending.engineIsQuiet() }
+  func engineIsQuiet() { daemon.ending.engineIsQuiet() }
+
+  private func pressureHasChanged(_ from: PressureLevel, _ to: PressureLevel, _ why: String) {
+    daemon.log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
+    if to > from {
+      daemon.hibernation.dropFromCache(images: daemon.workers.values.compactMap(\.image?.path))
+    }
+    daemon.conversations.tellPressure()
+    if to == .normal { daemon.restarts.pressureIsNormal() }
+  }
 
   private func note(_ transition: Transition) {
     let priority: DaemonLog.Priority = transition.to == .terminated ? .notice : .info
-    log(
+    daemon.log(
       priority,
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
     if transition.to == .terminating, case .pressure = transition.cause {
-      jetsam.noteVictim(engine, stall: pressureMonitor.lastStall)
+      daemon.jetsam.noteVictim(daemon.engine, stall: daemon.pressureMonitor.lastStall)
     }
-    noteWrapped(transition)
-    guard let runtime = workers[transition.worker] else { return }
-    saveRecord(runtime, state: transition.to)
+    daemon.role.program?.hasChanged(transition)
+    guard let runtime = daemon.workers[transition.worker] else { return }
+    daemon.saveRecord(runtime, state: transition.to)
     if transition.to == .foreground { runtime.conversation?.lifecycle.didEnterForeground() }
-    supervise(runtime, transition)
+    daemon.supervision.supervise(transition)
   }
 }

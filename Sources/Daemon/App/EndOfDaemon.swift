@@ -16,14 +16,13 @@ final class EndOfDaemon: DaemonEndHost {
     return EndingWorker(
       id: runtime.id, state: state, isAdopting: daemon.survivors.isAdopting(runtime.id),
       isExternal: runtime.external != nil, isBusy: runtime.isBusy,
-      restsFrozen: state?.sleeps == true && runtime.process?.cgroup?.freezer != nil,
-      needs: runtime.configuration.dependsOn.map { WorkerID($0.worker) })
+      restsFrozen: state?.sleeps == true && runtime.process?.cgroup?.freezer != nil)
   }
 
   var isAdopting: Bool { daemon.survivors.isUnderWay }
 
-  func request(_ verb: Request.Verb, _ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    daemon.request(verb, id, then: answer)
+  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
+    daemon.request(.wake, id, then: answer)
   }
 
   func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void) {

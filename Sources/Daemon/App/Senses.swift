@@ -20,15 +20,16 @@ final class Senses {
 
   init(_ daemon: Daemon) {
     let (services, driver, workers) = (daemon.services, daemon.driver, daemon.workers)
-    let (loop, wrapped) = (services.loop, daemon.wrapped)
+    let (loop, role) = (services.loop, daemon.role)
     let log: (DaemonLog.Priority, String) -> Void = services.log.callAsFunction
     let launchedAt: (WorkerID) -> Instant = { [unowned daemon] in
       daemon.restarts.launchedAt(of: $0)
     }
 
-    scanner = ProcessScanner(services, onlyDescendants: wrapped != nil, launchedAt: launchedAt)
+    scanner = ProcessScanner(
+      services, onlyDescendants: role.looksAtDescendantsOnly, launchedAt: launchedAt)
     meter = FootprintMeter(loop, driver, workers, MeasuringThreads(services), log: log)
-    let looks = ActivityLooks(loop, services.jobs, driver, scanner, wraps: wrapped != nil)
+    let looks = ActivityLooks(loop, services.jobs, driver, scanner, metersWork: role.metersWork)
     activity = ActivitySampler(loop, driver, workers, looks, meter)
     kernelKills = KernelKillWatch(loop, driver, daemon.jetsam, log: log)
     safePoints = SafePointCheck(services, driver, workers)
@@ -41,18 +42,14 @@ final class Senses {
 
     let state = daemon.state
     let look = ImageDiskLook(
-      services.jobs, directory: state.images, workers, wrap: wrapped?.settings,
+      services.jobs, directory: state.images, workers, sharedImages: role.sharedImages,
       image: state.image(of:))
     imageDisk = ImageDiskMonitor(services, driver, state, look)
     imageRemover = ImageRemover(
       services.disk, services.loopReturn, imageDisk, image: state.image(of:))
     hibernationCosts = HibernationCosts(imageDisk, log: log)
 
-    let pace = wrapped.map {
-      RegularSampling.Pace(running: $0.interval, resting: Wrapped.restingInterval)
-    }
-    sampling = RegularSampling(
-      loop, driver, workers, pace ?? RegularSampling.Pace(), SamplingOfDaemon(daemon))
+    sampling = RegularSampling(loop, driver, workers, role.pace, SamplingOfDaemon(daemon))
     encryption = EncryptionTrial(services)
   }
 }

@@ -5,9 +5,16 @@ import Linux
 import Policy
 import PolicyFile
 
-// What `ControlService` and its reports get of the daemon.
+/// What `ControlService` and its reports get of the daemon.
+final class ControlOfDaemon: ControlHost {
+  private unowned let daemon: Daemon
 
-extension Daemon: ReportSource {
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
+  private var workers: WorkerRegistry { daemon.workers }
+
+  // MARK: reports
+
   func facts(of id: WorkerID) -> WorkerFacts? {
     guard let runtime = workers[id] else { return nil }
     let configuration = runtime.configuration
@@ -17,15 +24,16 @@ extension Daemon: ReportSource {
     facts.isAdopted = runtime.external != nil
     facts.changedSinceLaunch = runtime.keysChangedSinceLaunch
     facts.reloadSignal = configuration.reloadSignal
+    let program = daemon.role.program
     if runtime.external == nil {
-      facts.log = wrapped == nil ? launchPlanner.logPath(of: runtime) : wrapped?.settings.log
+      facts.log = program.map(\.logPath) ?? daemon.launchPlanner.logPath(of: runtime)
     }
-    facts.wrapper = wrapped.map { (getpid(), $0.wakes) }
+    facts.wrapper = program.map { (getpid(), $0.wakes) }
     facts.says = runtime.conversation?.statusText
     facts.connections = runtime.conversation?.connectionCount
     facts.talk = runtime.conversation?.withoutEffect
     facts.imageLength = runtime.image?.length
-    facts.baseSize = runtime.image == nil ? senses.imageDisk.base(of: id.name) : 0
+    facts.baseSize = runtime.image == nil ? daemon.senses.imageDisk.base(of: id.name) : 0
     facts.lastHibernation = runtime.lastHibernation
     facts.restoreMode = runtime.sleep?.restoreMode
     facts.unwatched = runtime.unwatched
@@ -36,75 +44,115 @@ extension Daemon: ReportSource {
   }
 
   private func plans(of runtime: WorkerRuntime) -> WorkerPlans {
-    let id = runtime.id
+    let (id, restarts) = (runtime.id, daemon.restarts)
     return WorkerPlans(
       exits: restarts.exits(of: id) ?? [], restarts: restarts.restarts(of: id),
-      restart: restarts.plan(of: id), awaited: dependencyStarter.awaited(by: id),
+      restart: restarts.plan(of: id), awaited: daemon.dependencyStarter.awaited(by: id),
       problem: restarts.problem(of: id), livenessFailure: runtime.liveness?.lastFailure,
-      nextWake: schedules.next(runtime.configuration.wakeAt, after: Int64(time(nil))),
+      nextWake: daemon.schedules.next(runtime.configuration.wakeAt, after: Int64(time(nil))),
       answeredAsleep: runtime.answering?.count)
   }
 
   func daemonFacts() -> DaemonFacts {
     DaemonFacts(
-      version: settings.version, freezer: freezer, stateDirectory: state.path,
-      imageCosts: senses.imageDisk.costs)
+      version: daemon.settings.version, freezer: daemon.freezer, stateDirectory: daemon.state.path,
+      imageCosts: daemon.senses.imageDisk.costs)
   }
 
   func policyFacts() -> PolicyFacts {
     PolicyFacts(
-      origins: settings.configuration.origins, resumeOverride: resumeChoice.override,
-      isWrapper: wrapped != nil)
+      origins: daemon.settings.configuration.origins, resumeOverride: daemon.role.resumeOverride,
+      isWrapper: daemon.role.program != nil)
   }
 
-  func leads(_ id: WorkerID) -> Bool { wrappers.leads(id) }
+  func leads(_ id: WorkerID) -> Bool { daemon.wrappers.leads(id) }
 
   func wrappedReport(of name: String, at now: Instant) -> WorkerReport? {
-    wrappers.entry(of: name)?.current(at: now)
+    daemon.wrappers.report(of: name)
   }
 
-  func wrappedReports(at now: Instant) -> [WorkerReport] { wrappers.reports(at: now) }
+  func wrappedReports(at now: Instant) -> [WorkerReport] { daemon.wrappers.reports() }
 
   func withRecentScan(then: @escaping (ProcessScan?) -> Void) {
-    senses.scanner.withRecentScan(of: workers.values, then: then)
+    daemon.senses.scanner.withRecentScan(of: workers.values, then: then)
   }
 
   func scanProcesses(then: @escaping (ProcessScan?) -> Void) {
-    senses.scanner.scanProcesses(then: then)
+    daemon.senses.scanner.scanProcesses(then: then)
   }
 
   func loadSnapshot(of name: String, then: @escaping (SnapshotStore.Snapshot?) -> Void) {
-    snapshots.load(name, then: loopReturn.callback(then))
+    daemon.snapshots.load(name, then: daemon.loopReturn.callback(then))
   }
 
-  var jetsamIDs: [String] { jetsam.ids }
+  var jetsamIDs: [String] { daemon.jetsam.ids }
 
   func loadJetsam(_ id: String, then: @escaping (JetsamRecord?) -> Void) {
-    jetsam.load(id, then: then)
+    daemon.jetsam.load(id, then: then)
   }
 
   func saveJournal(then: @escaping (JournalPlace) -> Void) {
     var place: JournalPlace?
-    let saved: @Sendable (Bool) -> Void = loopReturn.callback { _ in
+    let saved: @Sendable (Bool) -> Void = daemon.loopReturn.callback { _ in
       if let place { then(place) }
     }
-    place = chronicle.save(at: now) { saved(true) }
+    place = daemon.chronicle.save(at: now) { saved(true) }
   }
-}
 
-extension Daemon: ControlHost {
+  func isWrapped(_ worker: String?) -> Bool { daemon.wrappers.isWrapped(worker) }
+
+  // MARK: verbs
+
   /// Lets clients in.
   func openControlSocket() throws(StartError) {
-    let server = try ControlServer(path: settings.socket, loop, log)
+    let server = try ControlServer(path: daemon.settings.socket, daemon.loop, daemon.log)
     let service = ControlService(
-      driver, self, EventFollowing(chronicle, server), statusReporter, log)
+      daemon.driver, self, EventFollowing(daemon.chronicle, server), daemon.statusReporter,
+      daemon.log)
     try server.connect(service)
-    (self.server, control) = (server, service)
+    (daemon.server, daemon.control) = (server, service)
+  }
+
+  var now: Instant { EventLoop.now }
+  var isEnding: Bool { daemon.isEnding }
+  var isLeaving: Bool { daemon.isLeaving }
+  func end() { daemon.end() }
+  func leave() { daemon.leave() }
+  func isAlive(_ id: WorkerID) -> Bool { daemon.isAlive(id) }
+
+  func request(
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+  ) {
+    daemon.request(verb, id, asked: asked, then: answer)
+  }
+
+  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
+    daemon.foreignRefusal(verb, id)
+  }
+
+  func personAsks(_ verb: Request.Verb, _ id: WorkerID) { daemon.supervision.personAsks(verb, id) }
+
+  func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    daemon.adopt(request, then: respond)
+  }
+
+  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    daemon.release(request, then: respond)
+  }
+
+  func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    daemon.reloads.reloadWorker(request, then: respond)
+  }
+
+  func relay(
+    _ request: ControlRequest, patience: Duration, then respond: @escaping (ControlResponse) -> Void
+  ) {
+    daemon.wrappers.relay(request, patience: patience, then: respond)
   }
 
   func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
-    dependencyStarter.start(id, verb) { [unowned self] in
-      firstMoments.watch(id, $0, then: answer)
+    daemon.dependencyStarter.start(id, verb) { [unowned daemon] in
+      daemon.firstMoments.watch(id, $0, then: answer)
     }
   }
 
@@ -115,29 +163,31 @@ extension Daemon: ControlHost {
     let runtime = WorkerRuntime(
       configuration: configuration, environment: environment, isDeclared: false)
     let id = runtime.id
-    restarts.add(id, exits: learnedMemory.rememberedExits(of: id))
+    daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))
     workers[id] = runtime
-    driver.send(.added(id, runtime.profile))
-    request(.start, id) { [unowned self] in firstMoments.watch(id, $0, then: answer) }
+    daemon.driver.send(.added(id, runtime.profile))
+    daemon.request(.start, id) { [unowned daemon] in
+      daemon.firstMoments.watch(id, $0, then: answer)
+    }
   }
 
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
-    reloader.reload(allowEmpty: allowEmpty, then: report)
+    daemon.reloader.reload(allowEmpty: allowEmpty, then: report)
   }
 
   func previewReload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
-    reloader.preview(allowEmpty: allowEmpty, then: report)
+    daemon.reloader.preview(allowEmpty: allowEmpty, then: report)
   }
 
-  func takeDiskReading(then done: @escaping () -> Void) { senses.imageDisk.takeReading(then: done) }
+  func takeDiskReading(then done: @escaping () -> Void) {
+    daemon.senses.imageDisk.takeReading(then: done)
+  }
 
-  func prioritize(_ id: WorkerID) { hibernation.prioritize(id.name) }
+  func prioritize(_ id: WorkerID) { daemon.hibernation.prioritize(id.name) }
 
   func register(_ wrapper: WrapperReport?, from client: ClientID) -> String? {
-    let refusal = wrappers.take(wrapper, from: client, at: now)
-    if refusal == nil { follow(client) }
-    return refusal
+    daemon.wrappers.register(wrapper, from: client)
   }
 
-  func hasLeft(_ client: ClientID) { unfollow(client) }
+  func hasLeft(_ client: ClientID) { daemon.wrappers.hasLeft(client) }
 }

@@ -2,16 +2,23 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-// What `ConfigurationReloader` gets of the daemon.
+/// What `ConfigurationReloader` gets of the daemon.
+final class ReloadOfDaemon: ConfigurationHost {
+  private unowned let daemon: Daemon
 
-extension Daemon: ConfigurationHost {
-  /// Its files, and the policies that it names, may be in a file system that doesn't answer.
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
+  /// The configuration's files, and the policies that it names, may be in a file system that doesn't answer.
   func makeReloader() -> ConfigurationReloader {
     let look = SharedLook<ParseResult<DaemonConfiguration>>(
-      jobs, about: "configuration", within: ConfigurationReloader.patience
-    ) { [unowned self] in settings.reload }
-    return ConfigurationReloader(driver, self, log) { look.take(then: $0) }
+      daemon.jobs, about: "configuration", within: ConfigurationReloader.patience
+    ) { [unowned daemon] in daemon.settings.reload }
+    return ConfigurationReloader(daemon.driver, self, daemon.log) { look.take(then: $0) }
   }
+
+  private var workers: WorkerRegistry { daemon.workers }
+  var isEnding: Bool { daemon.isEnding }
+  var isLeaving: Bool { daemon.isLeaving }
 
   func known(_ id: WorkerID) -> KnownWorker? {
     workers[id].map { KnownWorker(configuration: $0.configuration, isDeclared: $0.isDeclared) }
@@ -20,53 +27,55 @@ extension Daemon: ConfigurationHost {
   var knownWorkers: [WorkerID] { Array(workers.keys) }
 
   func policyHasChanged(_ policy: LifecyclePolicy) {
-    chronicle.note(policy, at: now)
-    pressureMonitor.follow(policy)
+    daemon.chronicle.note(policy, at: EventLoop.now)
+    daemon.pressureMonitor.follow(policy)
   }
 
-  func take(_ configuration: DaemonConfiguration) { settings.configuration = configuration }
+  func take(_ configuration: DaemonConfiguration) {
+    daemon.settings.configuration = configuration
+  }
 
   func remove(_ id: WorkerID) {
-    forgetPlans(of: id)
-    if engine.state(of: id)?.isAlive == true { request(.stop, id) { _ in } }
+    daemon.supervision.forgetPlans(of: id)
+    if daemon.engine.state(of: id)?.isAlive == true { daemon.request(.stop, id) { _ in } }
     // The request may have ended it at once.
-    if let runtime = workers[id] { closeListeners(of: runtime) }
-    driver.send(.removed(id))
-    if engine.state(of: id) == nil { removeWorker(id) }
+    if let runtime = workers[id] { daemon.closeListeners(of: runtime) }
+    daemon.driver.send(.removed(id))
+    if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
   }
 
   func introduce(_ configuration: WorkerConfiguration) {
-    declared.addDeclared(configuration)
-    if let runtime = workers[WorkerID(configuration.name)] { relisten(runtime) }
+    daemon.declared.addDeclared(configuration)
+    if let runtime = workers[WorkerID(configuration.name)] { daemon.relisten(runtime) }
   }
 
   func take(_ configuration: WorkerConfiguration, of id: WorkerID) {
     guard let runtime = workers[id] else { return }
     runtime.configuration = configuration
-    runtime.environment = settings.environment.merging(configuration.environment) { $1 }
+    runtime.environment = daemon.settings.environment.merging(configuration.environment) { $1 }
     runtime.isDeclared = true
-    restartRulesChanged(runtime)
-    driver.send(.profileChanged(id, runtime.profile))
-    if engine.state(of: id)?.isAlive != true { relisten(runtime) }
+    daemon.supervision.restartRulesChanged(id)
+    daemon.driver.send(.profileChanged(id, runtime.profile))
+    if daemon.engine.state(of: id)?.isAlive != true { daemon.relisten(runtime) }
   }
 
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID) {
     guard let runtime = workers[id] else { return }
     runtime.configuration.policy = policy
-    driver.send(.profileChanged(id, runtime.profile))
+    daemon.driver.send(.profileChanged(id, runtime.profile))
   }
 
   func startAutomatically(_ added: [WorkerConfiguration]) {
-    declared.startAutomatically(added)
-    dependencyStarter.advance()
+    daemon.declared.startAutomatically(added)
+    daemon.dependencyStarter.advance()
   }
 
   func configurationHasChanged() {
     // What a policy doesn't want any more doesn't wait for the next hibernation.
     for runtime in workers.values where !runtime.keepsBase {
-      hibernation.dropIdleBase(of: runtime.id.name)
+      daemon.hibernation.dropIdleBase(of: runtime.id.name)
     }
-    schedules.follow()
-    senses.encryption.tryEncryption(for: settings.configuration)
+    daemon.schedules.follow()
+    daemon.senses.encryption.tryEncryption(for: daemon.settings.configuration)
   }
 }

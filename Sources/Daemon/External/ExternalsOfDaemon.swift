@@ -54,7 +54,7 @@ final class ExternalsOfDaemon: ExternalHost {
     daemon.records.remove(runtime.id.name)
   }
 
-  func remove(_ id: WorkerID) { daemon.removeWorker(id) }
+  func remove(_ id: WorkerID) { daemon.supervision.removeWorker(id) }
 
   func attachSuccessor(to runtime: WorkerRuntime) -> Successor? {
     guard let old = runtime.process, let cgroup = old.cgroup,

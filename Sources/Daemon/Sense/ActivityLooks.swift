@@ -44,10 +44,10 @@ final class ActivityLooks: ActivityLooking {
   /// Of a wrapped program.
   private var work: WorkMeter?
 
-  /// - Parameter wraps: a wrapped program's output counts as its work.
+  /// - Parameter metersWork: what the only worker writes and starts counts as activity (`WorkMeter`).
   init(
     _ loop: EventLoop, _ jobs: LoopJobs, _ driver: EngineDriver, _ scanner: ProcessScanner,
-    wraps: Bool
+    metersWork: Bool
   ) {
     self.jobs = jobs
     self.driver = driver
@@ -55,7 +55,7 @@ final class ActivityLooks: ActivityLooking {
     line = LookLine(loop)
     // Without it, what is still open at a look is seen.
     latches = try? InputLatches(capacity: 512)
-    work = wraps ? WorkMeter() : nil
+    work = metersWork ? WorkMeter() : nil
   }
 
   func takeLatches() { latches?.take() }

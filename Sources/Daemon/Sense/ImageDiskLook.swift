@@ -9,8 +9,8 @@ import Policy
 final class ImageDiskLook {
   private let directory: String
   private let workers: WorkerRegistry
-  /// A wrapper has one image, and counts those of all wrappers.
-  private let wrap: WrapSettings?
+  /// Bytes of all images that share the budget; nil: those of `workers`.
+  private let sharedImages: (@Sendable () -> Int64)?
   private let jobs: LoopJobs
   /// Of a worker of this name.
   private let image: (String) -> String
@@ -19,14 +19,14 @@ final class ImageDiskLook {
 
   /// - Parameter directory: of the images.
   init(
-    _ jobs: LoopJobs, directory: String, _ workers: WorkerRegistry, wrap: WrapSettings?,
-    image: @escaping (String) -> String
+    _ jobs: LoopJobs, directory: String, _ workers: WorkerRegistry,
+    sharedImages: (@Sendable () -> Int64)?, image: @escaping (String) -> String
   ) {
     self.jobs = jobs
     self.image = image
     self.directory = directory
     self.workers = workers
-    self.wrap = wrap
+    self.sharedImages = sharedImages
   }
 
   /// Calls `action` when a look begins, with the workers as they are then.
@@ -44,11 +44,11 @@ final class ImageDiskLook {
   private func job() -> @Sendable () -> ImageDisk {
     begins()
     let directory = directory
-    if let wrap {
+    if let sharedImages {
       return {
         var result = ImageDisk()
         result.askFileSystem(directory)
-        result.wrapped = WrapStore.imageBytes(of: wrap)
+        result.wrapped = sharedImages()
         return result
       }
     }

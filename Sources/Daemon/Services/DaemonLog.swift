@@ -27,9 +27,11 @@ struct DaemonLog: Sendable {
   }
 
   /// A wrapper's standard error is its program's: into it goes only what went wrong.
-  init(of wrapped: Wrapped) {
+  ///
+  /// - Parameter path: of a file that gets all of it instead.
+  init(ofWrapper path: String?) {
     toJournal = false
-    let descriptor = wrapped.settings.log.flatMap {
+    let descriptor = path.flatMap {
       try? Descriptor.open($0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
     }
     writer = LogWriter(descriptor)

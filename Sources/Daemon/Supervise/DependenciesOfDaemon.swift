@@ -1,19 +1,23 @@
 import Lifecycle
 import Policy
 
-// What `DependencyStarter` gets of the daemon.
+/// What `DependencyStarter` gets of the daemon.
+final class DependenciesOfDaemon: DependencyHost {
+  private unowned let daemon: Daemon
 
-extension Daemon: DependencyHost {
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
   var now: Instant { EventLoop.now }
 
   func dependencies(of id: WorkerID) -> [Dependency] {
-    workers[id]?.configuration.dependsOn ?? []
+    daemon.workers[id]?.configuration.dependsOn ?? []
   }
 
   func standing(of id: WorkerID) -> DependencyStanding {
     var standing = DependencyStanding(
-      state: engine.state(of: id), isAdopting: survivors.isAdopting(id))
-    guard let runtime = workers[id] else { return standing }
+      state: daemon.engine.state(of: id), isAdopting: daemon.survivors.isAdopting(id))
+    guard let runtime = daemon.workers[id] else { return standing }
+    let restarts = daemon.restarts
     standing.hasProcess = runtime.process != nil
     standing.willRestart = restarts.plan(of: id) != nil
     standing.lastEnd = restarts.lastEnd(of: id)
@@ -21,5 +25,11 @@ extension Daemon: DependencyHost {
     return standing
   }
 
-  func note(problem: String, of id: WorkerID) { restarts.note(problem: problem, of: id) }
+  func request(
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+  ) {
+    daemon.request(verb, id, asked: asked, then: answer)
+  }
+
+  func note(problem: String, of id: WorkerID) { daemon.restarts.note(problem: problem, of: id) }
 }

@@ -2,7 +2,7 @@ import Lifecycle
 import Policy
 
 /// What `RestartSupervisor` gets of the daemon.
-private final class RestartsOfDaemon: RestartHost {
+final class RestartsOfDaemon: RestartHost {
   private unowned let daemon: Daemon
 
   init(_ daemon: Daemon) { self.daemon = daemon }
@@ -29,46 +29,25 @@ private final class RestartsOfDaemon: RestartHost {
   func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
 }
 
-extension Daemon {
-  func makeRestartSupervisor() -> RestartSupervisor {
-    RestartSupervisor(timers: loop, stopped: stoppedByPerson, host: RestartsOfDaemon(self))
+/// What `WorkerSupervision` gets of the daemon.
+final class SupervisionOfDaemon: SupervisionHost {
+  private unowned let daemon: Daemon
+
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
+  func dropStore(of id: WorkerID) {
+    daemon.workers[id]?.stored?.wasStopped()
   }
 
-  /// At each of a worker's transitions.
-  func supervise(_ runtime: WorkerRuntime, _ transition: Transition) {
-    restarts.note(transition)
-    if transition.to == .terminated, transition.from != .terminated {
-      if case .requested = transition.cause { runtime.stored?.wasStopped() }
-      reloadEnded(runtime, transition.cause)
-    }
-    senses.liveness.followLiveness(of: runtime, transition)
-    dependencyStarter.advance()
-  }
+  func hasEnded(_ id: WorkerID, _ cause: Cause) { daemon.reloads.workerHasEnded(id, cause) }
 
-  func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
-    restarts.personAsks(verb, id)
-    if verb == .stop || verb == .terminate {
-      dependencyStarter.stopWaiting(id, "\(id) was stopped before it was started")
+  func followLiveness(of id: WorkerID, _ transition: Transition?) {
+    if let runtime = daemon.workers[id] {
+      daemon.senses.liveness.followLiveness(of: runtime, transition)
     }
   }
 
-  /// The configuration was read again.
-  func restartRulesChanged(_ runtime: WorkerRuntime) {
-    restarts.termsChanged(of: runtime.id)
-    senses.liveness.followLiveness(of: runtime, nil)
-    // With the ports of health checks as they are now.
-    runtime.traffic = nil
-  }
+  func forgetTraffic(of id: WorkerID) { daemon.workers[id]?.traffic = nil }
 
-  /// The configuration no longer declares it.
-  func forgetPlans(of id: WorkerID) {
-    restarts.forgetPlans(of: id)
-    dependencyStarter.stopWaiting(id, "\(id) is no longer in the configuration")
-  }
-
-  /// There is no worker of that name any more.
-  func removeWorker(_ id: WorkerID) {
-    workers[id] = nil
-    restarts.remove(id)
-  }
+  func remove(_ id: WorkerID) { daemon.workers[id] = nil }
 }

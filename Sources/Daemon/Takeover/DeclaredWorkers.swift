@@ -116,7 +116,7 @@ final class DeclaredOfDaemon: DeclaredHost {
 
   func willAdd(_ id: WorkerID) {
     daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))
-    if let leader = daemon.wrappers.leader(of: id) { daemon.unfollow(leader) }
+    daemon.wrappers.giveUp(id)
   }
 
   func wasStoppedByPerson(_ id: WorkerID) -> Bool { daemon.stoppedByPerson.contains(id) }

@@ -10,9 +10,11 @@ struct ResumeChoice: Sendable {
   /// What the environment says, against policies.
   let override: ResumePreference?
 
+  init(override: ResumePreference?) { self.override = override }
+
   /// - Parameter environment: `DORMOUSE_RESUME`.
   init(environment text: String?) {
-    override = text.flatMap(ResumePreference.init(rawValue:))
+    self.init(override: text.flatMap(ResumePreference.init(rawValue:)))
   }
 
   static func fromEnvironment() -> ResumeChoice {

@@ -52,7 +52,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     }
     let channels = SurvivorChannels(
       record: record, takesDescriptors: runtime.configuration.fdstore > 0, log: daemon.log)
-    daemon.makeConversation(runtime, over: channels.open())
+    daemon.conversations.makeConversation(runtime, over: channels.open())
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,
       environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
@@ -135,7 +135,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
   func leaveAsleep(_ record: WorkerRecord, with image: ImageOnDisk?) {
     guard let runtime = daemon.workers[WorkerID(record.name)] else { return }
     runtime.sleep?.adopt(asleepWith: image)
-    daemon.findOffersAgain(record, runtime)
+    daemon.conversations.findOffersAgain(record, runtime)
   }
 
   func staysAsleep(_ id: WorkerID, with image: ImageOnDisk?) {

@@ -44,10 +44,10 @@ private final class ConversationOfWorker: ConversationHost {
   func saidReady() {
     guard let runtime else { return }
     runtime.readiness?.saidReady()
-    runtime.reloading?.isReady()
+    daemon.reloads.isReady(id)
   }
 
-  func saidReloading() { runtime?.reloading?.isReloading() }
+  func saidReloading() { daemon.reloads.isReloading(id) }
 
   func saidWatchdogInterval(_ interval: Duration) {
     if let runtime { daemon.senses.watchdogs.setWatchdog(of: runtime, to: interval) }
@@ -79,11 +79,18 @@ private final class ConversationOfWorker: ConversationHost {
   }
 }
 
-extension Daemon {
+/// What the daemon does over the conversations of its workers' runs. Belongs to the loop's thread.
+final class WorkerConversations {
+  private unowned let daemon: Daemon
+  private let numbers = MessageNumbers()
+
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
   /// A worker's run begins to have channels; nothing is heard yet.
   func makeConversation(_ runtime: WorkerRuntime, over channels: WorkerChannels) {
+    let loop = daemon.loop
     runtime.conversation = WorkerConversation(
-      runtime.id, channels, loop, loop, messageNumbers, ConversationOfWorker(self, runtime))
+      runtime.id, channels, loop, loop, numbers, ConversationOfWorker(daemon, runtime))
   }
 
   // MARK: what it hears of its life
@@ -102,14 +109,14 @@ extension Daemon {
   }
 
   func tellPressure() {
-    for runtime in workers.values where engine.state(of: runtime.id)?.runs == true {
+    for runtime in daemon.workers.values where daemon.engine.state(of: runtime.id)?.runs == true {
       runtime.conversation?.lifecycle.pressureChanged()
     }
   }
 
   func expireTask(_ id: WorkerID, _ task: String) {
-    log(.notice, "\(id): its background task \(task) has run out of time")
-    workers[id]?.conversation?.lifecycle.taskExpired(task, of: id)
+    daemon.log(.notice, "\(id): its background task \(task) has run out of time")
+    daemon.workers[id]?.conversation?.lifecycle.taskExpired(task, of: id)
   }
 
   // MARK: purgeable memory
@@ -121,22 +128,21 @@ extension Daemon {
   }
 
   func purge(_ id: WorkerID) {
-    guard let purge = workers[id]?.conversation?.offers.purge else {
-      return driver.send(.purgeFailed(id, "it has offered no memory that could be taken"))
+    guard let purge = daemon.workers[id]?.conversation?.offers.purge else {
+      return daemon.driver.send(.purgeFailed(id, "it has offered no memory that could be taken"))
     }
+    let done = daemon.loopReturn.callback { [unowned self] in purged(id, $0) }
     // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs:
     // what wakes it waits for this (`afterWhatIsUnderWay`).
-    mechanics.submit(about: id.name) { [mailbox] in
-      let freed = purge()
-      mailbox.post { $0.purged(id, freed) }
-    }
+    daemon.mechanics.submit(about: id.name) { done(purge()) }
   }
 
   private func purged(_ id: WorkerID, _ freed: Int64) {
     guard freed > 0 else {
-      return driver.send(.purgeFailed(id, "nothing of what it has offered could be taken"))
+      return daemon.driver.send(
+        .purgeFailed(id, "nothing of what it has offered could be taken"))
     }
-    log(.info, "\(id): \(ByteCount(freed)) of purgeable memory taken")
-    driver.send(.purged(id, freed: ByteCount(freed)))
+    daemon.log(.info, "\(id): \(ByteCount(freed)) of purgeable memory taken")
+    daemon.driver.send(.purged(id, freed: ByteCount(freed)))
   }
 }

@@ -54,24 +54,31 @@ extension FollowedProgram: ShedCommand {
   var hang: String? { program.hang }
 }
 
-extension Daemon {
+/// Carries out the engine's requests for memory. Belongs to the loop's thread.
+final class WorkerSheds {
+  private unowned let daemon: Daemon
+
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
   func beginShed(_ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant) {
-    guard let runtime = workers[id], let process = runtime.process else { return }
+    guard let runtime = daemon.workers[id], let process = runtime.process else { return }
     runtime.shed?.end()
+    let loop = daemon.loop
     let http =
-      runtime.shedOverHTTP ?? ShedOverHTTP(loop, senses.liveness.host(for: runtime, process))
+      runtime.shedOverHTTP
+      ?? ShedOverHTTP(loop, daemon.senses.liveness.host(for: runtime, process))
     runtime.shedOverHTTP = http
     let attempt = ShedAttempt(
       id, kind, until: deadline, on: runtime.configuration.shed, runtime.conversation, http, loop,
-      SheddingOfWorker(self, runtime, process))
+      SheddingOfWorker(daemon, runtime, process))
     runtime.shed = attempt
     attempt.begin()
   }
 
   func finishShed(_ id: WorkerID) {
-    guard let runtime = workers[id], let attempt = runtime.shed else {
+    guard let runtime = daemon.workers[id], let attempt = runtime.shed else {
       // Nothing was begun; the engine must not wait for ever all the same.
-      return driver.send(.shedFinished(id, before: .zero, after: .zero))
+      return daemon.driver.send(.shedFinished(id, before: .zero, after: .zero))
     }
     runtime.shed = nil
     attempt.finish()

@@ -74,10 +74,10 @@ protocol EndHost: AnyObject {
   func stopListening()
   /// Before it is asked to end.
   func willBeAsked()
-  /// Tells it over `DORMOUSE_WORKER_SOCKET` that it will be asked to end; `ask` is then called when it knows.
+  /// Announces to it over `DORMOUSE_WORKER_SOCKET` that it will be asked to end; `ask` is called when it knows.
   ///
-  /// - Returns: false: it can't be told.
-  func tellOfEnd(then ask: @escaping () -> Void) -> Bool
+  /// - Returns: false: it has no connection there.
+  func announceEnd(then ask: @escaping () -> Void) -> Bool
 
   /// The root process has ended. What it has sent is taken, as long as the sender is known.
   func rootHasEnded()

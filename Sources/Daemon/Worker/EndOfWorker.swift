@@ -127,7 +127,7 @@ final class EndOfWorker: EndMechanics, EndHost {
 
   func willBeAsked() { runtime?.conversation?.offers.dropFound() }
 
-  func tellOfEnd(then ask: @escaping () -> Void) -> Bool {
+  func announceEnd(then ask: @escaping () -> Void) -> Bool {
     guard let runtime, let conversation = runtime.conversation else { return false }
     let grace = runtime.configuration.policy.terminate.grace
     return conversation.lifecycle.willTerminate(within: grace, then: ask)
@@ -164,12 +164,12 @@ final class EndOfWorker: EndMechanics, EndHost {
       footprint: daemon.engine.footprint(of: id), lastWords: lastWords, of: id)
     daemon.ends.clearAway(runtime)
     services.records.remove(id.name)
-    daemon.wrapped?.end = WrapEnd(status)
+    daemon.role.program?.hasEnded(status)
     daemon.driver.send(.exited(id, status))
     daemon.offer(runtime)
     // No longer declared: it was only waited for.
-    if daemon.engine.state(of: id) == nil { daemon.removeWorker(id) }
-    if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(besides: id) }
+    if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
+    if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(after: id) }
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {

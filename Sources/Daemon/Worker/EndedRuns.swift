@@ -19,7 +19,7 @@ final class EndedRuns {
   init(_ host: any EndedRunsHost) { self.host = host }
 
   /// - Parameter latest: has just ended.
-  func forgetOldRuns(besides latest: WorkerID) {
+  func forgetOldRuns(after latest: WorkerID) {
     ids.removeAll { $0 == latest }
     ids.append(latest)
     guard ids.count > Self.limit else { return }
@@ -40,7 +40,7 @@ final class EndedRunsOfDaemon: EndedRunsHost {
   }
 
   func forget(_ id: WorkerID) {
-    daemon.removeWorker(id)
+    daemon.supervision.removeWorker(id)
     daemon.driver.send(.removed(id))
   }
 }

@@ -28,7 +28,7 @@ final class LaunchOfWorker: LaunchMechanics {
 
   /// What is wrapped inherits its files, has its caller's environment, and no channel to us.
   var steps: [LaunchStep] {
-    daemon.wrapped == nil ? LaunchStep.allCases : [.terms, .fork, .program]
+    daemon.role.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
   }
 
   var isWanted: Bool { daemon.workers[id] === runtime }
@@ -99,7 +99,7 @@ final class LaunchOfWorker: LaunchMechanics {
       return nil
     }
     for remark in made.remarks { log(remark.level, remark.text) }
-    daemon.makeConversation(runtime, over: made.take() ?? WorkerChannels())
+    daemon.conversations.makeConversation(runtime, over: made.take() ?? WorkerChannels())
     return Daemon.failure {
       try runtime.conversation?.listen()
       try runtime.conversation?.listenToConnections()

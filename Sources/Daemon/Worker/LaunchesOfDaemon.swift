@@ -25,7 +25,7 @@ final class LaunchesOfDaemon: LaunchHost {
   func programRuns(_ id: WorkerID) {
     guard let runtime = daemon.workers[id], let process = runtime.process else { return }
     runtime.launched = runtime.configuration
-    daemon.wrapped?.letGoOfInherited()
+    daemon.role.program?.hasLaunched()
     // From its first moment on: a daemon that dies now must leave it to the next.
     daemon.saveRecord(runtime, state: .launching)
     daemon.log(.info, "\(id): launched as pid \(process.identity.pid)")
@@ -43,8 +43,8 @@ final class LaunchesOfDaemon: LaunchHost {
     guard let runtime = daemon.workers[id] else { return }
     daemon.offer(runtime)
     // No longer declared: only the launch was waited for.
-    if daemon.engine.state(of: id) == nil { daemon.removeWorker(id) }
-    if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(besides: id) }
+    if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
+    if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(after: id) }
   }
 
   func log(_ id: WorkerID, _ text: String) { daemon.log(.warning, "\(id): \(text)") }
@@ -56,7 +56,7 @@ final class ProcessesOfDaemon: ProcessHost {
 
   init(_ daemon: Daemon) { self.daemon = daemon }
 
-  func makeSleep(for runtime: WorkerRuntime) { daemon.makeSleep(for: runtime) }
+  func makeSleep(for runtime: WorkerRuntime) { daemon.sleeps.makeSleep(for: runtime) }
 
   func makeReadinessHost(
     for runtime: WorkerRuntime, _ process: WorkerProcess

@@ -5,7 +5,7 @@ import Supervision
 
 /// The children of this process. `KernelChildren` has the real ones; tests hand in their own.
 protocol ChildProcesses: AnyObject {
-  /// A child is being forked that no one has been told of yet: it can't be told from an orphan.
+  /// A child is being forked that has no owner yet: it can't be distinguished from an orphan.
   var anyIsUnclaimed: Bool { get }
   var all: [Int32] { get }
   /// It has ended, and may be waited for by `OrphanReaper`.
@@ -21,7 +21,7 @@ final class OrphanReaper {
 
   private let timers: any Timers
   private let children: any ChildProcesses
-  /// Children that have an owner, who waits for them.
+  /// Children that have an owner, which waits for them.
   private let owned: () -> Set<Int32>
   private var timer: EventLoop.Token?
 
@@ -32,6 +32,16 @@ final class OrphanReaper {
     self.timers = timers
     self.children = children
     self.owned = owned
+  }
+
+  /// Workers, those that are being started, commands of `shed:`, and probes have owners.
+  convenience init(of daemon: Daemon) {
+    self.init(daemon.loop) { [unowned daemon] in
+      let workers = daemon.workers.values.flatMap {
+        [$0.process?.identity.pid, $0.shed?.commandPid].compactMap(\.self)
+      }
+      return Set(workers + daemon.launcher.pids + daemon.senses.probes.commandPids)
+    }
   }
 
   /// After each SIGCHLD.

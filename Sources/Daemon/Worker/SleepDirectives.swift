@@ -1,46 +1,44 @@
-import Glibc
 import Hibernation
 import Lifecycle
 import Linux
 import Policy
 
-// The directives that put a worker to sleep and wake it go to its run's `WorkerSleep`.
+/// What belongs to the sleep of workers and to no single run. The directives that put a worker to sleep and wake it
+/// go to its run's `WorkerSleep`. Belongs to the loop's thread.
+final class WorkerSleeps {
+  private unowned let daemon: Daemon
+  /// Why writes can't be tracked, as logged.
 
-extension Daemon {
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
   /// For a new run, or an adopted one.
   func makeSleep(for runtime: WorkerRuntime) {
-    let adaptor = SleepOfWorker(self, runtime)
+    let adaptor = SleepOfWorker(daemon, runtime)
     runtime.sleep = WorkerSleep(
-      runtime.id, driver: driver, clock: loop, mechanics: adaptor, host: adaptor)
+      runtime.id, driver: daemon.driver, clock: daemon.loop, mechanics: adaptor, host: adaptor)
   }
 
   func inspect(_ id: WorkerID) {
-    guard let runtime = workers[id], runtime.process != nil, let sleep = runtime.sleep else {
-      return driver.send(.exited(id, .unknown))
+    guard let runtime = daemon.workers[id], runtime.process != nil, let sleep = runtime.sleep else {
+      return daemon.driver.send(.exited(id, .unknown))
     }
     sleep.inspect()
   }
 
   /// A hibernation has succeeded.
   func note(_ summary: HibernationSummary, of runtime: WorkerRuntime, took duration: Duration) {
-    senses.hibernationCosts.note(summary, of: runtime, took: duration)
-    if summary.image.restore.isLazy { standbyStarter.startStandbyPager() }
+    daemon.senses.hibernationCosts.note(summary, of: runtime, took: duration)
+    if summary.image.restore.isLazy { daemon.standbyStarter.startStandbyPager() }
   }
 
   /// After a wake that failed. Where a thread stood in a trace stop of ours, it is released as soon as
   /// it can be; then the worker has to be woken again.
   func wakeWhenReleased(_ id: WorkerID) {
     guard Stragglers.shared.hasAny else { return }
-    loop.after(.seconds(1)) { [unowned self] in
-      guard engine.state(of: id)?.sleeps == true else { return }
-      driver.send(.wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
+    daemon.loop.after(.seconds(1)) { [unowned daemon] in
+      guard daemon.engine.state(of: id)?.sleeps == true else { return }
+      daemon.driver.send(
+        .wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
     }
-  }
-
-  static func failure(_ body: () throws -> Void) -> String? {
-    do {
-      try body()
-      return nil
-    } catch { return "\(error)" }
   }
 }

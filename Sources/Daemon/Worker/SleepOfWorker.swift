@@ -158,7 +158,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     let took = EventLoop.now - started
     return outcome.result.map { summary in
       let length = Int64(summary.imageLength)
-      if let runtime { daemon.note(summary, of: runtime, took: took) }
+      if let runtime { daemon.sleeps.note(summary, of: runtime, took: took) }
       return HibernationOutcome(
         image: ImageOnDisk(summary.image, length: length),
         result: HibernationResult(
@@ -264,7 +264,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   func whenReadyToSuspend(then: @escaping () -> Void) {
     guard let runtime, runtime.process != nil else { return }
     daemon.senses.liveness.whenUnasked(runtime) { [daemon] in
-      daemon.whenTold(runtime, then)
+      daemon.conversations.whenTold(runtime, then)
     }
   }
 
@@ -275,7 +275,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   func isAwake(why: String?, fromImage: Bool) {
     guard let runtime else { return }
     if why == nil { daemon.stopListening(for: runtime) }
-    daemon.tellAwake(runtime, why: why)
+    daemon.conversations.tellAwake(runtime, why: why)
     guard fromImage else { return }
     daemon.senses.imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
     daemon.senses.imageDisk.takeReading()
@@ -284,7 +284,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   func staysAsleep() {
     guard let runtime else { return }
     daemon.repeatCall(runtime)
-    daemon.wakeWhenReleased(id)
+    daemon.sleeps.wakeWhenReleased(id)
   }
 
   func kill() { daemon.ends.kill(id) }

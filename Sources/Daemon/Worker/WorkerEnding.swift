@@ -63,16 +63,16 @@ final class WorkerEnding {
   /// Asks all of it to end (as systemd does by default: a shell that is asked alone would leave its
   /// children behind), and lets it run for that.
   ///
-  /// - Parameter signal: instead of its stop signal. It isn't told over `DORMOUSE_WORKER_SOCKET` then.
+  /// - Parameter signal: instead of its stop signal. Its end isn't announced over `DORMOUSE_WORKER_SOCKET` then.
   func terminate(by signal: Int32? = nil) {
     guard step == .runs else { return }
     host.stopListening()
     if host.isMemoryUnverified { return kill() }
     host.willBeAsked()
     let asked = signal ?? host.stopSignal
-    let isTold = signal == nil && host.tellOfEnd { [mechanics] in mechanics.ask(by: asked) }
+    let isAnnounced = signal == nil && host.announceEnd { [mechanics] in mechanics.ask(by: asked) }
     // Pending while it is frozen or stopped; delivered when it goes on.
-    mechanics.wake(askingBy: isTold ? nil : asked) { [host] failure in
+    mechanics.wake(askingBy: isAnnounced ? nil : asked) { [host] failure in
       if let failure { host.log(.warning, "can't be woken for its end: \(failure)") }
     }
   }

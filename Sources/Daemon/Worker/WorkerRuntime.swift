@@ -19,8 +19,6 @@ final class WorkerRuntime {
   /// Adopted from somebody else, who goes on to supervise it; see `ExternalAdoption`.
   var external: ExternalWorker?
 
-  /// It has been told to read its configuration again.
-  var reloading: WorkerReload?
   let listening = ListenerSet()
   /// What its runs have stored with us; nil: nothing yet.
   var stored: DescriptorStoring?

@@ -52,6 +52,8 @@ final class Guardian {
     }
     clinux_set_thread_name("dormouse-guard")
     letGoOfEverything(but: input)
+    // What the wrapper used until now, it needs no more.
+    dropOwnCode()
     var known: [ProcessIdentity] = []
     var word: Int32 = 0
     while true {

@@ -1,95 +1,99 @@
 import CLinux
 import Glibc
-import Lifecycle
 import Linux
 
-// What is sent to a wrapper is meant for its program.
+/// The program that a wrapper's signals are meant for. Tests hand in their own.
+protocol SignalTarget: AnyObject {
+  /// It has been started, and its end hasn't been noted yet.
+  var hasProcess: Bool { get }
+  /// Or on its way from or to sleep.
+  var isAsleep: Bool { get }
+  /// It has a handler for the signal.
+  func catches(_ signal: Int32) -> Bool
+  func wake(_ reason: String)
+  func signal(_ signal: Int32)
+  /// To its process group; false: the group can't be named safely, or is gone.
+  func signalGroup(_ signal: Int32) -> Bool
+  /// Stops all of its processes; false: they can't be found.
+  func stopAll() -> Bool
+  func continueAll()
+  /// Stops the wrapper itself, so that the shell sees it.
+  func stopWrapper()
+  /// A child or a descendant without a parent has ended.
+  func reap()
+}
 
-extension Daemon {
+/// What is sent to a wrapper is meant for its program. A sleeping program is woken for it. Belongs to the
+/// loop's thread.
+final class PassedSignals {
+  private let target: any SignalTarget
+  /// For a program that sleeps, until it runs.
+  private var waiting: [Int32] = []
+  /// Stopped by the terminal (Ctrl-Z), together with the wrapper.
+  private var isHeld = false
+
   /// All that a host or a terminal sends. SIGKILL and SIGSTOP can't be passed on: of the first, the
   /// guardian hears.
-  private static let passed = [
+  static let passed = [
     SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGTSTP, SIGWINCH,
   ]
 
-  func passSignals() throws(SystemCallError) {
+  init(_ target: any SignalTarget) { self.target = target }
+
+  /// From now on they come here, and end or stop the wrapper no more.
+  func listen(on loop: some DescriptorWatches) throws(SystemCallError) {
     _ = clinux_ignore_stops_of_children()
     let signals = try SignalQueue(Self.passed + [SIGCHLD])
-    try loop.watch(signals.descriptor, .readable) { [unowned self] _ in
+    _ = try loop.whenReadable(signals.descriptor) { [unowned self] in
       for signal in signals.arrivals() {
-        take(signal.number, isFromTerminal: signal.isFromTerminal)
+        receive(signal.number, isFromTerminal: signal.isFromTerminal)
       }
     }
   }
 
-  private func take(_ signal: Int32, isFromTerminal: Bool) {
+  func receive(_ signal: Int32, isFromTerminal: Bool = false) {
     switch signal {
-    case SIGCHLD:
-      hibernation.reapChildren()
-      orphans.reapOrphans()
+    case SIGCHLD: target.reap()
     case SIGTSTP: hold()
-    case SIGCONT: release()
+    case SIGCONT: letGo()
     default: pass(signal, toGroup: isFromTerminal)
     }
   }
 
-  /// To the program, where it runs; a sleeping one is woken for it.
   private func pass(_ signal: Int32, toGroup: Bool) {
-    guard let wrapped, let runtime = workers[wrapped.id], let process = runtime.process else {
-      return
+    guard target.hasProcess else { return }
+    if target.isAsleep {
+      // It isn't woken for what it would drop: a terminal's new size, mostly.
+      if signal == SIGWINCH, !target.catches(signal) { return }
+      waiting.append(signal)
+      return target.wake("the signal \(signal)")
     }
-    if isAsleep(runtime) {
-      // Nobody is woken for what would be dropped: a terminal's new size, mostly.
-      if signal == SIGWINCH, (try? process.catches(signal)) != true { return }
-      wrapped.waitingSignals.append(signal)
-      driver.send(.wakeNeeded(wrapped.id, "the signal \(signal)"))
-      return
-    }
-    // From a terminal all of its foreground group would get it. Until it is reaped, no other group can
-    // have its number.
-    if toGroup, !runtime.isReaped, Glibc.kill(-process.identity.pid, signal) == 0 { return }
-    try? process.signal(signal)
+    // From a terminal all of its foreground group would get it.
+    if toGroup, target.signalGroup(signal) { return }
+    target.signal(signal)
   }
 
-  /// Or on its way from or to sleep.
-  private func isAsleep(_ runtime: WorkerRuntime) -> Bool {
-    switch engine.state(of: runtime.id) {
-    case .suspending, .suspended, .hibernating, .hibernated, .resuming: true
-    default: runtime.isBusy
-    }
+  /// It runs.
+  func deliverWaiting() {
+    guard target.hasProcess else { return }
+    for signal in waiting { target.signal(signal) }
+    waiting = []
   }
 
-  func deliverWaitingSignals() {
-    guard let wrapped, let process = workers[wrapped.id]?.process else { return }
-    for signal in wrapped.waitingSignals { try? process.signal(signal) }
-    wrapped.waitingSignals = []
-  }
-
-  /// Ctrl-Z: all of it stops, and we do, so that the shell sees it. Its session has no terminal, in
-  /// which a SIGTSTP that isn't caught does nothing.
+  /// Ctrl-Z: all of it stops, and we do, so that the shell sees it.
   private func hold() {
-    guard let wrapped, let runtime = workers[wrapped.id] else { return }
-    if !isAsleep(runtime), let tree = try? runtime.process?.tree() {
-      for stat in tree.processes {
-        let catches = (try? ProcessStatus.read(stat.pid))?.catches(SIGTSTP) == true
-        // One that has ended meanwhile, or that we may not signal, can't be stopped.
-        _ = try? stat.identity.signal(catches ? SIGTSTP : SIGSTOP)
-      }
-      wrapped.isHeld = true
-    }
-    Glibc.kill(getpid(), SIGSTOP)
+    if target.hasProcess, !target.isAsleep, target.stopAll() { isHeld = true }
+    target.stopWrapper()
   }
 
   /// A sleeping program stays where it is.
-  private func release() {
-    guard let wrapped, let runtime = workers[wrapped.id], let process = runtime.process else {
-      return
-    }
-    if wrapped.isHeld {
-      wrapped.isHeld = false
-      try? process.tree().continueAll()
-    } else if !isAsleep(runtime) {
-      try? process.signal(SIGCONT)
+  private func letGo() {
+    guard target.hasProcess else { return }
+    if isHeld {
+      isHeld = false
+      target.continueAll()
+    } else if !target.isAsleep {
+      target.signal(SIGCONT)
     }
   }
 }

@@ -55,19 +55,8 @@ public struct WrapSettings: Sendable {
   }
 }
 
-/// How a wrapper ends.
-public enum WrapEnd: Hashable, Sendable {
-  /// As its program has.
-  case exited(Int32)
-  case signaled(Int32)
-  /// The program didn't start; why, in a sentence.
-  case notStarted(String)
-  /// It couldn't be managed here, and hasn't been started: why, in a sentence.
-  case unmanaged(String)
-}
-
 extension LifecyclePolicy {
-  /// For helpers of an editor or agent host, one in each wrapper. Nobody is ever terminated for
+  /// For helpers of an editor or agent host, one in each wrapper. None is ever terminated for
   /// memory: to its host that would be a crash. It needs no cool-down: `idle_after` and
   /// `hibernate.after` pass between two hibernations in any case.
   public static func wrapping() -> LifecyclePolicy {

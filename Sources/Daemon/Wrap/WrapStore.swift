@@ -37,8 +37,8 @@ struct WrapStore {
   }
 
   /// All wrappers' together: `hibernate.disk.budget` isn't meant for each of thirty.
-  static func imageBytes(of settings: WrapSettings) -> Int64 {
-    let path = "\(settings.stateDirectory)/wrap"
+  static func imageBytes(in stateDirectory: String) -> Int64 {
+    let path = "\(stateDirectory)/wrap"
     var sum: Int64 = 0
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
       for image in (try? listDirectory("\(path)/\(name)/images")) ?? [] {

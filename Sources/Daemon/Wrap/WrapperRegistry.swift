@@ -1,8 +1,5 @@
 import Control
-import Glibc
-import JSONLines
 import Lifecycle
-import Linux
 import Policy
 
 /// The daemon's side: wrappers that have registered, and what they last said of their workers. Each
@@ -57,7 +54,9 @@ struct WrapperRegistry {
     if let worker, let leader = leaders[WorkerID(worker)], let entry = entry(from: leader) {
       return entry
     }
-    return entries.values.first { $0.report.worker.name == worker }
+    // Of several wrappers of that name, the one that came first.
+    return entries.filter { $0.value.report.worker.name == worker }
+      .min { $0.key.number < $1.key.number }?.value
   }
 
   /// By name, their clocks set forward to now.
@@ -75,25 +74,5 @@ extension WrapperRegistry.Entry {
     if worker.state != WorkerState.foreground.rawValue { worker.secondsSinceUse += elapsed }
     worker.wrapper = report.pid
     return worker
-  }
-}
-
-extension Daemon {
-  func isWrapped(_ worker: String?) -> Bool {
-    guard let worker, workers[WorkerID(worker)] == nil else { return false }
-    return wrappers.entry(of: worker) != nil
-  }
-
-  /// Passes a request for a wrapped worker on to its wrapper, and the answer back.
-  func relay(
-    _ request: ControlRequest, patience: Duration,
-    then respond: @escaping (ControlResponse) -> Void
-  ) {
-    let name = request.worker ?? ""
-    guard let entry = wrappers.entry(of: request.worker) else {
-      return respond(Relay.failure(request.id, name, "has ended"))
-    }
-    Relay(
-      request, to: entry.report.socket, jobs: jobs, loop: loop, patience: patience, then: respond)
   }
 }

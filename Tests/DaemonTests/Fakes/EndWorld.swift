@@ -70,8 +70,8 @@ final class EndWorld: EndMechanics, EndHost {
   var isExternal = false
   var isUnexpected = true
   /// It has connected to `DORMOUSE_WORKER_SOCKET`.
-  var canBeTold = false
-  private(set) var told: [() -> Void] = []
+  var isConnected = false
+  private(set) var announced: [() -> Void] = []
   private(set) var lines: [String] = []
   private(set) var rootEnds = 0
   private(set) var externalEnds = 0
@@ -81,9 +81,9 @@ final class EndWorld: EndMechanics, EndHost {
   func stopListening() { begun.append("stop listening") }
   func willBeAsked() { begun.append("drop offers") }
 
-  func tellOfEnd(then ask: @escaping () -> Void) -> Bool {
-    if canBeTold { told.append(ask) }
-    return canBeTold
+  func announceEnd(then ask: @escaping () -> Void) -> Bool {
+    if isConnected { announced.append(ask) }
+    return isConnected
   }
 
   func rootHasEnded() { rootEnds += 1 }

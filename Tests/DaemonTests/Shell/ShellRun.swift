@@ -20,11 +20,14 @@ final class ShellRun: SleepMechanics, SleepHost {
   let id: WorkerID
   private unowned let world: ShellWorld
   private(set) var body = Body.running
-  private(set) var hasEnded = false
-  private var status = ExitStatus.exited(0)
+  var hasEnded: Bool { ending.hasExited }
+  private(set) var status = ExitStatus.exited(0)
+  private(set) lazy var ending: WorkerEnding = {
+    let end = ShellEnd(self, world, children: world.pick([0, 0, 1, 3]))
+    return WorkerEnding(world.clock, end, end)
+  }()
   private(set) var isUnderWay = false
   var sleep: WorkerSleep?
-  private var isCleared = false
 
   init(_ id: WorkerID, _ world: ShellWorld) {
     self.id = id
@@ -179,9 +182,9 @@ final class ShellRun: SleepMechanics, SleepHost {
     if world.chance(50) { world.driver.send(.wakeNeeded(id, "what still waits for it")) }
   }
 
-  func kill() { world.after(.milliseconds(50)) { [self] in die(.signaled(9)) } }
+  func kill() { ending.kill() }
 
-  func operationHasEnded() { if hasEnded { clearAway() } }
+  func operationHasEnded() { if hasEnded { ending.rootHasEnded() } }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {}
 
@@ -192,32 +195,6 @@ final class ShellRun: SleepMechanics, SleepHost {
     body = .dead
     self.status = status
     // The loop hears of it a moment later.
-    world.after(.milliseconds(100)) { [self] in
-      hasEnded = true
-      clearAway()
-    }
-  }
-
-  /// As `WorkerEnd` has it: not while an operation is under way.
-  private func clearAway() {
-    guard !isCleared else { return }
-    if sleep?.isBusy == true, isUnderWay {
-      return world.after(.seconds(1)) { [self] in clearAway() }
-    }
-    isCleared = true
-    world.after(.milliseconds(50)) { [self] in
-      sleep?.end()
-      world.ended(self, status)
-    }
-  }
-
-  /// SIGTERM. What is stopped goes on for it.
-  func terminate() {
-    switch body {
-    case .evicted: complain("sent SIGTERM without memory to run in")
-    case .unverifiable, .dead: break
-    case .running, .stopped:
-      if world.chance(80) { world.after(.seconds(2)) { [self] in die(.exited(0)) } }
-    }
+    world.after(.milliseconds(100)) { [self] in ending.rootHasEnded() }
   }
 }

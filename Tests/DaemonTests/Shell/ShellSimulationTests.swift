@@ -31,6 +31,7 @@ import Testing
     for name in [
       "suspended", "suspendFailed", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
       "found", "exited", "launchFailed", "lost", "late", "twice",
+      "clear failed", "left behind",
     ] {
       #expect(counts[name, default: 0] > 2, "\(name): \(counts[name, default: 0])")
     }

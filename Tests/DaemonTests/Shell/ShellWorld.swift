@@ -1,3 +1,4 @@
+import Glibc
 import Lifecycle
 import Policy
 
@@ -5,7 +6,7 @@ import Policy
 @testable import Simulation
 
 /// The shell around the engine, driven through virtual time: the real `EngineDriver`, `RequestReplies`,
-/// `RestartSupervisor`, `DependencyStarter` and `WorkerSleep`s over simulated processes, disks and clients. One
+/// `RestartSupervisor`, `DependencyStarter`, `WorkerSleep`s and `WorkerEnding`s over simulated processes, disks and clients. One
 /// seed, one life.
 final class ShellWorld: DirectiveExecutor, EngineObserver {
   enum Fate { case told, late, lost, twice }
@@ -50,6 +51,10 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
 
   /// A fault in this share of cases, percent; none when the world heals.
   func chance(_ percent: Int) -> Bool { hasFaults && random.chance(percent) }
+
+  func pick<Value>(_ values: [Value]) -> Value { random.pick(values) }
+
+  func count(_ what: String) { counts[what, default: 0] += 1 }
 
   func fate() -> Fate {
     let fate: Fate = chance(4) ? .lost : chance(3) ? .late : chance(4) ? .twice : .told
@@ -156,7 +161,8 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
     case .resume(let id): runs[id]?.sleep?.resume()
     case .inspect(let id):
       if let sleep = runs[id]?.sleep { sleep.inspect() } else { driver.send(.exited(id, .unknown)) }
-    case .terminate(let id), .abort(let id): terminate(id)
+    case .terminate(let id): runs[id]?.ending.terminate()
+    case .abort(let id): runs[id]?.ending.terminate(by: SIGABRT)
     case .kill(let id): runs[id]?.kill()
     case .shed(let id, _, _): answer(id, .seconds(3)) { .shedAnswered(id) }
     case .finishShed(let id):
@@ -198,13 +204,6 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
       driver.send(.launched(id))
       after(.seconds(1)) { [unowned self] in if runs[id] === run { driver.send(.ready(id)) } }
     }
-  }
-
-  private func terminate(_ id: WorkerID) {
-    guard let run = runs[id] else { return }
-    // As `WorkerEnd` has it.
-    if run.sleep?.isMemoryUnverified == true { return run.kill() }
-    run.terminate()
   }
 
   func ended(_ run: ShellRun, _ status: ExitStatus) {

@@ -153,6 +153,32 @@ struct ManagedGroupTests {
     #expect(access(unit.group.path, F_OK) == 0)
   }
 
+  @Test(
+    "When another process of the group takes the place of its first one, it is put to sleep as before"
+  )
+  func successor() throws {
+    let daemon = try TestDaemon(Self.policy, setting: .frozen)
+    let unit = try Unit(daemon.scratch)
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    let next = try spawn(
+      SpawnRequest(
+        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
+        input: null.raw, output: null.raw, error: null.raw,
+        cgroup: unit.group.directory.raw))
+    defer {
+      kill(next.pid, SIGKILL)
+      // It has ended, or the group's removal says so.
+      _ = try? next.wait(.seconds(10))
+    }
+    try daemon.done("adopt", "web", "--cgroup", unit.group.path)
+    kill(unit.server.pid, SIGKILL)
+    #expect(try eventually { try daemon.worker("web").pid == next.pid })
+    try daemon.done("suspend", "web")
+    #expect(try daemon.worker("web").state == "suspended")
+    try daemon.done("wake", "web")
+    try daemon.wait("web", toBe: "background")
+  }
+
   @Test("A manager may freeze and thaw it while it sleeps", arguments: Sleep.allCases)
   func frozenByManager(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)

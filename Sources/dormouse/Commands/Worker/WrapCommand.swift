@@ -80,7 +80,7 @@ struct WrapCommand: ParsableCommand {
           + "be woken")
     }
     let paths = DefaultPaths.ofThisProcess()
-    let end = Daemon.wrap(
+    let end = WrapComposition.run(
       WrapSettings(
         command: words, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
         stateDirectory: stateDirectory ?? paths.stateDirectory,

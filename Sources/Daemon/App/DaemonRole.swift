@@ -1,0 +1,51 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+
+/// In what a daemon and `dormouse wrap` differ, as values: `Daemon` goes by them, and doesn't ask which of
+/// the two it is.
+struct DaemonRole {
+  var log: DaemonLog
+  /// A later daemon goes on with this one's workers: what was learned of them is kept, and processes stand by
+  /// with what that daemon needs. Without one, no earlier daemon has left workers here either.
+  var hasSuccessor: Bool
+  /// Its own cgroup is left for one in which workers' memory can be limited.
+  var leavesCgroup: Bool
+  /// Overrules the policies.
+  var resumeOverride: ResumePreference?
+  /// Processes of a worker without a cgroup are looked for below this process only.
+  var looksAtDescendantsOnly: Bool
+  var pace = RegularSampling.Pace()
+  /// What running programs write and start counts as activity (`WorkMeter`).
+  var metersWork: Bool
+  /// Bytes of all images on the disk that share the budget; nil: those of its own workers.
+  var sharedImages: (@Sendable () -> Int64)?
+  /// nil: workers are what the configuration says.
+  var program: (any CallersProgram)?
+
+  /// `dormouse daemon`.
+  static func daemon() -> DaemonRole {
+    // A group that was named is used as it is.
+    DaemonRole(
+      log: DaemonLog(), hasSuccessor: true, leavesCgroup: getenv("DORMOUSE_CGROUP") == nil,
+      resumeOverride: ResumeChoice.fromEnvironment().override,
+      looksAtDescendantsOnly: false, metersWork: false)
+  }
+}
+
+/// The program that `dormouse wrap` stands for: its caller's, and the only worker.
+protocol CallersProgram: AnyObject {
+  /// What it gets of its caller.
+  var inheritance: Inheritance { get }
+  /// Where the wrapper's log is, for `status`.
+  var logPath: String? { get }
+  /// Times that it has been woken.
+  var wakes: Int { get }
+
+  /// It has its caller's descriptors now.
+  func hasLaunched()
+  func hasEnded(_ status: ExitStatus)
+  func hasChanged(_ transition: Transition)
+}

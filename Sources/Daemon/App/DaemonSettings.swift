@@ -1,0 +1,26 @@
+import PolicyFile
+
+/// What the daemon is started with.
+public struct DaemonSettings: Sendable {
+  public var configuration: DaemonConfiguration
+  public var stateDirectory: String
+  public var socket: String
+  /// What workers inherit.
+  public var environment: [String: String]
+  public var version: String
+  /// Reads the configuration again.
+  public var reload: @Sendable () -> ParseResult<DaemonConfiguration>
+
+  public init(
+    configuration: DaemonConfiguration, stateDirectory: String, socket: String,
+    environment: [String: String], version: String,
+    reload: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
+  ) {
+    self.configuration = configuration
+    self.stateDirectory = stateDirectory
+    self.socket = socket
+    self.environment = environment
+    self.version = version
+    self.reload = reload
+  }
+}

@@ -1,0 +1,125 @@
+import Control
+import Lifecycle
+import Policy
+import PolicyFile
+import Testing
+
+@testable import Daemon
+
+/// A daemon's engine with registered wrappers that answer when a test says so. No sockets, no processes.
+final class WrapperWorld: WrapperHost, DirectiveExecutor {
+  struct Ask {
+    let request: ControlRequest
+    let socket: String
+    let patience: Duration
+    let respond: (ControlResponse) -> Void
+  }
+
+  let timers = FakeTimers()
+  let workers = WorkerRegistry()
+  let driver: EngineDriver
+  private(set) lazy var wrappers = RegisteredWrappers(driver, workers, clock: timers, self)
+
+  private(set) var asks: [Ask] = []
+  /// All that has been asked so far: `verb worker`.
+  private(set) var asked: [String] = []
+  /// Directives that are no wrapper's business: such as `launch web`.
+  private(set) var others: [Directive] = []
+  private(set) var logged: [String] = []
+  /// The process at the other end of a connection, as the kernel says.
+  var processes: [ClientID: Int32] = [:]
+  private(set) var killed: [(pid: Int32, before: Instant)] = []
+  var kill = WrapperKill.done
+
+  init(_ policy: LifecyclePolicy = LifecyclePolicy(name: "test")) {
+    driver = EngineDriver(
+      Engine(policy: policy), clock: timers,
+      replies: RequestReplies(FakeSavedState(), timers: timers))
+    driver.connect(self, [])
+  }
+
+  // MARK: what happens
+
+  static func report(
+    _ name: String, _ state: String = "background", megabytes: Int64 = 90, pid: Int32 = 77,
+    mayBeTerminated: Bool? = nil
+  ) -> WrapperReport {
+    var worker = WorkerReport(name: name, state: state)
+    worker.footprint = megabytes << 20
+    return WrapperReport(
+      pid: pid, socket: "/run/\(name).sock", worker: worker, mayBeTerminated: mayBeTerminated)
+  }
+
+  @discardableResult
+  func register(_ report: WrapperReport, _ client: UInt64 = 1) -> String? {
+    processes[ClientID(number: client)] = report.pid
+    return wrappers.register(report, from: ClientID(number: client))
+  }
+
+  func leave(_ client: UInt64 = 1) { wrappers.hasLeft(ClientID(number: client)) }
+
+  /// With the engine's deadlines.
+  func pass(_ time: Duration) {
+    let end = timers.now + time
+    while timers.now < end {
+      timers.advance(by: min(.milliseconds(500), end - timers.now))
+      driver.passDeadlines()
+    }
+  }
+
+  /// Memory is short at this level, with the time that the ladder needs to begin.
+  func press(_ level: PressureLevel) {
+    driver.send(.pressureSet(level, for: .seconds(3600)))
+    pass(.seconds(1))
+  }
+
+  /// A worker of the daemon's own.
+  func declare(_ name: String) {
+    let configuration = WorkerConfiguration(
+      name: name, command: ["/bin/true"], policy: driver.state.policy)
+    let runtime = WorkerRuntime(configuration: configuration, environment: [:], isDeclared: true)
+    workers[runtime.id] = runtime
+    driver.send(.added(runtime.id, runtime.profile))
+  }
+
+  func state(_ name: String) -> WorkerState? { driver.state.state(of: WorkerID(name)) }
+
+  /// The earliest request without an answer gets this one.
+  func answer(
+    _ result: ControlResponse.Result, _ text: String = "", _ worker: WorkerReport? = nil
+  ) {
+    guard !asks.isEmpty else {
+      Issue.record("no wrapper was asked for anything")
+      return
+    }
+    asks.removeFirst().respond(
+      ControlResponse(id: 1, result: result, text: text, workers: worker.map { [$0] }))
+  }
+
+  // MARK: WrapperHost
+
+  func ask(
+    _ request: ControlRequest, at socket: String, patience: Duration,
+    then respond: @escaping (ControlResponse) -> Void
+  ) {
+    asked.append("\(request.verb) \(request.worker ?? "")")
+    asks.append(Ask(request: request, socket: socket, patience: patience, respond: respond))
+  }
+
+  func process(of client: ClientID) -> Int32? { processes[client] }
+
+  func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill {
+    killed.append((pid, moment))
+    return kill
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) { logged.append(text) }
+
+  // MARK: DirectiveExecutor
+
+  func execute(_ directive: Directive) {
+    if !wrappers.execute(directive) { others.append(directive) }
+  }
+
+  func engineIsQuiet() {}
+}

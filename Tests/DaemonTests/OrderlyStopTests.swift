@@ -1,0 +1,78 @@
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("The end of all workers") struct OrderlyStopTests {
+  /// Workers that end when a test says so.
+  private final class World: OrderlyStopHost {
+    var alive: [WorkerID] = []
+    var needed: [WorkerID: [WorkerID]] = [:]
+    var external: Set<WorkerID> = []
+    private(set) var stopped: [String] = []
+    private var answers: [WorkerID: (Answer) -> Void] = [:]
+    private(set) lazy var stop = OrderlyStop(self)
+
+    func needs(of id: WorkerID) -> [WorkerID] { needed[id] ?? [] }
+    func isExternal(_ id: WorkerID) -> Bool { external.contains(id) }
+    func stop(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
+      stopped.append(id.name)
+      answers[id] = answer
+    }
+
+    func add(_ name: String, needs others: String...) {
+      alive.append(WorkerID(name))
+      needed[WorkerID(name)] = others.map { WorkerID($0) }
+    }
+
+    func end(_ name: String) {
+      alive.removeAll { $0.name == name }
+      answers[WorkerID(name)]?(Answer(.done, "it has ended"))
+      stop.advance()
+    }
+
+    func refuse(_ name: String) { answers[WorkerID(name)]?(Answer(.failed, "it hangs")) }
+  }
+
+  private let world = World()
+
+  @Test("comes to a worker when all that need it have ended")
+  func order() {
+    world.add("db")
+    world.add("api", needs: "db")
+    world.add("web", needs: "api", "db")
+    world.add("cron")
+    world.stop.advance()
+    #expect(world.stopped == ["cron", "web"])
+    world.end("web")
+    #expect(world.stopped == ["cron", "web", "api"])
+    world.end("api")
+    #expect(world.stopped == ["cron", "web", "api", "db"])
+  }
+
+  @Test("is asked of each worker once")
+  func once() {
+    world.add("web")
+    for _ in 0..<3 { world.stop.advance() }
+    #expect(world.stopped == ["web"])
+  }
+
+  @Test("isn't kept from the others by a worker that can't be ended")
+  func unstoppable() {
+    world.add("db")
+    world.add("web", needs: "db")
+    world.stop.advance()
+    world.refuse("web")
+    #expect(world.stopped == ["web", "db"])
+  }
+
+  @Test("leaves workers alone that another program supervises")
+  func external() {
+    world.add("theirs")
+    world.add("ours")
+    world.external = [WorkerID("theirs")]
+    world.stop.advance()
+    #expect(world.stopped == ["ours"])
+  }
+}

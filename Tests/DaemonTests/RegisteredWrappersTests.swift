@@ -1,0 +1,382 @@
+import Control
+import Lifecycle
+import Policy
+import Testing
+
+@testable import Daemon
+
+@Suite("Wrappers that have registered with a daemon") struct RegisteredWrappersTests {
+  private let world = WrapperWorld()
+  private var wrappers: RegisteredWrappers { world.wrappers }
+  private let id = WorkerID("clangd")
+
+  private func report(_ state: String, megabytes: Int64 = 90) -> WrapperReport {
+    WrapperWorld.report("clangd", state, megabytes: megabytes)
+  }
+
+  private func asleep(_ state: String, megabytes: Int64 = 2, image: Int64 = 9) -> WorkerReport {
+    var worker = report(state, megabytes: megabytes).worker
+    worker.imageSize = image << 20
+    return worker
+  }
+
+  // MARK: what they report
+
+  @Test(
+    "A wrapper that registers puts its worker on the daemon's ladder, as it stands",
+    arguments: ["foreground", "background", "suspended", "hibernated"])
+  func registers(state: String) throws {
+    #expect(world.register(report(state)) == nil)
+    #expect(world.state("clangd")?.rawValue == state)
+    #expect(world.driver.state.footprint(of: id) == .megabytes(90))
+    let profile = try #require(world.driver.state.profile(of: id))
+    #expect(profile.leader == "its wrapper, pid 77" && !profile.mayBeTerminated)
+    #expect(wrappers.leads(id) && wrappers.isWrapped("clangd"))
+    #expect(wrappers.report(of: "clangd")?.wrapper == 77)
+    #expect(world.asked.isEmpty)
+  }
+
+  @Test("Each further report moves its worker, and nothing else does")
+  func moves() {
+    world.register(report("foreground"))
+    for state in ["background", "suspended", "foreground", "hibernated", "background"] {
+      world.register(report(state, megabytes: 50))
+      #expect(world.state("clangd")?.rawValue == state)
+    }
+    #expect(world.driver.state.footprint(of: id) == .megabytes(50))
+    world.pass(.seconds(3600))
+    #expect(world.state("clangd") == .background && world.asked.isEmpty)
+  }
+
+  @Test("A state that this daemon doesn't know counts as background")
+  func unknownState() {
+    world.register(report("dreaming"))
+    #expect(world.state("clangd") == .background)
+  }
+
+  @Test("A negative footprint counts as none")
+  func negativeFootprint() {
+    world.register(report("background", megabytes: -3))
+    #expect(world.driver.state.footprint(of: id) == .zero)
+  }
+
+  @Test("The permission to terminate follows the latest report")
+  func permissionChanges() {
+    world.register(report("background"))
+    for permission in [true, false] {
+      world.register(
+        WrapperWorld.report("clangd", "background", mayBeTerminated: permission))
+      #expect(world.driver.state.profile(of: id)?.mayBeTerminated == permission)
+    }
+  }
+
+  @Test("A report without a wrapper, or with a name that no worker can have, changes nothing")
+  func nonsense() {
+    #expect(wrappers.register(nil, from: ClientID(number: 1)) != nil)
+    #expect(world.register(WrapperWorld.report("../x y")) != nil)
+    #expect(wrappers.reports().isEmpty && world.driver.state.state(of: id) == nil)
+    #expect(!wrappers.isWrapped(nil))
+  }
+
+  @Test("When its connection ends, its worker is released and unknown")
+  func leaves() {
+    world.register(report("suspended"))
+    world.leave()
+    #expect(world.state("clangd") == nil && !wrappers.leads(id) && !wrappers.isWrapped("clangd"))
+    #expect(wrappers.reports().isEmpty && world.killed.isEmpty && world.asked.isEmpty)
+    // A client that was no wrapper.
+    world.leave(9)
+  }
+
+  @Test("At the daemon's end all connections end, and no wrapper is asked to end its worker")
+  func daemonEnds() {
+    for number in 1...3 {
+      world.register(
+        WrapperWorld.report("w\(number)", "suspended", mayBeTerminated: true), UInt64(number))
+    }
+    for number in 1...3 { world.leave(UInt64(number)) }
+    #expect(wrappers.reports().isEmpty && world.asked.isEmpty && world.killed.isEmpty)
+    #expect((1...3).allSatisfy { world.state("w\($0)") == nil })
+  }
+
+  // MARK: names
+
+  @Test(
+    "A wrapper under the name of the daemon's own worker is shown, and reaches neither it nor verbs"
+  )
+  func nameOfOwnWorker() {
+    world.declare("clangd")
+    #expect(world.register(report("suspended")) == nil)
+    #expect(world.state("clangd") == .terminated)
+    #expect(!wrappers.leads(id) && !wrappers.isWrapped("clangd"))
+    #expect(wrappers.reports().map(\.name) == ["clangd"])
+    world.leave()
+    #expect(world.state("clangd") == .terminated)
+  }
+
+  @Test("Of two wrappers under one name the first has it, and the second after the first has ended")
+  func twoOfOneName() {
+    world.register(report("suspended"), 1)
+    world.register(WrapperWorld.report("clangd", "foreground", pid: 88), 2)
+    #expect(world.state("clangd") == .suspended)
+    #expect(wrappers.report(of: "clangd")?.wrapper == 77)
+    world.leave(2)
+    #expect(world.state("clangd") == .suspended)
+    world.register(WrapperWorld.report("clangd", "foreground", pid: 88), 3)
+    world.leave(1)
+    #expect(world.state("clangd") == nil && wrappers.report(of: "clangd")?.wrapper == 88)
+    world.register(WrapperWorld.report("clangd", "foreground", pid: 88), 3)
+    #expect(world.state("clangd") == .foreground)
+  }
+
+  @Test("A wrapper's worker is given up when the configuration declares one of its name")
+  func givenUp() {
+    world.register(report("suspended"))
+    wrappers.giveUp(id)
+    #expect(world.state("clangd") == nil)
+    world.declare("clangd")
+    world.register(report("foreground"))
+    #expect(world.state("clangd") == .terminated && !wrappers.isWrapped("clangd"))
+    wrappers.giveUp(WorkerID("another"))
+  }
+
+  // MARK: hibernate
+
+  private func pressHibernating() {
+    world.register(report("suspended"))
+    world.press(.warning)
+    #expect(world.asked == ["hibernate clangd"] && world.state("clangd") == .hibernating)
+    #expect(world.asks.first?.socket == "/run/clangd.sock")
+    #expect(world.asks.first?.patience == RegisteredWrappers.patience)
+  }
+
+  @Test("Under pressure a sleeping worker's wrapper is asked to hibernate it, and then how it is")
+  func hibernates() {
+    pressHibernating()
+    world.answer(.done)
+    #expect(world.asked.last == "status clangd")
+    world.answer(.done, "", asleep("hibernated"))
+    #expect(world.state("clangd") == .hibernated)
+    #expect(world.driver.state.footprint(of: id) == .megabytes(2))
+  }
+
+  @Test("A worker that was woken before its wrapper answered runs")
+  func wokenMeanwhile() {
+    pressHibernating()
+    world.answer(.done)
+    world.register(report("foreground"))
+    #expect(world.state("clangd") == .hibernating)
+    world.answer(.done, "", asleep("foreground", megabytes: 90))
+    #expect(world.state("clangd") == .foreground)
+  }
+
+  @Test("A wrapper that has done it and doesn't say how it is has done it")
+  func statusFails() {
+    pressHibernating()
+    world.answer(.done)
+    world.answer(.failed, "clangd can't be reached")
+    #expect(world.state("clangd") == .hibernated)
+  }
+
+  @Test("A wrapper that refuses leaves its worker suspended, with its reason")
+  func refuses() {
+    pressHibernating()
+    world.answer(.refused, "it has a file lock")
+    #expect(world.state("clangd") == .suspended)
+    let obstacles = world.driver.state.explanation(of: id)
+    #expect("\(String(describing: obstacles))".contains("it has a file lock"))
+  }
+
+  @Test("Without an answer the engine goes on, and the late failure changes nothing")
+  func never() {
+    pressHibernating()
+    world.pass(.seconds(50))
+    #expect(world.state("clangd") == .suspended)
+    world.answer(.failed, "its wrapper didn't answer within 60 s")
+    #expect(world.state("clangd") == .suspended)
+  }
+
+  @Test("An answer after the engine has gone on still says where the worker is")
+  func late() {
+    pressHibernating()
+    world.pass(.seconds(50))
+    #expect(world.state("clangd") == .suspended)
+    world.answer(.done)
+    world.answer(.done, "", asleep("hibernated"))
+    #expect(world.state("clangd") == .hibernated)
+  }
+
+  @Test(
+    "A connection that ends while its wrapper is asked ends the worker here, whatever is answered then"
+  )
+  func endsWhileAsked() {
+    pressHibernating()
+    world.leave()
+    #expect(world.state("clangd") == nil)
+    world.answer(.failed, "clangd can't be reached: its wrapper has ended")
+    #expect(world.state("clangd") == nil && world.asks.isEmpty)
+  }
+
+  @Test("An answer of an earlier wrapper says nothing of a later one's worker of the same name")
+  func answerOfEarlierWrapper() {
+    pressHibernating()
+    world.driver.send(.pressureSet(.normal, for: .zero))
+    world.leave()
+    world.register(WrapperWorld.report("clangd", "foreground", pid: 88), 2)
+    world.answer(.done)
+    #expect(world.asks.isEmpty && world.state("clangd") == .foreground)
+  }
+
+  @Test("The wrappers are asked one after the other, the biggest worker's first")
+  func ladderOrder() {
+    for (number, size) in [20, 90, 50].enumerated() {
+      world.register(
+        WrapperWorld.report("w\(size)", "suspended", megabytes: Int64(size)), UInt64(number))
+    }
+    world.press(.warning)
+    for size in [90, 50, 20] {
+      #expect(world.asked.last == "hibernate w\(size)")
+      world.answer(.done)
+      world.answer(.done, "", WrapperWorld.report("w\(size)", "hibernated", megabytes: 1).worker)
+      world.register(
+        WrapperWorld.report("w\(size)", "hibernated", megabytes: 1),
+        UInt64([20, 90, 50].firstIndex(of: size) ?? 9))
+      world.pass(.seconds(3))
+    }
+    #expect(world.asked.filter { $0.hasPrefix("hibernate") }.count == 3)
+  }
+
+  @Test(
+    "A worker that runs is left alone under pressure, and hibernated when its wrapper says it sleeps"
+  )
+  func running() {
+    world.register(report("background"))
+    world.press(.warning)
+    world.pass(.seconds(60))
+    #expect(world.asked.isEmpty)
+    world.register(report("suspended"))
+    world.pass(.seconds(5))
+    #expect(world.asked == ["hibernate clangd"])
+  }
+
+  // MARK: inspect
+
+  @Test(
+    "An inspection asks the wrapper, and what it says is what the engine finds",
+    arguments: [
+      ("hibernated", WorkerState.hibernated), ("suspended", .suspended), ("resuming", .hibernating),
+      ("dreaming", .hibernating),
+    ])
+  func inspects(found: String, state: WorkerState) {
+    pressHibernating()
+    #expect(wrappers.execute(.inspect(id)))
+    #expect(world.asked.last == "status clangd")
+    world.asks.last?.respond(
+      ControlResponse(id: 1, result: .done, text: "", workers: [asleep(found)]))
+    #expect(world.state("clangd") == state)
+  }
+
+  // MARK: terminate and kill
+
+  private func pressEnding(_ mayBeTerminated: Bool? = true) {
+    world.register(WrapperWorld.report("clangd", "suspended", mayBeTerminated: mayBeTerminated))
+    world.press(.critical)
+  }
+
+  @Test("A worker that may be terminated is, through its wrapper, and is gone with the connection")
+  func terminates() {
+    pressEnding()
+    #expect(world.asked == ["terminate clangd"] && world.state("clangd") == .terminating)
+    world.leave()
+    #expect(world.state("clangd") == nil && world.killed.isEmpty)
+    world.answer(.done, "clangd has ended")
+    #expect(world.logged.count == 1)
+  }
+
+  @Test(
+    "A worker whose wrapper doesn't permit it is neither terminated nor killed, however short memory is",
+    arguments: [nil, false])
+  func protected(mayBeTerminated: Bool?) {
+    pressEnding(mayBeTerminated)
+    world.pass(.seconds(600))
+    #expect(!world.asked.contains("terminate clangd") && world.killed.isEmpty)
+    #expect(world.state("clangd")?.isAlive == true)
+  }
+
+  @Test("A refusal to terminate is logged, and after the grace the wrapper is killed")
+  func killed() throws {
+    pressEnding()
+    world.answer(.failed, "clangd can't be reached: its wrapper didn't answer")
+    #expect(world.logged.last == "clangd can't be reached: its wrapper didn't answer")
+    let reported = world.timers.now
+    world.pass(.seconds(60))
+    let kill = try #require(world.killed.first)
+    #expect(kill.pid == 77 && kill.before < reported)
+    #expect(world.logged.contains { $0.contains("its wrapper, pid 77, is killed") })
+    world.leave()
+    #expect(world.state("clangd") == nil)
+  }
+
+  @Test(
+    "A wrapper is killed only if the kernel names the pid that it reports", arguments: [0, 1, 78])
+  func otherProcess(pid: Int32) {
+    pressEnding()
+    world.processes[ClientID(number: 1)] = pid
+    world.pass(.seconds(60))
+    #expect(world.state("clangd") == .terminating && world.killed.isEmpty)
+    #expect(world.logged.contains { $0.contains("isn't killed") })
+  }
+
+  @Test("A wrapper that takes its permission back before the kill isn't killed")
+  func permissionTakenBack() {
+    pressEnding()
+    world.register(WrapperWorld.report("clangd", "suspended", mayBeTerminated: false))
+    world.pass(.seconds(60))
+    #expect(world.killed.isEmpty)
+  }
+
+  @Test(
+    "What became of a kill is logged",
+    arguments: [(WrapperKill.hasEnded, "has ended"), (.failed("EPERM"), "can't be killed: EPERM")])
+  func killFails(outcome: WrapperKill, text: String) {
+    world.kill = outcome
+    pressEnding()
+    world.pass(.seconds(60))
+    #expect(world.logged.contains { $0.contains(text) })
+  }
+
+  @Test("Directives for the daemon's own workers aren't a wrapper's business")
+  func others() {
+    world.register(report("suspended"))
+    let web = WorkerID("web")
+    for directive: Directive in [
+      .hibernate(web), .terminate(web), .kill(web), .inspect(web), .launch(id), .suspend(id),
+      .resume(id), .measure(id),
+    ] { #expect(!wrappers.execute(directive)) }
+    #expect(world.asked.isEmpty)
+  }
+
+  // MARK: requests
+
+  @Test("A request for its worker is passed to its socket, with the client's patience")
+  func relays() {
+    world.register(report("suspended"))
+    var answers: [ControlResponse] = []
+    wrappers.relay(
+      ControlRequest(id: 7, verb: .wake, worker: "clangd"), patience: .seconds(600)
+    ) { answers.append($0) }
+    #expect(world.asks.first?.request.id == 7 && world.asks.first?.patience == .seconds(600))
+    world.answer(.done, "awake")
+    #expect(answers.map(\.text) == ["awake"])
+  }
+
+  @Test("A request for a worker whose wrapper has left fails at once, with its own number")
+  func relaysToNone() {
+    var answers: [ControlResponse] = []
+    wrappers.relay(
+      ControlRequest(id: 7, verb: .wake, worker: "clangd"), patience: .seconds(600)
+    ) { answers.append($0) }
+    #expect(answers.map(\.result) == [.failed] && answers.first?.id == 7)
+    #expect(world.asks.isEmpty)
+  }
+}
