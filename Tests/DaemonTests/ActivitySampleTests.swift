@@ -21,20 +21,24 @@ import Testing
 
   @Test func `counts as looked at, so that its share of a processor is that of the last second`() {
     var sample = sample()
-    #expect(sample.canSkip(cpu: 500, at: Instant(nanoseconds: 77)))
+    let skips1 = sample.canSkip(cpu: 500, at: Instant(nanoseconds: 77))
+    #expect(skips1)
     #expect(sample.at == Instant(nanoseconds: 77))
   }
 
   @Test func `is looked at as soon as it has used processor time`() {
     var sample = sample()
-    #expect(!sample.canSkip(cpu: 501, at: Instant(nanoseconds: 77)))
+    let skips2 = sample.canSkip(cpu: 501, at: Instant(nanoseconds: 77))
+    #expect(!skips2)
     #expect(sample.at == Instant(nanoseconds: 1))
   }
 
   @Test func `is looked at where its processor time isn't known, or something had changed`() {
     var first = sample()
-    #expect(!first.canSkip(cpu: nil, at: Instant(nanoseconds: 77)))
+    let skips3 = first.canSkip(cpu: nil, at: Instant(nanoseconds: 77))
+    #expect(!skips3)
     var second = sample(isUnchanged: false)
-    #expect(!second.canSkip(cpu: 500, at: Instant(nanoseconds: 77)))
+    let skips4 = second.canSkip(cpu: 500, at: Instant(nanoseconds: 77))
+    #expect(!skips4)
   }
 }

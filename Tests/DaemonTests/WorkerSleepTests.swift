@@ -199,4 +199,33 @@ private final class Host: SleepHost {
     #expect(host.noted == ["killed", "over"])
     #expect(events.all == ["resumeFailed"])
   }
+
+  @Test("doesn't let the worker's end pass while an earlier daemon's worker is being brought back")
+  func performing() {
+    var back: ((Int) -> Void)?
+    var outcomes: [Int] = []
+    sleep.perform {
+      back = $0
+    } then: {
+      outcomes.append($0)
+    }
+    #expect(sleep.isBusy && sleep.isActing, "its process may not be reaped")
+    back?(7)
+    back?(8)
+    #expect(outcomes == [7] && !sleep.isActing && host.noted == ["over"])
+  }
+
+  @Test("takes no outcome after the run's end, and then nothing is under way any more")
+  func performedTooLate() {
+    var back: ((Int) -> Void)?
+    var outcomes: [Int] = []
+    sleep.perform {
+      back = $0
+    } then: {
+      outcomes.append($0)
+    }
+    sleep.end()
+    back?(7)
+    #expect(outcomes.isEmpty && !sleep.isActing)
+  }
 }

@@ -38,15 +38,14 @@ struct SourceRuleTests {
     "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
     "Daemon/Worker/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
-    "Daemon/Sense/FootprintMeasuring.swift",
-    "Daemon/Worker/SuspendJob.swift", "Daemon/Takeover/AdoptionAsleep.swift",
+    "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/SuspendJob.swift",
     "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.
-    "Daemon/Takeover/WorkerAdoption.swift", "Daemon/Takeover/KeeperStart.swift",
+    "Daemon/Takeover/SurvivorsOfDaemon.swift",
     "Daemon/Talk/ConversationOfWorker.swift",
     "Daemon/Worker/ListeningOfDaemon.swift",
     // Of its cgroup only.
-    "Daemon/External/ExternalWorkers.swift", "Daemon/ControlService/WorkerReporter.swift",
+    "Daemon/External/ExternalsOfDaemon.swift", "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
     "Daemon/Wrap/WrappedProcess.swift",
   ]

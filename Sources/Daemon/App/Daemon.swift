@@ -36,14 +36,23 @@ public final class Daemon {
   var server: ControlServer?
   var control: ControlService?
   private(set) lazy var statusReporter = StatusReporter(driver, controlHost, clock: loop)
-  /// Workers of an earlier daemon that are being brought back, and the requests that wait for that:
-  /// until then the engine takes them for terminated, and would start them a second time.
-  var adopting: [WorkerID: [() -> Void]] = [:]
+  private(set) lazy var survivors = SurvivorAdoption(
+    driver, workers, timers: loop, host: SurvivorsOfDaemon(self))
+  private(set) lazy var declared = DeclaredWorkers(
+    driver, workers, survivors, host: DeclaredOfDaemon(self))
+  private(set) lazy var externals = ExternalAdoption(
+    driver, workers, host: ExternalsOfDaemon(self))
+  private(set) lazy var managers = ManagerWatching(driver, workers, timers: loop) {
+    [hibernation] in hibernation.prioritize($0.name)
+  }
+  private(set) lazy var ending = DaemonEnd(
+    EndOfDaemon(self), OrderlyStop(orderlyStopHost))
+  private lazy var orderlyStopHost = OrderlyStopOfDaemon(self)
+  private(set) lazy var recordWriter = WorkerRecordWriter(
+    records: records, bootID: bootID, log: log)
   /// Starts workers when others have come far enough.
   private(set) lazy var dependencyStarter = DependencyStarter(dependencies)
   private lazy var dependencies = DependenciesOfDaemon(self)
-  private lazy var orderlyStop = OrderlyStop(orderlyStopHost)
-  private lazy var orderlyStopHost = OrderlyStopOfDaemon(self)
   let stoppedByPerson: StoppedByPerson
   private(set) lazy var restarts = RestartSupervisor(
     timers: loop, stopped: stoppedByPerson, host: RestartsOfDaemon(self))
@@ -68,20 +77,14 @@ public final class Daemon {
   let pressureMonitor: PressureMonitor
   private lazy var configurationHost = ReloadOfDaemon(self)
   private(set) lazy var reloader = configurationHost.makeReloader()
-  var isEnding = false
-  /// Ends without its workers.
-  var isLeaving = false
-  var hasEnded = false
-  /// Woken for that, and whether that has ended; see `leave`.
-  var wokenToLeave: [WorkerID: Bool] = [:]
-
   let role: DaemonRole
-  /// What the environment says, against policies.
-  var resumeOverride: ResumePreference? { role.resumeOverride }
-  var standby: Standby?
-  /// See `KeeperStart`.
-  let keepers = KeeperProcess()
-  var handedOver: HandedOver?
+  var resumeChoice: ResumeChoice { ResumeChoice(override: role.resumeOverride) }
+  private(set) lazy var standbyStarter = StandbyStarter.pager(
+    jobs, hibernation, log, hasSuccessors: role.hasSuccessor)
+  private(set) lazy var keeperStarter = KeeperStarter(
+    DescriptorKeeperMeans(
+      path: state.path + "/keeper.sock", hibernation: hibernation, daemonLog: log),
+    hasSuccessors: role.hasSuccessor)
 
   /// Wrappers that have registered here.
   private(set) lazy var wrappers = RegisteredWrappers(
@@ -178,14 +181,18 @@ public final class Daemon {
     try controlHost.openControlSocket()
     pressureMonitor.follow(engine.policy)
     chronicle.begin(engine, at: EventLoop.now)
-    followFills()
-    introduceWorkers()
+    FillReports.follow(hibernation, loopReturn, log) { [unowned self] in
+      senses.meter.measure($0)
+    }
+    declared.introduceWorkers(settings.configuration.workers)
     senses.encryption.tryEncryption(for: settings.configuration)
-    collectKeptMemories()
-    adoptSurvivors()
-    takeOverKeeping()
+    keeperStarter.collectKeptMemories()
+    survivors.adoptSurvivors()
+    keeperStarter.takeOverKeeping(of: workers)
     listening.openListeners(of: settings.configuration.workers)
-    startWorkers()
+    declared.startWorkers(settings.configuration.workers)
+    // From here on, each worker has its own; a reload brings a new list.
+    settings.configuration.workers = []
     schedules.follow()
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
@@ -194,7 +201,7 @@ public final class Daemon {
     pendingSignals.follow()
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {
-      while !hasEnded {
+      while !ending.hasEnded {
         try loop.turn(until: driver.nextDeadline)
         driver.passDeadlines()
       }
@@ -266,13 +273,10 @@ public final class Daemon {
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
     then answer: @escaping (Answer) -> Void
   ) {
-    if adopting[worker] != nil {
-      adopting[worker]?.append { [unowned self] in
-        request(verb, worker, asked: asked, then: answer)
-      }
-      return
+    let isWaiting = survivors.whenBack(worker) { [unowned self] in
+      request(verb, worker, asked: asked, then: answer)
     }
-    driver.request(verb, worker, asked: asked, then: answer)
+    if !isWaiting { driver.request(verb, worker, asked: asked, then: answer) }
   }
 
   private func makeLaunchPlanner() -> LaunchPlanner {
@@ -325,47 +329,36 @@ public final class Daemon {
       reloader.reload(allowEmpty: false) { [log] in
         log($0.isDone ? .notice : .error, "reload: \($0.text)")
       }
-    } else if isEnding {
-      log(.warning, "told to end a second time: leaving what still runs")
-      hasEnded = true
     } else {
-      log(.notice, "told to end: stopping all workers (told again, it leaves what still runs)")
-      end()
+      ending.signalHasCome()
     }
   }
 
-  /// Stops every worker, those that others depend on after these, and ends when the last is gone.
-  func end() {
-    isEnding = true
-    for id in workers.keys.sorted() where isAlive(id) && workers[id]?.external != nil {
-      release(id) { [unowned self] failure in
-        if let failure { log(.error, "\(id): not released: \(failure)") }
-        if isEnding { endWhenAllIsQuiet() }
-      }
-    }
-    endWhenAllIsQuiet()
-  }
+  // What others call by these names.
+  var isEnding: Bool { ending.isEnding }
+  var isLeaving: Bool { ending.isLeaving }
+  func end() { ending.end() }
+  func leave() { ending.leave() }
 
+  /// Also of a worker that is being brought back.
   func isAlive(_ id: WorkerID) -> Bool {
-    adopting[id] != nil || engine.state(of: id)?.isAlive == true
+    survivors.isAdopting(id) || engine.state(of: id)?.isAlive == true
   }
 
-  func endWhenAllIsQuiet() {
-    dependencyStarter.stopWaiting("the daemon is ending")
-    orderlyStop.advance()
-    if !workers.keys.contains(where: isAlive) {
-      finish(saying: "all workers have ended, and so does the daemon")
-    }
+  func saveRecord(_ runtime: WorkerRuntime, state: WorkerState) {
+    recordWriter.save(runtime, state: state)
   }
 
-  func finish(saying text: String) {
-    guard !hasEnded else { return }
-    if !isLeaving { for runtime in workers.values { listening.closeListeners(of: runtime) } }
-    server?.announceEnd(text)
-    hasEnded = true
-    log(.notice, text)
-    // The loop looks at `hasEnded` after its turn; this makes it turn.
-    mailbox.post { _ in }
+  func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    externals.adopt(request, then: respond)
+  }
+
+  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    externals.release(request, then: respond)
+  }
+
+  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
+    externals.foreignRefusal(verb, id)
   }
 
   /// Why `body` failed; nil: it didn't.

@@ -30,7 +30,7 @@ struct DaemonRole {
     // A group that was named is used as it is.
     DaemonRole(
       log: DaemonLog(), hasSuccessor: true, leavesCgroup: getenv("DORMOUSE_CGROUP") == nil,
-      resumeOverride: Daemon.resumeOverrideInEnvironment(),
+      resumeOverride: ResumeChoice.fromEnvironment().override,
       looksAtDescendantsOnly: false, metersWork: false)
   }
 }

@@ -35,10 +35,7 @@ final class DirectiveExecution: DirectiveExecutor {
     }
   }
 
-  func engineIsQuiet() {
-    if daemon.isEnding { daemon.endWhenAllIsQuiet() }
-    if daemon.isLeaving { daemon.leaveWhenAllIsQuiet() }
-  }
+  func engineIsQuiet() { daemon.ending.engineIsQuiet() }
 
   private func pressureHasChanged(_ from: PressureLevel, _ to: PressureLevel, _ why: String) {
     daemon.log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")

@@ -61,7 +61,7 @@ final class ControlOfDaemon: ControlHost {
 
   func policyFacts() -> PolicyFacts {
     PolicyFacts(
-      origins: daemon.settings.configuration.origins, resumeOverride: daemon.resumeOverride,
+      origins: daemon.settings.configuration.origins, resumeOverride: daemon.role.resumeOverride,
       isWrapper: daemon.role.program != nil)
   }
 

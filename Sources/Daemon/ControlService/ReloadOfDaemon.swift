@@ -45,7 +45,7 @@ final class ReloadOfDaemon: ConfigurationHost {
   }
 
   func introduce(_ configuration: WorkerConfiguration) {
-    daemon.addDeclared(configuration)
+    daemon.declared.addDeclared(configuration)
     if let runtime = workers[WorkerID(configuration.name)] { daemon.listening.relisten(runtime) }
   }
 
@@ -66,9 +66,7 @@ final class ReloadOfDaemon: ConfigurationHost {
   }
 
   func startAutomatically(_ added: [WorkerConfiguration]) {
-    for worker in daemon.inStartingOrder(added) where worker.autostart {
-      daemon.startAutomatically(WorkerID(worker.name))
-    }
+    daemon.declared.startAutomatically(added)
     daemon.dependencyStarter.advance()
   }
 

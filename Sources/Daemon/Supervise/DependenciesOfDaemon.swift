@@ -15,7 +15,7 @@ final class DependenciesOfDaemon: DependencyHost {
 
   func standing(of id: WorkerID) -> DependencyStanding {
     var standing = DependencyStanding(
-      state: daemon.engine.state(of: id), isAdopting: daemon.adopting[id] != nil)
+      state: daemon.engine.state(of: id), isAdopting: daemon.survivors.isAdopting(id))
     guard let runtime = daemon.workers[id] else { return standing }
     let restarts = daemon.restarts
     standing.hasProcess = runtime.process != nil

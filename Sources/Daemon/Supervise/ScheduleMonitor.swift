@@ -130,10 +130,7 @@ extension ScheduleMonitor {
 
   private static func wake(_ id: WorkerID, _ daemon: Daemon) {
     guard let runtime = daemon.workers[id] else { return }
-    if daemon.adopting[id] != nil {
-      daemon.adopting[id]?.append { [unowned daemon] in wake(id, daemon) }
-      return
-    }
+    if daemon.survivors.whenBack(id, { [unowned daemon] in wake(id, daemon) }) { return }
     guard daemon.engine.state(of: id)?.sleeps == true else { return }
     let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
     daemon.driver.send(.wakeNeeded(id, "its schedule (\(lines))"))

@@ -20,7 +20,7 @@ final class ReloadingOfWorker: ReloadsHost {
     }
     let configuration = runtime.configuration
     return ReloadTerms(
-      state: state, isAdopting: daemon.adopting[id] != nil, signal: configuration.reloadSignal,
+      state: state, isAdopting: daemon.survivors.isAdopting(id), signal: configuration.reloadSignal,
       announces: configuration.readiness == .notify, limit: configuration.policy.watchdog.launch)
   }
 

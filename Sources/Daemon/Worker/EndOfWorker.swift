@@ -148,7 +148,7 @@ final class EndOfWorker: EndMechanics, EndHost {
 
   func externalRootHasEnded() {
     guard let runtime else { return }
-    daemon.externalRootHasEnded(runtime)
+    daemon.externals.externalRootHasEnded(runtime)
     // Another process stands for the worker now, and that has an end of its own.
     if runtime.process != nil { runtime.ending = nil }
   }

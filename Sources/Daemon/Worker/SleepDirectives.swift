@@ -31,7 +31,7 @@ final class WorkerSleeps {
   /// A hibernation has succeeded.
   func note(_ summary: HibernationSummary, of runtime: WorkerRuntime, took duration: Duration) {
     daemon.senses.hibernationCosts.note(summary, of: runtime, took: duration)
-    if summary.image.restore.isLazy { daemon.startStandbyPager() }
+    if summary.image.restore.isLazy { daemon.standbyStarter.startStandbyPager() }
   }
 
   /// After a wake that failed. Where a thread stood in a trace stop of ours, it is released as soon as

@@ -42,16 +42,16 @@ final class SurroundingsOfWorker: SleepSurroundings {
   }
 
   func watchManager(_ watch: SleepWatch?) {
-    if let runtime { daemon.watchManager(of: runtime, watch) }
+    if let runtime { daemon.managers.watchManager(of: runtime, watch.map { $0.look }) }
   }
 
   func keeperStart() -> @Sendable () -> Void {
-    let start = daemon.startKeeperWhereMissing()
-    return { start([:], nil) }
+    let start = daemon.keeperStarter.startKeeperWhereMissing()
+    return start
   }
 
   func resumePreference(_ rules: HibernationRules) -> ResumePreference {
-    daemon.resumePreference(rules)
+    daemon.resumeChoice.preference(rules)
   }
 
   func hasHibernated(_ summary: HibernationSummary, took duration: Duration) {

@@ -32,7 +32,7 @@ final class WorkerRun {
   var traffic: TrafficMonitor?
   var activityLook: SharedLook<ActivityFindings?>?
   /// What its manager wants of it while it sleeps; only of an external worker.
-  var managerWatch: SleepWatch?
+  var managerWatch: ManagerWatching.Look?
 
   // MARK: what is known of it
 

@@ -16,7 +16,7 @@ final class WorkerRuntime {
   /// In the configuration file; else made by `run`.
   var isDeclared: Bool
   private(set) var run = WorkerRun()
-  /// Adopted from somebody else, who goes on to supervise it; see `ExternalWorkers`.
+  /// Adopted from somebody else, who goes on to supervise it; see `ExternalAdoption`.
   var external: ExternalWorker?
 
   /// What its runs have stored with us; nil: nothing yet.

@@ -18,7 +18,9 @@ final class WorkerSleep {
   private(set) var isBusy = false
   /// The same, where its outcome hasn't been lost: until it has ended the worker's process may not be reaped,
   /// which could take a stop away from the thread that traces it.
-  var isActing: Bool { isBusy && mechanics.isUnderWay }
+  var isActing: Bool { isBusy && (isPerforming || mechanics.isUnderWay) }
+  /// An operation of `perform` hasn't called back.
+  private var isPerforming = false
   /// How it is resumed, and why, once it has been hibernated.
   private(set) var restoreMode: CodedText?
   /// How much of its memory is still to come, since it was last resumed.
@@ -136,8 +138,12 @@ final class WorkerSleep {
     _ operation: (_ then: @escaping (Outcome) -> Void) -> Void,
     then: @escaping (Outcome) -> Void
   ) {
-    begin {
-      operation($1)
+    isPerforming = true
+    begin { [weak self] _, done in
+      operation { outcome in
+        self?.isPerforming = false
+        done(outcome)
+      }
     } then: {
       then($1)
     }

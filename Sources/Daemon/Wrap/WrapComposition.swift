@@ -81,8 +81,10 @@ public final class WrapComposition {
       try daemon.controlHost.openControlSocket()
     } catch { daemon.log(.notice, "no client can ask about it: \(error)") }
     daemon.pressureMonitor.follow(daemon.engine.policy)
-    daemon.followFills()
-    daemon.introduceWorkers()
+    FillReports.follow(daemon.hibernation, daemon.loopReturn, daemon.log) { [unowned daemon] in
+      daemon.senses.meter.measure($0)
+    }
+    daemon.declared.introduceWorkers(daemon.settings.configuration.workers)
     daemon.request(.start, program.id) { _ in }
     daemon.senses.sampling.sampleRegularly()
     watchCaller()
@@ -107,7 +109,7 @@ public final class WrapComposition {
 
   private func turn() {
     do throws(SystemCallError) {
-      while !hasEnded, !daemon.hasEnded {
+      while !hasEnded, !daemon.ending.hasEnded {
         try daemon.loop.turn(until: daemon.driver.nextDeadline)
         daemon.driver.passDeadlines()
       }

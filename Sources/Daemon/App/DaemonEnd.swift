@@ -1,0 +1,173 @@
+import Lifecycle
+
+/// What `DaemonEnd` knows of a worker.
+struct EndingWorker: Hashable {
+  var id: WorkerID
+  /// nil: the engine doesn't know it.
+  var state: WorkerState?
+  /// An earlier daemon has left it, and it is being brought back.
+  var isAdopting = false
+  /// Another program supervises it: it is released, and not stopped.
+  var isExternal = false
+  /// An operation on it is under way on another thread.
+  var isBusy = false
+  /// It sleeps in a frozen cgroup, which stays frozen without a daemon. What only a signal or a tracer holds
+  /// would be continued by any SIGCONT.
+  var restsFrozen = false
+
+  var isAlive: Bool { isAdopting || state?.isAlive == true }
+}
+
+/// What `DaemonEnd` needs of the daemon. Tests hand in their own.
+protocol DaemonEndHost: AnyObject {
+  /// In the order of their names.
+  var workers: [EndingWorker] { get }
+  /// Workers that an earlier daemon has left are being brought back.
+  var isAdopting: Bool { get }
+  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
+  /// Gives an external worker back, awake. `then` gets why that failed.
+  func release(_ id: WorkerID, then: @escaping (_ failure: String?) -> Void)
+  /// No worker is started any more because others have come far enough.
+  func refuseWaitingStarts()
+  /// For the next daemon.
+  func save(_ id: WorkerID, _ state: WorkerState)
+  func closeListeners()
+  /// To all clients.
+  func announceEnd(_ text: String)
+  func log(_ priority: DaemonLog.Priority, _ text: String)
+}
+
+/// The daemon's end. It stops its workers first, each before those that it depends on; or it leaves them (`leave`),
+/// for an upgrade, or to move to another configuration directory. Belongs to the loop's thread.
+final class DaemonEnd {
+  private let host: any DaemonEndHost
+  private let stopping: OrderlyStop
+  /// It stops its workers.
+  private(set) var isEnding = false
+  /// It ends without its workers.
+  private(set) var isLeaving = false
+  /// The loop has nothing to do any more.
+  private(set) var hasEnded = false
+  /// External workers that are being given back.
+  private var releasing: Set<WorkerID> = []
+  /// Woken because nothing but the daemon keeps them asleep, and whether that has ended.
+  private var woken: [WorkerID: Bool] = [:]
+
+  init(_ host: any DaemonEndHost, _ stopping: OrderlyStop) {
+    self.host = host
+    self.stopping = stopping
+  }
+
+  /// No worker is started any more.
+  var isClosing: Bool { isEnding || isLeaving }
+
+  /// By SIGTERM or SIGINT. The second one ends it at once.
+  func signalHasCome() {
+    guard isEnding else {
+      host.log(.notice, "told to end: stopping all workers (told again, it leaves what still runs)")
+      return end()
+    }
+    host.log(.warning, "told to end a second time: leaving what still runs")
+    endAtOnce()
+  }
+
+  /// With whatever runs: the loop looks at this after its turn.
+  func endAtOnce() { hasEnded = true }
+
+  /// The engine has handled all events so far.
+  func engineIsQuiet() {
+    if isEnding { endWhenAllIsQuiet() }
+    if isLeaving { leaveWhenAllIsQuiet() }
+  }
+
+  // MARK: with its workers
+
+  /// Stops every worker, those that others depend on after these, and ends when the last is gone.
+  func end() {
+    isEnding = true
+    for worker in host.workers where worker.isAlive && worker.isExternal { release(worker.id) }
+    endWhenAllIsQuiet()
+  }
+
+  private func release(_ id: WorkerID) {
+    guard releasing.insert(id).inserted else { return }
+    host.release(id) { [unowned self] failure in
+      releasing.remove(id)
+      if let failure { host.log(.error, "\(id): not released: \(failure)") }
+      endWhenAllIsQuiet()
+    }
+  }
+
+  private func endWhenAllIsQuiet() {
+    host.refuseWaitingStarts()
+    stopping.advance()
+    if !host.workers.contains(where: \.isAlive) {
+      finish(saying: "all workers have ended, and so does the daemon")
+    }
+  }
+
+  // MARK: without them
+
+  /// Ends the daemon as soon as nothing is under way. Workers that rest frozen sleep on; those that only a signal
+  /// or a tracer holds are woken first.
+  func leave() {
+    guard !isClosing else { return }
+    host.log(.notice, "told to end without its workers")
+    isLeaving = true
+    leaveWhenAllIsQuiet()
+  }
+
+  private func leaveWhenAllIsQuiet() {
+    guard !hasEnded, !host.isAdopting else { return }
+    let workers = host.workers
+    var isQuiet = true
+    for worker in workers {
+      guard let state = worker.state, state.isAlive else { continue }
+      let mustWake = state.sleeps && !worker.restsFrozen && woken[worker.id] != true
+      if mustWake { wake(worker.id) }
+      if mustWake || worker.isBusy || !state.isSettled { isQuiet = false }
+    }
+    guard isQuiet else { return }
+    let left = workers.filter(\.isAlive)
+    for worker in left {
+      if let state = worker.state { host.save(worker.id, state) }
+    }
+    finish(saying: Self.leavingText(left.compactMap(\.state)))
+  }
+
+  /// Once: one that can't be woken by this daemon may be by the next one.
+  private func wake(_ id: WorkerID) {
+    guard woken[id] == nil else { return }
+    woken[id] = false
+    host.wake(id) { [unowned self] answer in
+      woken[id] = true
+      if answer.code != .done { host.log(.error, answer.text) }
+      // The answer may come after the engine's last event, when the disk has the records.
+      leaveWhenAllIsQuiet()
+    }
+  }
+
+  private static func leavingText(_ states: [WorkerState]) -> String {
+    let asleep = states.count(where: \.sleeps)
+    let one = states.count == 1
+    var text = "the daemon ends; \(states.count) worker\(one ? " stays" : "s stay")"
+    if asleep > 0 {
+      text += ", \(asleep) of them asleep until the next daemon, or `dormouse recover`"
+    }
+    return text
+  }
+
+  private func finish(saying text: String) {
+    guard !hasEnded else { return }
+    if !isLeaving { host.closeListeners() }
+    host.announceEnd(text)
+    hasEnded = true
+    host.log(.notice, text)
+  }
+}
+
+extension WorkerState {
+  var sleeps: Bool { self == .suspended || self == .hibernated }
+  /// Nothing of ours is under way.
+  var isSettled: Bool { runs || sleeps }
+}

@@ -1,0 +1,237 @@
+import Control
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// What makes a worker an external one.
+struct ExternalWorker: Sendable {
+  /// As a person allowed it: when memory runs out.
+  var mayBeTerminated = false
+  /// In its manager's cgroup: what else that runs there.
+  var jobs: ManagerJobs?
+}
+
+/// What `ExternalAdoption` needs of the daemon. Tests hand in their own.
+protocol ExternalHost: AnyObject {
+  /// The daemon ends, or leaves its workers.
+  var isClosing: Bool { get }
+  /// Also of one that is being brought back.
+  func isAlive(_ id: WorkerID) -> Bool
+  /// A wrapper has a worker of this name.
+  func isWrapped(_ id: WorkerID) -> Bool
+  func owner(of pid: Int32) -> WorkerID?
+  /// Looks at what is to be adopted, on another thread. Calls back once, later.
+  func examine(
+    _ wanted: AdoptionSpecification, as name: String, within limit: Duration,
+    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void)
+  /// Holds its process, and listens for its end.
+  func attach(_ found: ExternalProcess, to runtime: WorkerRuntime) throws
+  /// The registry has it.
+  func wasAdded(_ id: WorkerID)
+  /// The engine's answer.
+  func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
+  /// Nothing is held of its process any more.
+  func letGo(of runtime: WorkerRuntime)
+  /// There is no worker of that name any more.
+  func remove(_ id: WorkerID)
+  /// The process by which a cgroup was known has ended, and others of it live on (a server that has replaced
+  /// itself): the eldest stands for it from now on. nil: none is left.
+  func attachSuccessor(to runtime: WorkerRuntime) -> Successor?
+  /// For the next daemon.
+  func save(_ runtime: WorkerRuntime, _ state: WorkerState)
+  func log(_ priority: DaemonLog.Priority, _ text: String)
+}
+
+/// A process that stands for a cgroup.
+struct Successor: Hashable {
+  var pid: Int32
+  var cgroup: String
+}
+
+/// `adopt` and `release`: workers that another program has started and goes on to supervise. They are suspended,
+/// hibernated, woken and reported on. Nothing here starts them, stops them, kills what they leave behind, or removes
+/// their cgroup. Belongs to the loop's thread.
+final class ExternalAdoption {
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let host: any ExternalHost
+
+  static let patience = Duration.seconds(5)
+
+  init(_ driver: EngineDriver, _ workers: WorkerRegistry, host: any ExternalHost) {
+    self.driver = driver
+    self.workers = workers
+    self.host = host
+  }
+
+  // MARK: adopt
+
+  func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    func refuse(_ error: AdoptionRefusal) {
+      respond(
+        ControlResponse(
+          id: request.id, result: error.isMalformed ? .badRequest : .refused, text: error.text))
+    }
+    do throws(AdoptionRefusal) {
+      guard let name = request.worker, let specification = request.adoption else {
+        throw .malformed("`adopt` needs a name, and a pid or a cgroup")
+      }
+      try checkName(name)
+      host.examine(specification, as: name, within: Self.patience) { [unowned self] outcome in
+        do throws(AdoptionRefusal) {
+          let found = try Self.found(outcome, name)
+          // Much may have happened meanwhile.
+          try checkName(name)
+          try checkOwners(found)
+          let runtime = try take(found, as: name, specification)
+          respond(
+            ControlResponse(
+              id: request.id, result: .done, text: Self.adoptionText(runtime, found)))
+        } catch { refuse(error) }
+      }
+    } catch { refuse(error) }
+  }
+
+  private static func found(
+    _ outcome: JobOutcome<Result<ExternalProcess, AdoptionRefusal>>, _ name: String
+  ) throws(AdoptionRefusal) -> ExternalProcess {
+    guard case .done(let result) = outcome else {
+      throw .refused(
+        "what \(name) would be can't be looked at within \(patience.spoken): one of its processes "
+          + "is busy, or waits for a file system")
+    }
+    return try result.get()
+  }
+
+  private func checkName(_ name: String) throws(AdoptionRefusal) {
+    if host.isClosing { throw .refused("the daemon is ending") }
+    if let problem = WorkerName.problem(with: name) {
+      throw .malformed("`\(name)` can't be a worker's name: \(problem)")
+    }
+    let id = WorkerID(name)
+    if host.isAlive(id) { throw .refused("\(name) is running already") }
+    if host.isWrapped(id) { throw .refused("\(name) is the name of a wrapped worker") }
+    if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
+  }
+
+  private func checkOwners(_ found: ExternalProcess) throws(AdoptionRefusal) {
+    for process in found.tree.processes {
+      guard let owner = host.owner(of: process.pid) else { continue }
+      throw .refused("process \(process.pid) (\(process.name)) belongs to the worker \(owner)")
+    }
+  }
+
+  private static func adoptionText(_ runtime: WorkerRuntime, _ found: ExternalProcess) -> String {
+    let processes =
+      found.tree.processes.count == 1 ? "" : ", \(found.tree.processes.count) processes"
+    return
+      "\(runtime.id) is looked after (pid \(found.root.pid)\(processes)); asleep it is stopped by "
+      + "signal"
+  }
+
+  private func take(
+    _ found: ExternalProcess, as name: String, _ specification: AdoptionSpecification
+  ) throws(AdoptionRefusal) -> WorkerRuntime {
+    let importance = specification.importance ?? 0
+    guard (0...100).contains(importance) else {
+      throw .malformed("importance \(importance) is not between 0 and 100")
+    }
+    let runtime = WorkerRuntime(
+      configuration: WorkerConfiguration(
+        name: name, command: found.command?.arguments ?? [found.root.name],
+        directory: found.command?.directory ?? "/", importance: importance,
+        policy: driver.state.policy),
+      environment: [:], isDeclared: false)
+    runtime.external = ExternalWorker(
+      mayBeTerminated: specification.mayBeTerminated ?? false,
+      jobs: found.jobs)
+    do {
+      try host.attach(found, to: runtime)
+    } catch { throw .refused("\(name) can't be adopted: \(error)") }
+    workers[runtime.id] = runtime
+    host.wasAdded(runtime.id)
+    host.log(
+      .notice, "\(runtime.id): adopted pid \(found.root.pid), which somebody else has started")
+    driver.send(.adopted(runtime.id, runtime.profile, .background))
+    host.save(runtime, .background)
+    return runtime
+  }
+
+  /// Its beginning and its end aren't the daemon's: why a verb isn't carried out; nil: it is.
+  func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? {
+    guard workers[id]?.external != nil, host.isAlive(id) else { return nil }
+    switch verb {
+    case .start, .stop, .terminate:
+      return "\(id) was adopted: start and end it where it is supervised, or "
+        + "`dormouse release \(id)` first"
+    default: return nil
+    }
+  }
+
+  // MARK: release
+
+  /// Gives it back as it was: running, with all its memory, and unknown to the daemon.
+  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
+    func answer(_ result: ControlResponse.Result, _ text: String) {
+      respond(ControlResponse(id: request.id, result: result, text: text))
+    }
+    guard let name = request.worker else {
+      return answer(.badRequest, "`release` needs a worker")
+    }
+    let id = WorkerID(name)
+    guard let runtime = workers[id] else {
+      return answer(.unknownWorker, "there is no worker named \(name)")
+    }
+    guard runtime.external != nil else {
+      return answer(.refused, "\(name) is Dormouse's own, and was not adopted; `stop` ends it")
+    }
+    release(id) { failure in
+      if let failure { return answer(.failed, failure) }
+      answer(.done, "\(name) is on its own again")
+    }
+  }
+
+  /// - Parameter done: with a sentence if it couldn't be woken; then it stays a worker of this daemon.
+  func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
+    guard let runtime = workers[id], host.isAlive(id) else { return done(nil) }
+    if !runtime.isBusy, driver.state.state(of: id)?.runs == true {
+      letGo(runtime)
+      return done(nil)
+    }
+    host.wake(id) { [unowned self] answer in
+      guard answer.code == .done else { return done(answer.text) }
+      letGo(runtime)
+      done(nil)
+    }
+  }
+
+  private func letGo(_ runtime: WorkerRuntime) {
+    // It was released twice, or has ended since it was woken; another may have its name by now.
+    guard workers[runtime.id] === runtime else { return }
+    host.log(.notice, "\(runtime.id): released")
+    host.letGo(of: runtime)
+    driver.send(.released(runtime.id))
+    host.remove(runtime.id)
+  }
+
+  // MARK: its end
+
+  /// What it leaves behind is its manager's.
+  func externalRootHasEnded(_ runtime: WorkerRuntime) {
+    if !runtime.isKilled, followSuccessor(runtime) { return }
+    let id = runtime.id
+    host.letGo(of: runtime)
+    driver.send(.exited(id, .unknown))
+    driver.send(.removed(id))
+    host.remove(id)
+  }
+
+  private func followSuccessor(_ runtime: WorkerRuntime) -> Bool {
+    guard let successor = host.attachSuccessor(to: runtime) else { return false }
+    if let state = driver.state.state(of: runtime.id) { host.save(runtime, state) }
+    host.log(.info, "\(runtime.id): pid \(successor.pid) stands for \(successor.cgroup) now")
+    return true
+  }
+}

@@ -1,0 +1,53 @@
+import Lifecycle
+import Policy
+
+/// Wakes an external worker that sleeps as soon as its manager wants anything of it; see `SleepWatch`. Belongs to
+/// the loop's thread.
+final class ManagerWatching {
+  /// Why the worker should run; nil: it can sleep on.
+  typealias Look = () -> String?
+
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let timers: any Timers
+  /// The worker is to be resumed before others.
+  private let prioritize: (WorkerID) -> Void
+
+  /// A look reads two small files of /proc for each process: 30 µs.
+  static let interval = Duration.milliseconds(100)
+
+  init(
+    _ driver: EngineDriver, _ workers: WorkerRegistry, timers: any Timers,
+    prioritize: @escaping (WorkerID) -> Void
+  ) {
+    self.driver = driver
+    self.workers = workers
+    self.timers = timers
+    self.prioritize = prioritize
+  }
+
+  /// It has just fallen asleep. The watch ends when `managerWatch` is removed.
+  func watchManager(of runtime: WorkerRuntime, _ look: Look?) {
+    let isWatching = isNeeded
+    runtime.managerWatch = look
+    if look != nil, !isWatching { lookLater() }
+  }
+
+  private var isNeeded: Bool { workers.values.contains { $0.managerWatch != nil } }
+
+  private func lookLater() {
+    timers.after(Self.interval) { [unowned self] in
+      for runtime in workers.values { look(at: runtime) }
+      if isNeeded { lookLater() }
+    }
+  }
+
+  private func look(at runtime: WorkerRuntime) {
+    // During a hibernation its processes are stopped, traced and continued by us.
+    guard let look = runtime.managerWatch, !runtime.isBusy, !runtime.hasExited,
+      driver.state.state(of: runtime.id)?.sleeps == true, let why = look()
+    else { return }
+    prioritize(runtime.id)
+    driver.send(.wakeNeeded(runtime.id, why))
+  }
+}

@@ -1,0 +1,129 @@
+import Lifecycle
+import Policy
+import PolicyFile
+
+/// What `DeclaredWorkers` needs of the daemon. Tests hand in their own.
+protocol DeclaredHost: AnyObject {
+  /// The daemon ends, or leaves its workers: none is started any more.
+  var isClosing: Bool { get }
+  /// All of it: what the configuration adds is laid over the daemon's own.
+  func environment(of configuration: WorkerConfiguration) -> [String: String]
+  /// Before the registry and the engine have it: its earlier runs are remembered, and a wrapper that has the same
+  /// name is no longer followed.
+  func willAdd(_ id: WorkerID)
+  /// A person has stopped it, and it is to stay so over the daemon's starts.
+  func wasStoppedByPerson(_ id: WorkerID) -> Bool
+  /// Starts it after the workers that it depends on.
+  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void)
+  func log(_ priority: DaemonLog.Priority, _ text: String)
+}
+
+/// The workers of the configuration: introduces them, and starts those that start by themselves. Belongs to the
+/// loop's thread.
+final class DeclaredWorkers {
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let survivors: SurvivorAdoption
+  private let host: any DeclaredHost
+
+  init(
+    _ driver: EngineDriver, _ workers: WorkerRegistry, _ survivors: SurvivorAdoption,
+    host: any DeclaredHost
+  ) {
+    self.driver = driver
+    self.workers = workers
+    self.survivors = survivors
+    self.host = host
+  }
+
+  func introduceWorkers(_ configurations: [WorkerConfiguration]) {
+    for configuration in configurations { addDeclared(configuration) }
+  }
+
+  func addDeclared(_ configuration: WorkerConfiguration) {
+    let runtime = WorkerRuntime(
+      configuration: configuration, environment: host.environment(of: configuration),
+      isDeclared: true)
+    host.willAdd(runtime.id)
+    workers[runtime.id] = runtime
+    driver.send(.added(runtime.id, runtime.profile))
+  }
+
+  /// At the daemon's start: those that start by themselves and aren't here already.
+  func startWorkers(_ configurations: [WorkerConfiguration]) {
+    // A worker of an earlier daemon that is in front stays there: it is adopted before others start.
+    let verb: Request.Verb = hasFront ? .restart : .start
+    let front = workers.values.first { $0.returnsToFront && survivors.isAdopting($0.id) }?.id
+    for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
+      let id = WorkerID(configuration.name)
+      if configuration.restart.condition == .unlessStopped, host.wasStoppedByPerson(id) {
+        host.log(
+          .notice, "\(configuration.name): stays stopped, as it was told to (unless-stopped)")
+        continue
+      }
+      let waits =
+        front.map { front in
+          front != id
+            && survivors.whenBack(front) { [unowned self] in
+              if !host.isClosing { startAutomatically(id, verb) }
+            }
+        } ?? false
+      if !waits { startAutomatically(id, verb) }
+    }
+  }
+
+  /// Added by a reload.
+  func startAutomatically(_ added: [WorkerConfiguration]) {
+    for worker in Self.inStartingOrder(added) where worker.autostart {
+      startAutomatically(WorkerID(worker.name))
+    }
+  }
+
+  func startAutomatically(_ id: WorkerID, _ verb: Request.Verb = .start) {
+    guard driver.state.state(of: id) == .terminated else { return }
+    host.start(id, verb) { [host] answer in
+      if answer.code != .done { host.log(.error, answer.text) }
+    }
+  }
+
+  /// As in the configuration, but each after those that it depends on. They are launched side by side; of
+  /// those that come to the foreground, the engine leaves it to the one that was asked for last.
+  private static func inStartingOrder(_ workers: [WorkerConfiguration]) -> [WorkerConfiguration] {
+    let byName = Dictionary(workers.map { ($0.name, $0) }) { first, _ in first }
+    let needs = workers.map { (name: $0.name, needs: $0.dependsOn.map(\.worker)) }
+    return DependencyOrder.sequence(needs).compactMap { byName[$0] }
+  }
+
+  /// A worker is in the foreground, or returns there.
+  private var hasFront: Bool {
+    workers.values.contains {
+      $0.returnsToFront || driver.state.state(of: $0.id) == .foreground
+    }
+  }
+}
+
+/// What it gets of the daemon.
+final class DeclaredOfDaemon: DeclaredHost {
+  private unowned let daemon: Daemon
+
+  init(_ daemon: Daemon) { self.daemon = daemon }
+
+  var isClosing: Bool { daemon.ending.isClosing }
+
+  func environment(of configuration: WorkerConfiguration) -> [String: String] {
+    daemon.settings.environment.merging(configuration.environment) { $1 }
+  }
+
+  func willAdd(_ id: WorkerID) {
+    daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))
+    daemon.wrappers.giveUp(id)
+  }
+
+  func wasStoppedByPerson(_ id: WorkerID) -> Bool { daemon.stoppedByPerson.contains(id) }
+
+  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
+    daemon.dependencyStarter.start(id, verb, then: answer)
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
+}

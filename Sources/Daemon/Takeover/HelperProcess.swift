@@ -1,0 +1,42 @@
+import Glibc
+import Linux
+import Synchronization
+
+/// A process beside the daemon that is started when it is first needed, and again when it has been killed. From any
+/// thread that may wait.
+final class HelperProcess<Process: Sendable>: Sendable {
+  private let current = Mutex<Process?>(nil)
+  private let start: @Sendable () throws -> Process
+  private let hasEnded: @Sendable (Process) -> Bool
+
+  /// - Parameter start: returns when the process's program runs.
+  init(
+    start: @escaping @Sendable () throws -> Process,
+    hasEnded: @escaping @Sendable (Process) -> Bool
+  ) {
+    self.start = start
+    self.hasEnded = hasEnded
+  }
+
+  /// Calls one of them, or neither where the process still runs.
+  func startWhereMissing(then use: (Process) -> Void, refusal: (any Error) -> Void) {
+    current.withLock { current in
+      if let current, !hasEnded(current) { return }
+      do {
+        let new = try start()
+        current = new
+        use(new)
+      } catch { refusal(error) }
+    }
+  }
+}
+
+/// The program of which this is a process.
+func ownExecutable() throws(SystemCallError) -> String {
+  var buffer = [CChar](repeating: 0, count: 4096)
+  let capacity = buffer.count
+  let count = try systemCall("readlink", path: "/proc/self/exe") {
+    readlink($0, &buffer, capacity)
+  }
+  return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

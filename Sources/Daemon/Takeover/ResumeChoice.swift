@@ -1,0 +1,36 @@
+import Control
+import Glibc
+import Hibernation
+import Lifecycle
+import Policy
+
+/// Decides between the ways of resuming a worker: its policy does, unless the environment says otherwise, for
+/// tests.
+struct ResumeChoice: Sendable {
+  /// What the environment says, against policies.
+  let override: ResumePreference?
+
+  init(override: ResumePreference?) { self.override = override }
+
+  /// - Parameter environment: `DORMOUSE_RESUME`.
+  init(environment text: String?) {
+    self.init(override: text.flatMap(ResumePreference.init(rawValue:)))
+  }
+
+  static func fromEnvironment() -> ResumeChoice {
+    ResumeChoice(environment: getenv("DORMOUSE_RESUME").map { String(cString: $0) })
+  }
+
+  func preference(_ rules: HibernationRules) -> ResumePreference {
+    override ?? ResumePreference(rawValue: rules.resume.rawValue) ?? .auto
+  }
+}
+
+extension CodedText {
+  /// For `status`.
+  static func of(_ plan: RestorePlan) -> CodedText {
+    plan.isLazy
+      ? CodedText("lazy", "lazy restore: \(plan.reason)")
+      : CodedText("eager", "eager, because \(plan.reason)")
+  }
+}

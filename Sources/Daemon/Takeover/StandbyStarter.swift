@@ -1,0 +1,67 @@
+import Hibernation
+
+/// Starts a process that goes on with the missing pages of workers if the daemon dies, when the first worker needs
+/// it. Without it, they would wait for the next daemon. Belongs to the loop's thread.
+final class StandbyStarter<Process: Sendable> {
+  /// Starts it on another thread, because that waits until its program runs.
+  typealias Start = (_ then: @escaping (JobOutcome<Result<Process, any Error>>) -> Void) -> Void
+
+  private let hasSuccessors: Bool
+  private let start: Start
+  private let hasEnded: (Process) -> Bool
+  /// The resumes from now on use it.
+  private let use: (Process) -> Void
+  private let log: (DaemonLog.Priority, String) -> Void
+  private var current: Process?
+
+  /// - Parameter hasSuccessors: false in `dormouse wrap`, whose program doesn't outlive it.
+  init(
+    hasSuccessors: Bool, start: @escaping Start, hasEnded: @escaping (Process) -> Bool,
+    use: @escaping (Process) -> Void, log: @escaping (DaemonLog.Priority, String) -> Void
+  ) {
+    self.hasSuccessors = hasSuccessors
+    self.start = start
+    self.hasEnded = hasEnded
+    self.use = use
+    self.log = log
+  }
+
+  /// Where it isn't there, or has been killed.
+  func startStandbyPager() {
+    guard hasSuccessors else { return }
+    if let current, !hasEnded(current) { return }
+    start { [weak self] outcome in
+      guard let self else { return }
+      switch outcome {
+      case .done(.success(let new)):
+        current = new
+        use(new)
+      case .done(.failure(let error)): log(.warning, "no standby pager: \(error)")
+      case .overdue: log(.warning, "no standby pager: its program didn't start within 10 s")
+      // A start is under way, which is enough.
+      case .busy: break
+      }
+    }
+  }
+}
+
+extension StandbyStarter where Process == Standby {
+  /// Of a `Standby`, which is this program again.
+  static func pager(
+    _ jobs: LoopJobs, _ hibernation: HibernationService, _ log: DaemonLog, hasSuccessors: Bool
+  ) -> StandbyStarter {
+    StandbyStarter(hasSuccessors: hasSuccessors) { then in
+      jobs.run(about: "standby pager", within: .seconds(10)) {
+        Result { try Standby(command: [try ownExecutable(), "pager"]) }
+      } then: {
+        then($0)
+      }
+    } hasEnded: {
+      $0.hasEnded()
+    } use: {
+      hibernation.set($0)
+    } log: {
+      log($0, $1)
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import Glibc
+import Hibernation
+import Linux
+import Supervision
+
+/// Removes what is left of workers that ended while there was no daemon. While the daemon starts.
+struct SurvivorRemains {
+  let state: StateDirectory
+  let records: WorkerRecordKeeper
+  let snapshots: SnapshotKeeper
+  let bootID: String
+  let log: DaemonLog
+
+  /// Of one whose record is there, and whose process isn't.
+  func remove(_ record: WorkerRecord) {
+    unlink(state.image(of: record.name))
+    unlink(Hibernator.basePath(of: state.image(of: record.name)))
+    snapshots.remove(record.name)
+    if record.bootID == bootID, record.external == nil { removeGroup(of: record) }
+    records.remove(record.name)
+  }
+
+  /// What is left in the group of a worker whose root process is gone goes with it, as it would have
+  /// with a daemon. Only a group tells for sure who that is.
+  private func removeGroup(of record: WorkerRecord) {
+    guard let path = record.cgroupPath, access(path, F_OK) == 0 else { return }
+    do throws(CgroupError) {
+      let group = try WorkerCgroup(path: path)
+      try group.kill()
+      try group.remove(until: Deadline(in: .seconds(1)))
+    } catch { log(.warning, "\(record.name): \(error)") }
+  }
+
+  /// Images and snapshots whose workers are gone. Not those of workers that couldn't be adopted, or whose record
+  /// is damaged: while they may live, the image is all that there is of their memory.
+  func removeOrphans() {
+    // A directory that can't be read keeps what is in it.
+    for name in (try? listDirectory(state.images)) ?? [] {
+      guard let suffix = [".image", ".image.partial", ".image.base"].first(where: name.hasSuffix),
+        !records.contains(String(name.dropLast(suffix.count)))
+      else { continue }
+      unlink("\(state.images)/\(name)")
+    }
+    snapshots.removeAll { !records.contains($0) }
+  }
+}

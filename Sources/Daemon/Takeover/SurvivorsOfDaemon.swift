@@ -1,0 +1,248 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+/// What `SurvivorAdoption` gets of the daemon.
+final class SurvivorsOfDaemon: SurvivorHost {
+  private unowned let daemon: Daemon
+  private let remains: SurvivorRemains
+
+  init(_ daemon: Daemon) {
+    self.daemon = daemon
+    remains = SurvivorRemains(
+      state: daemon.state, records: daemon.records, snapshots: daemon.snapshots,
+      bootID: daemon.bootID, log: daemon.log)
+  }
+
+  // MARK: records
+
+  var forbidsStrangers: Bool { Yama.current.forbidsStrangers }
+
+  func loadRecords() throws(WorkerRecordError) -> (
+    records: [WorkerRecord], failures: [WorkerRecordError]
+  ) { try daemon.records.loadAll() }
+
+  func describesRunning(_ record: WorkerRecord) -> Bool { record.isAlive(bootID: daemon.bootID) }
+
+  func forget(_ record: WorkerRecord) {
+    daemon.restarts.note(
+      ExitRecord(
+        at: Int64(time(nil)), why: "it ended while there was no daemon", status: .unknown,
+        footprint: .zero),
+      of: WorkerID(record.name))
+    remains.remove(record)
+  }
+
+  func removeOrphans() { remains.removeOrphans() }
+
+  func save(_ id: WorkerID, _ state: WorkerState) {
+    if let runtime = daemon.workers[id] { daemon.saveRecord(runtime, state: state) }
+  }
+
+  // MARK: its process
+
+  func takeOver(_ record: WorkerRecord) throws {
+    let runtime = introduce(record)
+    let cgroup = try record.cgroupPath.map {
+      try WorkerCgroup(path: $0, isExternal: record.external != nil)
+    }
+    let channels = SurvivorChannels(
+      record: record, takesDescriptors: runtime.configuration.fdstore > 0, log: daemon.log)
+    daemon.conversations.makeConversation(runtime, over: channels.open())
+    var plan = LaunchPlan(
+      name: record.name, command: record.command, directory: record.directory,
+      environment: runtime.environment, cgroup: cgroup, logPath: record.logPath,
+      notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
+    plan.workerSocket = record.workerSocket
+    daemon.launchPlanner.complete(adopted: &plan, of: runtime)
+    let process = try WorkerProcess.adopt(record.process, plan: plan)
+    giveBackMemories(to: process)
+    try process.refreshMemory()
+    if runtime.external != nil, cgroup != nil {
+      runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
+    }
+    try daemon.processHolder.attach(process, to: runtime)
+    runtime.launched = runtime.configuration
+    runtime.launched?.command = record.command
+    runtime.launched?.directory = record.directory
+    // What it says before the engine knows it again would be lost: it waits in the socket.
+    try runtime.conversation?.listen()
+  }
+
+  private func introduce(_ record: WorkerRecord) -> WorkerRuntime {
+    let id = WorkerID(record.name)
+    let runtime =
+      daemon.workers[id]
+      ?? WorkerRuntime(
+        configuration: WorkerConfiguration(
+          name: record.name, command: record.command, directory: record.directory,
+          importance: min(max(record.importance, 0), 100), policy: daemon.engine.policy),
+        environment: daemon.settings.environment, isDeclared: false)
+    if daemon.workers[id] == nil {
+      daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))
+    }
+    daemon.workers[id] = runtime
+    runtime.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
+    runtime.watchdogInterval = record.watchdog.map { .nanoseconds($0) }
+    if let waits = record.waits { runtime.waits = TimedWaits(waits) }
+    runtime.external = record.external.map {
+      ExternalWorker(mayBeTerminated: $0 == .mayBeTerminated)
+    }
+    return runtime
+  }
+
+  /// What an earlier daemon had opened of it.
+  private func giveBackMemories(to process: WorkerProcess) {
+    guard daemon.keeperStarter.hasKeptMemories else { return }
+    do throws(SystemCallError) {
+      let processes = try process.tree().processes.map(\.identity)
+      for (owner, memory) in daemon.keeperStarter.keptMemories(of: processes) {
+        process.hold(memory, of: owner)
+      }
+    } catch {
+      daemon.log(.warning, "its memory can't be taken over from an earlier daemon: \(error)")
+    }
+  }
+
+  // MARK: its sleep
+
+  func rest(of record: WorkerRecord) -> SurvivorRest {
+    guard let target = daemon.workers[WorkerID(record.name)]?.target() else { return .inDoubt }
+    let path = daemon.state.image(of: record.name)
+    switch record.state {
+    case WorkerState.hibernated.rawValue:
+      guard Hibernator.isAtRest(target, on: path, expecting: .of(record)) else {
+        return isAbsent(path) ? .withoutImage(path) : .inDoubt
+      }
+      let mark = record.imageMark.flatMap(ImageMark.init(text:))
+      return .asleep(
+        .hibernated,
+        ImageOnDisk(path: path, mark: mark, length: Hibernator.lengthOnDisk(of: path)))
+    case WorkerState.suspended.rawValue:
+      // A hibernation may have begun and not come to its record.
+      guard access(path, F_OK) != 0, access(path + ".partial", F_OK) != 0,
+        Hibernator.isAtRest(target, on: nil)
+      else { return .inDoubt }
+      return .asleep(.suspended, nil)
+    default: return .inDoubt
+    }
+  }
+
+  func leaveAsleep(_ record: WorkerRecord, with image: ImageOnDisk?) {
+    guard let runtime = daemon.workers[WorkerID(record.name)] else { return }
+    runtime.sleep?.adopt(asleepWith: image)
+    daemon.conversations.findOffersAgain(record, runtime)
+  }
+
+  func staysAsleep(_ id: WorkerID, with image: ImageOnDisk?) {
+    daemon.workers[id]?.sleep?.adopt(asleepWith: image)
+  }
+
+  func watchInputs(of record: WorkerRecord, then: @escaping (SurvivorWatch?) -> Void) {
+    let id = WorkerID(record.name)
+    guard let runtime = daemon.workers[id], let target = runtime.target() else {
+      return isGone(then)
+    }
+    let ownChannels = runtime.ownChannels
+    let answered = runtime.answeredPorts
+    perform(runtime) {
+      [daemon] (done: @escaping @Sendable (Result<WakeSources, SystemCallError>) -> Void) in
+      daemon.mechanics.submit(about: id.name) {
+        done(
+          Result { () throws(SystemCallError) in
+            let tree = try ProcessTree.discover(
+              root: target.root, session: target.session, cgroup: target.cgroup)
+            return try WakeSources(of: tree, ownChannels: ownChannels, answering: answered)
+          })
+      }
+    } then: { [daemon] sources in
+      guard let sources, daemon.workers[id] === runtime, runtime.process != nil else {
+        return then(nil)
+      }
+      runtime.wakeWatch?.listen(at: sources)
+      if let alarm = record.alarm {
+        runtime.wakeWatch?.timer.set(
+          at: Instant(nanoseconds: alarm), "a time of its own, set before")
+      }
+      then(SurvivorWatch(refusal: sources.refusal))
+    }
+  }
+
+  func recover(_ record: WorkerRecord, then: @escaping (SurvivorRecovery?) -> Void) {
+    guard let runtime = daemon.workers[WorkerID(record.name)], let target = runtime.target() else {
+      return isGone(then)
+    }
+    let path = daemon.state.image(of: record.name)
+    perform(runtime) { [daemon] (done: @escaping @Sendable (SleepOfWorker.Recovered) -> Void) in
+      daemon.hibernation.recover(target, from: path, expecting: .of(record)) { result in
+        done(SleepOfWorker.Recovered(result: result, length: Hibernator.lengthOnDisk(of: path)))
+      }
+    } then: { found in
+      then(
+        found.map {
+          SurvivorRecovery(
+            result: $0.result.map { ByteCount(Int64($0.restored)) },
+            image: $0.length.map { ImageOnDisk(path: path, length: $0) })
+        })
+    }
+  }
+
+  /// - Parameter then: gets nil where the run has ended, or the worker was removed meanwhile.
+  private func perform<Outcome: Sendable>(
+    _ runtime: WorkerRuntime,
+    _ operation: (_ done: @escaping @Sendable (Outcome) -> Void) -> Void,
+    then: @escaping (Outcome?) -> Void
+  ) {
+    guard let sleep = runtime.sleep else { return isGone(then) }
+    var isTaken = false
+    sleep.perform { [daemon] (back: @escaping (Outcome) -> Void) in
+      operation(
+        daemon.loopReturn.callback { outcome in
+          back(outcome)
+          if !isTaken { then(nil) }
+        })
+    } then: { outcome in
+      isTaken = true
+      then(outcome)
+    }
+  }
+
+  private func isGone<Outcome>(_ then: @escaping (Outcome?) -> Void) {
+    daemon.loop.after(.zero) { then(nil) }
+  }
+
+  func killUnverified(_ id: WorkerID) { daemon.workers[id]?.sleep?.killUnverified() }
+
+  // MARK: afterwards
+
+  func isBack(_ id: WorkerID) {
+    guard let runtime = daemon.workers[id] else { return }
+    daemon.senses.watchdogs.startWatchdog(of: runtime)
+    guard let conversation = runtime.conversation else { return }
+    do throws(SystemCallError) { try conversation.listenToConnections() } catch {
+      daemon.log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
+    }
+  }
+
+  func wakeForWhatWaits(_ id: WorkerID) {
+    daemon.workers[id]?.wakeWatch?.wakeForWhatWaits()
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
+}
+
+extension ImageExpectation {
+  /// Of a worker whose memory is in an image.
+  static func of(_ mark: ImageMark?) -> ImageExpectation { mark.map { .image($0) } ?? .hibernated }
+
+  /// As a worker's record has it. Only a worker that is recorded as hibernated is certain to have its
+  /// memory in an image: a resume is recorded before it begins.
+  static func of(_ record: WorkerRecord) -> ImageExpectation {
+    guard record.state == WorkerState.hibernated.rawValue else { return .unknown }
+    return .of(record.imageMark.flatMap(ImageMark.init(text:)))
+  }
+}

@@ -1,0 +1,37 @@
+import Lifecycle
+import Policy
+import Supervision
+
+/// Writes down what a later daemon needs to find a worker again. Belongs to the loop's thread.
+struct WorkerRecordWriter {
+  let records: WorkerRecordKeeper
+  let bootID: String
+  let log: DaemonLog
+
+  func save(_ runtime: WorkerRuntime, state: WorkerState) {
+    guard let record = record(of: runtime, state: state) else { return }
+    let id = runtime.id
+    records.save(record) { [log] in log(.error, "\(id): a later daemon won't find it: \($0)") }
+  }
+
+  /// nil: there is no process to be found.
+  func record(of runtime: WorkerRuntime, state: WorkerState) -> WorkerRecord? {
+    guard let process = runtime.process, state != .terminated else { return nil }
+    // Hibernated without an image would mean that its memory is lost. It is not: it only couldn't be
+    // woken after its memory was back.
+    let state = state == .hibernated && runtime.image == nil ? .suspended : state
+    var record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
+    record.imagePath = runtime.image?.path
+    record.imageMark = state == .hibernated ? runtime.image?.mark?.text : nil
+    record.purgeable = runtime.conversation?.offers.inodes ?? []
+    record.wasInFront = state == .foreground || runtime.returnsToFront
+    record.importance = runtime.configuration.importance
+    record.watchdog = runtime.watchdogInterval?.wholeNanoseconds
+    record.alarm = runtime.wakeWatch?.timer.due?.nanoseconds
+    record.asleepSince = runtime.asleepSince?.nanoseconds
+    // From the moment at which it begins to be woken, its time-outs may have been corrected.
+    record.waits = state == .resuming ? nil : runtime.waits.kept
+    record.external = runtime.external.map { $0.mayBeTerminated ? .mayBeTerminated : .mayNot }
+    return record
+  }
+}

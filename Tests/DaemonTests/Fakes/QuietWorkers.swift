@@ -1,0 +1,94 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import PolicyFile
+import Supervision
+
+@testable import Daemon
+
+// Workers that no program belongs to.
+
+extension WorkerRuntime {
+  static func forTest(
+    _ name: String, mode: ForegroundRules.Mode = .manual, isDeclared: Bool = true,
+    _ change: (inout WorkerConfiguration) -> Void = { _ in }
+  ) -> WorkerRuntime {
+    WorkerRuntime(
+      configuration: .forTest(name, mode: mode, change), environment: [:], isDeclared: isDeclared)
+  }
+}
+
+extension WorkerConfiguration {
+  static func forTest(
+    _ name: String, mode: ForegroundRules.Mode = .manual,
+    _ change: (inout WorkerConfiguration) -> Void = { _ in }
+  ) -> WorkerConfiguration {
+    var policy = LifecyclePolicy(name: "test")
+    policy.foreground.mode = mode
+    var configuration = WorkerConfiguration(
+      name: name, command: [name, "--serve"], directory: "/", importance: 0, policy: policy)
+    change(&configuration)
+    return configuration
+  }
+}
+
+extension WorkerProcess {
+  /// This test's own process stands for it.
+  static func forTest(_ name: String = "web") throws -> WorkerProcess {
+    try forTest(ProcessStat.read(getpid()).identity, name)
+  }
+
+  static func forTest(_ identity: ProcessIdentity, _ name: String = "web") throws -> WorkerProcess {
+    let plan = LaunchPlan(
+      name: name, command: [name, "--serve"], directory: "/", environment: [:],
+      logPath: "/logs/\(name).log")
+    return try adopt(identity, plan: plan, opensMemory: false)
+  }
+}
+
+/// Carries nothing out; notes the names of the events.
+final class EventNotes: DirectiveExecutor, EngineObserver {
+  private(set) var events: [String] = []
+
+  func execute(_ directive: Directive) {}
+  func engineIsQuiet() {}
+  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+    events.append(String("\(event)".prefix { $0 != "(" }))
+  }
+}
+
+extension EngineDriver {
+  /// Over fake time, with records that are on disk at once.
+  static func forTest(_ timers: FakeTimers, _ notes: EventNotes) -> EngineDriver {
+    let driver = EngineDriver(
+      Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
+      replies: RequestReplies(FakeSavedState(), timers: timers))
+    driver.connect(notes, [notes])
+    return driver
+  }
+}
+
+/// Asleep, with nothing that would act on a process.
+final class NoSleepMechanics: SleepMechanics, SleepHost {
+  var isUnderWay: Bool { false }
+  func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void) {}
+  func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {}
+  func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {}
+  func restore(
+    from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
+  ) {}
+  func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {}
+  func look(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {}
+
+  var mayBegin: Bool { true }
+  var hasEnded: Bool { false }
+  func whenReadyToSuspend(then: @escaping () -> Void) {}
+  func isSuspended() {}
+  func isAwake(why: String?, fromImage: Bool) {}
+  func staysAsleep() {}
+  func kill() {}
+  func operationHasEnded() {}
+  func log(_ priority: DaemonLog.Priority, _ text: String) {}
+}

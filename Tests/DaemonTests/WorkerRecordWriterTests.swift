@@ -1,0 +1,136 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("What is written down of a worker for the next daemon") struct WorkerRecordWriterTests {
+  private let scratch: Scratch
+  private let writer: WorkerRecordWriter
+  private let timers = FakeTimers()
+  private let mechanics = NoSleepMechanics()
+  private let driver: EngineDriver
+
+  init() throws {
+    scratch = try Scratch()
+    driver = .forTest(timers, EventNotes())
+    writer = WorkerRecordWriter(
+      records: try WorkerRecordKeeper(directory: scratch.path), bootID: "boot", log: DaemonLog())
+  }
+
+  private func runtime() throws -> WorkerRuntime {
+    let runtime = WorkerRuntime.forTest("web") { $0.importance = 40 }
+    runtime.process = try .forTest("web")
+    runtime.sleep = WorkerSleep(
+      runtime.id, driver: driver, clock: timers, mechanics: mechanics, host: mechanics)
+    return runtime
+  }
+
+  @Test("A worker without a process, or one that has ended, has no record")
+  func nothing() throws {
+    #expect(writer.record(of: .forTest("web"), state: .background) == nil)
+    #expect(writer.record(of: try runtime(), state: .terminated) == nil)
+  }
+
+  @Test("It says which process that is, and what the daemon knows of it")
+  func contents() throws {
+    let runtime = try runtime()
+    runtime.watchdogInterval = .seconds(3)
+    runtime.asleepSince = Instant(nanoseconds: 5)
+    runtime.external = ExternalWorker(mayBeTerminated: true)
+    let record = try #require(writer.record(of: runtime, state: .suspended))
+    #expect(record.process.pid == getpid() && record.bootID == "boot")
+    #expect(record.name == "web" && record.importance == 40 && record.state == "suspended")
+    #expect(record.watchdog == 3_000_000_000 && record.asleepSince == 5)
+    #expect(record.external == .mayBeTerminated && !record.wasInFront)
+  }
+
+  @Test("Hibernated is written down only with an image, because without one its memory is lost")
+  func image() throws {
+    let runtime = try runtime()
+    #expect(writer.record(of: runtime, state: .hibernated)?.state == "suspended")
+    runtime.sleep?.adopt(asleepWith: ImageOnDisk(path: "/images/web.image"))
+    let record = try #require(writer.record(of: runtime, state: .hibernated))
+    #expect(record.state == "hibernated" && record.imagePath == "/images/web.image")
+    // Kept while it is woken, too.
+    #expect(writer.record(of: runtime, state: .resuming)?.imagePath == "/images/web.image")
+  }
+
+  @Test("A worker in front, or one that returns there, is in front under the next daemon")
+  func front() throws {
+    let runtime = try runtime()
+    #expect(writer.record(of: runtime, state: .foreground)?.wasInFront == true)
+    #expect(writer.record(of: runtime, state: .background)?.wasInFront == false)
+    runtime.returnsToFront = true
+    #expect(writer.record(of: runtime, state: .resuming)?.wasInFront == true)
+  }
+
+  @Test("What was saved is found by the next daemon")
+  func saved() throws {
+    let runtime = try runtime()
+    writer.save(runtime, state: .background)
+    writer.save(.forTest("db"), state: .background)
+    writer.records.drain()
+    let found = try WorkerRecordKeeper(directory: scratch.path).loadAll()
+    #expect(found.records.map(\.name) == ["web"] && found.failures.isEmpty)
+    #expect(found.records.first?.state == "background")
+  }
+}
+
+@Suite("What is left of workers that ended without a daemon") struct SurvivorRemainsTests {
+  private let scratch: Scratch
+  private let state: StateDirectory
+  private let records: WorkerRecordKeeper
+  private let disk = DiskQueue()
+  private let remains: SurvivorRemains
+
+  init() throws {
+    scratch = try Scratch()
+    state = try StateDirectory(path: scratch.path + "/state")
+    records = try WorkerRecordKeeper(directory: state.workers)
+    let log = DaemonLog()
+    remains = SurvivorRemains(
+      state: state, records: records,
+      snapshots: SnapshotKeeper(directory: state.snapshots, disk: disk, log: log), bootID: "boot",
+      log: log)
+  }
+
+  private func write(_ names: String...) throws {
+    for name in names { try scratch.write("state/images/\(name)", "memory") }
+  }
+
+  private var images: [String] {
+    get throws { try listDirectory(state.images).sorted() }
+  }
+
+  @Test("Images that no record names are removed; those of damaged records and other files stay")
+  func orphans() throws {
+    try write("gone.image", "gone.image.partial", "gone.image.base", "web.image", "notes.txt")
+    // Whatever it says: its worker may live.
+    try scratch.write("state/workers/web.worker", "damaged")
+    remains.removeOrphans()
+    #expect(try images == ["notes.txt", "web.image"])
+  }
+
+  @Test("The image, its base and the record of one that has ended are removed, and no other's")
+  func ended() throws {
+    try write("web.image", "web.image.base", "db.image")
+    let path = state.image(of: "web")
+    #expect(path == "\(state.images)/web.image" && Hibernator.basePath(of: path) == path + ".base")
+    let runtime = WorkerRuntime.forTest("web")
+    runtime.process = try .forTest("web")
+    WorkerRecordWriter(records: records, bootID: "boot", log: DaemonLog()).save(
+      runtime, state: .background)
+    let record = try #require(records.record(of: "web"))
+    remains.remove(record)
+    records.drain()
+    disk.drain()
+    #expect(try images == ["db.image"])
+    #expect(records.record(of: "web") == nil && !records.contains("web"))
+  }
+}
