@@ -15,7 +15,7 @@ import Testing
     var latchesTaken = 0
 
     func look(
-      at runtime: WorkerRuntime, _ process: WorkerProcess,
+      at runtime: WorkerUnit, _ process: WorkerProcess,
       then: @escaping (ActivityFindings?) -> Void
     ) { pending.add(then) }
     func takeLatches() { latchesTaken += 1 }
@@ -46,7 +46,7 @@ import Testing
 
   /// A second later, a look finds this.
   private func sample(
-    _ runtime: WorkerRuntime, milliseconds: UInt64 = 0, kilobytes: UInt64 = 0,
+    _ runtime: WorkerUnit, milliseconds: UInt64 = 0, kilobytes: UInt64 = 0,
     traffic: Bool? = nil, isAtWork: Bool? = nil
   ) throws -> [Event] {
     world.timers.advance(by: .seconds(1))

@@ -130,7 +130,7 @@ import Testing
     #expect(record.workers.first?.victimBecause?.code == "chosen_by_kernel")
     #expect(world.logged.count == 1 && world.logged[0].hasPrefix("error: "))
     // The engine doesn't know it.
-    let unknown = WorkerRuntime(
+    let unknown = WorkerUnit(
       configuration: WorkerConfiguration(
         name: "x", command: ["x"], directory: "/", policy: LifecyclePolicy()),
       environment: [:], isDeclared: true)

@@ -31,11 +31,11 @@ import Testing
 
     var said: [String] { notes.lines }
 
-    func runtime(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerRuntime {
+    func runtime(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerUnit {
       var configuration = WorkerConfiguration(
         name: "web", command: ["serve", "-v"], directory: "/srv", environment: ["MODE": "a"])
       change(&configuration)
-      return WorkerRuntime(
+      return WorkerUnit(
         configuration: configuration,
         environment: ["HOME": "/root", "MODE": "a", "XDG_DATA_HOME": "/root/.local"],
         isDeclared: true)

@@ -13,7 +13,7 @@ import Testing
 @Suite("The supervisor of liveness probes") struct LivenessSupervisorTests {
   private final class NoLooks: ActivityLooking {
     func look(
-      at runtime: WorkerRuntime, _ process: WorkerProcess,
+      at runtime: WorkerUnit, _ process: WorkerProcess,
       then: @escaping (ActivityFindings?) -> Void
     ) { then(nil) }
     func takeLatches() {}
@@ -54,21 +54,21 @@ import Testing
       timeout: .seconds(2), failureThreshold: threshold)
   }
 
-  private func add(_ state: WorkerState = .background) throws -> WorkerRuntime {
+  private func add(_ state: WorkerState = .background) throws -> WorkerUnit {
     let probe = probe()
     let runtime = try world.add("web", state) { $0.liveness = probe }
     supervisor.followLiveness(of: runtime, nil)
     return runtime
   }
 
-  private func transit(_ runtime: WorkerRuntime, _ from: WorkerState, _ to: WorkerState) {
+  private func transit(_ runtime: WorkerUnit, _ from: WorkerState, _ to: WorkerState) {
     supervisor.followLiveness(
       of: runtime,
       Transition(worker: runtime.id, from: from, to: to, cause: .graceOver, at: world.timers.now))
   }
 
   /// Until a question is out.
-  private func ask(_ runtime: WorkerRuntime) {
+  private func ask(_ runtime: WorkerUnit) {
     for _ in 0..<30 where !runtime.isAsked { world.timers.advance(by: .seconds(1)) }
     #expect(runtime.isAsked)
   }

@@ -25,8 +25,8 @@ import Testing
     }
   }
 
-  private func sleeper(_ name: String = "web") -> WorkerRuntime {
-    let runtime = WorkerRuntime.forTest(name, isDeclared: false)
+  private func sleeper(_ name: String = "web") -> WorkerUnit {
+    let runtime = WorkerUnit.forTest(name, isDeclared: false)
     workers[runtime.id] = runtime
     driver.send(.adopted(runtime.id, runtime.profile, .suspended))
     return runtime

@@ -22,7 +22,7 @@ import Testing
   }
 
   /// How often a report was given, and with a scan or without.
-  private func recent(_ runtimes: WorkerRuntime...) -> [Bool] {
+  private func recent(_ runtimes: WorkerUnit...) -> [Bool] {
     var found: [Bool] = []
     scanner.withRecentScan(of: runtimes) { found.append($0 != nil) }
     return found

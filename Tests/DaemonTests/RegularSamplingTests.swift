@@ -8,7 +8,7 @@ import Testing
   private final class Host: SamplingHost {
     var calls: [String] = []
     func beginSample() { calls.append("machine") }
-    func sample(_ runtime: WorkerRuntime) { calls.append(runtime.id.name) }
+    func sample(_ runtime: WorkerUnit) { calls.append(runtime.id.name) }
     func saveMemoryWhenDue() { calls.append("memory") }
     func takeDiskReading() { calls.append("disk") }
     func dropOutdatedBases() { calls.append("bases") }

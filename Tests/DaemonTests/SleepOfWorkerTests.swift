@@ -46,13 +46,13 @@ private final class Surroundings: SleepSurroundings {
       replies: RequestReplies(FakeSavedState(), timers: world.timers))
   }
 
-  private func makeRuntime() -> WorkerRuntime {
-    WorkerRuntime(
+  private func makeRuntime() -> WorkerUnit {
+    WorkerUnit(
       configuration: WorkerConfiguration(name: "web", command: ["serve"]), environment: [:],
       isDeclared: true)
   }
 
-  private func makeSleep(of runtime: WorkerRuntime, _ watch: WakeWatch) -> SleepOfWorker {
+  private func makeSleep(of runtime: WorkerUnit, _ watch: WakeWatch) -> SleepOfWorker {
     let disk = ImageDiskMonitor(
       directory: scratch.path, ledger: WriteLedger(path: "\(scratch.path)/writes"),
       ImageDiskMonitor.Needs(

@@ -23,8 +23,8 @@ import Testing
       records: try WorkerRecordKeeper(directory: scratch.path), bootID: "boot", log: DaemonLog())
   }
 
-  private func runtime() throws -> WorkerRuntime {
-    let runtime = WorkerRuntime.forTest("web") { $0.importance = 40 }
+  private func runtime() throws -> WorkerUnit {
+    let runtime = WorkerUnit.forTest("web") { $0.importance = 40 }
     runtime.process = try .forTest("web")
     runtime.sleep = WorkerSleep(
       runtime.id, driver: driver, clock: timers, mechanics: mechanics, host: mechanics)
@@ -122,7 +122,7 @@ import Testing
     try write("web.image", "web.image.base", "db.image")
     let path = state.image(of: "web")
     #expect(path == "\(state.images)/web.image" && Hibernator.basePath(of: path) == path + ".base")
-    let runtime = WorkerRuntime.forTest("web")
+    let runtime = WorkerUnit.forTest("web")
     runtime.process = try .forTest("web")
     WorkerRecordWriter(records: records, bootID: "boot", log: DaemonLog()).save(
       runtime, state: .background)

@@ -21,7 +21,7 @@ struct WorkerRunTests {
     /// The run has a conversation no more when its files are removed: it can't bring new ones.
     var conversationWasOver = false
 
-    func removeFiles(of runtime: WorkerRuntime) {
+    func removeFiles(of runtime: WorkerUnit) {
       calls.append("remove files")
       conversationWasOver = runtime.conversation?.isOver ?? true
     }
@@ -39,8 +39,8 @@ struct WorkerRunTests {
     func questionHasEnded() {}
   }
 
-  private func runtime() -> WorkerRuntime {
-    WorkerRuntime(
+  private func runtime() -> WorkerUnit {
+    WorkerUnit(
       configuration: WorkerConfiguration(
         name: "web", command: ["sleep", "1"], directory: "/", importance: 0,
         policy: LifecyclePolicy()),
@@ -48,7 +48,7 @@ struct WorkerRunTests {
   }
 
   /// Puts something into every property that a test can fill. The test's own process plays the worker's root.
-  private func fill(_ runtime: WorkerRuntime, _ world: ConversationWorld) throws {
+  private func fill(_ runtime: WorkerUnit, _ world: ConversationWorld) throws {
     let process = try WorkerProcess.adopt(
       ProcessStat.read(getpid()).identity,
       plan: LaunchPlan(

@@ -345,7 +345,7 @@ public final class Daemon {
     survivors.isAdopting(id) || engine.state(of: id)?.isAlive == true
   }
 
-  func saveRecord(_ runtime: WorkerRuntime, state: WorkerState) {
+  func saveRecord(_ runtime: WorkerUnit, state: WorkerState) {
     recordWriter.save(runtime, state: state)
   }
 

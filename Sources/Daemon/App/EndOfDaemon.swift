@@ -11,7 +11,7 @@ final class EndOfDaemon: DaemonEndHost {
     daemon.workers.values.map(standing).sorted { $0.id < $1.id }
   }
 
-  private func standing(of runtime: WorkerRuntime) -> EndingWorker {
+  private func standing(of runtime: WorkerUnit) -> EndingWorker {
     let state = daemon.engine.state(of: runtime.id)
     return EndingWorker(
       id: runtime.id, state: state, isAdopting: daemon.survivors.isAdopting(runtime.id),

@@ -43,7 +43,7 @@ final class ControlOfDaemon: ControlHost {
     return facts
   }
 
-  private func plans(of runtime: WorkerRuntime) -> WorkerPlans {
+  private func plans(of runtime: WorkerUnit) -> WorkerPlans {
     let (id, restarts) = (runtime.id, daemon.restarts)
     return WorkerPlans(
       exits: restarts.exits(of: id) ?? [], restarts: restarts.restarts(of: id),
@@ -160,7 +160,7 @@ final class ControlOfDaemon: ControlHost {
     _ configuration: WorkerConfiguration, environment: [String: String],
     then answer: @escaping (Answer) -> Void
   ) {
-    let runtime = WorkerRuntime(
+    let runtime = WorkerUnit(
       configuration: configuration, environment: environment, isDeclared: false)
     let id = runtime.id
     daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))

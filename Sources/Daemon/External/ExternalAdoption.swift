@@ -27,20 +27,20 @@ protocol ExternalHost: AnyObject {
     _ wanted: AdoptionSpecification, as name: String, within limit: Duration,
     then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void)
   /// Holds its process, and listens for its end.
-  func attach(_ found: ExternalProcess, to runtime: WorkerRuntime) throws
+  func attach(_ found: ExternalProcess, to runtime: WorkerUnit) throws
   /// The registry has it.
   func wasAdded(_ id: WorkerID)
   /// The engine's answer.
   func wake(_ id: WorkerID, then answer: @escaping (Answer) -> Void)
   /// Nothing is held of its process any more.
-  func letGo(of runtime: WorkerRuntime)
+  func letGo(of runtime: WorkerUnit)
   /// There is no worker of that name any more.
   func remove(_ id: WorkerID)
   /// The process by which a cgroup was known has ended, and others of it live on (a server that has replaced
   /// itself): the eldest stands for it from now on. nil: none is left.
-  func attachSuccessor(to runtime: WorkerRuntime) -> Successor?
+  func attachSuccessor(to runtime: WorkerUnit) -> Successor?
   /// For the next daemon.
-  func save(_ runtime: WorkerRuntime, _ state: WorkerState)
+  func save(_ runtime: WorkerUnit, _ state: WorkerState)
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
@@ -123,7 +123,7 @@ final class ExternalAdoption {
     }
   }
 
-  private static func adoptionText(_ runtime: WorkerRuntime, _ found: ExternalProcess) -> String {
+  private static func adoptionText(_ runtime: WorkerUnit, _ found: ExternalProcess) -> String {
     let processes =
       found.tree.processes.count == 1 ? "" : ", \(found.tree.processes.count) processes"
     return
@@ -133,12 +133,12 @@ final class ExternalAdoption {
 
   private func take(
     _ found: ExternalProcess, as name: String, _ specification: AdoptionSpecification
-  ) throws(AdoptionRefusal) -> WorkerRuntime {
+  ) throws(AdoptionRefusal) -> WorkerUnit {
     let importance = specification.importance ?? 0
     guard (0...100).contains(importance) else {
       throw .malformed("importance \(importance) is not between 0 and 100")
     }
-    let runtime = WorkerRuntime(
+    let runtime = WorkerUnit(
       configuration: WorkerConfiguration(
         name: name, command: found.command?.arguments ?? [found.root.name],
         directory: found.command?.directory ?? "/", importance: importance,
@@ -207,7 +207,7 @@ final class ExternalAdoption {
     }
   }
 
-  private func letGo(_ runtime: WorkerRuntime) {
+  private func letGo(_ runtime: WorkerUnit) {
     // It was released twice, or has ended since it was woken; another may have its name by now.
     guard workers[runtime.id] === runtime else { return }
     host.log(.notice, "\(runtime.id): released")
@@ -219,7 +219,7 @@ final class ExternalAdoption {
   // MARK: its end
 
   /// What it leaves behind is its manager's.
-  func externalRootHasEnded(_ runtime: WorkerRuntime) {
+  func externalRootHasEnded(_ runtime: WorkerUnit) {
     if !runtime.isKilled, followSuccessor(runtime) { return }
     let id = runtime.id
     host.letGo(of: runtime)
@@ -228,7 +228,7 @@ final class ExternalAdoption {
     host.remove(id)
   }
 
-  private func followSuccessor(_ runtime: WorkerRuntime) -> Bool {
+  private func followSuccessor(_ runtime: WorkerUnit) -> Bool {
     guard let successor = host.attachSuccessor(to: runtime) else { return false }
     if let state = driver.state.state(of: runtime.id) { host.save(runtime, state) }
     host.log(.info, "\(runtime.id): pid \(successor.pid) stands for \(successor.cgroup) now")

@@ -31,7 +31,7 @@ final class ExternalsOfDaemon: ExternalHost {
     }
   }
 
-  func attach(_ found: ExternalProcess, to runtime: WorkerRuntime) throws {
+  func attach(_ found: ExternalProcess, to runtime: WorkerUnit) throws {
     let configuration = runtime.configuration
     let plan = LaunchPlan(
       name: configuration.name, command: configuration.command,
@@ -48,7 +48,7 @@ final class ExternalsOfDaemon: ExternalHost {
     daemon.request(.wake, id, then: answer)
   }
 
-  func letGo(of runtime: WorkerRuntime) {
+  func letGo(of runtime: WorkerUnit) {
     daemon.hibernation.forget(runtime.id.name)
     daemon.ends.clearAway(runtime)
     daemon.records.remove(runtime.id.name)
@@ -56,7 +56,7 @@ final class ExternalsOfDaemon: ExternalHost {
 
   func remove(_ id: WorkerID) { daemon.supervision.removeWorker(id) }
 
-  func attachSuccessor(to runtime: WorkerRuntime) -> Successor? {
+  func attachSuccessor(to runtime: WorkerUnit) -> Successor? {
     guard let old = runtime.process, let cgroup = old.cgroup,
       // A cgroup that can't be read is gone, and its processes with it.
       let eldest = (try? old.tree())?.processes.min(by: { $0.startTime < $1.startTime })
@@ -73,7 +73,7 @@ final class ExternalsOfDaemon: ExternalHost {
     } catch { return nil }
   }
 
-  func save(_ runtime: WorkerRuntime, _ state: WorkerState) {
+  func save(_ runtime: WorkerUnit, _ state: WorkerState) {
     daemon.saveRecord(runtime, state: state)
   }
 

@@ -27,7 +27,7 @@ final class ManagerWatching {
   }
 
   /// It has just fallen asleep. The watch ends when `managerWatch` is removed.
-  func watchManager(of runtime: WorkerRuntime, _ look: Look?) {
+  func watchManager(of runtime: WorkerUnit, _ look: Look?) {
     let isWatching = isNeeded
     runtime.managerWatch = look
     if look != nil, !isWatching { lookLater() }
@@ -42,7 +42,7 @@ final class ManagerWatching {
     }
   }
 
-  private func look(at runtime: WorkerRuntime) {
+  private func look(at runtime: WorkerUnit) {
     // During a hibernation its processes are stopped, traced and continued by us.
     guard let look = runtime.managerWatch, !runtime.isBusy, !runtime.hasExited,
       driver.state.state(of: runtime.id)?.sleeps == true, let why = look()

@@ -21,7 +21,7 @@ struct ActivityFindings: Sendable {
 protocol ActivityLooking: AnyObject {
   /// Calls back once on the loop, perhaps at once; nil: it isn't known.
   func look(
-    at runtime: WorkerRuntime, _ process: WorkerProcess,
+    at runtime: WorkerUnit, _ process: WorkerProcess,
     then: @escaping (ActivityFindings?) -> Void)
 
   /// Takes what has come in on workers' connections since the last time out of the kernel's hands.
@@ -61,7 +61,7 @@ final class ActivityLooks: ActivityLooking {
   func takeLatches() { latches?.take() }
 
   func look(
-    at runtime: WorkerRuntime, _ process: WorkerProcess,
+    at runtime: WorkerUnit, _ process: WorkerProcess,
     then: @escaping (ActivityFindings?) -> Void
   ) {
     let look = runtime.activityLook ?? makeLook(runtime)
@@ -87,7 +87,7 @@ final class ActivityLooks: ActivityLooking {
     }
   }
 
-  private func makeLook(_ runtime: WorkerRuntime) -> SharedLook<ActivityFindings?> {
+  private func makeLook(_ runtime: WorkerUnit) -> SharedLook<ActivityFindings?> {
     SharedLook(jobs, about: "activity of \(runtime.id)", within: Self.patience) {
       [unowned self, weak runtime] () -> @Sendable () -> ActivityFindings? in
       guard let runtime else { return { nil } }
@@ -95,7 +95,7 @@ final class ActivityLooks: ActivityLooking {
     }
   }
 
-  private func job(_ runtime: WorkerRuntime) -> @Sendable () -> ActivityFindings? {
+  private func job(_ runtime: WorkerUnit) -> @Sendable () -> ActivityFindings? {
     guard let process = runtime.process else { return { nil } }
     let (identity, session, cgroup) = (process.identity, process.session, process.cgroup)
     let scan = scanner.lastScan
@@ -130,7 +130,7 @@ final class ActivityLooks: ActivityLooking {
 
   /// nil: what comes in doesn't matter now. What a probe brings with it is no activity: from the question
   /// on nothing is looked at until `LivenessMonitor` or `ShedOverHTTP` lets a look swallow it.
-  private func beginTrafficLook(_ runtime: WorkerRuntime) -> TrafficMonitor.Look? {
+  private func beginTrafficLook(_ runtime: WorkerUnit) -> TrafficMonitor.Look? {
     let rules = runtime.configuration.policy.foreground
     // In shadow mode a call counts: it would have woken a worker that would have been asleep.
     guard rules.mode == .activity || driver.state.imaginesSleep(of: runtime.id) else { return nil }

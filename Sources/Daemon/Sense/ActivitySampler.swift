@@ -61,7 +61,7 @@ final class ActivitySampler {
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
   /// all page tables, so it is taken only when the cheap count of resident pages, or the
   /// size of its purgeable memory, has moved.
-  func sample(_ runtime: WorkerRuntime) {
+  func sample(_ runtime: WorkerUnit) {
     // The processes and the memory of a worker that hasn't run are what they were. Only what comes in over its
     // sockets comes without its running.
     if runtime.sample.isUnchanged, !countsTraffic(of: runtime),
@@ -75,7 +75,7 @@ final class ActivitySampler {
   }
 
   /// Calls back on the loop; nil: it isn't known, or the run has ended meanwhile.
-  func lookAtActivity(of runtime: WorkerRuntime, then: @escaping (ActivityFindings?) -> Void) {
+  func lookAtActivity(of runtime: WorkerUnit, then: @escaping (ActivityFindings?) -> Void) {
     guard let process = runtime.process else { return then(nil) }
     let identity = process.identity
     looks.look(at: runtime, process) { [workers] found in
@@ -87,12 +87,12 @@ final class ActivitySampler {
   }
 
   /// As `ActivityLooks` decides whether it looks at its sockets.
-  private func countsTraffic(of runtime: WorkerRuntime) -> Bool {
+  private func countsTraffic(of runtime: WorkerUnit) -> Bool {
     runtime.configuration.policy.foreground.mode == .activity
       || driver.state.imaginesSleep(of: runtime.id)
   }
 
-  private func note(_ found: ActivityFindings, of runtime: WorkerRuntime) {
+  private func note(_ found: ActivityFindings, of runtime: WorkerUnit) {
     guard driver.state.state(of: runtime.id)?.runs == true, !runtime.isBusy else {
       runtime.sample.isUnchanged = false
       return
@@ -122,7 +122,7 @@ final class ActivitySampler {
 
   /// - Parameter cpu: microseconds.
   private func activity(
-    _ runtime: WorkerRuntime, _ found: ActivityFindings, cpu: UInt64, in span: Duration
+    _ runtime: WorkerUnit, _ found: ActivityFindings, cpu: UInt64, in span: Duration
   ) -> Event? {
     let id = runtime.id
     let rules = runtime.configuration.policy.foreground

@@ -210,20 +210,20 @@ final class FootprintMeter {
   }
 
   /// At a sample: only as often as the budget allows.
-  func measureWhenDue(_ runtime: WorkerRuntime) {
+  func measureWhenDue(_ runtime: WorkerUnit) {
     guard runtime.measuring.isDue(at: clock.now) else { return }
     measure(runtime.id)
   }
 
   /// Calls back on the loop with a figure that was taken after this call; nil where there is nothing to
   /// measure, or it takes too long, or the worker's memory was moved meanwhile.
-  func measure(_ runtime: WorkerRuntime, then completion: @escaping (Measurement?) -> Void) {
+  func measure(_ runtime: WorkerUnit, then completion: @escaping (Measurement?) -> Void) {
     guard let process = runtime.process else { return completion(nil) }
     giveUp(runtime, process, after: Self.patience)
     if runtime.measuring.ask(completion) { begin(runtime) }
   }
 
-  private func begin(_ runtime: WorkerRuntime) {
+  private func begin(_ runtime: WorkerUnit) {
     let id = runtime.id
     count += 1
     let number = count
@@ -234,7 +234,7 @@ final class FootprintMeter {
     }
   }
 
-  private func finish(_ runtime: WorkerRuntime, _ number: UInt64, _ measurement: Measurement?) {
+  private func finish(_ runtime: WorkerUnit, _ number: UInt64, _ measurement: Measurement?) {
     // Of an earlier run, or of a worker that was removed since.
     guard runtime.measuring.look == number else { return }
     if let refusal = measurement?.refusal, runtime.measuring.mustLogAsRough() {
@@ -249,7 +249,7 @@ final class FootprintMeter {
   }
 
   private func giveUp(
-    _ runtime: WorkerRuntime, _ process: WorkerProcess, after limit: Duration
+    _ runtime: WorkerUnit, _ process: WorkerProcess, after limit: Duration
   ) {
     clock.after(limit) { [unowned self] in
       guard runtime.process === process, runtime.measuring.isUnderWay,

@@ -19,7 +19,7 @@ final class HibernationCosts {
   /// A hibernation has succeeded.
   ///
   /// - Parameter duration: from the order to rest.
-  func note(_ summary: HibernationSummary, of runtime: WorkerRuntime, took duration: Duration) {
+  func note(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
     let id = runtime.id
     let written = Int64(summary.written)
     imageDisk.imageWritten(

@@ -101,7 +101,7 @@ final class ImageRemover {
   }
 
   /// On the thread for small files: the worker has ended. Its next image waits for that.
-  func removeImages(of runtime: WorkerRuntime) {
+  func removeImages(of runtime: WorkerUnit) {
     let image = image(runtime.id.name)
     imageDisk.imageGone(of: runtime.id.name, keepsBase: false)
     var hasGone: (@Sendable (Bool) -> Void)?

@@ -70,12 +70,12 @@ final class KernelKillWatch {
   }
 
   /// A run has begun.
-  func begin(_ runtime: WorkerRuntime) {
+  func begin(_ runtime: WorkerUnit) {
     runtime.kernelKills.begin(onMachine: counts.onMachine())
   }
 
   /// At each sample: the kernel may end one process of a worker, and leave the others.
-  func lookForKernelKills(of runtime: WorkerRuntime) {
+  func lookForKernelKills(of runtime: WorkerUnit) {
     guard let process = runtime.process, process.isAlive else { return }
     let inGroup = counts.inGroup(process.cgroup)
     // The machine's count stands in only where the group has none.
@@ -90,7 +90,7 @@ final class KernelKillWatch {
   }
 
   /// How a run has ended. Before its cgroup is removed.
-  func status(_ exit: WorkerExit, of runtime: WorkerRuntime) -> ExitStatus {
+  func status(_ exit: WorkerExit, of runtime: WorkerUnit) -> ExitStatus {
     guard exit == .signaled(SIGKILL), !runtime.isKilled,
       runtime.kernelKills.hasKilled(
         inGroup: counts.inGroup(runtime.process?.cgroup), onMachine: counts.onMachine())
@@ -99,7 +99,7 @@ final class KernelKillWatch {
   }
 
   /// A low memory report, as of a worker that the daemon itself ends.
-  func keepReport(ofKernelKill runtime: WorkerRuntime) {
+  func keepReport(ofKernelKill runtime: WorkerUnit) {
     let id = runtime.id
     let engine = driver.state
     guard let snapshot = engine.snapshot(of: id, at: clock.now) else { return }

@@ -63,7 +63,7 @@ final class ProcessScanner {
 
   /// What reports use: the last look, or the next one where one of these workers is newer than the last.
   func withRecentScan(
-    of runtimes: some Sequence<WorkerRuntime>, then: @escaping (ProcessScan?) -> Void
+    of runtimes: some Sequence<WorkerUnit>, then: @escaping (ProcessScan?) -> Void
   ) {
     let needed = runtimes.filter { $0.process.map { $0.cgroup == nil } ?? false }
     guard !needed.isEmpty else { return then(nil) }

@@ -6,7 +6,7 @@ protocol SamplingHost: AnyObject {
   /// The machine's memory, for the engine; and the sample of the workers begins.
   func beginSample()
   /// Looks at a worker that runs.
-  func sample(_ runtime: WorkerRuntime)
+  func sample(_ runtime: WorkerUnit)
   /// Writes down what the daemon has learned, where that is due.
   func saveMemoryWhenDue()
   /// Looks at the disk of the images.
@@ -72,7 +72,7 @@ final class RegularSampling {
   }
 
   /// It has just been woken: a sample is due at once, and compares with nothing from before.
-  func sampleAnew(_ runtime: WorkerRuntime) {
+  func sampleAnew(_ runtime: WorkerUnit) {
     runtime.sample = ActivitySample()
     if let next { clock.cancel(next) }
     takeNext(after: .zero)
@@ -97,7 +97,7 @@ final class SamplingOfDaemon: SamplingHost {
     daemon.senses.activity.beginSamples()
   }
 
-  func sample(_ runtime: WorkerRuntime) {
+  func sample(_ runtime: WorkerUnit) {
     guard let process = runtime.process else { return }
     if daemon.engine.state(of: runtime.id) != .launching {
       daemon.logKeeper.keepSmall(

@@ -8,12 +8,12 @@ final class LivenessOfWorker: LivenessHost {
   private let driver: EngineDriver
   private let probes: ProbeAsker
   private let activity: ActivitySampler
-  private weak var runtime: WorkerRuntime?
+  private weak var runtime: WorkerUnit?
   private let process: WorkerProcess
 
   init(
     _ supervisor: LivenessSupervisor, _ driver: EngineDriver, _ probes: ProbeAsker,
-    _ activity: ActivitySampler, _ runtime: WorkerRuntime, _ process: WorkerProcess
+    _ activity: ActivitySampler, _ runtime: WorkerUnit, _ process: WorkerProcess
   ) {
     self.supervisor = supervisor
     self.driver = driver

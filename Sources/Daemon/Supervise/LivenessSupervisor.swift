@@ -23,12 +23,12 @@ final class LivenessSupervisor {
   }
 
   /// What is needed to ask in this run of a worker.
-  func host(for runtime: WorkerRuntime, _ process: WorkerProcess) -> LivenessOfWorker {
+  func host(for runtime: WorkerUnit, _ process: WorkerProcess) -> LivenessOfWorker {
     LivenessOfWorker(self, driver, probes, activity, runtime, process)
   }
 
   /// `transition`: nil: the configuration has changed.
-  func followLiveness(of runtime: WorkerRuntime, _ transition: Transition?) {
+  func followLiveness(of runtime: WorkerUnit, _ transition: Transition?) {
     let state = transition?.to ?? driver.state.state(of: runtime.id) ?? .terminated
     guard let probe = runtime.configuration.liveness, runtime.external == nil,
       let process = runtime.process, state == .foreground || state == .background
@@ -42,7 +42,7 @@ final class LivenessSupervisor {
       since: wasAsleep ? timers.now : max(launchedAt(runtime.id), .zero))
   }
 
-  private func restLiveness(of runtime: WorkerRuntime, _ state: WorkerState) {
+  private func restLiveness(of runtime: WorkerUnit, _ state: WorkerState) {
     switch state {
     // Its answer is waited for before the worker is frozen; see `whenUnasked`.
     case .suspending: runtime.liveness?.pause()
@@ -56,7 +56,7 @@ final class LivenessSupervisor {
 
   /// Does it now, or when the question that is out has been answered: a connection that waits in a
   /// frozen worker's queue would wake it.
-  func whenUnasked(_ runtime: WorkerRuntime, _ action: @escaping () -> Void) {
+  func whenUnasked(_ runtime: WorkerUnit, _ action: @escaping () -> Void) {
     guard runtime.isAsked else { return action() }
     runtime.whenUnasked = { [driver, unowned runtime] in
       if driver.state.state(of: runtime.id) == .suspending, !runtime.hasExited { action() }
@@ -64,7 +64,7 @@ final class LivenessSupervisor {
   }
 
   /// A question has ended, and its connection is gone: what waits for that is done.
-  func resumeUnasked(_ runtime: WorkerRuntime) {
+  func resumeUnasked(_ runtime: WorkerUnit) {
     guard !runtime.isAsked, let action = runtime.whenUnasked else { return }
     runtime.whenUnasked = nil
     action()

@@ -38,12 +38,12 @@ struct WatchdogSigns: Equatable {
 final class WatchdogReporter {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
-  private let saveRecord: (WorkerRuntime, WorkerState) -> Void
+  private let saveRecord: (WorkerUnit, WorkerState) -> Void
 
   /// - Parameter saveRecord: called when the next daemon has to know another interval.
   init(
     _ driver: EngineDriver, _ workers: WorkerRegistry,
-    saveRecord: @escaping (WorkerRuntime, WorkerState) -> Void
+    saveRecord: @escaping (WorkerUnit, WorkerState) -> Void
   ) {
     self.driver = driver
     self.workers = workers
@@ -51,7 +51,7 @@ final class WatchdogReporter {
   }
 
   /// It has been launched, or taken over.
-  func startWatchdog(of runtime: WorkerRuntime) {
+  func startWatchdog(of runtime: WorkerUnit) {
     guard runtime.conversation?.notifyPath != nil else { return }
     if let interval = runtime.watchdogInterval ?? runtime.launched?.watchdog {
       driver.send(.watchdogInterval(runtime.id, interval))
@@ -59,7 +59,7 @@ final class WatchdogReporter {
   }
 
   /// `WATCHDOG_USEC=`, as under systemd also of a worker whose configuration names no interval.
-  func setWatchdog(of runtime: WorkerRuntime, to interval: Duration) {
+  func setWatchdog(of runtime: WorkerUnit, to interval: Duration) {
     runtime.watchdogInterval = interval
     if let state = driver.state.state(of: runtime.id) { saveRecord(runtime, state) }
     driver.send(.watchdogInterval(runtime.id, interval))

@@ -41,7 +41,7 @@ final class DeclaredWorkers {
   }
 
   func addDeclared(_ configuration: WorkerConfiguration) {
-    let runtime = WorkerRuntime(
+    let runtime = WorkerUnit(
       configuration: configuration, environment: host.environment(of: configuration),
       isDeclared: true)
     host.willAdd(runtime.id)

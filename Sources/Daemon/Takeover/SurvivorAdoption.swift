@@ -134,7 +134,7 @@ final class SurvivorAdoption {
   }
 
   /// Why it can't sleep on: nothing but its inputs would wake it, and they can't be watched.
-  private func unheard(_ runtime: WorkerRuntime, _ watch: SurvivorWatch) -> String? {
+  private func unheard(_ runtime: WorkerUnit, _ watch: SurvivorWatch) -> String? {
     let dependsOnInputs =
       runtime.configuration.policy.foreground.mode == .activity || host.forbidsStrangers
     guard dependsOnInputs, let refusal = watch.refusal else { return nil }

@@ -73,11 +73,11 @@ final class SurvivorsOfDaemon: SurvivorHost {
     try runtime.conversation?.listen()
   }
 
-  private func introduce(_ record: WorkerRecord) -> WorkerRuntime {
+  private func introduce(_ record: WorkerRecord) -> WorkerUnit {
     let id = WorkerID(record.name)
     let runtime =
       daemon.workers[id]
-      ?? WorkerRuntime(
+      ?? WorkerUnit(
         configuration: WorkerConfiguration(
           name: record.name, command: record.command, directory: record.directory,
           importance: min(max(record.importance, 0), 100), policy: daemon.engine.policy),
@@ -193,7 +193,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
 
   /// - Parameter then: gets nil where the run has ended, or the worker was removed meanwhile.
   private func perform<Outcome: Sendable>(
-    _ runtime: WorkerRuntime,
+    _ runtime: WorkerUnit,
     _ operation: (_ done: @escaping @Sendable (Outcome) -> Void) -> Void,
     then: @escaping (Outcome?) -> Void
   ) {

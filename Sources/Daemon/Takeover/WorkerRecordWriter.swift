@@ -8,14 +8,14 @@ struct WorkerRecordWriter {
   let bootID: String
   let log: DaemonLog
 
-  func save(_ runtime: WorkerRuntime, state: WorkerState) {
+  func save(_ runtime: WorkerUnit, state: WorkerState) {
     guard let record = record(of: runtime, state: state) else { return }
     let id = runtime.id
     records.save(record) { [log] in log(.error, "\(id): a later daemon won't find it: \($0)") }
   }
 
   /// nil: there is no process to be found.
-  func record(of runtime: WorkerRuntime, state: WorkerState) -> WorkerRecord? {
+  func record(of runtime: WorkerUnit, state: WorkerState) -> WorkerRecord? {
     guard let process = runtime.process, state != .terminated else { return nil }
     // Hibernated without an image would mean that its memory is lost. It is not: it only couldn't be
     // woken after its memory was back.

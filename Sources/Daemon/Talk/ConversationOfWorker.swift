@@ -7,10 +7,10 @@ import WorkerProtocol
 /// What a worker's `WorkerConversation` gets of the daemon, for one run.
 private final class ConversationOfWorker: ConversationHost {
   private unowned let daemon: Daemon
-  private weak var runtime: WorkerRuntime?
+  private weak var runtime: WorkerUnit?
   private let id: WorkerID
 
-  init(_ daemon: Daemon, _ runtime: WorkerRuntime) {
+  init(_ daemon: Daemon, _ runtime: WorkerUnit) {
     self.daemon = daemon
     self.runtime = runtime
     id = runtime.id
@@ -87,7 +87,7 @@ final class WorkerConversations {
   init(_ daemon: Daemon) { self.daemon = daemon }
 
   /// A worker's run begins to have channels; nothing is heard yet.
-  func makeConversation(_ runtime: WorkerRuntime, over channels: WorkerChannels) {
+  func makeConversation(_ runtime: WorkerUnit, over channels: WorkerChannels) {
     let loop = daemon.loop
     runtime.conversation = WorkerConversation(
       runtime.id, channels, loop, loop, numbers, ConversationOfWorker(daemon, runtime))
@@ -96,13 +96,13 @@ final class WorkerConversations {
   // MARK: what it hears of its life
 
   /// Calls `action` when the worker knows that it will be stopped, and has had its moment.
-  func whenTold(_ runtime: WorkerRuntime, _ action: @escaping () -> Void) {
+  func whenTold(_ runtime: WorkerUnit, _ action: @escaping () -> Void) {
     guard let conversation = runtime.conversation else { return action() }
     conversation.lifecycle.willSuspend(then: action)
   }
 
   /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
-  func tellAwake(_ runtime: WorkerRuntime, why: String? = nil) {
+  func tellAwake(_ runtime: WorkerUnit, why: String? = nil) {
     let asleep = runtime.asleepSince.map { EventLoop.now - $0 } ?? .zero
     runtime.asleepSince = nil
     runtime.conversation?.lifecycle.didResume(after: asleep, why: why)
@@ -121,7 +121,7 @@ final class WorkerConversations {
 
   // MARK: purgeable memory
 
-  func findOffersAgain(_ record: WorkerRecord, _ runtime: WorkerRuntime) {
+  func findOffersAgain(_ record: WorkerRecord, _ runtime: WorkerUnit) {
     // What has ended sleeps on nowhere.
     guard !record.purgeable.isEmpty, let tree = try? runtime.process?.tree() else { return }
     runtime.conversation?.offers.findAgain(record.purgeable, in: tree)

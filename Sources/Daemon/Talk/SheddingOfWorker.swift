@@ -6,11 +6,11 @@ import Supervision
 /// What a `ShedAttempt` gets of the daemon, for one run of a worker.
 private final class SheddingOfWorker: ShedHost {
   private unowned let daemon: Daemon
-  private weak var runtime: WorkerRuntime?
+  private weak var runtime: WorkerUnit?
   private let process: WorkerProcess
   private let id: WorkerID
 
-  init(_ daemon: Daemon, _ runtime: WorkerRuntime, _ process: WorkerProcess) {
+  init(_ daemon: Daemon, _ runtime: WorkerUnit, _ process: WorkerProcess) {
     self.daemon = daemon
     self.runtime = runtime
     self.process = process

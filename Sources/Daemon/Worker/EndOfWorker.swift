@@ -8,14 +8,14 @@ import Supervision
 /// What a worker's `WorkerEnding` gets of the daemon, for one root process.
 final class EndOfWorker: EndMechanics, EndHost {
   private unowned let daemon: Daemon
-  private weak var runtime: WorkerRuntime?
+  private weak var runtime: WorkerUnit?
   private let process: WorkerProcess
   private let id: WorkerID
 
   private static let patience = Duration.seconds(5)
   private static let patienceForLog = Duration.seconds(1)
 
-  init(_ daemon: Daemon, _ runtime: WorkerRuntime, _ process: WorkerProcess) {
+  init(_ daemon: Daemon, _ runtime: WorkerUnit, _ process: WorkerProcess) {
     self.daemon = daemon
     self.runtime = runtime
     self.process = process

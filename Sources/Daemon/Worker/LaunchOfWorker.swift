@@ -9,7 +9,7 @@ import Supervision
 /// is done on other threads.
 final class LaunchOfWorker: LaunchMechanics {
   private unowned let daemon: Daemon
-  private let runtime: WorkerRuntime
+  private let runtime: WorkerUnit
   private var account: Account?
   /// As soon as it is made.
   private var cgroup: WorkerCgroup?
@@ -20,7 +20,7 @@ final class LaunchOfWorker: LaunchMechanics {
   private var services: Services { daemon.services }
   private var id: WorkerID { runtime.id }
 
-  init(_ daemon: Daemon, _ runtime: WorkerRuntime) {
+  init(_ daemon: Daemon, _ runtime: WorkerUnit) {
     self.daemon = daemon
     self.runtime = runtime
     start = StartWatch(daemon.loop)

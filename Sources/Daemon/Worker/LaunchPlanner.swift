@@ -47,7 +47,7 @@ final class LaunchPlanner {
   }
 
   /// What has to be looked up and made for a launch, on another thread.
-  func query(of runtime: WorkerRuntime) -> TermsQuery {
+  func query(of runtime: WorkerUnit) -> TermsQuery {
     let leftovers = Leftovers(
       groups: [ground.cgroups, ground.earlierCgroups].compactMap(\.self), records: ground.records,
       logs: ground.logs)
@@ -61,7 +61,7 @@ final class LaunchPlanner {
   ///   - account: whom it runs as; nil: us.
   ///   - listeners: the sockets of its `listen`, in the configuration's order.
   func plan(
-    for runtime: WorkerRuntime, as account: Account?, in cgroup: WorkerCgroup?,
+    for runtime: WorkerUnit, as account: Account?, in cgroup: WorkerCgroup?,
     listeners: [Listener]
   ) throws(SystemCallError) -> LaunchPlan {
     let configuration = runtime.configuration
@@ -94,7 +94,7 @@ final class LaunchPlanner {
   }
 
   /// The same of one that runs already, as far as it matters then. The daemon starts, and may wait.
-  func complete(adopted plan: inout LaunchPlan, of runtime: WorkerRuntime) {
+  func complete(adopted plan: inout LaunchPlan, of runtime: WorkerUnit) {
     guard runtime.isDeclared else { return }
     do throws(TermsError) {
       plan.account = try WantedAccount(runtime.configuration).lookUp()
@@ -113,7 +113,7 @@ final class LaunchPlanner {
   }
 
   /// Where a worker writes to, or would if it were started.
-  func logPath(of runtime: WorkerRuntime) -> String {
+  func logPath(of runtime: WorkerUnit) -> String {
     runtime.process?.plan.logPath ?? runtime.configuration.output.file ?? ownLog(of: runtime.id)
   }
 
@@ -151,7 +151,7 @@ final class LaunchPlanner {
   }
 
   /// Another user has a home and directories of its own, unless the configuration names them.
-  private func environment(of runtime: WorkerRuntime, as account: Account) -> [String: String] {
+  private func environment(of runtime: WorkerUnit, as account: Account) -> [String: String] {
     var result = runtime.environment
     for key in [
       "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",

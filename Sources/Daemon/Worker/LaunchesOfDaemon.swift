@@ -56,15 +56,15 @@ final class ProcessesOfDaemon: ProcessHost {
 
   init(_ daemon: Daemon) { self.daemon = daemon }
 
-  func makeSleep(for runtime: WorkerRuntime) { daemon.sleeps.makeSleep(for: runtime) }
+  func makeSleep(for runtime: WorkerUnit) { daemon.sleeps.makeSleep(for: runtime) }
 
   func makeReadinessHost(
-    for runtime: WorkerRuntime, _ process: WorkerProcess
+    for runtime: WorkerUnit, _ process: WorkerProcess
   ) -> any ReadinessHost {
     ReadinessOfWorker(daemon, runtime, process)
   }
 
-  func rootHasEnded(_ runtime: WorkerRuntime) { daemon.ends.rootHasEnded(runtime) }
+  func rootHasEnded(_ runtime: WorkerUnit) { daemon.ends.rootHasEnded(runtime) }
 
   func open(
     _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void
@@ -80,11 +80,11 @@ final class ProcessesOfDaemon: ProcessHost {
 /// What a worker's `ReadinessWatch` gets of the daemon, for one run.
 private final class ReadinessOfWorker: ReadinessHost {
   private unowned let daemon: Daemon
-  private weak var runtime: WorkerRuntime?
+  private weak var runtime: WorkerUnit?
   private let process: WorkerProcess
   private let id: WorkerID
 
-  init(_ daemon: Daemon, _ runtime: WorkerRuntime, _ process: WorkerProcess) {
+  init(_ daemon: Daemon, _ runtime: WorkerUnit, _ process: WorkerProcess) {
     self.daemon = daemon
     self.runtime = runtime
     self.process = process
@@ -148,10 +148,10 @@ final class FirstMomentsOfDaemon: FirstMomentsHost {
 /// What a worker's `DescriptorStoring` gets of the daemon.
 final class StoringOfWorker: StoringHost {
   private unowned let daemon: Daemon
-  private weak var runtime: WorkerRuntime?
+  private weak var runtime: WorkerUnit?
   private let id: WorkerID
 
-  init(_ daemon: Daemon, _ runtime: WorkerRuntime) {
+  init(_ daemon: Daemon, _ runtime: WorkerUnit) {
     self.daemon = daemon
     self.runtime = runtime
     id = runtime.id

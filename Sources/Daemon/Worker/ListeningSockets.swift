@@ -57,16 +57,16 @@ final class ListeningSockets {
     self.host = host
   }
 
-  private func set(of runtime: WorkerRuntime) -> Sockets {
+  private func set(of runtime: WorkerUnit) -> Sockets {
     if let set = sets[runtime.id] { return set }
     let new = Sockets()
     sets[runtime.id] = new
     return new
   }
 
-  private func isCurrent(_ runtime: WorkerRuntime) -> Bool { workers[runtime.id] === runtime }
+  private func isCurrent(_ runtime: WorkerUnit) -> Bool { workers[runtime.id] === runtime }
 
-  private func warn(_ runtime: WorkerRuntime, _ text: String) {
+  private func warn(_ runtime: WorkerUnit, _ text: String) {
     host.log(.warning, "\(runtime.id): \(text)")
   }
 
@@ -87,7 +87,7 @@ final class ListeningSockets {
   }
 
   /// The same of a worker whose configuration is new. The name service may take its time.
-  func relisten(_ runtime: WorkerRuntime) {
+  func relisten(_ runtime: WorkerUnit) {
     let wanted = WantedAccount(runtime.configuration)
     relisten(runtime) { then in
       if wanted.isOurs { return then(.success(nil)) }
@@ -107,7 +107,7 @@ final class ListeningSockets {
   /// Opens what is missing, closes what is no longer wanted, and waits for connections where that starts
   /// the worker. What fails is tried again, and then counts, when the worker is launched.
   private func relisten(
-    _ runtime: WorkerRuntime, isStarting: Bool = false,
+    _ runtime: WorkerUnit, isStarting: Bool = false,
     as look: (@escaping (Result<Account?, TermsError>) -> Void) -> Void
   ) {
     let configuration = runtime.configuration
@@ -135,7 +135,7 @@ final class ListeningSockets {
     }
   }
 
-  private func finish(relistening runtime: WorkerRuntime, as account: Account?) {
+  private func finish(relistening runtime: WorkerUnit, as account: Account?) {
     do {
       _ = try listeners(for: runtime, as: account)
     } catch { warn(runtime, "\(error)") }
@@ -146,7 +146,7 @@ final class ListeningSockets {
   ///
   /// - Parameter then: with why not all of them could be; perhaps before this returns.
   func openFiles(
-    of runtime: WorkerRuntime, as account: Account?, then: @escaping (String?) -> Void
+    of runtime: WorkerUnit, as account: Account?, then: @escaping (String?) -> Void
   ) {
     let configuration = runtime.configuration
     closeUnwanted(of: runtime)
@@ -172,13 +172,13 @@ final class ListeningSockets {
   }
 
   /// One that the worker's configuration doesn't want any more is closed with the next change.
-  private func keep(_ listener: Listener, of runtime: WorkerRuntime) {
+  private func keep(_ listener: Listener, of runtime: WorkerUnit) {
     guard isCurrent(runtime) else { return files.remove(listener) }
     set(of: runtime).all.append(listener)
   }
 
   /// With the worker of ours that has its address.
-  private func named(_ error: ListenError, _ runtime: WorkerRuntime) -> ListenError {
+  private func named(_ error: ListenError, _ runtime: WorkerUnit) -> ListenError {
     var error = error
     guard error.code == EADDRINUSE,
       let socket = runtime.configuration.listen.first(where: { $0.address == error.address })
@@ -188,7 +188,7 @@ final class ListeningSockets {
   }
 
   /// For a launch, in the order of the configuration: what is missing is opened.
-  func listeners(for runtime: WorkerRuntime, as account: Account?) throws -> [Listener] {
+  func listeners(for runtime: WorkerUnit, as account: Account?) throws -> [Listener] {
     let configuration = runtime.configuration
     closeUnwanted(of: runtime)
     for socket in missing(of: runtime) {
@@ -202,13 +202,13 @@ final class ListeningSockets {
     }
   }
 
-  private func missing(of runtime: WorkerRuntime) -> [ListenSocket] {
+  private func missing(of runtime: WorkerUnit) -> [ListenSocket] {
     runtime.configuration.listen.filter { socket in
       sets[runtime.id]?.all.contains { $0.socket == socket } != true
     }
   }
 
-  private func holder(of socket: ListenSocket, otherThan runtime: WorkerRuntime) -> String? {
+  private func holder(of socket: ListenSocket, otherThan runtime: WorkerUnit) -> String? {
     sets.first { id, set in
       id != runtime.id && set.all.contains { $0.socket.conflicts(with: socket) }
     }.map { "worker `\($0.key)`" }
@@ -216,7 +216,7 @@ final class ListeningSockets {
 
   // MARK: closing
 
-  private func closeUnwanted(of runtime: WorkerRuntime) {
+  private func closeUnwanted(of runtime: WorkerUnit) {
     guard let set = sets[runtime.id] else { return }
     withdraw(runtime)
     for listener in set.all where !runtime.configuration.listen.contains(listener.socket) {
@@ -226,7 +226,7 @@ final class ListeningSockets {
   }
 
   /// The worker isn't wanted any more, or the daemon ends.
-  func closeListeners(of runtime: WorkerRuntime) {
+  func closeListeners(of runtime: WorkerUnit) {
     withdraw(runtime)
     for listener in sets.removeValue(forKey: runtime.id)?.all ?? [] { files.remove(listener) }
   }
@@ -235,7 +235,7 @@ final class ListeningSockets {
 
   /// A worker that is down is started by a connection, if it was ended for memory, ended well by itself,
   /// or never ran. What a person stopped stays so, and failures are the business of `restart`.
-  func offer(_ runtime: WorkerRuntime) {
+  func offer(_ runtime: WorkerUnit) {
     guard let set = sets[runtime.id], !host.isClosing, !host.hasProcess(runtime.id),
       startsOnConnection(runtime.id)
     else { return }
@@ -262,13 +262,13 @@ final class ListeningSockets {
 
   /// It runs, and accepts connections itself. While it holds the sockets too, closing ours wouldn't end
   /// the watch.
-  private func withdraw(_ runtime: WorkerRuntime) {
+  private func withdraw(_ runtime: WorkerUnit) {
     guard let set = sets[runtime.id] else { return }
     for (listener, token) in set.watched { watches.unwatch(listener.descriptor, token) }
     set.watched = []
   }
 
-  private func connected(to listener: Listener, of runtime: WorkerRuntime, _ set: Sockets) {
+  private func connected(to listener: Listener, of runtime: WorkerUnit, _ set: Sockets) {
     withdraw(runtime)
     let (id, now) = (runtime.id, timers.now)
     set.starts.removeAll { now - $0 > Self.startsWithin }

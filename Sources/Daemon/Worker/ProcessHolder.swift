@@ -5,9 +5,9 @@ import Supervision
 
 /// What `ProcessHolder` needs of everything else.
 protocol ProcessHost: AnyObject {
-  func makeSleep(for runtime: WorkerRuntime)
-  func makeReadinessHost(for runtime: WorkerRuntime, _ process: WorkerProcess) -> any ReadinessHost
-  func rootHasEnded(_ runtime: WorkerRuntime)
+  func makeSleep(for runtime: WorkerUnit)
+  func makeReadinessHost(for runtime: WorkerUnit, _ process: WorkerProcess) -> any ReadinessHost
+  func rootHasEnded(_ runtime: WorkerUnit)
   /// On another thread; `then` is called on the loop where its memories could be opened.
   func open(
     _ refresh: MemoryRefresh, of id: WorkerID, then: @escaping (MemoryRefresh.Outcome) -> Void)
@@ -24,7 +24,7 @@ final class ProcessHolder {
   }
 
   /// Begins a run, and watches for its end.
-  func attach(_ process: WorkerProcess, to runtime: WorkerRuntime) throws(SystemCallError) {
+  func attach(_ process: WorkerProcess, to runtime: WorkerUnit) throws(SystemCallError) {
     runtime.process = process
     if runtime.sleep == nil { host.makeSleep(for: runtime) }
     runtime.readiness?.end()
@@ -39,7 +39,7 @@ final class ProcessHolder {
   }
 
   /// Opens the memory of all its processes again. What can't be opened now is tried again before it is suspended.
-  func refreshMemory(of runtime: WorkerRuntime) {
+  func refreshMemory(of runtime: WorkerUnit) {
     guard let process = runtime.process else { return }
     host.open(process.memoryRefresh, of: runtime.id) { [weak runtime] opened in
       if let now = runtime?.process, now.identity == process.identity { now.take(opened) }

@@ -3,7 +3,7 @@ import Lifecycle
 /// What `RunClosing` needs of the components that hold watches and timers for a run.
 protocol RunClosingHost: AnyObject {
   /// Its image and its snapshot.
-  func removeFiles(of runtime: WorkerRuntime)
+  func removeFiles(of runtime: WorkerUnit)
 }
 
 /// The one place where a worker's run ends: what the run holds of the loop is given back, what waits for something
@@ -17,7 +17,7 @@ final class RunClosing {
     self.host = host
   }
 
-  func close(_ runtime: WorkerRuntime) {
+  func close(_ runtime: WorkerUnit) {
     let run = runtime.run
     if let process = run.process, let token = run.exitWatch {
       watches.unwatch(process.pidfd, token)

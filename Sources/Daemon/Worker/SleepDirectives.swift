@@ -11,7 +11,7 @@ final class WorkerSleeps {
   init(_ daemon: Daemon) { self.daemon = daemon }
 
   /// For a new run, or an adopted one.
-  func makeSleep(for runtime: WorkerRuntime) {
+  func makeSleep(for runtime: WorkerUnit) {
     let watch = WakeWatch(of: runtime, daemon.services, daemon.driver)
     runtime.wakeWatch = watch
     let adaptor = SleepOfWorker(
@@ -29,7 +29,7 @@ final class WorkerSleeps {
   }
 
   /// A hibernation has succeeded.
-  func note(_ summary: HibernationSummary, of runtime: WorkerRuntime, took duration: Duration) {
+  func note(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
     daemon.senses.hibernationCosts.note(summary, of: runtime, took: duration)
     if summary.image.restore.isLazy { daemon.standbyStarter.startStandbyPager() }
   }

@@ -10,7 +10,7 @@ import Synchronization
 /// Acts on one run of a worker for its `WorkerSleep`: its processes are stopped, hibernated and resumed by the threads
 /// of `mechanics` and `hibernation`, and its inputs are watched while it sleeps.
 final class SleepOfWorker: SleepMechanics, SleepHost {
-  private weak var runtime: WorkerRuntime?
+  private weak var runtime: WorkerUnit?
   private let id: WorkerID
   private let services: Services
   private let driver: EngineDriver
@@ -29,7 +29,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   }
 
   init(
-    _ runtime: WorkerRuntime, _ services: Services, _ driver: EngineDriver,
+    _ runtime: WorkerUnit, _ services: Services, _ driver: EngineDriver,
     _ imageDisk: ImageDiskMonitor, image path: String, _ wakeWatch: WakeWatch,
     _ surroundings: any SleepSurroundings
   ) {

@@ -25,10 +25,10 @@ protocol SleepSurroundings: AnyObject {
 /// What a worker's `SleepOfWorker` gets of the daemon, for one run.
 final class SurroundingsOfWorker: SleepSurroundings {
   private unowned let daemon: Daemon
-  private weak var runtime: WorkerRuntime?
+  private weak var runtime: WorkerUnit?
   private let id: WorkerID
 
-  init(_ daemon: Daemon, _ runtime: WorkerRuntime) {
+  init(_ daemon: Daemon, _ runtime: WorkerUnit) {
     self.daemon = daemon
     self.runtime = runtime
     id = runtime.id

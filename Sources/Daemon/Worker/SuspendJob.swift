@@ -127,7 +127,7 @@ struct SuspendJob: Sendable {
 extension SuspendJob {
   /// - Parameter cause: of the transition to `suspending`.
   init(
-    of runtime: WorkerRuntime, _ process: WorkerProcess, leftUnread: LeftUnread,
+    of runtime: WorkerUnit, _ process: WorkerProcess, leftUnread: LeftUnread,
     because cause: Cause?
   ) {
     self.init(

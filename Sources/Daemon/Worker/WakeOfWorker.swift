@@ -4,12 +4,12 @@ import Supervision
 
 /// What a worker's `WakeWatch` gets of the daemon, for one run.
 final class WakeOfWorker: WakeHost {
-  private weak var runtime: WorkerRuntime?
+  private weak var runtime: WorkerUnit?
   private let id: WorkerID
   private let services: Services
   private let driver: EngineDriver
 
-  init(_ runtime: WorkerRuntime, _ services: Services, _ driver: EngineDriver) {
+  init(_ runtime: WorkerUnit, _ services: Services, _ driver: EngineDriver) {
     self.runtime = runtime
     id = runtime.id
     self.services = services
@@ -30,13 +30,13 @@ final class WakeOfWorker: WakeHost {
 
 extension WakeWatch {
   /// For a new run of a worker, or an adopted one.
-  convenience init(of runtime: WorkerRuntime, _ services: Services, _ driver: EngineDriver) {
+  convenience init(of runtime: WorkerUnit, _ services: Services, _ driver: EngineDriver) {
     self.init(
       runtime.id, services.loop, services.loop, WakeOfWorker(runtime, services, driver))
   }
 }
 
-extension WorkerRuntime {
+extension WorkerUnit {
   /// The sockets over which the worker talks with us.
   var ownChannels: Set<String> { run.conversation?.paths ?? [] }
 

@@ -17,10 +17,10 @@ final class WorkerEnds {
   func kill(_ id: WorkerID) { ending(of: daemon.workers[id])?.kill() }
 
   /// Its root process has ended, or something that its end has to wait for.
-  func rootHasEnded(_ runtime: WorkerRuntime) { ending(of: runtime)?.rootHasEnded() }
+  func rootHasEnded(_ runtime: WorkerUnit) { ending(of: runtime)?.rootHasEnded() }
 
   /// nil: it has no process.
-  private func ending(of runtime: WorkerRuntime?) -> WorkerEnding? {
+  private func ending(of runtime: WorkerUnit?) -> WorkerEnding? {
     guard let runtime, let process = runtime.process else { return nil }
     if let ending = runtime.ending { return ending }
     let adapter = EndOfWorker(daemon, runtime, process)
@@ -30,7 +30,7 @@ final class WorkerEnds {
   }
 
   /// Nothing of a worker's run stays: sockets, watches, image, process.
-  func clearAway(_ runtime: WorkerRuntime) {
+  func clearAway(_ runtime: WorkerUnit) {
     let before = runtime.profile
     closing.close(runtime)
     if runtime.profile != before { daemon.driver.send(runtime.channelsChanged) }
@@ -43,7 +43,7 @@ private final class RunClosingOfDaemon: RunClosingHost {
 
   init(_ daemon: Daemon) { self.daemon = daemon }
 
-  func removeFiles(of runtime: WorkerRuntime) {
+  func removeFiles(of runtime: WorkerUnit) {
     daemon.snapshots.remove(runtime.id.name)
     daemon.senses.imageRemover.removeImages(of: runtime)
   }

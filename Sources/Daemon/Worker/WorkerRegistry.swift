@@ -2,20 +2,20 @@ import Lifecycle
 
 /// The workers that the daemon has, by name. Belongs to the loop's thread.
 final class WorkerRegistry: Sequence {
-  private var workers: [WorkerID: WorkerRuntime] = [:]
+  private var workers: [WorkerID: WorkerUnit] = [:]
 
   /// Setting `nil` removes it.
-  subscript(id: WorkerID) -> WorkerRuntime? {
+  subscript(id: WorkerID) -> WorkerUnit? {
     get { workers[id] }
     set { workers[id] = newValue }
   }
 
   /// In no order.
-  var values: some Collection<WorkerRuntime> { workers.values }
+  var values: some Collection<WorkerUnit> { workers.values }
   var keys: some Collection<WorkerID> { workers.keys }
   var count: Int { workers.count }
 
-  func makeIterator() -> some IteratorProtocol<(key: WorkerID, value: WorkerRuntime)> {
+  func makeIterator() -> some IteratorProtocol<(key: WorkerID, value: WorkerUnit)> {
     workers.makeIterator()
   }
 }

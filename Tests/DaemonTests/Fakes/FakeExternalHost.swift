@@ -37,7 +37,7 @@ final class FakeExternalHost: ExternalHost {
     calls.append("examine \(wanted.pid ?? 0) as \(name)")
     examinations.append(then)
   }
-  func attach(_ found: ExternalProcess, to runtime: WorkerRuntime) throws {
+  func attach(_ found: ExternalProcess, to runtime: WorkerUnit) throws {
     if let attachRefusal { throw TestFailure(attachRefusal) }
     calls.append("attach \(runtime.id)")
   }
@@ -46,16 +46,16 @@ final class FakeExternalHost: ExternalHost {
     calls.append("wake \(id)")
     wakes.append(answer)
   }
-  func letGo(of runtime: WorkerRuntime) { calls.append("let go of \(runtime.id)") }
+  func letGo(of runtime: WorkerUnit) { calls.append("let go of \(runtime.id)") }
   func remove(_ id: WorkerID) {
     calls.append("remove \(id)")
     workers[id] = nil
   }
-  func attachSuccessor(to runtime: WorkerRuntime) -> Successor? {
+  func attachSuccessor(to runtime: WorkerUnit) -> Successor? {
     calls.append("look for a successor")
     return successor
   }
-  func save(_ runtime: WorkerRuntime, _ state: WorkerState) {
+  func save(_ runtime: WorkerUnit, _ state: WorkerState) {
     calls.append("save \(runtime.id) \(state)")
   }
   func log(_ priority: DaemonLog.Priority, _ text: String) { lines.append(text) }

@@ -62,10 +62,10 @@ final class ListeningWorld {
   func log(_ priority: DaemonLog.Priority, _ text: String) { logged.append(text) }
 
   @discardableResult
-  func add(_ name: String, _ listen: ListenSocket...) -> WorkerRuntime {
+  func add(_ name: String, _ listen: ListenSocket...) -> WorkerUnit {
     var configuration = WorkerConfiguration(name: name, command: ["serve"])
     configuration.listen = listen
-    let runtime = WorkerRuntime(configuration: configuration, environment: [:], isDeclared: true)
+    let runtime = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
     workers[runtime.id] = runtime
     driver.send(.added(runtime.id, WorkerProfile(policy: configuration.policy)))
     return runtime
@@ -83,7 +83,7 @@ final class ListeningWorld {
   }
 
   /// Reads what the configuration is now, and waits until that has had its effect.
-  func relisten(_ runtime: WorkerRuntime, until isDone: () throws -> Bool) throws {
+  func relisten(_ runtime: WorkerUnit, until isDone: () throws -> Bool) throws {
     sockets.relisten(runtime)
     try turn(until: isDone)
   }

@@ -10,12 +10,12 @@ import Supervision
 
 // Workers that no program belongs to.
 
-extension WorkerRuntime {
+extension WorkerUnit {
   static func forTest(
     _ name: String, mode: ForegroundRules.Mode = .manual, isDeclared: Bool = true,
     _ change: (inout WorkerConfiguration) -> Void = { _ in }
-  ) -> WorkerRuntime {
-    WorkerRuntime(
+  ) -> WorkerUnit {
+    WorkerUnit(
       configuration: .forTest(name, mode: mode, change), environment: [:], isDeclared: isDeclared)
   }
 }

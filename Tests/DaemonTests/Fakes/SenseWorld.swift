@@ -51,11 +51,11 @@ final class SenseWorld {
   func add(
     _ name: String = "web", _ state: WorkerState = .background,
     _ change: (inout WorkerConfiguration) -> Void = { _ in }
-  ) throws -> WorkerRuntime {
+  ) throws -> WorkerUnit {
     var configuration = WorkerConfiguration(
       name: name, command: ["none"], directory: "/", policy: LifecyclePolicy(name: "test"))
     change(&configuration)
-    let runtime = WorkerRuntime(configuration: configuration, environment: [:], isDeclared: true)
+    let runtime = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
     if state != .terminated { try begin(runtime) }
     workers[runtime.id] = runtime
     driver.send(.adopted(runtime.id, runtime.profile, state))
@@ -64,7 +64,7 @@ final class SenseWorld {
   }
 
   /// Its run begins, with this process as its first.
-  func begin(_ runtime: WorkerRuntime, as pid: Int32 = getpid()) throws {
+  func begin(_ runtime: WorkerUnit, as pid: Int32 = getpid()) throws {
     let plan = LaunchPlan(
       name: runtime.id.name, command: ["none"], directory: "/", environment: [:],
       logPath: "/dev/null")
@@ -73,7 +73,7 @@ final class SenseWorld {
   }
 
   /// Its run ends.
-  func end(_ runtime: WorkerRuntime) {
+  func end(_ runtime: WorkerUnit) {
     runtime.process = nil
     runtime.endRun()
   }

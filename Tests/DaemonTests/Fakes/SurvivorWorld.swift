@@ -97,7 +97,7 @@ struct SurvivorWorld {
   }
 
   /// The configuration has it.
-  func declare(_ runtime: WorkerRuntime) {
+  func declare(_ runtime: WorkerUnit) {
     host.workers[runtime.id] = runtime
     driver.send(.added(runtime.id, runtime.profile))
   }

@@ -77,7 +77,7 @@ final class WrapperWorld: WrapperHost, DirectiveExecutor {
   func declare(_ name: String) {
     let configuration = WorkerConfiguration(
       name: name, command: ["/bin/true"], policy: driver.state.policy)
-    let runtime = WorkerRuntime(configuration: configuration, environment: [:], isDeclared: true)
+    let runtime = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
     workers[runtime.id] = runtime
     driver.send(.added(runtime.id, runtime.profile))
   }

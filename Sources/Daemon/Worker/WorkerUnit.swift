@@ -8,7 +8,7 @@ import Supervision
 /// What the daemon holds of one worker beside what the engine knows. What belongs to one run of its
 /// program is in `run`, whose members can be used as if they were its own.
 @dynamicMemberLookup
-final class WorkerRuntime {
+final class WorkerUnit {
   let id: WorkerID
   var configuration: WorkerConfiguration
   /// All of it: what the configuration adds is laid over the daemon's, or the client's, own.
