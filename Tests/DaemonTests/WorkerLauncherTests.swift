@@ -125,7 +125,7 @@ import Testing
   }
 
   @Test(
-    "A worker that is removed between two steps leaves nothing, and the engine isn't told",
+    "A worker that is removed between two steps leaves nothing, and the engine hears nothing of it",
     arguments: LaunchStep.allCases)
   func removed(step: LaunchStep) throws {
     let launch = try #require(world.start())

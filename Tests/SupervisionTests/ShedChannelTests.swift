@@ -130,7 +130,8 @@ import Testing
     #expect(command.phase == .ended(.exited(3)))
     #expect(
       try readText(worker.log)
-        == "red test \(worker.process.identity.pid)\n\(worker.scratch.path)\n")
+        == "red \(worker.process.plan.name) \(worker.process.identity.pid)\n\(worker.scratch.path)\n"
+    )
   }
 
   @Test func `cancelling ends the command and what it started`() throws {

@@ -38,7 +38,7 @@ final class ShellEnd: EndMechanics, EndHost {
     world.after(most, rarely: .seconds(40)) { [unowned world, run] in
       let outcome = withExtendedLifetime(run) { effect() }
       switch world.fate() {
-      case .told: world.after(.milliseconds(20)) { then(outcome) }
+      case .reported: world.after(.milliseconds(20)) { then(outcome) }
       case .late: world.after(.seconds(150)) { then(outcome) }
       case .lost: break
       case .twice:

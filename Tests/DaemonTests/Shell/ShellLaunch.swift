@@ -80,8 +80,8 @@ final class ShellLaunch: LaunchMechanics {
     world.after(.milliseconds(10), rarely: .seconds(40)) { [self] in
       let refusal = world.chance(1) ? "a fault of the simulation" : effect(of: step)
       // The loop itself sees that the program runs, and can't lose that.
-      switch step == .program ? .told : world.fate() {
-      case .told: end(step, refusal, then)
+      switch step == .program ? .reported : world.fate() {
+      case .reported: end(step, refusal, then)
       case .late: world.after(.seconds(40)) { [self] in end(step, refusal, then) }
       case .lost: break
       case .twice:
@@ -117,7 +117,7 @@ final class ShellLaunch: LaunchMechanics {
     world.after(.milliseconds(300), rarely: .seconds(90)) { [self] in
       takeAway()
       switch world.fate() {
-      case .told: then()
+      case .reported: then()
       case .late: world.after(.seconds(60)) { then() }
       case .lost: break
       case .twice:

@@ -38,7 +38,7 @@ final class ShellRun: SleepMechanics, SleepHost {
 
   // MARK: mechanics
 
-  /// The effect comes after a while, and its outcome when it has; or it is lost, late, or told twice.
+  /// The effect comes after a while, and its outcome when it has; or it is lost, late, or twice.
   private func operate<Outcome>(
     _ effect: @escaping () -> Outcome, _ then: @escaping (Outcome) -> Void
   ) {
@@ -48,7 +48,7 @@ final class ShellRun: SleepMechanics, SleepHost {
       let outcome = effect()
       isUnderWay = false
       switch world.fate() {
-      case .told: world.after(.milliseconds(20)) { then(outcome) }
+      case .reported: world.after(.milliseconds(20)) { then(outcome) }
       case .late: world.after(.seconds(150)) { then(outcome) }
       case .lost: break
       case .twice:
@@ -175,7 +175,7 @@ final class ShellRun: SleepMechanics, SleepHost {
   }
 
   func isAwake(why: String?, fromImage: Bool) {
-    if body != .running, body != .dead { complain("told that it is awake") }
+    if body != .running, body != .dead { complain("is said to be awake") }
   }
 
   func staysAsleep() {

@@ -9,7 +9,7 @@ import Policy
 /// `RestartSupervisor`, `DependencyStarter`, `WorkerLauncher`, `WorkerSleep`s and `WorkerEnding`s over simulated
 /// processes, disks and clients. One seed, one life.
 final class ShellWorld: DirectiveExecutor, EngineObserver {
-  enum Fate { case told, late, lost, twice }
+  enum Fate { case reported, late, lost, twice }
 
   let clock = ShellClock()
   let seed: UInt64
@@ -59,7 +59,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
   func count(_ what: String) { counts[what, default: 0] += 1 }
 
   func fate() -> Fate {
-    let fate: Fate = chance(4) ? .lost : chance(3) ? .late : chance(4) ? .twice : .told
+    let fate: Fate = chance(4) ? .lost : chance(3) ? .late : chance(4) ? .twice : .reported
     count("\(fate)")
     return fate
   }
@@ -214,7 +214,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
 
   // MARK: what must be true
 
-  /// What the engine is told of a worker's sleep is so, and is of the run that there is.
+  /// What the engine hears of a worker's sleep is so, and is of the run that there is.
   func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
     events.append("\(event)")
     counts[String("\(event)".prefix { $0 != "(" }), default: 0] += 1
