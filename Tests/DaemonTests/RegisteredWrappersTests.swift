@@ -20,8 +20,6 @@ import Testing
     return worker
   }
 
-  // MARK: what they report
-
   @Test(
     "A wrapper that registers puts its worker on the daemon's ladder, as it stands",
     arguments: ["foreground", "background", "suspended", "hibernated"])
@@ -99,8 +97,6 @@ import Testing
     #expect((1...3).allSatisfy { world.state("w\($0)") == nil })
   }
 
-  // MARK: names
-
   @Test(
     "A wrapper under the name of the daemon's own worker is shown, and reaches neither it nor verbs"
   )
@@ -139,8 +135,6 @@ import Testing
     #expect(world.state("clangd") == .terminated && !wrappers.isWrapped("clangd"))
     wrappers.giveUp(WorkerID("another"))
   }
-
-  // MARK: hibernate
 
   private func pressHibernating() {
     world.register(report("suspended"))
@@ -259,8 +253,6 @@ import Testing
     #expect(world.asked == ["hibernate clangd"])
   }
 
-  // MARK: inspect
-
   @Test(
     "An inspection asks the wrapper, and what it says is what the engine finds",
     arguments: [
@@ -275,8 +267,6 @@ import Testing
       ControlResponse(id: 1, result: .done, text: "", workers: [asleep(found)]))
     #expect(world.state("clangd") == state)
   }
-
-  // MARK: requests
 
   @Test("A request for its worker is passed to its socket, with the client's patience")
   func relays() {

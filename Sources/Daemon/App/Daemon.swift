@@ -15,7 +15,6 @@ public final class Daemon {
   var settings: DaemonSettings
   let services: Services
   let state: StateDirectory
-  let mailbox: Mailbox<Daemon>
   let cgroups: CgroupRoot?
   /// Where an earlier version kept the workers of this state directory, if that is there.
   let earlierCgroups: CgroupRoot?
@@ -116,10 +115,9 @@ public final class Daemon {
     // Before anything is made that would have to be taken away again.
     try ControlListener.check(path: settings.socket)
     state = try StateDirectory(path: settings.stateDirectory)
-    do throws(SystemCallError) {
-      mailbox = try Mailbox()
-      bootID = try WorkerRecord.currentBootID()
-    } catch { throw .system(error) }
+    do throws(SystemCallError) { bootID = try WorkerRecord.currentBootID() } catch {
+      throw .system(error)
+    }
     var features = KernelFeatures.detect()
     // For measuring what tracking brings, and for doubting it.
     if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
@@ -175,7 +173,6 @@ public final class Daemon {
     }
     protectItself()
     do throws(SystemCallError) {
-      try receiveMail()
       try watchSignals()
     } catch { throw .system(error) }
     try controlHost.openControlSocket()
@@ -219,12 +216,6 @@ public final class Daemon {
     // Workers that were left alone may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
       BootKey.discard(in: state.images)
-    }
-  }
-
-  func receiveMail() throws(SystemCallError) {
-    try loop.watch(mailbox.descriptor, .readable) { [unowned self] _ in
-      mailbox.drain(self, on: loop)
     }
   }
 

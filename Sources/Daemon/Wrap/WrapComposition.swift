@@ -74,7 +74,6 @@ public final class WrapComposition {
     defer { daemon.cgroups?.remove() }
     prepareProcess()
     do throws(SystemCallError) {
-      try daemon.receiveMail()
       try signals.listen(on: daemon.loop)
     } catch { throw .system(error) }
     do throws(StartError) {

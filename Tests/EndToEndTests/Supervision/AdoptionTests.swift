@@ -52,7 +52,7 @@ import Testing
     let whole = try readText(record)
     try rewrite(record, recordText(whole, setting: ["cgroup": "/proc/nowhere"]))
     try daemon.start()
-    #expect(daemon.words.contains("web: can't be adopted"))
+    #expect(try eventually { daemon.words.contains("web: can't be adopted") })
     try daemon.wait("web", toBe: "terminated")
     let outcome = try daemon.verb("start", "web")
     #expect(outcome.code != 0)
@@ -77,7 +77,7 @@ import Testing
     // With no worker declared, so that nothing takes the name.
     try rewrite(daemon.configuration, "workers: {}\n")
     try daemon.start()
-    #expect(daemon.words.contains("web.worker is damaged"))
+    #expect(try eventually { daemon.words.contains("web.worker is damaged") })
     #expect(try listDirectory("\(daemon.state)/images") == ["web.image"])
     try daemon.crash()
     try rewrite(record, whole)
