@@ -9,13 +9,14 @@ import Testing
 
   static func configuration(_ scratch: Scratch) throws -> String {
     let polite = """
-      import pathlib, signal, sys
+      import pathlib, signal, sys, time
       def end(*_):
         pathlib.Path(sys.argv[1]).write_text("saved")
         sys.exit(0)
       signal.signal(signal.SIGTERM, end)
       print("ready", flush=True)
-      while True: signal.pause()
+      # Not pause(): a signal that comes just before it would wait for the next one.
+      while True: time.sleep(0.1)
       """
     let script = try scratch.write("polite.py", polite)
     let workers = ["runs", "sleeps", "winters"].map { name in
