@@ -35,7 +35,7 @@ extension Probe {
   private static let freezer = Probe(
     "freezer", "freezing a worker",
     lost: "As without a cgroup: workers are stopped instead.",
-    enable: "Linux 5.2 or later, and a cgroup of version 2 (see above)."
+    enable: "Linux 5.2 or later, and a cgroup of version 2."
   ) { examination in
     let group = try usable(examination)
     let child = try ProbeChild(ProbeChild.echo, cgroup: group)
@@ -61,7 +61,7 @@ extension Probe {
     lost:
       "Nothing: Dormouse doesn't use it. Whom it freezes can't be killed or traced before it is "
       + "thawed, so a daemon that dies would leave processes that nobody can end.",
-    enable: "nothing to do; a cgroup of version 2 (see above) is what helps."
+    enable: "nothing to do; a cgroup of version 2 is what helps."
   ) { _ in
     .works(
       OldFreezer.place().map { "mounted at \(escaped($0)); it is left alone" }
@@ -94,7 +94,7 @@ extension Probe {
     lost:
       "A hibernated worker rests stopped, and traced by the daemon. If the daemon is killed and "
       + "somebody then sends SIGCONT, the worker runs on memory that isn't there, and is ended.",
-    enable: "a cgroup for each worker (see above)."
+    enable: "a cgroup for each worker."
   ) { examination in
     examination.freezes
       ? .works("a hibernated worker rests frozen, whatever becomes of the daemon")

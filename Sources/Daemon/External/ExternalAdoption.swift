@@ -153,7 +153,7 @@ final class ExternalAdoption {
     workers[runtime.id] = runtime
     host.wasAdded(runtime.id)
     host.log(
-      .notice, "\(runtime.id): adopted pid \(found.root.pid), which somebody else has started")
+      .notice, "\(runtime.id): adopted pid \(found.root.pid), which another program has started")
     driver.send(.adopted(runtime.id, runtime.profile, .background))
     host.save(runtime, .background)
     return runtime

@@ -87,7 +87,7 @@ final class SurvivorAdoption {
         isOver(id)
       }
     case .withoutImage(let path):
-      // A resume is written down before it begins, so nobody has brought its memory back.
+      // A resume is written down before it begins, so its memory is still in the image.
       let why = "its image \(path) is gone, and its memory with it"
       let error = HibernationError(.reading, why, .unverifiable)
       recovered(record, SurvivorRecovery(result: .failure(error)))

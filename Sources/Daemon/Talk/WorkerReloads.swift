@@ -71,7 +71,7 @@ final class WorkerReloads {
     guard let signal = terms.signal else {
       return answer(
         .refused,
-        "\(name) has no `reload_signal` in the configuration; `dormouse restart \(name)` starts it anew"
+        "\(name) has no `reload_signal` in the configuration; `dormouse restart \(name)` starts it again"
       )
     }
     if host.isClosing { return answer(.refused, "the daemon is ending") }

@@ -16,7 +16,7 @@ final class WorkerUnit {
   /// In the configuration file; else made by `run`.
   var isDeclared: Bool
   private(set) var run = WorkerRun()
-  /// Adopted from somebody else, who goes on to supervise it; see `ExternalAdoption`.
+  /// Adopted from another supervisor, which goes on to supervise it; see `ExternalAdoption`.
   var external: ExternalWorker?
 
   /// What its runs have stored with us; nil: nothing yet.

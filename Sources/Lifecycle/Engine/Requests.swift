@@ -98,7 +98,7 @@ extension Engine {
           + "after `dormouse wake \(worker.id)`")
     }
     guard worker.profile.canShed else {
-      return refuse(request, "\(worker.id) has no channel on which it could be warned")
+      return refuse(request, "\(worker.id) can't be asked to free memory: configure `shed:`")
     }
     workers[index].warns.append(request.id)
     if worker.run.shed?.kind != .memoryWarning { workers[index].run.owesWarning = true }

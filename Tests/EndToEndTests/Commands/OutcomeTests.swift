@@ -53,7 +53,7 @@ import Testing
     let failed = try outcome(["wake", "nobody", "bot02"], daemon, code: 3)
     #expect(failed.code == "unknown_worker")
     #expect(failed.workers.map(\.code) == ["unknown_worker", "done"])
-    // It has no channel on which it could be warned.
+    // It can't be asked to free memory.
     #expect(try outcome(["warn", "bot02"], daemon, code: 1).workers.map(\.code) == ["refused"])
     let refused = try outcome(["release", "bot02"], daemon, code: 1)
     #expect(refused.code == "refused" && refused.workers.first?.text.isEmpty == false)

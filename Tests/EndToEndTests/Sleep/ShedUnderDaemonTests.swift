@@ -181,6 +181,6 @@ import Testing
     try daemon.wait("sleeper", toBe: "foreground")
     let outcome = try daemon.verb("warn", "sleeper")
     #expect(outcome.code == 1)
-    #expect(outcome.error == "dormouse: sleeper has no channel on which it could be warned\n")
+    #expect(outcome.error == "dormouse: sleeper can't be asked to free memory: configure `shed:`\n")
   }
 }

@@ -52,15 +52,13 @@ struct RestoreModeTests {
   /// A dead daemon's descriptors are closed with it; the earlier service's go with its thread, and
   /// with the last child that another test has forked and that hasn't executed its program yet.
   private static func waitUntilUnwatched(_ pid: Int32) throws {
-    let deadline = Deadline(in: .seconds(60))
-    while !deadline.hasPassed {
-      let isWatched = try MemoryMapping.all(of: pid).contains {
-        $0.flags.contains(.writesWatched) || $0.flags.contains(.userfault)
-      }
-      if !isWatched, Eligibility.foreignUserfaults(of: pid).isEmpty { return }
-      usleep(2000)
+    let isUnwatched = try eventually(within: .seconds(60)) {
+      try Eligibility.foreignUserfaults(of: pid).isEmpty
+        && MemoryMapping.all(of: pid).allSatisfy {
+          $0.flags.isDisjoint(with: [.writesWatched, .userfault])
+        }
     }
-    Issue.record("the earlier service still watches the worker's memory after 60 s")
+    #expect(isUnwatched, "the earlier service still watches the worker's memory after 60 s")
   }
 
   private static func cycle(
