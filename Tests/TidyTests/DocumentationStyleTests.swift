@@ -40,7 +40,7 @@ import Testing
   }
 
   private static let pages: [Page] = Repository.files.filter { $0.path.hasSuffix(".md") }
-    .map { Page(path: $0.path, lines: $0.text.components(separatedBy: "\n")) }
+    .map { Page(path: $0.path, lines: $0.lines) }
 
   /// A line has 120 characters at most; a longer one counts as several.
   @Test("has no paragraph of more than six lines")
