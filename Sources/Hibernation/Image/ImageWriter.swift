@@ -96,7 +96,7 @@ final class ImageWriter: Sendable {
     let length = end + UInt64(stored)
     if let seal {
       let header = header(indexOffset: end, indexLength: stored, checksum: 0, fileLength: length)
-      index = try Self.close(index, seal, header, at: end)
+      index = try Self.close(index, seal: seal, header: header, at: end)
     }
     try write(index, at: end)
     let checksum = CRC32.castagnoli.checksum(of: index)
@@ -152,7 +152,7 @@ final class ImageWriter: Sendable {
   }
 
   private static func close(
-    _ index: [UInt8], _ seal: Seal, _ header: [UInt8], at offset: UInt64
+    _ index: [UInt8], seal: Seal, header: [UInt8], at offset: UInt64
   ) throws(SystemCallError) -> [UInt8] {
     let result = index.withUnsafeBytes { buffer in
       Result { () throws(SystemCallError) in

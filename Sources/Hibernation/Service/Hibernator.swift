@@ -66,7 +66,7 @@ public final class Hibernator {
     guard features.canInject else {
       throw HibernationError(
         .checking, "hibernation isn't implemented for this processor architecture yet",
-        .ineligible)
+        aftermath: .ineligible)
     }
     let found: ProcessTree
     do throws(HibernationError) { found = try check(target) } catch {
@@ -148,7 +148,7 @@ public final class Hibernator {
       dropBase(of: target.name, for: image)
       forget(target.name)
     }
-    return HibernationError(error.phase, error.reason, aftermath)
+    return HibernationError(error.phase, error.reason, aftermath: aftermath)
   }
 
   /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few

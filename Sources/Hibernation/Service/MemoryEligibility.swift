@@ -26,7 +26,7 @@ enum Eligibility {
       throw refuse(
         process,
         "is still being released from an earlier try to hibernate it: a thread of it is "
-          + "in uninterruptible sleep (in vfork, for example)", .intact)
+          + "in uninterruptible sleep (in vfork, for example)", aftermath: .intact)
     }
     if !Yama.current.permits(process.pid) {
       throw refuse(
@@ -35,7 +35,8 @@ enum Eligibility {
           + "it can be hibernated again when it has been restarted")
     }
     if status.tracer != 0 {
-      throw refuse(process, "is traced by process \(status.tracer) (a debugger?)", .intact)
+      throw refuse(
+        process, "is traced by process \(status.tracer) (a debugger?)", aftermath: .intact)
     }
     if status.lockedBytes > 0 {
       let maps = (try? readText("/proc/\(process.pid)/maps")) ?? ""
@@ -56,7 +57,7 @@ enum Eligibility {
     throw refuse(
       process,
       "has \(status.pinnedBytes / 1024) KB pinned by the kernel or a device (io_uring buffers, RDMA)",
-      .intact)
+      aftermath: .intact)
   }
 
   /// ELFCLASS32 in the header of what it runs.
@@ -86,7 +87,7 @@ enum Eligibility {
       guard let target = readLink("\(directory)/\(name)") else { continue }
       if target == ringName {
         let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
-        if let why = ringIsInUse(info) { throw refuse(process, why, .intact) }
+        if let why = ringIsInUse(info) { throw refuse(process, why, aftermath: .intact) }
       } else if target.hasPrefix("/dev/infiniband/") {
         throw refuse(process, "uses RDMA (\(target))")
       } else if target == "anon_inode:[userfaultfd]" {
@@ -196,7 +197,7 @@ enum Eligibility {
     if rings.isSubset(of: open) { return }
     throw refuse(
       process, "uses io_uring by a ring that it has registered, whose requests can't be seen",
-      .intact)
+      aftermath: .intact)
   }
 
   private static let ringName = "anon_inode:[io_uring]"
@@ -211,14 +212,15 @@ enum Eligibility {
       throw HibernationError(
         .checking,
         "process \(session.pid) has a seccomp filter, and suspending that needs CAP_SYS_ADMIN "
-          + "(and CONFIG_CHECKPOINT_RESTORE)", .ineligible)
+          + "(and CONFIG_CHECKPOINT_RESTORE)", aftermath: .ineligible)
     }
   }
 
   static func refuse(
     _ process: ProcessStat, _ why: String,
-    _ aftermath: HibernationError.Aftermath = .ineligible
+    aftermath: HibernationError.Aftermath = .ineligible
   ) -> HibernationError {
-    HibernationError(.checking, "process \(process.pid) (\(process.name)) \(why)", aftermath)
+    HibernationError(
+      .checking, "process \(process.pid) (\(process.name)) \(why)", aftermath: aftermath)
   }
 }

@@ -85,7 +85,7 @@ struct Operation {
         try hibernator.kept.keep(captive.memory.descriptor, of: stat.identity, target.name)
       }
     }
-    if processes.isEmpty { throw HibernationError(.seizing, "it has ended", .vanished) }
+    if processes.isEmpty { throw HibernationError(.seizing, "it has ended", aftermath: .vanished) }
     FaultPoint.seized.pass()
   }
 
@@ -167,7 +167,7 @@ struct Operation {
   private func checkWhoWasRead() throws(HibernationError) {
     for captive in processes where !captive.stat.identity.isAlive {
       throw HibernationError(
-        .capturing, "process \(captive.stat.pid) has ended", .vanished)
+        .capturing, "process \(captive.stat.pid) has ended", aftermath: .vanished)
     }
   }
 
@@ -184,7 +184,7 @@ struct Operation {
     try Eligibility.mayInject(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
-        .scanning, "process \(stat.pid) has no room in its address space", .ineligible)
+        .scanning, "process \(stat.pid) has no room in its address space", aftermath: .ineligible)
     }
     processes[index].mappings = mappings
     filePages.note(mappings, of: stat.identity)
@@ -252,7 +252,8 @@ struct Operation {
     let parks = freezer == nil
     let spins = parks && Parking.mustSpin(captive.stat.pid)
     guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else {
-      throw HibernationError(.evicting, "process \(captive.stat.pid) has no vdso", .ineligible)
+      throw HibernationError(
+        .evicting, "process \(captive.stat.pid) has no vdso", aftermath: .ineligible)
     }
     var injector = try Injector(session: captive.session, memory: captive.memory, vdso: vdso)
     var refusal: String?
@@ -264,8 +265,10 @@ struct Operation {
         try injector.parkOthers(spins: spins)
       }
       try evict(captive, plan, with: &injector)
-      refusal = try prepareForFaults(captive, plan, injector)
-      if overlays { trackingRefusal = try track(captive, plan, injector) ?? trackingRefusal }
+      refusal = try prepareForFaults(captive, plan: plan, injector: injector)
+      if overlays {
+        trackingRefusal = try track(captive, plan: plan, injector: injector) ?? trackingRefusal
+      }
     } catch {
       // The thread must have its own registers again before anything else is done. (Rolling back
       // gives the others theirs; the scratch area is gone then.)
@@ -374,7 +377,7 @@ struct Operation {
       detach()
       if second.aftermath == .vanished { return second }
       return HibernationError(
-        error.phase, "\(error.reason); and then \(second)", .unverifiable)
+        error.phase, "\(error.reason); and then \(second)", aftermath: .unverifiable)
     }
   }
 }

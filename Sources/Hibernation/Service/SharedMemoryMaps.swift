@@ -12,8 +12,8 @@ enum SharedMemoryMaps {
   ) throws(HibernationError) {
     for (index, one) in processes.enumerated() {
       for other in processes[..<index] {
-        if let why = relation(one.pid, other.pid, compare) {
-          throw Eligibility.refuse(one, why, .intact)
+        if let why = relation(of: one.pid, to: other.pid, by: compare) {
+          throw Eligibility.refuse(one, why, aftermath: .intact)
         }
       }
     }
@@ -21,7 +21,7 @@ enum SharedMemoryMaps {
 
   /// What speaks against it; `nil`: each has its own.
   private static func relation(
-    _ one: Int32, _ other: Int32, _ compare: (Int32, Int32) -> Int32
+    of one: Int32, to other: Int32, by compare: (Int32, Int32) -> Int32
   ) -> String? {
     let answer = compare(one, other)
     if answer == 0 || answer == -ESRCH { return nil }

@@ -99,7 +99,7 @@ public final class TimedWaits: Sendable {
         wait.began = began
         wait.isExact = true
       }
-      complete(&wait, before, now: now, earlier[thread])
+      complete(&wait, before: before, now: now, earlier: earlier[thread])
       waits[thread] = wait
     }
     state.withLock {
@@ -131,7 +131,7 @@ public final class TimedWaits: Sendable {
   }
 
   /// When it ends, and how long it was to be.
-  private func complete(_ wait: inout Wait, _ before: Seen, now: Int64, _ earlier: Wait?) {
+  private func complete(_ wait: inout Wait, before: Seen, now: Int64, earlier: Wait?) {
     switch before.limit {
     case .relative(let span):
       wait.whole = .nanoseconds(span)

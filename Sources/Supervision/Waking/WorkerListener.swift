@@ -33,10 +33,10 @@ public final class Listener: Sendable {
       var maker: Account?
       let descriptor: Descriptor
       switch socket.address {
-      case .tcp(let host, let port): descriptor = try internet(host, port, SOCK_STREAM)
-      case .udp(let host, let port): descriptor = try internet(host, port, SOCK_DGRAM)
+      case .tcp(let host, let port): descriptor = try internet(host, port: port, type: SOCK_STREAM)
+      case .udp(let host, let port): descriptor = try internet(host, port: port, type: SOCK_DGRAM)
       case .unix(let path):
-        (descriptor, maker) = try unix(path, account, isForGroup ? 0o660 : 0o600)
+        (descriptor, maker) = try unix(path, account: account, mode: isForGroup ? 0o660 : 0o600)
       }
       if socket.isStream {
         _ = try systemCall("listen") { listen(descriptor.raw, backlog) }
@@ -48,7 +48,7 @@ public final class Listener: Sendable {
   }
 
   private static func internet(
-    _ host: String, _ port: UInt16, _ type: __socket_type
+    _ host: String, port: UInt16, type: __socket_type
   ) throws(SystemCallError) -> Descriptor {
     guard let address = InternetAddress(host, port) else {
       throw SystemCallError("bind", on: host, code: EINVAL)
@@ -72,7 +72,7 @@ public final class Listener: Sendable {
   // MARK: Unix sockets
 
   private static func unix(
-    _ path: String, _ account: Account?, _ mode: mode_t
+    _ path: String, account: Account?, mode: mode_t
   ) throws(SystemCallError) -> (Descriptor, madeBy: Account?) {
     let bound = { () throws(SystemCallError) in
       try removeDeadSocket(path)
