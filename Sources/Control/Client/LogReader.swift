@@ -129,7 +129,7 @@ private struct LogFile: ~Copyable {
   private let descriptor: Descriptor
 
   init(path: String) throws(FileError) {
-    descriptor = try FileError.wrap("opening", path) { () throws(SystemCallError) in
+    descriptor = try FileError.wrap("opening", on: path) { () throws(SystemCallError) in
       try Descriptor.open(path)
     }
     self.path = path
@@ -149,7 +149,7 @@ private struct LogFile: ~Copyable {
   func bytes(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
     guard count > 0 else { return [] }
     var buffer = [UInt8](repeating: 0, count: count)
-    let length = try FileError.wrap("reading", path) { () throws(SystemCallError) in
+    let length = try FileError.wrap("reading", on: path) { () throws(SystemCallError) in
       try systemCall("pread") {
         buffer.withUnsafeMutableBytes { pread(descriptor.raw, $0.baseAddress, $0.count, offset) }
       }

@@ -68,7 +68,7 @@ public struct WhatIf: Sendable {
         awake[worker] = bytes
       }
       if case .fileLocks(let worker, let held) = event { locks[worker] = held }
-      for event in translated(event, step, then) { deliver(event, at: step.at) }
+      for event in translated(event, in: step, of: then) { deliver(event, at: step.at) }
     }
   }
 
@@ -117,7 +117,7 @@ public struct WhatIf: Sendable {
   // MARK: what comes from outside
 
   private mutating func translated(
-    _ event: Event, _ step: JournalStep, _ then: Engine
+    _ event: Event, in step: JournalStep, of then: Engine
   ) -> [Event] {
     switch event {
     case .added(let worker, let profile):
