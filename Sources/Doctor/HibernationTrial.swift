@@ -98,7 +98,7 @@ extension Examination {
   func tryHibernation() -> Trial {
     var outcome: HibernationTrial.Outcome?
     let probe = Probe(
-      "hibernation", "hibernation, the whole of it", .required,
+      "hibernation", "hibernation, the whole of it", need: .required,
       lost: "Workers are suspended, and keep their memory.",
       enable: "what is missing above."
     ) { _ in .missing("") }

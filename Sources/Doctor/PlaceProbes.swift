@@ -7,7 +7,7 @@ extension Probe {
   static let ofPlaces = [images, libcrypto, keyring, socket]
 
   private static let images = Probe(
-    "state-directory", "a place for images", .required,
+    "state-directory", "a place for images", need: .required,
     lost: "The daemon doesn't start without one; images on a tmpfs would stay in memory, and "
       + "nothing would be gained.",
     enable: "dormouse daemon --state-directory, or XDG_STATE_HOME: a directory of yours on a disk "
@@ -58,7 +58,7 @@ extension Probe {
   }
 
   private static let socket = Probe(
-    "control-socket", "a place for the control socket", .required,
+    "control-socket", "a place for the control socket", need: .required,
     lost: "The daemon can't listen, so it doesn't start.",
     enable: "dormouse daemon --socket, or DORMOUSE_CONTROL_SOCKET: at most "
       + "\(UnixSocket.maxPath) bytes, in a directory of yours."

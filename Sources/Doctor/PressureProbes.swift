@@ -6,7 +6,7 @@ extension Probe {
   static let ofPressure = [memoryInfo, stall, trigger, swap]
 
   private static let memoryInfo = Probe(
-    "meminfo", "the machine's memory", .required,
+    "meminfo", "the machine's memory", need: .required,
     lost: "Nobody can tell when memory is short. A policy with `memory: { budget: SIZE }` works.",
     enable: "/proc mounted, and a kernel with MemAvailable (3.14)."
   ) { _ in
@@ -37,7 +37,7 @@ extension Probe {
   }
 
   private static let swap = Probe(
-    "swap", "swap", .informational,
+    "swap", "swap", need: .informational,
     lost: "Nothing: Dormouse moves memory to images of its own.",
     enable: "nothing to do."
   ) { _ in

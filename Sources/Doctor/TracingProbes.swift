@@ -20,7 +20,7 @@ extension Probe {
   }
 
   private static let trace = Probe(
-    "ptrace", "tracing a worker", .required,
+    "ptrace", "tracing a worker", need: .required,
     lost: "No worker can be hibernated: suspended ones keep their memory.",
     enable:
       "sysctl kernel.yama.ptrace_scope=1 (or 0) where it is 2 (3 lasts until reboot); in a container "
