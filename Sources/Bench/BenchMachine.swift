@@ -21,7 +21,7 @@ public struct BenchMachine: Codable, Hashable, Sendable {
   static func describe() -> BenchMachine {
     let load = currentLoad
     return BenchMachine(
-      cores: max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))),
+      cores: onlineProcessors,
       processor: processor(parsing: (try? readText("/proc/cpuinfo")) ?? ""),
       memoryBytes: (try? MemoryInfo.read())?.total ?? 0,
       kernel: firstLine("/proc/sys/kernel/osrelease"), loadBefore: load, loadAfter: load,

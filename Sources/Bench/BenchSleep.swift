@@ -130,7 +130,7 @@ extension BenchSubject {
 
   private func dropImage() throws {
     let file = try Descriptor.open(imagePath, O_RDONLY)
-    _ = try systemCall("fdatasync", on: imagePath) { fdatasync(file.raw) }
+    try file.syncData(imagePath)
     try shim("posix_fadvise", on: imagePath) { clinux_drop_page_cache(file.raw) }
   }
 

@@ -159,10 +159,12 @@ final class BenchSubject {
     let deadline = Deadline(in: .seconds(10))
     _ = try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: deadline)
     _ = try? process.reap()
-    while !deadline.hasPassed, (try? process.tree().isEmpty) == false { usleep(1000) }
+    while !deadline.hasPassed, (try? process.tree().isEmpty) == false {
+      pauseThread(for: .milliseconds(1))
+    }
     try? process.plan.cgroup?.remove(until: deadline)
-    unlink(imagePath)
-    unlink("\(imagePath).partial")
+    discardFile(imagePath)
+    discardFile("\(imagePath).partial")
   }
 
   func end() {

@@ -81,12 +81,8 @@ public enum Doctor {
   }
 
   private static func withoutInterruptions<Value>(_ body: () -> Value) -> Value {
-    var interruptions = sigset_t()
-    var before = sigset_t()
-    sigemptyset(&interruptions)
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] { sigaddset(&interruptions, signal) }
-    pthread_sigmask(SIG_BLOCK, &interruptions, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    let before = SignalMask.blocking([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    defer { before.restore() }
     return body()
   }
 }

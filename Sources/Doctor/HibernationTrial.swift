@@ -41,9 +41,9 @@ public struct HibernationTrial {
     let path = "\(directory)/trial.image"
     // In this order: a process that is still traced can't be reaped.
     defer {
-      kill(child.pid, SIGKILL)
+      sendSignal(SIGKILL, to: child.pid)
       service.forgetAndWait(target.name)
-      unlink(path)
+      discardFile(path)
     }
     let gone = try service.wait { (hibernator) throws(HibernationError) in
       try hibernator.hibernate(HibernationRequest(target, to: path))

@@ -19,7 +19,7 @@ extension Probe {
     let file = try Descriptor.open(
       "\(directory.usable)/file", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
     try file.writeAll("dormouse")
-    _ = try systemCall("fsync", on: examination.stateDirectory) { fsync(file.raw) }
+    try file.sync(examination.stateDirectory)
     return space(try FileSystem(file), at: escaped(examination.stateDirectory))
   }
 
@@ -77,7 +77,7 @@ extension Probe {
     // Not the socket itself: a daemon may be using that.
     let trial = "\(directory.path)/.\(getpid())"
     _ = try UnixSocket.bound(to: trial, .stream)
-    unlink(trial)
+    discardFile(trial)
     return .works("\(escaped(path)), \(length) of \(UnixSocket.maxPath) bytes")
   }
 }

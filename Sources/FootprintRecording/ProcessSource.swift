@@ -114,7 +114,9 @@ final class CommandSource: RecordingSource {
 
   /// What comes from the terminal, the program has got itself. The recording lasts as long as it.
   func take(_ signal: SignalQueue.Arrival) -> Bool {
-    if !signal.isFromTerminal, end == nil { kill(child.identity.pid, signal.number) }
+    if !signal.isFromTerminal, end == nil {
+      sendSignal(signal.number, to: child.identity.pid)
+    }
     return false
   }
 

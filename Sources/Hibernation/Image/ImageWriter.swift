@@ -47,7 +47,7 @@ final class ImageWriter: Sendable {
       defer { state.isOver = true }
       return state.isOver
     }
-    if !wasOver { unlink(partialPath) }
+    if !wasOver { discardFile(partialPath) }
   }
 
   /// Appends one compressed chunk. `chunk`'s offset and stored length are filled in here.
@@ -103,14 +103,14 @@ final class ImageWriter: Sendable {
     try write(
       header(indexOffset: end, indexLength: stored, checksum: checksum, fileLength: length), at: 0)
     if durability == .synced {
-      _ = try systemCall("fdatasync", on: partialPath) { fdatasync(file.raw) }
+      try file.syncData(partialPath)
       FaultPoint.synced.pass()
     }
     try renameFile(partialPath, to: path)
     state.withLock { $0.isOver = true }
     if durability == .synced {
       do throws(SystemCallError) { try ImageFile.syncDirectory(of: path) } catch {
-        unlink(path)
+        discardFile(path)
         throw error
       }
     }
@@ -145,9 +145,7 @@ final class ImageWriter: Sendable {
     var done = 0
     while done < data.count {
       let rest = UnsafeRawBufferPointer(rebasing: data[done...])
-      done += try systemCall("write", on: partialPath) {
-        pwrite(file.raw, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
-      }
+      done += try file.write(rest, at: Int64(offset) + Int64(done), path: partialPath)
     }
   }
 

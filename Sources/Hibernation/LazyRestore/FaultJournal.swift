@@ -117,7 +117,9 @@ final class FaultJournal: @unchecked Sendable {
         let file = open("\(directory)/\(entry)")
       else { return nil }
       var words = [UInt64](repeating: 0, count: 8)
-      guard pread(file.raw, &words, 64, 0) == 64, let header = Header(words) else { return nil }
+      // What can't be read is another process's, or gone.
+      let count = words.withUnsafeMutableBytes { try? file.read(into: $0, at: 0) }
+      guard count == 64, let header = Header(words) else { return nil }
       return (file, header)
     }
   }

@@ -210,7 +210,7 @@ extension Hibernator {
         try? cgroup.kill()
         outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
       } else {
-        unlink(image.path)
+        discardFile(image.path)
         outcome.failure = HibernationError(.filling, reason.reason, aftermath: .vanished)
       }
     }

@@ -282,7 +282,7 @@ final class Pager {
       do throws(SystemCallError) { return try body() } catch {
         attempts += 1
         guard error.code == ENOMEM, attempts < 500 else { throw error }
-        usleep(10_000)
+        pauseThread(for: .milliseconds(10))
       }
     }
   }

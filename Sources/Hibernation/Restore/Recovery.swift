@@ -35,7 +35,7 @@ extension Hibernator {
     of target: HibernationTarget, from path: String, _ expectation: ImageExpectation
   ) throws(HibernationError) -> UInt64 {
     try settle(target.name)
-    unlink(ImageWriter.partialPath(of: path))
+    discardFile(ImageWriter.partialPath(of: path))
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
       target.waitForStops()
@@ -58,7 +58,7 @@ extension Hibernator {
     if expectation != .unknown { try image.check(isOf: target, expectation) }
     if target.root.isAlive, !image.processes.contains(where: { $0.identity == target.root }) {
       // A process keeps its start time: this is an earlier worker's image, not this one's.
-      unlink(path)
+      discardFile(path)
       dropBase(of: target.name, for: path)
       try attempt(.waking) { try target.wake() }
       return 0

@@ -179,7 +179,7 @@ extension Hibernator {
           .writingBack, "the memory of process \(process.pid) can't be reached any more",
           aftermath: .unverifiable)
       }
-      usleep(1000)
+      pauseThread(for: .milliseconds(1))
     }
   }
 
@@ -193,7 +193,7 @@ extension Hibernator {
 
   /// Commit B, without anything to stay.
   func removeImage(_ path: String) throws(HibernationError) {
-    do throws(SystemCallError) { try systemCall("unlink", path: path) { Glibc.unlink($0) } } catch {
+    do throws(SystemCallError) { try removeFile(path) } catch {
       throw HibernationError(.writingBack, "can't remove \(path): \(error.reason)")
     }
     FaultPoint.unlinked.pass()

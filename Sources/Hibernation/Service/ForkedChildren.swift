@@ -16,7 +16,7 @@ extension Hibernator {
       // The message comes while the child is being made: its parent finishes that first.
       let deadline = Deadline(in: .seconds(2))
       while children.count < journal.openForks, !deadline.hasPassed {
-        usleep(2000)
+        pauseThread(for: .milliseconds(2))
         children = try newborns(of: parent, image, target)
       }
       guard children.count >= journal.openForks else {

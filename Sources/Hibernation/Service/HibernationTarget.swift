@@ -56,7 +56,7 @@ public struct HibernationTarget: Sendable {
       let wanted = try readText("\(cgroup.path)/cgroup.freeze")
       if !wanted.hasPrefix("1") || deadline.hasPassed { return false }
       if try discover().isEmpty { return false }
-      usleep(1000)
+      pauseThread(for: .milliseconds(1))
     }
     return true
   }
@@ -67,7 +67,7 @@ public struct HibernationTarget: Sendable {
     let deadline = Deadline(in: .milliseconds(500))
     while hasAnybody {
       if deadline.hasPassed { return true }
-      usleep(2000)
+      pauseThread(for: .milliseconds(2))
     }
     return false
   }
@@ -146,7 +146,7 @@ public struct HibernationTarget: Sendable {
         $0.state == .running || $0.state == .traced
       }) == true
     {
-      usleep(1000)
+      pauseThread(for: .milliseconds(1))
     }
   }
 

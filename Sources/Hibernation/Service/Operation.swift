@@ -370,7 +370,7 @@ struct Operation {
           }
         }
       }
-      unlink(path)
+      discardFile(path)
       release()
       return error
     } catch let second {

@@ -48,8 +48,7 @@ public final class WorkerSocket {
   public init(path: String) throws(SystemCallError) {
     self.path = path
     listener = try UnixSocket.bound(to: path, .stream)
-    let raw = listener.raw
-    _ = try systemCall("listen", on: path) { listen(raw, 16) }
+    try listener.listen(backlog: 16, path: path)
     descriptor = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
     try startAccepting()
   }
@@ -62,7 +61,7 @@ public final class WorkerSocket {
   public func descriptor(of id: ConnectionID) -> Descriptor? { connections[id]?.descriptor }
 
   /// Takes the name away; see `NotifySocket.remove`.
-  public func remove() { unlink(path) }
+  public func remove() { discardFile(path) }
 
   /// Accepts who has come, reads what was said, writes what waits. `isMember` says whether a pid is
   /// one of the worker's.

@@ -42,7 +42,6 @@ public struct OutputMeter: Sendable {
     let raw = clinux_pidfd_getfd(pidfd.raw, number)
     guard raw >= 0 else { return false }
     let duplicate = Descriptor(foreign: raw)
-    var entry = pollfd(fd: duplicate.raw, events: Int16(POLLOUT), revents: 0)
-    return poll(&entry, 1, 0) == 0
+    return !duplicate.isWritable
   }
 }

@@ -41,7 +41,7 @@ public struct WorkerKilling: Sendable {
     if let stat = try? ProcessStat.read(root.pid), stat.identity == root, stat.parent == getpid(),
       getpgid(root.pid) == root.pid
     {
-      _ = kernelResult { Glibc.kill(-root.pid, SIGKILL) }
+      sendSignal(SIGKILL, to: -root.pid)
     }
     do throws(SystemCallError) {
       try ProcessTree.killAll(root: root, session: session, until: deadline)

@@ -56,7 +56,7 @@ public struct LeftUnread: Sendable {
       }
       left.unread = now
       if now.isEmpty || deadline.hasPassed { return left }
-      usleep(10_000)
+      pauseThread(for: .milliseconds(10))
     }
   }
 }

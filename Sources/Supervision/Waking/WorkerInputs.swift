@@ -128,10 +128,7 @@ struct WorkerInputs {
     try Yama.check("pidfd_getfd", pid)
     let duplicate = try open.duplicate(from: pidfd)
     if unreadOnly, duplicate.inputEvents == 0 { return nil }
-    var status = stat()
-    guard fstat(duplicate.raw, &status) == 0, UInt64(status.st_ino) == open.inode else {
-      return nil
-    }
+    guard let status = duplicate.status, UInt64(status.st_ino) == open.inode else { return nil }
     let facts = open.kind == .socket ? try SocketFacts.read(duplicate) : nil
     return WorkerInput(pid: pid, open: open, duplicate: duplicate, facts: facts)
   }

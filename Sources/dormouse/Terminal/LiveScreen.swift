@@ -54,9 +54,7 @@ final class LiveScreen {
     var entries = [STDIN_FILENO, signals.raw].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
-    let count = try systemCall("poll") {
-      poll(&entries, nfds_t(entries.count), deadline.remainingMilliseconds)
-    }
+    let count = try waitForEvents(&entries, milliseconds: deadline.remainingMilliseconds)
     if count == 0 { return .nothing }
     if entries[1].revents != 0, let number = signals.next() {
       switch number {
