@@ -79,6 +79,7 @@ extension BenchSubject {
       throw MechanismRefusal(reason: reason)
     }
     let process = try running
+    // A memory that can't be opened is reported by the mechanism that needs it.
     try? process.refreshMemory()
     let pids = try process.tree().pids
     let before = try Footprint.measure(pids)

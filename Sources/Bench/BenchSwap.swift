@@ -93,6 +93,7 @@ struct SwapDevice: Hashable {
   var name: String
   var kind: String
 
+  // A kernel without swap has no such file.
   static func all() -> [SwapDevice] { parse((try? readText("/proc/swaps")) ?? "") }
 
   static func parse(_ text: String) -> [SwapDevice] {

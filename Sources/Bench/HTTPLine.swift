@@ -36,6 +36,7 @@ final class HTTPLine {
       if [ECONNREFUSED, ECONNRESET, ETIMEDOUT, EAGAIN].contains(error.code) { return nil }
       throw error
     }
+    // A request that can't be sent means that nothing answers yet.
     guard (try? send()) != nil else { return nil }
     do { return try receive(nil, until: deadline).response } catch is HangUp {
       close()

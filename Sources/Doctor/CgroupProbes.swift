@@ -127,6 +127,7 @@ final class ProbeGroup {
   }
 
   func end() {
+    // What the trial leaves behind can't be helped.
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(5)))
     root.remove()

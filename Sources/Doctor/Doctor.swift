@@ -76,6 +76,7 @@ public enum Doctor {
   }
 
   private static var kernelRelease: String {
+    // Only for the report's head.
     let text = (try? readText("/proc/sys/kernel/osrelease")) ?? "unknown"
     return String(text.prefix { $0 != "\n" })
   }

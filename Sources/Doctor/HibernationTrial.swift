@@ -78,6 +78,7 @@ public struct HibernationTrial {
 
 extension HibernationService {
   fileprivate func forgetAndWait(_ name: String) {
+    // Forgetting throws nothing; only waiting for it is typed so.
     try? wait { (hibernator) throws(HibernationError) in hibernator.forget(name) }
   }
 }

@@ -30,6 +30,7 @@ extension Probe {
     enable: "Linux 6.5 or later; before that, CAP_SYS_RESOURCE for the daemon."
   ) { _ in
     _ = try PressureTrigger(stall: .milliseconds(200), window: .seconds(2))
+    // The reason is known: it is the kernel's rule for unprivileged users.
     guard (try? PressureTrigger(stall: .milliseconds(200), window: .seconds(1))) != nil else {
       return .works("for windows that are multiples of 2 s; others need CAP_SYS_RESOURCE")
     }

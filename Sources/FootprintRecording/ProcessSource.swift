@@ -27,6 +27,7 @@ final class ProcessSource: RecordingSource {
       identity = stat.identity
       pidfd = try identity.openPidfd()
       name = stat.name
+      // Only for the header: a process may hide its arguments.
       command = (try? ProcessCommand.read(pid).arguments) ?? []
     } catch {
       if error.meansVanished { throw .noProcess(pid) }
@@ -123,9 +124,12 @@ final class CommandSource: RecordingSource {
   /// It was started for the recording, and ends with it.
   func release() {
     guard child.reap() == nil else { return }
+    // What can't be signalled is killed below.
     _ = try? tree().signalAll(SIGTERM)
+    // An error counts as not ended.
     let ended = try? pollDescriptor(
       child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
+    // Nothing more can be done about it.
     if ended != true { try? ProcessTree.killAll(root: child.identity) }
     _ = try? pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
     _ = child.reap()
@@ -137,6 +141,7 @@ extension ProcessTree {
   fileprivate func warn(
     by signal: Int32, at now: Double
   ) throws(SystemCallError) -> FootprintMark {
+    // One that has ended catches nothing.
     let listeners = processes.filter { (try? ProcessStatus.read($0.pid))?.catches(signal) == true }
     let name = SignalName.text(signal)
     guard try ProcessTree(processes: listeners).signalAll(signal) > 0 else {

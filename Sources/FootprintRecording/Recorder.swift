@@ -115,6 +115,7 @@ public final class Recorder {
       if recent.samples.isEmpty {
         file.discard()
       } else {
+        // The first error is the one to report.
         try? file.write(RecordingEnd(at: now, reason: .failed).json)
       }
       source.release()
@@ -210,10 +211,12 @@ public final class Recorder {
 
 extension RecordingHeader.Host {
   static var ofThisMachine: Self {
+    // Only for the reader of the recording.
     let kernel = (try? readText("/proc/sys/kernel/osrelease")) ?? "?"
     return Self(
       kernel: String(kernel.prefix { $0 != "\n" }),
       cores: onlineProcessors,
+      // The same; 0: unknown.
       memory: (try? MemoryInfo.read())?.total ?? 0, page: Int64(pageSize),
       swap: (try? MemoryInfo.read())?.swapFree ?? 0)
   }

@@ -72,6 +72,7 @@ public struct LogReader: ~Copyable {
     guard let now, now.number != file.identity?.number, now.size > 0 else { return false }
     let length = now.size
     if offset < length {
+      // nil: it has been removed; its rest is lost.
       rest = try? LogFile(path: Self.asidePath(file.path))
       restOffset = offset
       offset = 0
@@ -161,6 +162,7 @@ private struct LogFile: ~Copyable {
     guard let ours = descriptor.status, let named = fileStatus(of: path),
       !ours.isSameFile(as: named)
     else { return nil }
+    // nil: it is on its way to another name.
     return try? LogFile(path: path)
   }
 

@@ -112,6 +112,7 @@ final class FaultJournal: @unchecked Sendable {
   /// parent's too.
   static func all(in pid: Int32) -> [(file: Descriptor, header: Header)] {
     let directory = "/proc/\(pid)/fd"
+    // A process that has ended has no journals.
     return ((try? listDirectory(directory)) ?? []).compactMap { entry in
       guard readLink("\(directory)/\(entry)") == "/memfd:\(name) (deleted)",
         let file = open("\(directory)/\(entry)")
@@ -133,6 +134,7 @@ final class FaultJournal: @unchecked Sendable {
     guard held >= 0 else { return nil }
     let place = Descriptor(owning: held)
     guard clinux_is_memfd(place.raw) == 1 else { return nil }
+    // nil: it is as good as none.
     return try? Descriptor.open("/proc/self/fd/\(place.raw)", O_RDWR | O_NONBLOCK)
   }
 

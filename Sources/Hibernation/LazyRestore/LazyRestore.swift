@@ -207,6 +207,7 @@ extension Hibernator {
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
       let reason = HibernationError.from(error, in: .filling)
       if target.hasSurvivors() {
+        // What survives this is reported as unverifiable.
         try? cgroup.kill()
         outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
       } else {

@@ -13,6 +13,7 @@ public enum StandbyPager {
   public static func run(input: Descriptor) -> [String] {
     clinux_stay_out_of_core_files()
     var book = StandbyBook()
+    // An error counts as the end: the daemon is gone.
     while let part = try? input.read(upTo: 4096), !part.isEmpty { book.note(part) }
     return book.announced.compactMap { image, resume in
       resume.target.flatMap { finish(image, $0) }
@@ -20,6 +21,7 @@ public enum StandbyPager {
   }
 
   private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
+    // An image that is gone, or damaged, can't be filled from.
     guard let reader = try? ImageReader(path: image), reader.progress == .filling,
       target.root.isAlive, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isInPlace

@@ -144,6 +144,7 @@ extension Hibernator {
       guard case .call(let cause) = error, cause.code == EPERM else {
         throw .from(error, in: .seizing)
       }
+      // Only for the error's text.
       let tracer = (try? ProcessStatus.read(process.pid))?.tracer ?? 0
       let why =
         tracer != 0

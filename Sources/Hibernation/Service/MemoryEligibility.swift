@@ -39,6 +39,7 @@ enum Eligibility {
         process, "is traced by process \(status.tracer) (a debugger?)", aftermath: .intact)
     }
     if status.lockedBytes > 0 {
+      // A process that has ended is found out by what follows.
       let maps = (try? readText("/proc/\(process.pid)/maps")) ?? ""
       if maps.contains(" /secretmem") { throw refuse(process, secretMemory) }
       throw refuse(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
@@ -63,6 +64,7 @@ enum Eligibility {
   /// ELFCLASS32 in the header of what it runs.
   private static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
     let path = "/proc/\(process.pid)/exe"
+    // What can't be opened has ended, or is refused when it is captured.
     guard let file = try? Descriptor.open(path), let head = try? file.read(upTo: 5) else { return }
     if head.count == 5, head[4] == 1 { throw refuse(process, "is a 32-bit program") }
   }
@@ -71,6 +73,7 @@ enum Eligibility {
   static func foreignUserfaults(of pid: Int32) -> [Int32] {
     let directory = "/proc/\(pid)/fd"
     let ours = FaultJournal.all(in: pid).map(\.header)
+    // A process that has ended has no descriptors.
     return ((try? listDirectory(directory)) ?? []).compactMap(Int32.init).filter { number in
       let path = "\(directory)/\(number)"
       guard readLink(path) == "anon_inode:[userfaultfd]" else { return false }
@@ -81,11 +84,13 @@ enum Eligibility {
 
   private static func checkDescriptors(_ process: ProcessStat) throws(HibernationError) {
     let directory = "/proc/\(process.pid)/fd"
+    // The same.
     guard let names = try? listDirectory(directory) else { return }
     var ours: [FaultJournal.Header]?
     for name in names {
       guard let target = readLink("\(directory)/\(name)") else { continue }
       if target == ringName {
+        // It has been closed meanwhile.
         let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
         if let why = ringIsInUse(info) { throw refuse(process, why, aftermath: .intact) }
       } else if target.hasPrefix("/dev/infiniband/") {
@@ -190,6 +195,7 @@ enum Eligibility {
     let rings = Set(mappings.filter { $0.name == ringName }.map(\.inode))
     if rings.isEmpty { return }
     let directory = "/proc/\(process.pid)/fd"
+    // A process that has ended has no descriptors.
     let names = (try? listDirectory(directory)) ?? []
     let open = names.filter { readLink("\(directory)/\($0)") == ringName }.map {
       clinux_inode_at("\(directory)/\($0)")

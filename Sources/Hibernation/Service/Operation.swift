@@ -222,6 +222,7 @@ struct Operation {
     // Frozen before it is let go, so that it doesn't run for a moment.
     var isFrozen = false
     if let cgroup = freezer {
+      // Unfrozen, the tree is stopped by its threads.
       isFrozen = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     }
     detach()

@@ -98,12 +98,14 @@ public struct WhatIf: Sendable {
   private mutating func take(budgetOf recorded: LifecyclePolicy) {
     guard budget == .host, policy.memory != recorded.memory else { return }
     policy.memory = recorded.memory
+    // A policy was read from text, and can be written again.
     if let new = try? JSON(encoding: policy) { tree = new }
   }
 
   /// A worker's own keys are laid over the other policy.
   private func mapped(_ profile: WorkerProfile, under base: LifecyclePolicy) -> WorkerProfile {
     var profile = profile
+    // A policy that can't be written or read again stays as it is.
     guard let own = try? JSON(encoding: profile.policy), let base = try? JSON(encoding: base),
       let policy = try? tree.overlaid(with: own.difference(from: base))
         .decode(LifecyclePolicy.self)

@@ -194,6 +194,7 @@ public final class WorkerSocket {
   }
 
   private func setTimer() {
+    // Without a descriptor there is no timer; the next call tries again.
     if timer == nil, let new = try? DeadlineTimer() {
       timer = new
       _ = clinux_epoll_add(

@@ -28,6 +28,7 @@ public struct OutputMeter: Sendable {
   }
 
   private static func written(by pid: Int32) -> UInt64 {
+    // It has ended, or can't be looked into.
     guard let text = try? readText("/proc/\(pid)/io") else { return 0 }
     for line in text.split(separator: "\n") where line.hasPrefix("wchar: ") {
       return UInt64(line.dropFirst(7)) ?? 0

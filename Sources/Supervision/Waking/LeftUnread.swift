@@ -18,6 +18,7 @@ struct UnreadInput: Hashable, Sendable {
       amount = input.duplicate.unreadBytes
       return
     }
+    // nil: no socket.
     let facts = try? SocketFacts.read(input.duplicate)
     amount =
       facts?.traffic.map { Int64(truncatingIfNeeded: $0.received) } ?? facts?.unread

@@ -78,6 +78,7 @@ public final class TrafficMonitor {
     guard let latch, let latches else { return }
     var events = [clinux_event](repeating: clinux_event(), count: 64)
     while clinux_epoll_wait(inputs.set.raw, &events, 64, 0) > 0 {}
+    // Without a latch each look asks the kernel again.
     try? latches.arm(latch, at: inputs.set)
   }
 }
@@ -155,9 +156,11 @@ private final class MonitoredInputs: Sendable {
       state.nextConnection = (state.nextConnection + 1) % state.connections.count
       let connection = state.connections[state.nextConnection]
       if pidfd?.pid != connection.pid {
+        // nil: it has ended.
         pidfd = (try? Descriptor.pidfd(of: connection.pid)).map { (connection.pid, $0) }
       }
       guard let pidfd,
+        // nil: it has been closed, or can't be looked into.
         let input = try? WorkerInputs.take(
           connection.open, of: connection.pid, from: pidfd.descriptor),
         let facts = input.facts, let traffic = facts.traffic

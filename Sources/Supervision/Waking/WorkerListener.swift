@@ -144,8 +144,11 @@ public final class Listener: Sendable {
     var left = wanted
     var found: [Listener] = []
     for pid in tree.pids where !left.isEmpty {
+      // It has ended.
       guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
+      // The same.
       for open in (try? OpenDescriptor.list(of: pid)) ?? [] where open.kind == .socket {
+        // It has been closed meanwhile.
         guard let duplicate = try? open.duplicate(from: pidfd),
           let facts = try? SocketFacts.read(duplicate),
           let index = left.firstIndex(where: { $0.isSeen(in: facts) })

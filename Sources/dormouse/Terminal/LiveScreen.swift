@@ -38,6 +38,7 @@ final class LiveScreen {
   func close() {
     guard isOpen else { return }
     isOpen = false
+    // The terminal may be gone.
     try? Output.write("\u{1B}[?25h\u{1B}[?1049l")
     tcsetattr(STDIN_FILENO, TCSADRAIN, &before)
   }
