@@ -222,11 +222,6 @@ public final class Daemon {
     do throws(SystemCallError) { bootID = try WorkerRecord.currentBootID() } catch {
       throw .system(error)
     }
-    var features = KernelFeatures.detect()
-    // For measuring what tracking brings, and for doubting it.
-    if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
-      features.writeTracking = false
-    }
     let records: WorkerRecordKeeper
     do throws(WorkerRecordError) {
       records = try WorkerRecordKeeper(directory: state.workers)
@@ -234,7 +229,7 @@ public final class Daemon {
     do throws(SystemCallError) {
       services = try Services(
         log: log, records: records,
-        hibernation: HibernationService(features: features, separatesWorkers: true))
+        hibernation: HibernationService(features: Self.features(), separatesWorkers: true))
     } catch { throw .system(error) }
     control = ControlSocket(path: settings.socket, services)
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
@@ -272,6 +267,15 @@ public final class Daemon {
 
   /// A worker's run holds components, and these the registry.
   deinit { workers.removeAll() }
+
+  private static func features() -> KernelFeatures {
+    var features = KernelFeatures.detect()
+    // For measuring what tracking brings, and for doubting it.
+    if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
+      features.writeTracking = false
+    }
+    return features
+  }
 
   /// Runs until it is told to end.
   public func run() throws(StartError) {
