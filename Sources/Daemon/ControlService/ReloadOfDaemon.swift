@@ -44,6 +44,15 @@ final class ReloadOfDaemon: ConfigurationHost {
     if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
   }
 
+  func undeclare(_ id: WorkerID) {
+    daemon.supervision.forgetPlans(of: id)
+    workers[id]?.isDeclared = false
+  }
+
+  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
+    daemon.survivors.whenBack(id, body)
+  }
+
   func introduce(_ configuration: WorkerConfiguration) {
     daemon.declared.addDeclared(configuration)
     if let runtime = workers[WorkerID(configuration.name)] { daemon.listening.relisten(runtime) }

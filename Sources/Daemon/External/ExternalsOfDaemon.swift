@@ -40,6 +40,7 @@ final class ExternalsOfDaemon: ExternalHost {
     let process = try WorkerProcess.adopt(found.root.identity, plan: plan, opensMemory: false)
     if let memories = found.memories { process.take(memories) }
     try daemon.processHolder.attach(process, to: runtime)
+    daemon.senses.kernelKills.adopt(runtime)
   }
 
   func wasAdded(_ id: WorkerID) { daemon.restarts.add(id, exits: []) }
@@ -68,6 +69,7 @@ final class ExternalsOfDaemon: ExternalHost {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
       try daemon.processHolder.attach(process, to: runtime)
+      daemon.senses.kernelKills.adopt(runtime)
       daemon.processHolder.refreshMemory(of: runtime)
       return Successor(pid: eldest.pid, cgroup: cgroup.path)
     } catch { return nil }

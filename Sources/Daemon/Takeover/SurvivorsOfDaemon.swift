@@ -66,6 +66,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
       runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
     try daemon.processHolder.attach(process, to: runtime)
+    daemon.senses.kernelKills.adopt(runtime)
     runtime.launched = runtime.configuration
     runtime.launched?.command = record.command
     runtime.launched?.directory = record.directory
