@@ -144,7 +144,8 @@ public final class Daemon {
         services: services, state: state, driver: driver, workers: workers, bootID: bootID,
         environment: environment, recordWriter: recordWriter, learnedMemory: learnedMemory,
         snapshots: snapshots, restarts: restarts, conversations: conversations,
-        planner: launchPlanner, processes: processes, keeperStarter: keeperStarter,
+        planner: launchPlanner, processes: processes, kernelKills: senses.kernelKills,
+        keeperStarter: keeperStarter,
         watchdogs: senses.watchdogs)))
   private lazy var standbyStarter = StandbyStarter.pager(
     services.jobs, services.hibernation, services.log, hasSuccessors: role.hasSuccessor)
@@ -158,8 +159,9 @@ public final class Daemon {
     host: ExternalsOfDaemon(
       .init(
         services: services, state: state, workers: workers, phase: phase, requests: requests,
-        wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
-        supervision: supervision, recordWriter: recordWriter)))
+        wrappers: wrappers, restarts: restarts, processes: processes,
+        kernelKills: senses.kernelKills, ends: ends, supervision: supervision,
+        recordWriter: recordWriter)))
   private lazy var managers = ManagerWatching(driver, workers, timers: services.loop) {
     [hibernation = services.hibernation] in hibernation.prioritize($0.name)
   }

@@ -67,6 +67,15 @@ final class ReloadOfDaemon: ConfigurationHost {
     if parts.driver.state.state(of: id) == nil { parts.supervision.removeWorker(id) }
   }
 
+  func undeclare(_ id: WorkerID) {
+    daemon.supervision.forgetPlans(of: id)
+    workers[id]?.isDeclared = false
+  }
+
+  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
+    daemon.survivors.whenBack(id, body)
+  }
+
   func introduce(_ configuration: WorkerConfiguration) {
     parts.declared.addDeclared(configuration)
     if let runtime = workers[WorkerID(configuration.name)] { parts.listening.relisten(runtime) }

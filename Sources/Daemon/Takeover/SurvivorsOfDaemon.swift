@@ -23,6 +23,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     let conversations: WorkerConversations
     let planner: LaunchPlanner
     let processes: ProcessHolder
+    let kernelKills: KernelKillWatch
     let keeperStarter: KeeperStarter<DescriptorKeeperMeans>
     let watchdogs: WatchdogReporter
   }
@@ -87,6 +88,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
       runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
     try parts.processes.attach(process, to: runtime)
+    parts.kernelKills.adopt(runtime)
     runtime.launched = runtime.configuration
     runtime.launched?.command = record.command
     runtime.launched?.directory = record.directory
