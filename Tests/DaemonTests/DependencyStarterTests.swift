@@ -26,7 +26,7 @@ import Testing
       standings[id.name] ?? DependencyStanding(state: nil)
     }
     func request(
-      _ verb: Request.Verb, _ id: WorkerID, asked: Instant?,
+      _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
       then answer: @escaping (Answer) -> Void
     ) {
       requests.append((verb, id.name, asked))
@@ -51,7 +51,7 @@ import Testing
     state: .terminated, lastEnd: .init(succeeded: true, wasStopped: false), lastExit: "it exited")
   private static let failed = DependencyStanding(
     state: .terminated, lastEnd: .init(succeeded: false, wasStopped: false),
-    lastExit: "it exited with status 4")
+    lastExit: "exited with status 4")
 
   @Test("start when those have come as far as is asked")
   func order() {
@@ -125,8 +125,8 @@ import Testing
     world.answer("job")
     world.set("job", Self.failed)
     #expect(answers.map(\.code) == [.failed])
-    #expect(answers.first?.text.contains("job has ended: it exited with status 4") == true)
-    #expect(world.problems["web"]?.contains("it exited with status 4") == true)
+    #expect(answers.first?.text.contains("job has ended: exited with status 4") == true)
+    #expect(world.problems["web"]?.contains("exited with status 4") == true)
   }
 
   @Test("wait on when one of those has failed and will be started again")
@@ -137,7 +137,7 @@ import Testing
     var standing = Self.failed
     standing.willRestart = true
     world.set("db", standing)
-    world.answer("db", .failed, "it exited with status 4")
+    world.answer("db", .failed, "exited with status 4")
     #expect(answers.isEmpty && world.starter.awaited(by: WorkerID("web")) != nil)
     world.set("db", DependencyStanding(state: .foreground))
     #expect(world.asked == ["restart db", "start web"])

@@ -157,7 +157,7 @@ public final class Daemon {
         name: CgroupRoot.name(forStateDirectory: settings.stateDirectory))
     } catch {
       cgroups = nil
-      log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
+      log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
     }
     driver.connect(directives, [chronicle])
     learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
@@ -222,7 +222,7 @@ public final class Daemon {
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.
   private func protectItself() {
     if clinux_become_subreaper() < 0 {
-      log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
+      log(.warning, "can't adopt orphaned processes of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_stay_out_of_core_files()
     // A worker costs ten descriptors and more, and 1024 is the usual limit.
@@ -241,7 +241,7 @@ public final class Daemon {
     do throws(SystemCallError) {
       try writeControl(Self.oomScorePath, "-900")
     } catch {
-      log(.info, "the kernel's own OOM killer may choose the daemon: \(error)")
+      log(.info, "the kernel's OOM killer may choose the daemon: \(error)")
     }
   }
 
@@ -262,12 +262,14 @@ public final class Daemon {
   /// - Parameter asked: when; `nil`: now.
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
-    then answer: @escaping (Answer) -> Void
+    occasion: Request.Occasion? = nil, then answer: @escaping (Answer) -> Void
   ) {
     let isWaiting = survivors.whenBack(worker) { [unowned self] in
-      request(verb, worker, asked: asked, then: answer)
+      request(verb, worker, asked: asked, occasion: occasion, then: answer)
     }
-    if !isWaiting { driver.request(verb, worker, asked: asked, then: answer) }
+    if !isWaiting {
+      driver.request(verb, worker, asked: asked, occasion: occasion, then: answer)
+    }
   }
 
   private func makeLaunchPlanner() -> LaunchPlanner {

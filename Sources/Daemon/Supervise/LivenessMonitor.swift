@@ -171,6 +171,6 @@ final class LivenessMonitor {
     guard verdict == .failing, let lastFailure else { return }
     let count = probe.failureThreshold
     let often = count == 1 ? "" : " \(count) times in a row"
-    host.isUnhealthy("its liveness probe failed\(often): \(lastFailure)")
+    host.isUnhealthy("liveness probe failed\(often): \(lastFailure)")
   }
 }

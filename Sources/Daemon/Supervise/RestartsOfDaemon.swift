@@ -23,7 +23,7 @@ final class RestartsOfDaemon: RestartHost {
   }
 
   func start(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    daemon.dependencyStarter.start(id, .restart, then: answer)
+    daemon.dependencyStarter.start(id, .restart, occasion: .restart, then: answer)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }

@@ -115,7 +115,7 @@ final class WorkerConversations {
   }
 
   func expireTask(_ id: WorkerID, _ task: String) {
-    daemon.log(.notice, "\(id): its background task \(task) has run out of time")
+    daemon.log(.notice, "\(id): background task \(task) is out of time")
     daemon.workers[id]?.conversation?.lifecycle.taskExpired(task, of: id)
   }
 
@@ -129,7 +129,7 @@ final class WorkerConversations {
 
   func purge(_ id: WorkerID) {
     guard let purge = daemon.workers[id]?.conversation?.offers.purge else {
-      return daemon.driver.send(.purgeFailed(id, "it has offered no memory that could be taken"))
+      return daemon.driver.send(.purgeFailed(id, "it offers no purgeable memory"))
     }
     let done = daemon.loopReturn.callback { [unowned self] in purged(id, $0) }
     // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs:
@@ -140,9 +140,9 @@ final class WorkerConversations {
   private func purged(_ id: WorkerID, _ freed: Int64) {
     guard freed > 0 else {
       return daemon.driver.send(
-        .purgeFailed(id, "nothing of what it has offered could be taken"))
+        .purgeFailed(id, "all of its purgeable memory is in use"))
     }
-    daemon.log(.info, "\(id): \(ByteCount(freed)) of purgeable memory taken")
+    daemon.log(.info, "\(id): purged: freed \(ByteCount(freed)) of purgeable memory")
     daemon.driver.send(.purged(id, freed: ByteCount(freed)))
   }
 }

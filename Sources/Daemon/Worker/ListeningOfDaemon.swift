@@ -14,7 +14,7 @@ final class ListeningOfDaemon: ListeningHost {
     // What has ended, or can't be read, has no sockets to take back.
     try? daemon.workers[id]?.process?.tree()
   }
-  func start(_ id: WorkerID) { daemon.declared.startAutomatically(id) }
+  func start(_ id: WorkerID) { daemon.declared.startAutomatically(id, .start, .connection) }
   func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
 }
 

@@ -41,7 +41,7 @@ final class WorkerSleeps {
     daemon.loop.after(.seconds(1)) { [unowned daemon] in
       guard daemon.engine.state(of: id)?.sleeps == true else { return }
       daemon.driver.send(
-        .wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
+        .wakeNeeded(id, "the release of a thread from an earlier hibernation"))
     }
   }
 }

@@ -28,7 +28,7 @@ public final class WrapComposition {
     let guardian: Guardian
     do throws(SystemCallError) {
       guardian = try Guardian(directory: directory, socket: socket)
-    } catch { return .unmanaged("no process can be made to guard it: \(error)") }
+    } catch { return .unmanaged("can't start its guard process: \(error)") }
     // Nothing to watch: it has ended already.
     let caller = try? Descriptor.pidfd(of: getppid())
     var inheritance = settings.inheritance
@@ -78,7 +78,7 @@ public final class WrapComposition {
     } catch { throw .system(error) }
     do throws(StartError) {
       try daemon.controlHost.openControlSocket()
-    } catch { daemon.log(.notice, "no client can ask about it: \(error)") }
+    } catch { daemon.log(.notice, "can't open a control socket: \(error)") }
     daemon.pressureMonitor.follow(daemon.engine.policy)
     FillReports.follow(daemon.hibernation, daemon.loopReturn, daemon.log) { [unowned daemon] in
       daemon.senses.meter.measure($0)

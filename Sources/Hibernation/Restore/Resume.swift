@@ -204,13 +204,14 @@ extension Hibernator {
     if resting[target.name] != nil { return }
     guard target.cgroup?.freezer != nil else {
       throw HibernationError(
-        .writingBack, "nobody has held it since it was hibernated", .unverifiable)
+        .writingBack, "no daemon has held it stopped since it was hibernated", .unverifiable)
     }
     let isFrozen = try attempt(.writingBack) { try target.isFrozen() }
     if !isFrozen {
       if !target.hasAnybody { throw HibernationError(.writingBack, "it has ended", .vanished) }
       throw HibernationError(
-        .writingBack, "somebody has thawed it while its memory was away", .unverifiable)
+        .writingBack, "another process has thawed it while its memory was in the image",
+        .unverifiable)
     }
   }
 }

@@ -57,10 +57,10 @@ extension Notice {
   public init(daemonStarted header: SegmentHeader, at now: Instant) {
     self.init(
       .daemon, nil,
-      "the daemon has started, version \(header.version), policy \(header.policy.name)", at: now)
+      "daemon started: version \(header.version), policy \(header.policy.name)", at: now)
   }
 
   public init(gapAt now: Instant) {
-    self.init(.daemon, nil, "the journal has a gap here: something before this is missing", at: now)
+    self.init(.daemon, nil, "gap in the journal: earlier events are missing", at: now)
   }
 }

@@ -6,7 +6,7 @@ extension Engine {
     let worker = workers[index]
     let deeper = worker.state == .hibernated && worker.goal?.destination == .suspended
     concludeGoal(
-      index, .done, "\(worker.id) is \(worker.state.spoken)\(deeper ? " already" : "")")
+      index, .done, "\(worker.id) is \(deeper ? "already " : "")\(worker.state.spoken)")
   }
 
   mutating func failGoal(_ index: Int, _ text: String) { concludeGoal(index, .failed, text) }

@@ -19,14 +19,14 @@ extension Engine {
     case .hibernated:
       return wakeMoves(worker) + beatMoves(worker, at: now) + pressureMoves(worker)
     case .suspending:
-      return [Move(.suspended, "outcome", "the outcome of suspending it")]
+      return [Move(.suspended, "outcome", "suspending it succeeds")]
         + inspectionMoves(worker, at: now)
     case .hibernating:
-      return [Move(.hibernated, "outcome", "the outcome of hibernating it")]
+      return [Move(.hibernated, "outcome", "hibernating it succeeds")]
         + inspectionMoves(worker, at: now)
     case .resuming:
       let toFront = worker.goal?.destination == .foreground
-      return [Move(toFront ? .foreground : .background, "outcome", "the outcome of resuming it")]
+      return [Move(toFront ? .foreground : .background, "outcome", "resuming it succeeds")]
         + inspectionMoves(worker, at: now)
     case .terminating: return endMoves(worker, at: now)
     }
@@ -38,14 +38,14 @@ extension Engine {
     let after = max(.zero, transit.inspectAt - now)
     return [
       Move(
-        worker.origin, "inspection", "an inspection, if there is no outcome by then", after: after)
+        worker.origin, "inspection", "no outcome by then: its state is inspected", after: after)
     ]
   }
 
   private func launchMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(.foreground, "readiness", "its readiness")]
+    var moves = [Move(.foreground, "readiness", "it reports readiness")]
     if let deadline = worker.readinessDeadline, worker.policy.watchdog.onTimeout == .terminate {
-      let text = "no readiness within watchdog.launch"
+      let text = "not ready by then"
       moves.append(
         Move(
           .terminating, "launch_deadline", text, after: max(.zero, deadline - now),
@@ -70,7 +70,7 @@ extension Engine {
         Move(.background, "time", "no activity until then", after: after, "foreground.idle_after"))
     }
     if let most = policy.foreground.max {
-      let room = most == 1 ? "another worker that comes" : "more than \(most) workers that come"
+      let room = most == 1 ? "another worker comes" : "more than \(most) workers come"
       moves.append(Move(.background, "displacement", "\(room) to the front", "foreground.max"))
     }
     return moves
@@ -82,11 +82,13 @@ extension Engine {
     let wait = times.compactMap { $0 }.max() ?? .zero
     if times.allSatisfy({ $0 != nil }), !isShadow(worker) {
       moves.append(
-        Move(.suspended, "time", "nothing new until then", after: wait, "background.suspend_after"))
+        Move(
+          .suspended, "time", "nothing else happens until then", after: wait,
+          "background.suspend_after"))
     }
     moves.append(Move(.foreground, "request", "`dormouse foreground \(worker.id)`"))
     if worker.policy.foreground.mode == .activity {
-      moves.append(Move(.foreground, "traffic", "traffic, or processor time", "foreground.mode"))
+      moves.append(Move(.foreground, "traffic", "traffic or processor time", "foreground.mode"))
     }
     return moves
   }
@@ -98,7 +100,7 @@ extension Engine {
       Move(.foreground, "request", "`dormouse foreground \(worker.id)`"),
       Move(
         toFront ? .foreground : .background, "traffic",
-        "a connection or data at one of its sockets or pipes"),
+        "a connection, or data on one of its sockets or pipes"),
     ]
   }
 
@@ -106,7 +108,9 @@ extension Engine {
     guard let due = worker.heartbeatAt else { return [] }
     let after = max(.zero, due - now)
     return [
-      Move(.background, "heartbeat", "its heartbeat", after: after, "background.heartbeat.every")
+      Move(
+        .background, "heartbeat", "its heartbeat is due", after: after, "background.heartbeat.every"
+      )
     ]
   }
 
@@ -117,11 +121,12 @@ extension Engine {
     if times.allSatisfy({ $0 != nil }) {
       let wait = times.compactMap { $0 }.max() ?? .zero
       moves.append(
-        Move(.hibernated, "time", "nothing that wakes it", after: wait, "hibernate.after"))
+        Move(.hibernated, "time", "nothing wakes it until then", after: wait, "hibernate.after"))
     }
     let levels = PressureLevel.allCases.filter { policy.ladder[$0].contains(.hibernate) }
     if let level = levels.first, obstacle(worker, to: .pressure, at: now) == nil {
-      moves.append(Move(.hibernated, "pressure", "pressure \(level.name)", "ladder.\(level.name)"))
+      moves.append(
+        Move(.hibernated, "pressure", "memory pressure \(level.name)", "ladder.\(level.name)"))
     }
     return moves
   }
@@ -129,7 +134,7 @@ extension Engine {
   /// From which level on it may be terminated for memory.
   private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
     guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
-    let text = "pressure \(level.name), when its turn comes (`dormouse explain --next`)"
+    let text = "memory pressure \(level.name), when it is next in order (`dormouse explain --next`)"
     return [Move(.terminating, "pressure", text, "ladder.\(level.name)")]
   }
 
@@ -146,10 +151,10 @@ extension Engine {
   }
 
   private func endMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(.terminated, "end", "its end")]
+    var moves = [Move(.terminated, "end", "it ends")]
     if let killBy = worker.run.ending?.killBy {
       let after = max(.zero, killBy.until - now)
-      moves.append(Move(.terminated, "kill", "SIGKILL", after: after, "terminate.grace"))
+      moves.append(Move(.terminated, "kill", "killed by SIGKILL", after: after, "terminate.grace"))
     }
     return moves
   }
