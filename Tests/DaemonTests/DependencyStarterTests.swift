@@ -11,6 +11,7 @@ import Testing
     var needs: [String: [Dependency]] = [:]
     var standings: [String: DependencyStanding] = [:]
     private(set) var requests: [(verb: Request.Verb, name: String, asked: Instant?)] = []
+    private(set) var occasions: [String: Request.Occasion] = [:]
     private var answers: [String: (Answer) -> Void] = [:]
     private(set) var problems: [String: String] = [:]
     private(set) lazy var starter = DependencyStarter(self)
@@ -30,6 +31,7 @@ import Testing
       then answer: @escaping (Answer) -> Void
     ) {
       requests.append((verb, id.name, asked))
+      occasions[id.name] = occasion
       answers[id.name] = answer
     }
     func note(problem: String, of id: WorkerID) { problems[id.name] = problem }
@@ -102,6 +104,14 @@ import Testing
     world.now = Instant(nanoseconds: 900)
     world.set("db", DependencyStanding(state: .foreground))
     #expect(world.requests.last?.asked == Instant(nanoseconds: 5))
+  }
+
+  @Test("say what asks for each start")
+  func occasions() {
+    let world = World(["web": [Dependency("db")]])
+    world.starter.start(WorkerID("web"), occasion: .autostart) { _ in }
+    world.set("db", DependencyStanding(state: .foreground))
+    #expect(world.occasions == ["db": .dependency, "web": .autostart])
   }
 
   @Test("that are asked for twice are started once, and both requests are answered")

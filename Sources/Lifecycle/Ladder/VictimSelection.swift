@@ -58,8 +58,8 @@ extension Engine {
     guard let next else {
       return "the only \(victims.spoken) worker left with memory to free (\(worker.footprint))"
     }
-    let compared = compared(worker, workers[next], policy.terminate.order)
-    let grounds = compared.equal + [compared.decisive].compactMap { $0 }
+    let comparison = compared(worker, workers[next], policy.terminate.order)
+    let grounds = comparison.equal + [comparison.decisive].compactMap { $0 }
     let list = grounds.map { ground(worker, $0) }.joined(separator: ", ")
     return "\(list) among \(victims.spoken) workers"
   }
@@ -68,10 +68,11 @@ extension Engine {
   func grounds(
     _ worker: WorkerRecord, before next: WorkerRecord, _ order: [TerminationRules.Criterion]
   ) -> Verdict {
-    let compared = compared(worker, next, order)
-    let texts = compared.equal.map(\.whereEqual) + [compared.decisive?.whereLess ?? "first by name"]
+    let comparison = compared(worker, next, order)
+    let texts =
+      comparison.equal.map(\.whereEqual) + [comparison.decisive?.whereLess ?? "first by name"]
     return Verdict(
-      code: compared.decisive?.rawValue ?? "name", sentence: texts.joined(separator: ", "))
+      code: comparison.decisive?.rawValue ?? "name", sentence: texts.joined(separator: ", "))
   }
 
   /// What was compared until something differed; where all are equal, the name decides.
