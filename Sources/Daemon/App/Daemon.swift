@@ -55,7 +55,7 @@ public final class Daemon {
   private lazy var restarts: RestartSupervisor = RestartSupervisor(
     timers: services.loop, stopped: stoppedByPerson,
     host: RestartsOfDaemon(phase, driver, workers, services.log) { [unowned self] in
-      starter.start($0, .restart, then: $1)
+      starter.start($0, .restart, occasion: .restart, then: $1)
     })
   private lazy var dependencies = DependenciesOfDaemon(
     driver, workers, returning, restarts, requests)
@@ -183,7 +183,8 @@ public final class Daemon {
       services: services, driver: driver, workers: workers, phase: phase, requests: requests,
       configuration: configuration, environment: environment, read: read, chronicle: chronicle,
       pressure: pressure, supervision: supervision, starter: starter, declared: declared,
-      listening: listening, schedules: schedules, encryption: senses.encryption))
+      listening: listening, schedules: schedules, encryption: senses.encryption,
+      returning: returning))
   private lazy var reloader = configurationHost.makeReloader()
   private lazy var controlHost = ControlOfDaemon(
     .init(
@@ -261,7 +262,7 @@ public final class Daemon {
         name: CgroupRoot.name(forStateDirectory: settings.stateDirectory))
     } catch {
       cgroups = nil
-      log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
+      log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
     }
     learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
     driver.connect(directives, [chronicle])

@@ -23,6 +23,7 @@ final class ReloadOfDaemon: ConfigurationHost {
     let listening: ListeningSockets
     let schedules: ScheduleMonitor
     let encryption: EncryptionTrial
+    let returning: ReturningWorkers
   }
 
   private let parts: Parts
@@ -68,12 +69,12 @@ final class ReloadOfDaemon: ConfigurationHost {
   }
 
   func undeclare(_ id: WorkerID) {
-    daemon.supervision.forgetPlans(of: id)
+    parts.supervision.forgetPlans(of: id)
     workers[id]?.isDeclared = false
   }
 
   func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
-    daemon.survivors.whenBack(id, body)
+    parts.returning.whenBack(id, body)
   }
 
   func introduce(_ configuration: WorkerConfiguration) {
