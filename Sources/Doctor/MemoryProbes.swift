@@ -6,7 +6,7 @@ extension Probe {
   static let ofMemory = [memoryFile, memoryCalls, pagemap, pageOut, madvise, tracking]
 
   private static let memoryFile = Probe(
-    "proc-mem", "reading a worker's memory as a file", .required,
+    "proc-mem", "reading a worker's memory as a file", need: .required,
     lost: "No worker can be hibernated: its protected pages can't be read.",
     enable: "/proc mounted without hidepid for the daemon's user; a kernel whose "
       + "proc_mem.force_override isn't `never`."

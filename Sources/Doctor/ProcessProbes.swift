@@ -6,7 +6,7 @@ extension Probe {
   static let ofProcesses = [pidfd, release, compare]
 
   private static let pidfd = Probe(
-    "pidfd", "process descriptors", .required,
+    "pidfd", "process descriptors", need: .required,
     lost:
       "A process can't be distinguished from a later one with the same number: Dormouse doesn't "
       + "run.",

@@ -50,23 +50,27 @@ public func renderRanking(
   let level = color ? Color.ofPressure(report.pressure).paint(pressure) : pressure
   return
     (["memory pressure: \(level)"]
-    + order("terminated", report.termination, by: report.terminationOrder, "terminate.order", width)
-    + order("hibernated", report.hibernation, by: report.hibernationOrder, "hibernate.order", width))
+    + order(
+      "terminated", of: report.termination, by: report.terminationOrder, key: "terminate.order",
+      width: width)
+    + order(
+      "hibernated", of: report.hibernation, by: report.hibernationOrder, key: "hibernate.order",
+      width: width))
     .joined(separator: "\n") + "\n"
 }
 
 private func order(
-  _ what: String, _ places: [RankingReport.Place], by criteria: [String], _ key: String,
-  _ width: Int?
+  _ what: String, of places: [RankingReport.Place], by criteria: [String], key: String,
+  width: Int?
 ) -> [String] {
   if places.isEmpty { return ["No worker can be \(what)."] }
   let by = criteria.map(escaped).joined(separator: ", ")
   return ["Order in which workers are \(what), by \(by) (\(key)):"]
     + places.enumerated().flatMap { place in
       let next = places.dropFirst(place.offset + 1).first?.worker
-      return numbered(
-        place.offset + 1,
-        placeText(place.element, before: next, showsRegret: criteria.contains("regret")), width)
+      let text = placeText(
+        place.element, before: next, showsRegret: criteria.contains("regret"))
+      return numbered(place.offset + 1, text, width: width)
         + place.element.obstacles.flatMap { item("not now: \(obstacleText($0))", width, by: 6) }
     }
 }
@@ -132,7 +136,7 @@ private func item(_ text: String, _ width: Int?, by indent: Int = 2) -> [String]
   }
 }
 
-private func numbered(_ number: Int, _ text: String, _ width: Int?) -> [String] {
+private func numbered(_ number: Int, _ text: String, width: Int?) -> [String] {
   let lead = "  \(number). "
   let rest = String(repeating: " ", count: lead.count)
   return wrapped(text, to: width.map { max(20, $0 - lead.count) }).enumerated().map {

@@ -257,9 +257,7 @@ public final class Daemon {
     return own
   }
 
-  /// Asks the engine on behalf of somebody, and calls back with its answer.
-  ///
-  /// - Parameter asked: when; `nil`: now.
+  /// Asks the engine, and calls back with its answer. `asked`: when; `nil`: now.
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
     occasion: Request.Occasion? = nil, then answer: @escaping (Answer) -> Void

@@ -60,13 +60,13 @@ extension ImageReader {
       throw HibernationError(
         .reading,
         "the image \(path) is not the one that was made when the worker was hibernated: "
-          + "it was replaced", .unverifiable)
+          + "it was replaced", aftermath: .unverifiable)
     }
     if target.root.isAlive, !processes.contains(where: { $0.identity == target.root }) {
       throw HibernationError(
         .reading,
         "the image \(path) belongs to another worker: process \(target.root.pid) is not in it",
-        .unverifiable)
+        aftermath: .unverifiable)
     }
   }
 }

@@ -45,7 +45,7 @@ final class KeptMemories: Sendable {
       return HibernationError(
         .checking,
         "it has no cgroup of its own, and kernel.yama.ptrace_scope would prevent a later daemon from "
-          + "restoring it", .ineligible)
+          + "restoring it", aftermath: .ineligible)
     }
     if !hasKeeper {
       return HibernationError(

@@ -16,13 +16,13 @@ extension Hibernator {
       // The message comes while the child is being made: its parent finishes that first.
       let deadline = Deadline(in: .seconds(2))
       while children.count < journal.openForks, !deadline.hasPassed {
-        usleep(2000)
+        pauseThread(for: .milliseconds(2))
         children = try newborns(of: parent, image, target)
       }
       guard children.count >= journal.openForks else {
         throw HibernationError(
           .filling, "a child that it forked during its restore can't be reached any more",
-          .unverifiable)
+          aftermath: .unverifiable)
       }
       let batches = journal.batches
       let before = try PageLayout(replaying: batches.closed)
@@ -33,12 +33,12 @@ extension Hibernator {
         if child.mayGetHugePages, journal.hasBegunChildren {
           throw HibernationError(
             .filling, "two daemons in a row ended while they restored a child that it forked",
-            .unverifiable)
+            aftermath: .unverifiable)
         }
         journal.hasBegunChildren = true
         for chunk in image.chunks
         where chunk.isBackgroundFilled && Int(chunk.process) == part.process {
-          try child.fill(chunk, of: image, before, after)
+          try child.fill(chunk, of: image, before: before, after: after)
         }
       }
     } catch let error as HibernationError {
@@ -46,7 +46,7 @@ extension Hibernator {
     } catch {
       throw HibernationError(
         .filling, "a child that it forked during its restore can't be restored: \(error)",
-        .unverifiable)
+        aftermath: .unverifiable)
     }
   }
 
@@ -111,7 +111,7 @@ private final class ForkedChild {
   }
 
   func fill(
-    _ chunk: ImageChunk, of image: ImageReader, _ before: PageLayout, _ after: PageLayout
+    _ chunk: ImageChunk, of image: ImageReader, before: PageLayout, after: PageLayout
   ) throws {
     var pages = try buffer.load(chunk, of: image)
     for range in chunk.ranges {

@@ -44,6 +44,7 @@ public struct DeterminismCheck: Sendable {
     events += 1
     directives += step.directives.count
     if step.directives.isEmpty, step.recorded.isEmpty { return }
+    // A directive that can't be written is missing then, and the comparison fails.
     let replayed = step.directives.compactMap { try? JSON(directive: $0) }
     let (now, then) = (replayed.map(\.wordless), step.recorded.map(\.wordless))
     guard now != then else { return }

@@ -60,10 +60,10 @@ extension Engine {
         Obstacle(
           "too_small",
           "its footprint, \(worker.footprint), is under \(Self.minYield): too little to gain",
-          nil, measured: worker.footprint, limit: Self.minYield))
+          key: nil, measured: worker.footprint, limit: Self.minYield))
     }
     if worker.isInTransit || worker.state == .terminating {
-      obstacles.append(Obstacle("in_transit", "it is \(worker.state.spoken)", nil))
+      obstacles.append(Obstacle("in_transit", "it is \(worker.state.spoken)", key: nil))
     }
     let level = levelOfTermination(worker)
     if !worker.profile.mayBeTerminated {
@@ -71,15 +71,15 @@ extension Engine {
         Obstacle(
           "not_permitted",
           "another program supervises it and did not permit termination (--may-terminate)",
-          nil))
+          key: nil))
     }
     if level == nil, obstacles.isEmpty {
       obstacles.append(
-        Obstacle("no_rung", "no rung of the ladder terminates workers in its state", "ladder"))
+        Obstacle("no_rung", "no rung of the ladder terminates workers in its state", key: "ladder"))
     }
     if isShadow(worker) {
       obstacles.append(
-        Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", "mode"))
+        Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", key: "mode"))
     }
     return Ranking.Place(
       worker: worker.id, state: worker.state, band: worker.bandParts(at: now),

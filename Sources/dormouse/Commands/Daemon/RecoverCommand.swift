@@ -44,6 +44,7 @@ struct RecoverCommand: ParsableCommand {
         failures += 1
         Output.complain(escaped(outcome.text))
       } else {
+        // Output that can't be written doesn't stop the recovery.
         try? Output.line(escaped(outcome.text))
       }
     }
