@@ -25,7 +25,7 @@ import Testing
         Not hibernated yet:
           - its footprint, 21.3 MB, is over hibernate.max_footprint, 16 MB
           - the last attempt failed: no\\u{1b} space
-        What would move it:
+        What changes its state:
           - background in 40 s: its heartbeat [background.heartbeat]
           - background: `dormouse wake notes`
 

@@ -185,7 +185,7 @@ import Testing
 
         NAME    STATE       BAND  FOOTPRINT     PEAK      AGE  UNUSED FOR
         game *  suspended     30    67.0 MB  70.0 MB  1 h 2 m     4 m 5 s  (terminated) lowest band; \
-        gave back 67.0 MB
+        freed 67.0 MB
         cache   hibernated    75     4.0 KB  17.4 MB      1 m        52 s
         editor  foreground   100    51.2 MB  52.0 MB    7.0 s      400 ms
 

@@ -203,7 +203,7 @@ import Testing
     for (heard, result, words) in [
       (run(nil), ControlResponse.Result.badRequest, "needs a name and a command"),
       (run("job", []), .badRequest, "needs a name and a command"),
-      (run("a/b"), .badRequest, "can't be a worker's name"),
+      (run("a/b"), .badRequest, "not a valid worker name"),
       (run("job", importance: 101), .badRequest, "importance 101"),
       (run("web"), .refused, "web is already running"),
       (run("db"), .refused, "db is in the configuration"),
@@ -236,7 +236,7 @@ import Testing
     #expect(host.driver.state.setPressure == nil)
     #expect(try set("urgent").text == "memory pressure is at least urgent for 30 s")
     #expect(host.driver.state.setPressure?.level == .urgent)
-    #expect(try set("auto").text.hasPrefix("the pressure is "))
+    #expect(try set("auto").text.hasPrefix("memory pressure is "))
     #expect(host.driver.state.setPressure == nil)
     host.isLeaving = true
     #expect(try set("urgent").result == .refused)

@@ -190,7 +190,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(world.asked == ["stop web"] && !end.hasEnded)
     end.signalHasCome()
     #expect(end.hasEnded && world.asked == ["stop web"])
-    #expect(world.lines.last?.hasSuffix("a second time: leaving what still runs") == true)
+    #expect(world.lines.last?.hasSuffix("workers that still run are left running") == true)
     // Nothing more happens when the worker ends after all.
     hasStopped("web")
     #expect(!world.calls.contains("announce"))
@@ -209,8 +209,8 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(world.calls == ["save awake foreground", "save frozen hibernated", "announce"])
     #expect(
       world.lines.last
-        == "the daemon ends; 2 workers stay, 1 of them asleep until the next daemon, or "
-        + "`dormouse recover`")
+        == "the daemon ends; 2 workers remain, 1 of them asleep until a daemon starts or "
+        + "`dormouse recover` is run")
   }
 
   @Test("A sleeper that only a signal or a tracer holds is woken before the daemon leaves it")
@@ -224,7 +224,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.set("web") { $0.state = .background }
     world.answer("web")
     #expect(end.hasEnded)
-    #expect(world.lines.last == "the daemon ends; 1 worker stays")
+    #expect(world.lines.last == "the daemon ends; 1 worker remains")
   }
 
   @Test(

@@ -45,7 +45,9 @@ import Testing
   func full() throws {
     try world.store(5)
     try world.store(1)
-    #expect(world.lines.count == 1 && world.lines[0].contains("is full: 2 called state"))
+    #expect(
+      world.lines.count == 1
+        && world.lines[0].contains("2 descriptors named state closed: the store is full"))
     #expect(world.names.count == 3)
     try world.store(1)
     #expect(world.lines.count == 2, "another run")

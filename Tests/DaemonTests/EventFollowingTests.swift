@@ -70,7 +70,7 @@ import Testing
     source.happen("after that")
     #expect(recipients.sent.map(\.response.event?.lost) == [nil, 2, nil])
     #expect(recipients.sent.map(\.response.id) == [7, 7, 7])
-    #expect(recipients.texts(client)[1].hasPrefix("2 events were lost here"))
+    #expect(recipients.texts(client)[1].hasPrefix("2 events were lost: the reader"))
   }
 
   @Test("A client that leaves is sent nothing more, and no longer follows")

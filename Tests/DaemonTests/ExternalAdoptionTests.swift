@@ -228,7 +228,7 @@ import Testing
     externals.externalRootHasEnded(runtime)
     #expect(world.driver.state.state(of: web) == .background)
     #expect(world.calls.last == "save web background" && world.workers[web] === runtime)
-    #expect(world.lines.last == "web: pid 4712 stands for /sys/fs/cgroup/web now")
+    #expect(world.lines.last == "web: pid 4712 is now the first process of /sys/fs/cgroup/web")
   }
 
   @Test("One that was killed by the daemon has no successor")

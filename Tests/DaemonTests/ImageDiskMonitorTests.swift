@@ -69,7 +69,7 @@ import Testing
     #expect(disk.readings.suffix(2).allSatisfy { $0.free == .zero && $0.total == .megabytes(1000) })
     look(found())
     #expect(disk.readings.last?.free == .megabytes(100))
-    #expect(disk.words.count == 2 && disk.words[0].contains("/images, 1 s"))
+    #expect(disk.words.count == 2 && disk.words[0].contains("within 1 s (/images)"))
   }
 
   @Test("is looked at again where an image was written while it was looked at")

@@ -49,7 +49,7 @@ import Testing
     // A controller that was turned off and on again counts from 0.
     counts.group = 1
     watch.lookForKernelKills(of: runtime)
-    let lines = world.logged.map { String($0.split(separator: ";")[0]) }
+    let lines = world.logged.map { String($0.split(separator: " (")[0]) }
     #expect(
       lines == [
         "warning: web: the kernel's OOM killer killed 1 process of it",

@@ -46,7 +46,7 @@ import Testing
     #expect(world.answers == [])
     world.timers.advance(by: .milliseconds(1))
     #expect(world.answers.map(\.code) == [.done])
-    #expect(world.answers.first?.text.hasSuffix("to reload (SIGHUP)") == true)
+    #expect(world.answers.first?.text.hasSuffix("was sent SIGHUP to reload") == true)
     #expect(world.isOver)
   }
 
@@ -74,7 +74,7 @@ import Testing
     reload.isReloading()
     world.timers.advance(by: .seconds(30))
     #expect(world.answers.map(\.code) == [.failed] && world.isOver)
-    #expect(world.answers.first?.text.contains("wasn't ready again within") == true)
+    #expect(world.answers.first?.text.contains("was not ready again within") == true)
     withExtendedLifetime(reload) {}
   }
 

@@ -25,7 +25,8 @@ import Testing
     #expect(
       world.events.last
         == .shedFinished(world.id, before: .megabytes(100), after: .megabytes(40)))
-    #expect(world.logged == ["shed \(ByteCount.megabytes(100)) → \(ByteCount.megabytes(40))"])
+    #expect(
+      world.logged == ["memory request: \(ByteCount.megabytes(100)) → \(ByteCount.megabytes(40))"])
   }
 
   @Test("by signal to a worker that gives nothing back is answered after a second")

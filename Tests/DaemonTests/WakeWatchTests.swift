@@ -167,7 +167,7 @@ import Testing
     #expect(watch.unwatched.isEmpty && world.logged.count == 1)
     inputs.unwatched = ["a message queue", "the release of a file lock"]
     listen()
-    #expect(world.logged.last?.contains("a message queue or the release of a file lock") == true)
+    #expect(world.logged.last?.contains("a message queue, the release of a file lock") == true)
   }
 
   @Test("What it hadn't read when it fell asleep is remembered for the next time")

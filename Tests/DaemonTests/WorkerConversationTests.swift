@@ -185,7 +185,7 @@ import WorkerProtocol
     }
     #expect(errors.count == 2)
     #expect(errors.first?.contains("it is odd") == true)
-    #expect(errors.last?.contains("the first comes with a descriptor") == true)
+    #expect(errors.last?.contains("the first message needs a descriptor") == true)
     #expect(world.events == [])
   }
 
@@ -216,7 +216,7 @@ import WorkerProtocol
     }
     #expect(conversation.connectionCount == nil && !conversation.canShed)
     #expect(world.channelChanges == 2)
-    #expect(world.logged.last?.contains("it doesn't read what") == true)
+    #expect(world.logged.last?.contains("it does not read its messages") == true)
     #expect(try eventually { worker.isClosed })
   }
 

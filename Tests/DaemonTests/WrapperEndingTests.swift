@@ -50,7 +50,7 @@ import Testing
     world.pass(.seconds(60))
     let kill = try #require(world.killed.first)
     #expect(kill.pid == 77 && kill.before < reported)
-    #expect(world.logged.contains { $0.contains("its wrapper, pid 77, is killed") })
+    #expect(world.logged.contains { $0.contains("killed with its wrapper, pid 77") })
     world.leave()
     #expect(world.state("clangd") == nil)
   }
@@ -62,10 +62,10 @@ import Testing
     world.processes[ClientID(number: 1)] = pid
     world.pass(.seconds(60))
     #expect(world.state("clangd") == .terminating && world.killed.isEmpty)
-    #expect(world.logged.contains { $0.contains("isn't killed") })
+    #expect(world.logged.contains { $0.contains("is not killed") })
   }
 
-  @Test("A wrapper that takes its permission back before the kill isn't killed")
+  @Test("A wrapper that takes its permission back before the kill is not killed")
   func permissionTakenBack() {
     pressEnding()
     world.register(WrapperWorld.report("clangd", "suspended", mayBeTerminated: false))

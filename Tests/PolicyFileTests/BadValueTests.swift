@@ -91,8 +91,8 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "write `terminate suspended`"),
     BadText(
       "ladder: { critical: [terminate background, terminate suspended, terminate foreground] }",
-      "`terminate suspended` comes after `terminate background`, which loses more: cheapest loss"
-        + " first",
+      "`terminate suspended` comes after `terminate background`, which costs more: the cheapest rung"
+        + " comes first",
       "move `terminate suspended` in front of `terminate background`"),
     BadText(
       "ladder: { urgent: [purge] , warning: [terminate suspended] }",

@@ -26,8 +26,8 @@ import Testing
   @Test func `a ladder out of order says what to move`() {
     #expect(
       policy("ladder:\n  urgent: [terminate suspended, hibernate]\n").rendered == """
-        p.yaml:2:33: error: `hibernate` comes after `terminate suspended`, which loses more: cheapest \
-        loss first
+        p.yaml:2:33: error: `hibernate` comes after `terminate suspended`, which costs more: the cheapest \
+        rung comes first
           urgent: [terminate suspended, hibernate]
                                         ^
         help: move `hibernate` in front of `terminate suspended`

@@ -44,7 +44,7 @@ import Testing
       environmentFile: nil)
     #expect(result.value == nil)
     #expect(result.errors.map(\.position?.line) == [2, 3, 4, 5])
-    #expect(result.errors.first?.rendered.hasPrefix("Procfile:2:1: error: isn't `name: ") == true)
+    #expect(result.errors.first?.rendered.hasPrefix("Procfile:2:1: error: is not `name: ") == true)
   }
 
   static let compose = """

@@ -105,7 +105,7 @@ struct TraceTests {
         "file0.csv:2:7: expected a number of at least 0, found '-1'"
       ),
       ("app,func,end_timestamp,duration\na,f,1\n", "file0.csv:2:6: only 3 fields"),
-      ("app,func,end_timestamp,duration\n\"a,f,1,1\n", "file0.csv:2:1: a quote that isn't closed"),
+      ("app,func,end_timestamp,duration\n\"a,f,1,1\n", "file0.csv:2:1: a quote without its end"),
       (
         "HashOwner,HashApp,HashFunction,Trigger,1,2\no,a,f,http,3,x\n",
         "file0.csv:2:14: expected a whole number, found 'x'"

@@ -12,7 +12,7 @@ import Testing
       after: "## Try it on your own program", before: "## What it is used for")
     #expect(commands.count >= 8)
     let output = try Self.run(commands, in: page)
-    #expect(output.contains("web is hibernated: from "))
+    #expect(output.contains("web is hibernated in "))
     #expect(output.contains("a connection on port"))
     #expect(output.contains("bot is running"))
   }
@@ -25,7 +25,7 @@ import Testing
     let output = try Self.run(
       commands.map { $0 == "dormouse daemon" ? "dormouse daemon &" : $0 } + ["dormouse shutdown"],
       in: page)
-    #expect(output.contains("web is hibernated: from "))
+    #expect(output.contains("web is hibernated in "))
   }
 
   @Test("every configuration in the documentation is one that the daemon takes")

@@ -70,7 +70,7 @@ import Testing
     let whole = try readFile(paths[0])
     #expect(truncate(paths[0], whole.count - 7) == 0)
     let torn = try replay(daemon)
-    #expect(torn.code == 0 && torn.error.contains("incomplete and left out"), "\(torn)")
+    #expect(torn.code == 0 && torn.error.contains("incomplete and skipped"), "\(torn)")
 
     var damaged = whole
     // Behind the header and the engine that it begins with.

@@ -119,7 +119,7 @@ import Testing
       #expect(outcome.error.split(separator: "\n").count == 1, "\(outcome)")
     }
     let status = try daemon.done("status", "lost")
-    #expect(status.contains("no program of that name in its PATH"), "\(status)")
+    #expect(status.contains("not found in its PATH"), "\(status)")
     if let group = daemon.record("good")["cgroup"] {
       let parent = "/" + group.split(separator: "/").dropLast().joined(separator: "/")
       #expect(try listDirectory(parent, onlyDirectories: true) == ["worker-good"])

@@ -86,7 +86,7 @@ import Testing
     try daemon.wait("forker", toBe: "terminated")
     let pid = try #require(Int32(try readText(pidFile)))
     #expect(try eventually { hasEnded(pid) })
-    try daemon.waitForWords("if it puts itself into the background")
+    try daemon.waitForWords("if the program puts itself into the background")
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 

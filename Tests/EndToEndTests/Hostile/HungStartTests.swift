@@ -111,7 +111,7 @@ import Testing
     let pid = try stopChild(of: daemon) {}
     try expectAnswers(daemon)
     try daemon.waitForWords("its command has not started yet")
-    #expect(daemon.words.contains("was stopped there"), "\(daemon.words)")
+    #expect(daemon.words.contains("stopped it)"), "\(daemon.words)")
     // SIGKILL ends what is stopped, and nothing is left of it.
     #expect(try eventually { hasEnded(pid) })
     #expect(try eventually { try daemon.zombies() == [] })

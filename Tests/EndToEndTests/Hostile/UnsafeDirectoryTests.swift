@@ -8,7 +8,7 @@ import Testing
     let daemon = try TestDaemon("workers: {}\n", starts: false)
     #expect(mkdir(daemon.state, 0o700) == 0 && chmod(daemon.state, 0o777) == 0)
     #expect(try daemon.launch().wait(.seconds(20)) != 0)
-    #expect(daemon.words.contains("others may write to it"))
+    #expect(daemon.words.contains("other users may write to it"))
     chmod(daemon.state, 0o755)
     // Its parts are made private, whoever made them and however.
     #expect(mkdir("\(daemon.state)/images", 0o755) == 0)

@@ -38,7 +38,8 @@ import Testing
         """)
     let again = try daemon.verb("start", "again")
     #expect(again.code == 1 && again.error.contains("it restarts in"), "\(again)")
-    #expect(try daemon.done("start", "job").hasPrefix("job has ended already, with status 0"))
+    #expect(
+      try daemon.done("start", "job").hasPrefix("job has already ended: exited with status 0"))
     try daemon.done("stop", "again")
   }
 

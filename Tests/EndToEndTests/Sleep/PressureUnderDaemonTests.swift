@@ -132,7 +132,7 @@ import Testing
     #expect(try daemon.done("pressure", "set", "auto").hasPrefix("no level was set"))
     try daemon.done("pressure", "set", "warning", "--for", "10ms")
     #expect(try eventually { try daemon.ask(.status).daemon?.pressureSet == nil })
-    #expect(try daemon.done("replay").contains("the engine decides the same again"))
+    #expect(try daemon.done("replay").contains("every decision is the same as recorded"))
 
     for wrong in [
       ["normal"], ["high"], ["critical", "--for", "0s"], ["critical", "--for", "25h"],

@@ -98,7 +98,7 @@ import Testing
     guard setting == .ordinaryUser || geteuid() != 0 else { return }
     let refused = try daemon.verb("start", "root")
     #expect(refused.code != 0)
-    #expect("\(refused)".contains("only a daemon that runs as root"), "\(refused)")
+    #expect("\(refused)".contains("only root can start a worker"), "\(refused)")
   }
 
   @Test("Limits hold; one that can't be had is named; memory without its controller is warned of")

@@ -188,6 +188,6 @@ import Testing
       kill(client.pid, SIGKILL)
       _ = try? client.wait(.seconds(5))
     }
-    try daemon.waitForWords("isn't started for it any more")
+    try daemon.waitForWords("connections don't start it any more")
   }
 }

@@ -33,7 +33,7 @@ import Testing
     let told = try readText(try #require(report.log)).split(separator: "\n")
     #expect(
       told == ["<||>", "<exited with status 3|3|1>", "<exited with status 3|3|2>"])
-    #expect(try daemon.done("status", "flaky").contains("2; its last runs: it exited with"))
+    #expect(try daemon.done("status", "flaky").contains("2; its last runs: exited with"))
     // It has done its work.
     #expect(try daemon.worker("fine").restarts == nil)
     #expect(try daemon.worker("fine").restartsInSeconds == nil)
@@ -142,7 +142,7 @@ import Testing
       try eventually { try daemon.worker("always").pid != nil }, "\(daemon.words)")
     #expect(try daemon.worker("failure").state == "terminated")
     #expect(
-      try daemon.worker("always").exits?.last?.why.text.contains("pressure on memory") == true)
+      try daemon.worker("always").exits?.last?.why.text.contains("memory pressure") == true)
     #expect((try daemon.worker("always").exits?.last?.footprint ?? 0) > 10 << 20)
   }
 }

@@ -93,6 +93,6 @@ import Testing
     try daemon.done("suspend", "watch")
     try daemon.expectSleep("watch", "suspended")
     let text = try daemon.done("explain", "watch")
-    #expect(text.contains("isn't woken by the release of a file lock"), "\(text)")
+    #expect(text.contains("these don't wake it: the release of a file lock"), "\(text)")
   }
 }

@@ -58,10 +58,10 @@ struct ResumeHistoryTests {
     small.noteEager(1_500_000, bytes: 1 << 20)
     let cases: [(ResumeHistory, String)] = [
       (small, "small"),
-      (Self.known(Self.lazyResume(waited: 14_000_000)), "17.0 against 18.0"),
+      (Self.known(Self.lazyResume(waited: 14_000_000)), "17.0 ms lazily, 18.0 ms in full"),
       (Self.known(Self.lazyResume(wanted: 9 << 20)), "most of its memory"),
       (Self.known(Self.lazyResume(halt: Self.halt(isForFork: true))), "forks"),
-      (Self.known(Self.lazyResume(halt: Self.halt(workAfter: 1500))), "in the middle of its work"),
+      (Self.known(Self.lazyResume(halt: Self.halt(workAfter: 1500))), "while it works"),
     ]
     for (history, reason) in cases {
       let plan = history.plan(.auto)
