@@ -128,7 +128,7 @@ import Testing
     #expect(outcomes.map(\.isDone) == [true])
     let text = outcomes.first?.text ?? ""
     #expect(text.hasPrefix("old removed; new added; web: importance "), "\(text)")
-    #expect(world.reload(new).map(\.text) == ["nothing has changed"])
+    #expect(world.reload(new).map(\.text) == ["nothing changed: the configuration is the same"])
   }
 
   @Test("A preview says the same and changes nothing")
@@ -186,8 +186,8 @@ import Testing
     let text = world.reload(world.configuration(changed)).first?.text ?? ""
     let parts = text.split(separator: ";")
     #expect(parts.count == 2)
-    #expect(parts.first?.contains("when it is started next") == false, "\(text)")
-    #expect(parts.last?.hasSuffix("(command when it is started next)") == true, "\(text)")
+    #expect(parts.first?.contains("from its next start on") == false, "\(text)")
+    #expect(parts.last?.hasSuffix("(command from its next start on)") == true, "\(text)")
   }
 
   @Test("A new policy is the engine's before workers are taken, and that of `run` workers after it")
@@ -232,7 +232,7 @@ import Testing
     world.isEnding = true
     outcomes += world.reload(world.configuration([]), allowEmpty: true)
     #expect(outcomes.map(\.isDone) == [false, false, false, false, false])
-    #expect(outcomes[0].text.contains("has errors, nothing is changed"))
+    #expect(outcomes[0].text.contains("nothing changed: the configuration has errors"))
     #expect(outcomes[1].text.contains("has errors, nothing would be changed"))
     #expect(outcomes[2].text.contains("can't be read within 10 s"))
     #expect(outcomes[3].text == outcomes[2].text)

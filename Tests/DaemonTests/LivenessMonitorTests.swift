@@ -100,7 +100,7 @@ import Testing
       world.timers.advance(by: .milliseconds(200))
       if outcome == .failure("exit code 2") { #expect(world.complaints == []) }
     }
-    #expect(world.complaints == ["its liveness probe failed 2 times in a row: exit code 3"])
+    #expect(world.complaints == ["liveness probe failed 2 times in a row: exit code 3"])
     #expect(world.monitor?.lastFailure == "exit code 3")
   }
 

@@ -94,8 +94,8 @@ final class KernelKillWatch {
     let limit = runtime.configuration.limits.memory
     log(
       .warning,
-      "\(runtime.id): the kernel's OOM killer ended \(count == 1 ? "a process" : "\(count) processes") "
-        + "of it" + (limit.map { "; limits.memory is \($0)" } ?? ""))
+      "\(runtime.id): the kernel's OOM killer killed \(count == 1 ? "1 process" : "\(count) processes") "
+        + "of it" + (limit.map { " (limits.memory \($0))" } ?? ""))
   }
 
   /// How a run has ended. Before its cgroup is removed.
@@ -114,8 +114,8 @@ final class KernelKillWatch {
     guard let snapshot = engine.snapshot(of: id, at: clock.now) else { return }
     let limit = runtime.configuration.limits.memory
     let why =
-      "the kernel's OOM killer ended \(id)"
-      + (limit.map { ", whose limits.memory is \($0)" } ?? ": the machine had no memory left")
+      "the kernel's OOM killer killed \(id): "
+      + (limit.map { "over its limits.memory, \($0)" } ?? "the machine was out of memory")
     log(.error, why)
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
@@ -129,7 +129,7 @@ final class KernelKillWatch {
           name: id.name, state: snapshot.state.rawValue, band: snapshot.band,
           footprint: snapshot.footprint.bytes, peakFootprint: snapshot.peakFootprint.bytes,
           secondsSinceUse: (clock.now - snapshot.lastUsed).seconds,
-          victimBecause: CodedText("chosen_by_kernel", "the kernel chose it"))
+          victimBecause: CodedText("chosen_by_kernel", "chosen by the kernel"))
       ])
     jetsam.save(record)
   }

@@ -193,7 +193,7 @@ final class LivenessMonitor {
     guard verdict == .failing, let lastFailure else { return }
     let count = probe.failureThreshold
     let often = count == 1 ? "" : " \(count) times in a row"
-    host.isUnhealthy("its liveness probe failed\(often): \(lastFailure)")
+    host.isUnhealthy("liveness probe failed\(often): \(lastFailure)")
   }
 
   /// `then` is called once: with the outcome, or with nil at the deadline. It isn't called when something else has

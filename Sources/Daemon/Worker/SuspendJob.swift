@@ -90,7 +90,7 @@ struct SuspendJob: Sendable {
   private struct ManagerIsAtWork: Error, CustomStringConvertible {
     let job: ProcessStat
     var description: String {
-      "its manager runs process \(job.pid) (\(job.name)) in its cgroup"
+      "its manager started process \(job.pid) (\(job.name)) in its cgroup"
     }
   }
 
@@ -128,15 +128,15 @@ struct SuspendJob: Sendable {
   /// Nothing would wake it to finish what it was at: a request that it has read, on a busy machine.
   private struct AtWork: Error, CustomStringConvertible {
     let thread: Int32
-    var description: String { "it is at work after all (its thread \(thread))" }
+    var description: String { "not idle: its thread \(thread) is working" }
   }
 
   /// Under `mode: activity`: it would sleep through its calls.
   private struct Unwatchable: Error, CustomStringConvertible {
     let why: SystemCallError
     var description: String {
-      "its sockets can't be watched while it sleeps (\(why)), and nothing else would wake it; "
-        + "`dormouse doctor` names what is missing"
+      "can't watch its sockets while it sleeps (\(why)), and nothing else would wake it; "
+        + "run `dormouse doctor` to see what is missing"
     }
   }
 }
@@ -155,8 +155,18 @@ extension SuspendJob {
       answeredPorts: runtime.answeredPorts)
     isExternal = runtime.external != nil
     jobs = runtime.external?.jobs
-    mustBeIdle = dependsOnInputs && (cause == .graceOver || cause == .quietAgain)
+    mustBeIdle = dependsOnInputs && cause?.meansIdle == true
     // A worker of an earlier daemon, whose sockets Yama keeps from us: its clients would wait for ever.
     if !Yama.current.permits(process.identity.pid) { dependsOnInputs = true }
+  }
+}
+
+extension Cause {
+  /// With `foreground.mode: activity`.
+  fileprivate var meansIdle: Bool {
+    switch self {
+    case .graceOver, .quietAgain: true
+    default: false
+    }
   }
 }

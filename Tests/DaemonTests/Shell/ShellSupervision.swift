@@ -87,7 +87,7 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
   func terms(of id: WorkerID) -> RestartTerms? { allTerms[id] }
 
   func start(_ id: WorkerID, then answer: @escaping (Answer) -> Void) {
-    starter.start(id, .restart, then: answer)
+    starter.start(id, .restart, occasion: .restart, then: answer)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) {}
@@ -104,9 +104,10 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
   }
 
   func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
+    then answer: @escaping (Answer) -> Void
   ) {
-    world.driver.request(verb, id, asked: asked, then: answer)
+    world.driver.request(verb, id, asked: asked, occasion: occasion, then: answer)
   }
 
   func note(problem: String, of id: WorkerID) { restarts.note(problem: problem, of: id) }
