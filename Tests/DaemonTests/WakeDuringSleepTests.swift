@@ -69,38 +69,21 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
 
 @Suite("An arrival for a worker that is being put to sleep") struct WakeDuringSleepTests {
   private let timers = FakeTimers()
-  private let events = Events()
-  private let executor = NoExecutor()
+  private let notes = EventNotes()
   private let run: Run
 
-  private final class Events: EngineObserver {
-    var all: [String] = []
-    func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
-      all.append(String("\(event)".prefix { $0 != "(" }))
-    }
-  }
-
-  private final class NoExecutor: DirectiveExecutor {
-    func execute(_ directive: Directive) {}
-    func engineIsQuiet() {}
-  }
-
   init() throws {
-    let driver = EngineDriver(
-      Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
-    driver.connect(executor, [events])
-    run = try Run(driver, timers)
+    run = try Run(.forTest(timers, notes), timers)
   }
 
   @Test("wakes it after the engine has heard that it sleeps, where it came before it slept")
   func before() throws {
     run.inputs.waiting = "a request"
     run.sleep.suspend()
-    #expect(events.all.isEmpty)
+    #expect(notes.events.isEmpty)
     run.stop()
     try run.watches.serve()
-    #expect(events.all == ["suspended", "wakeNeeded"])
+    #expect(notes.events == ["suspended", "wakeNeeded"])
   }
 
   @Test("wakes it where it came between the stop and the engine's knowledge of that, once")
@@ -109,7 +92,7 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     run.inputs.arrive("a request")
     run.stop()
     try run.watches.serve()
-    #expect(events.all == ["suspended", "wakeNeeded"])
+    #expect(notes.events == ["suspended", "wakeNeeded"])
   }
 
   @Test("is reported while its hibernation is under way, and not again after that")
@@ -119,10 +102,10 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     run.sleep.hibernate()
     run.inputs.arrive("a request")
     try run.watches.serve()
-    #expect(events.all == ["suspended", "wakeNeeded"] && run.sleep.isBusy)
+    #expect(notes.events == ["suspended", "wakeNeeded"] && run.sleep.isBusy)
     run.refuseHibernation()
     try run.watches.serve()
-    #expect(events.all == ["suspended", "wakeNeeded", "hibernateFailed"])
+    #expect(notes.events == ["suspended", "wakeNeeded", "hibernateFailed"])
   }
 
   @Test("isn't reported any more once it runs: it serves it itself")
@@ -133,7 +116,7 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     run.go()
     run.inputs.arrive("a request")
     try run.watches.serve()
-    #expect(events.all == ["suspended", "resumed"] && run.watches.active == 0)
+    #expect(notes.events == ["suspended", "resumed"] && run.watches.active == 0)
   }
 
   @Test("is reported again where it couldn't be resumed, and a second one as well")
@@ -144,12 +127,12 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     try run.watches.serve()
     run.sleep.resume()
     run.go("a thread doesn't go on")
-    #expect(events.all == ["suspended", "wakeNeeded", "resumeFailed", "wakeNeeded"])
+    #expect(notes.events == ["suspended", "wakeNeeded", "resumeFailed", "wakeNeeded"])
     run.inputs.arrive("another request")
     try run.watches.serve()
-    #expect(events.all.count == 5)
+    #expect(notes.events.count == 5)
     run.sleep.resume()
     run.go()
-    #expect(events.all.last == "resumed" && run.watches.active == 0)
+    #expect(notes.events.last == "resumed" && run.watches.active == 0)
   }
 }

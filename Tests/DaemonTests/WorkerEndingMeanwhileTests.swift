@@ -9,12 +9,6 @@ import Testing
   private var ending: WorkerEnding { world.ending }
   private var timers: FakeTimers { world.timers }
 
-  /// The root process has ended, and all that was left has been found.
-  private func endRoot(leaving left: WhatIsLeft = EndWorld.nothing) {
-    ending.rootHasEnded()
-    world.looked(left)
-  }
-
   // MARK: SIGKILL
 
   @Test("reaps nothing while a SIGKILL is being sent")
@@ -62,7 +56,7 @@ import Testing
 
   @Test("isn't disturbed by a SIGKILL while it clears")
   func killWhileClearing() {
-    endRoot()
+    world.endRoot()
     ending.kill()
     world.kills.last?(nil)
     #expect(world.begun == ["look", "clear", "kill"])
@@ -74,7 +68,7 @@ import Testing
 
   @Test("sends no SIGKILL by the number of a root process that is reaped, but to its group")
   func killWhenReaped() {
-    endRoot()
+    world.endRoot()
     world.cleared()
     ending.kill()
     #expect(world.kills.count == 1)

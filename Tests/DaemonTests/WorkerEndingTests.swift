@@ -10,12 +10,6 @@ import Testing
   private var ending: WorkerEnding { world.ending }
   private var timers: FakeTimers { world.timers }
 
-  /// The root process has ended, and all that was left has been found.
-  private func endRoot(leaving left: WhatIsLeft = EndWorld.nothing) {
-    ending.rootHasEnded()
-    world.looked(left)
-  }
-
   private static let inOrder = ["look", "clear", "reap", "remove group", "read log"]
 
   @Test("takes one step after the other, and is reported once, with the status and the last words")
@@ -85,7 +79,7 @@ import Testing
   @Test("waits for processes that may still save their work, until a SIGKILL or their own end")
   func saving() {
     world.isTerminating = true
-    endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
+    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
     #expect(world.begun == ["look"])
     timers.advance(by: WorkerEnding.savingInterval)
     #expect(world.begun == ["look", "look"], "they are looked for again")
@@ -97,7 +91,7 @@ import Testing
 
   @Test("clears at once what an end that was not asked for leaves, and says so")
   func unexpected() {
-    endRoot(leaving: WhatIsLeft(isEmpty: false, others: 2))
+    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 2))
     world.cleared(Clearing(strays: 1))
     #expect(world.leftBehind == [3])
     #expect(
@@ -121,7 +115,7 @@ import Testing
   @Test(
     "tries again what can't be cleared, after pauses that double, and goes on after the last try")
   func tries() {
-    endRoot()
+    world.endRoot()
     for pause in [1, 2, 4, 8, 16] {
       world.cleared(Clearing(failure: "not permitted"))
       #expect(timers.pending == [.seconds(pause)] && world.gone.isEmpty)
@@ -135,7 +129,7 @@ import Testing
 
   @Test("doesn't count the processes that a failed try has ended")
   func failedTryCountsNothing() {
-    endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
+    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 1))
     world.cleared(Clearing(strays: 4, failure: "new ones come faster than they are ended"))
     timers.advance(by: .seconds(1))
     world.cleared(Clearing(strays: 2))
@@ -144,7 +138,7 @@ import Testing
 
   @Test("goes on without another try when clearing has no outcome within the patience")
   func clearingIsLost() {
-    endRoot()
+    world.endRoot()
     timers.advance(by: WorkerEnding.patience)
     #expect(world.begun.suffix(2) == ["reap", "remove group"])
     #expect(world.clearings.count == 1)
@@ -156,7 +150,7 @@ import Testing
 
   @Test("takes an outcome once when it comes twice, also during the pause before the next try")
   func repeated() {
-    endRoot()
+    world.endRoot()
     let first = world.clearings.last
     first?(Clearing(failure: "not permitted"))
     first?(Clearing())
@@ -172,7 +166,7 @@ import Testing
 
   @Test("is reported when the group can't be removed, with a line in the log")
   func groupStays() {
-    endRoot()
+    world.endRoot()
     world.cleared()
     world.removals.last?("the group is busy")
     world.readings.last?(nil)
@@ -181,7 +175,7 @@ import Testing
 
   @Test("is reported when neither the removal of the group nor the log has an outcome")
   func tidyingIsLost() {
-    endRoot()
+    world.endRoot()
     world.cleared()
     timers.advance(by: WorkerEnding.patience)
     #expect(world.begun.last == "read log")
@@ -196,7 +190,7 @@ import Testing
   @Test("of a worker that another program supervises ends nothing and waits for nothing")
   func external() {
     world.isExternal = true
-    endRoot(leaving: WhatIsLeft(isEmpty: false, others: 5))
+    world.endRoot(leaving: WhatIsLeft(isEmpty: false, others: 5))
     #expect(world.externalEnds == 1 && world.begun == ["look"])
     #expect(world.gone.isEmpty && world.isAtRest)
   }

@@ -73,27 +73,12 @@ private final class Host: SleepHost {
   private let timers = FakeTimers()
   private let mechanics = Mechanics()
   private let host = Host()
-  private let events = Events()
+  private let notes = EventNotes()
   private let driver: EngineDriver
   private let sleep: WorkerSleep
 
-  private final class Events: EngineObserver {
-    var all: [String] = []
-    func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
-      all.append(String("\(event)".prefix { $0 != "(" }))
-    }
-  }
-
-  private final class Deaf: DirectiveExecutor {
-    func execute(_ directive: Directive) {}
-    func engineIsQuiet() {}
-  }
-
   init() {
-    driver = EngineDriver(
-      Engine(policy: LifecyclePolicy()), clock: timers,
-      replies: RequestReplies(FakeSavedState(), timers: timers))
-    driver.connect(Deaf(), [events])
+    driver = .forTest(timers, notes)
     sleep = WorkerSleep(
       WorkerID("web"), driver: driver, clock: timers, mechanics: mechanics, host: host)
   }
@@ -121,7 +106,7 @@ private final class Host: SleepHost {
     #expect(mechanics.asked == ["suspend", "hibernate", "restore /web.image"])
     #expect(sleep.isBusy)
     mechanics.restored?(.success(ResumeOutcome()))
-    #expect(events.all == ["suspended", "hibernated", "resumed"])
+    #expect(notes.events == ["suspended", "hibernated", "resumed"])
     #expect(sleep.rest.image == nil && !sleep.isBusy)
   }
 
@@ -140,11 +125,11 @@ private final class Host: SleepHost {
     host.whenReady?()
     mechanics.suspended?(.success(()))
     mechanics.suspended?(.success(()))
-    #expect(events.all == ["suspended"])
+    #expect(notes.events == ["suspended"])
     sleep.resume()
     sleep.end()
     mechanics.thawed?(nil)
-    #expect(events.all == ["suspended"])
+    #expect(notes.events == ["suspended"])
     #expect(host.noted == ["suspended", "over"])
   }
 
@@ -157,7 +142,7 @@ private final class Host: SleepHost {
     sleep.killUnverified()
     for act in [sleep.suspend, sleep.hibernate, sleep.resume] { act() }
     #expect(mechanics.asked.count == 3, "nothing more was begun")
-    #expect(events.all.suffix(3) == ["suspendFailed", "hibernateFailed", "resumeFailed"])
+    #expect(notes.events.suffix(3) == ["suspendFailed", "hibernateFailed", "resumeFailed"])
   }
 
   @Test("whose image is used up, and whose worker couldn't be woken, is ended by a recovery")
@@ -168,7 +153,7 @@ private final class Host: SleepHost {
     sleep.resume()
     #expect(mechanics.asked.last == "recover")
     mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
-    #expect(events.all.suffix(2) == ["resumeFailed", "resumed"])
+    #expect(notes.events.suffix(2) == ["resumeFailed", "resumed"])
   }
 
   /// Stopped, not to be suspended, and not woken.
@@ -176,14 +161,14 @@ private final class Host: SleepHost {
     sleep.suspend()
     host.whenReady?()
     mechanics.suspended?(.failure(Refusal(text: "it is at work", stillStopped: "EPERM")))
-    #expect(events.all.isEmpty && mechanics.asked == ["suspend", "recover"] && sleep.isBusy)
+    #expect(notes.events.isEmpty && mechanics.asked == ["suspend", "recover"] && sleep.isBusy)
   }
 
   @Test("that isn't to be is ended by a recovery where the worker couldn't be woken")
   func stillStopped() {
     failToWake()
     mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
-    #expect(events.all == ["suspendFailed"])
+    #expect(notes.events == ["suspendFailed"])
     #expect(host.noted == ["over", "it was not suspended: it is at work", "over"])
     #expect(!sleep.isBusy)
   }
@@ -193,11 +178,11 @@ private final class Host: SleepHost {
     failToWake()
     let error = HibernationError(.waking, "EPERM", .intact)
     mechanics.recovered?(RecoveryOutcome(result: .failure(error)))
-    #expect(events.all == ["found", "wakeNeeded"])
+    #expect(notes.events == ["found", "wakeNeeded"])
     sleep.resume()
     #expect(mechanics.asked.last == "recover")
     mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
-    #expect(events.all.last == "resumed")
+    #expect(notes.events.last == "resumed")
   }
 
   @Test("that isn't to be is inspected where the outcome of the recovery was lost")
@@ -207,9 +192,9 @@ private final class Host: SleepHost {
     sleep.inspect()
     #expect(mechanics.asked.last == "look")
     mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
-    #expect(events.all.isEmpty)
+    #expect(notes.events.isEmpty)
     mechanics.looked?(.suspended, nil)
-    #expect(events.all == ["found"])
+    #expect(notes.events == ["found"])
   }
 
   @Test("is inspected when the outcome was lost, and not while the operation goes on")
@@ -217,14 +202,14 @@ private final class Host: SleepHost {
     sleep.suspend()
     host.whenReady?()
     sleep.inspect()
-    #expect(events.all == ["found"] && mechanics.asked == ["suspend"])
+    #expect(notes.events == ["found"] && mechanics.asked == ["suspend"])
     mechanics.isUnderWay = false
     sleep.inspect()
     #expect(mechanics.asked == ["suspend", "look"])
     mechanics.looked?(.suspended, nil)
     // It comes after all.
     mechanics.suspended?(.success(()))
-    #expect(events.all == ["found", "found"])
+    #expect(notes.events == ["found", "found"])
     sleep.resume()
     #expect(mechanics.asked.last == "thaw, stopped")
   }
@@ -238,7 +223,7 @@ private final class Host: SleepHost {
       RecoveryOutcome(
         result: .failure(HibernationError(.writingBack, "gone", aftermath: .vanished)), image: nil))
     #expect(host.noted == ["killed", "over"])
-    #expect(events.all == ["resumeFailed"])
+    #expect(notes.events == ["resumeFailed"])
   }
 
   @Test("doesn't let the worker's end pass while an earlier daemon's worker is being brought back")

@@ -96,6 +96,12 @@ final class EndWorld: EndMechanics, EndHost {
 
   static let nothing = WhatIsLeft(isEmpty: true, others: 0)
 
+  /// The root process has ended, and all that was left has been found.
+  func endRoot(leaving left: WhatIsLeft = nothing) {
+    ending.rootHasEnded()
+    looked(left)
+  }
+
   func looked(_ left: WhatIsLeft = nothing) { looks.last?(left) }
   func cleared(_ outcome: Clearing = Clearing()) { clearings.last?(outcome) }
 
