@@ -21,7 +21,7 @@ extension Probe {
     let sources = try WakeSources(of: tree, ownChannels: [])
     if let refusal = sources.refusals.first { throw refusal }
     try child.send("wake up")
-    guard let why = sources.take() else {
+    guard let why = sources.nextReason() else {
       throw ProbeFailure("a stopped shell was sent something, and its socket didn't tell")
     }
     try tree.continueAll()
@@ -44,7 +44,7 @@ extension Probe {
     try latches.arm(latch, at: counter.descriptor)
     counter.signal()
     counter.clear()
-    latches.take()
+    latches.collect()
     guard latch.hasFired else { throw ProbeFailure("a poll that was answered has forgotten it") }
     return .works("io_submit of a poll")
   }

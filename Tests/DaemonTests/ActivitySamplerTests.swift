@@ -207,7 +207,7 @@ import Testing
     var found: [ActivityFindings?] = []
     for _ in 0..<2 { looks.look(at: runtime, process) { found.append($0) } }
     #expect(found.isEmpty && scans.count == 2)
-    let scan = try ProcessScan.take()
+    let scan = try ProcessScan.read()
     while scans.answer(scan) {}
     try turn { found.count == 2 }
     for each in found {
@@ -225,7 +225,7 @@ import Testing
     let process = try #require(runtime.process)
     var found: [ActivityFindings?] = []
     looks.look(at: runtime, process) { found.append($0) }
-    scans.answer(try ProcessScan.take())
+    scans.answer(try ProcessScan.read())
     try turn { !found.isEmpty }
     // The first look only prepares.
     #expect(found.first??.hasTraffic == false && runtime.traffic != nil)
@@ -240,7 +240,7 @@ import Testing
     var found: [ActivityFindings?] = []
     looks.look(at: runtime, process) { found.append($0) }
     world.end(runtime)
-    scans.answer(try ProcessScan.take())
+    scans.answer(try ProcessScan.read())
     #expect(found.count == 1 && found[0]?.root == nil)
     try world.begin(runtime)
     looks.look(at: runtime, try #require(runtime.process)) { found.append($0) }

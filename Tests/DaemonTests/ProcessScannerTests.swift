@@ -35,7 +35,7 @@ import Testing
     var trees: [ProcessTree?] = []
     scanner.withTree(of: process) { trees.append($0) }
     #expect(trees.isEmpty)
-    looks.answer(try ProcessScan.take())
+    looks.answer(try ProcessScan.read())
     #expect(trees.first??.contains(getpid()) == true)
     scanner.withTree(of: process) { trees.append($0) }
     looks.answer(nil)
@@ -57,7 +57,7 @@ import Testing
     var found = 0
     scanner.withRecentScan(of: [runtime]) { _ in found += 1 }
     #expect(found == 0 && looks.count == 1)
-    looks.answer(try ProcessScan.take())
+    looks.answer(try ProcessScan.read())
     #expect(found == 1)
     world.timers.advance(by: .seconds(3600))
     #expect(recent(runtime) == [true] && looks.count == 1)
@@ -70,7 +70,7 @@ import Testing
     world.timers.advance(by: .milliseconds(900))
     scanner.scanProcesses { _ in }
     world.timers.advance(by: .seconds(10))
-    looks.answer(try ProcessScan.take())
+    looks.answer(try ProcessScan.read())
     // What counts is when it was asked for, and not when it was answered.
     #expect(recent(runtime) == [] && looks.count == 2)
   }
@@ -80,7 +80,7 @@ import Testing
     let runtime = try world.add()
     world.timers.advance(by: .seconds(5))
     scanner.scanProcesses { _ in }
-    looks.answer(try ProcessScan.take())
+    looks.answer(try ProcessScan.read())
     var found: [Bool] = []
     scanner.scanProcesses { found.append($0 != nil) }
     looks.answer(nil)
@@ -93,7 +93,7 @@ import Testing
     var answered: [String] = []
     scanner.scanProcesses { answered.append("first \($0 != nil)") }
     scanner.scanProcesses { answered.append("second \($0 != nil)") }
-    looks.answer(try ProcessScan.take(), at: 1)
+    looks.answer(try ProcessScan.read(), at: 1)
     looks.answer(nil)
     #expect(answered == ["second true", "first false"])
   }

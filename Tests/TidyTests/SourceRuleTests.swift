@@ -57,7 +57,7 @@ struct SourceRuleTests {
       for (number, line) in lines.enumerated() {
         let code = line.components(separatedBy: "//")[0]
         #expect(
-          !code.contains(/process\??\.tree\(|ProcessScan\.take|ProcessTree\.discover/),
+          !code.contains(/process\??\.tree\(|ProcessScan\.read|ProcessTree\.discover/),
           "Sources/\(path):\(number + 1) looks at all processes; use withTree or scanProcesses")
       }
     }

@@ -37,7 +37,7 @@ final class DayKeeper {
   }
 
   func note(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
-    ledger.note(event, directives, engine, at: now)
+    ledger.record(event, directives: directives, engine: engine, at: now)
     guard case .memory = event else { return }
     let day = JournalWriter.wall().day
     if day != today.day {

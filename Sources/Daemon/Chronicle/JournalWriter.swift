@@ -92,7 +92,7 @@ final class JournalWriter {
     guard file.pending < SegmentFile.maxPending else {
       return giveUp("the disk is too slow", at: now)
     }
-    if let bytes = encoder?.take(), !bytes.isEmpty { file.append(bytes) }
+    if let bytes = encoder?.takeBytes(), !bytes.isEmpty { file.append(bytes) }
   }
 
   /// Calls back on another thread when all of it can be read.

@@ -108,7 +108,7 @@ final class ControlServer {
       var bytes: [UInt8] = []
       let reception: Reception?
       do throws(SystemCallError) {
-        reception = try Reception.take(from: client.descriptor, 65536, &bytes)
+        reception = try Reception.receive(from: client.descriptor, 65536, &bytes)
       } catch { return drop(client) }
       guard let reception else { return }
       // No request comes with descriptors.

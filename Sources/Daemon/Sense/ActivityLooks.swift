@@ -58,7 +58,7 @@ final class ActivityLooks: ActivityLooking {
     work = metersWork ? WorkMeter() : nil
   }
 
-  func takeLatches() { latches?.take() }
+  func takeLatches() { latches?.collect() }
 
   func look(
     at runtime: WorkerUnit, _ process: WorkerProcess,
@@ -140,7 +140,7 @@ final class ActivityLooks: ActivityLooking {
       runtime.traffic = try? TrafficMonitor(
         latches: latches, ownChannels: runtime.ownChannels, ignored: runtime.healthPorts)
     }
-    latches?.take()
+    latches?.collect()
     return runtime.traffic?.begin()
   }
 }

@@ -160,10 +160,10 @@ final class LivenessMonitor {
     switch outcome {
     case .success:
       lastFailure = nil
-      verdict = state.take(success: true)
+      verdict = state.record(success: true)
     case .failure(let why):
       lastFailure = why
-      verdict = state.take(success: false)
+      verdict = state.record(success: false)
     }
     if !isPaused {
       schedule(at: state.nextQuestion(after: askedAt, answeredAt: timers.now))

@@ -187,7 +187,7 @@ final class AsleepAnswerer {
       if !isCheck { wake(session, Self.reason(listener)) }
       return finish(visit, session, nil)
     }
-    switch visit.request.take(part) {
+    switch visit.request.receive(part) {
     case .incomplete: break
     case .check(let hasBody):
       session.count += 1

@@ -42,7 +42,7 @@ final class ProcessHolder {
   func refreshMemory(of runtime: WorkerUnit) {
     guard let process = runtime.process else { return }
     host.open(process.memoryRefresh, of: runtime.id) { [weak runtime] opened in
-      if let now = runtime?.process, now.identity == process.identity { now.take(opened) }
+      if let now = runtime?.process, now.identity == process.identity { now.adopt(opened) }
     }
   }
 }

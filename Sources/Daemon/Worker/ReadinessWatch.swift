@@ -131,7 +131,7 @@ final class ReadinessWatch {
     dropQuestion = host.ask(asked) { [weak self] outcome in
       guard let self, dropQuestion != nil, probe != nil else { return }
       dropQuestion = nil
-      if probe?.take(success: outcome == .success) == .passing { return saidReady() }
+      if probe?.record(success: outcome == .success) == .passing { return saidReady() }
       if let next = probe?.nextQuestion(after: began, answeredAt: timers.now) {
         schedule(at: next)
       }

@@ -73,7 +73,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       if let opened = outcome.opened, let process = self.runtime?.process,
         process.identity == job.identity
       {
-        process.take(opened)
+        process.adopt(opened)
       }
       // It may be hibernated next.
       imageDisk.takeReading { [self] in
@@ -88,7 +88,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       let opened = try? refresh.perform()
       let result = Result {
         // What waits for a missing page can't be frozen.
-        try hibernation?.settle(id.name)
+        try hibernation?.awaitFill(of:id.name)
         return try job.run()
       }.mapError { Refusal(text: "\($0)") }
       done(Suspended(opened: opened, result: result))

@@ -4,7 +4,7 @@ import Supervision
 /// The inputs of a sleeping worker, as they are watched in its place. `WakeSources` has real ones; tests hand in
 /// their own.
 protocol WakeInputs: AnyObject {
-  /// Readable when `take` may return something.
+  /// Readable when `nextReason` may return something.
   var descriptor: Descriptor { get }
   /// What had come by the time the worker slept, and it hadn't read; it should be woken at once.
   var waiting: String? { get }
@@ -18,7 +18,7 @@ protocol WakeInputs: AnyObject {
   var unwatched: [String] { get }
 
   /// What has come since the last time; nil: nothing.
-  func take() -> String?
+  func nextReason() -> String?
 
   /// The worker is about to run, or runs: what was opened in its place is handed over to it.
   func admitOpened()

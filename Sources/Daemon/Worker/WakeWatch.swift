@@ -68,7 +68,7 @@ final class WakeWatch {
     unwatched = inputs.unwatched
     do throws(SystemCallError) {
       let token = try watches.whenReadable(inputs.descriptor) { [weak self, weak inputs] in
-        if let why = inputs?.take() { self?.wake(why) }
+        if let why = inputs?.nextReason() { self?.wake(why) }
       }
       watched = (inputs, token)
     } catch { return mayMissCalls(error) }

@@ -25,7 +25,7 @@ extension Hibernator {
   /// To be called before a worker is frozen: somebody who waits for a page can't be.
   ///
   /// - Throws: how it has failed, once. The worker has been killed then.
-  public func settle(_ name: String) throws(HibernationError) {
+  public func awaitFill(of name: String) throws(HibernationError) {
     guard let fill = fills.removeValue(forKey: name) else { return }
     let outcome = fill.wait()
     if let failure = outcome.failure {
@@ -40,7 +40,7 @@ extension Hibernator {
     record.waited = outcome.waited
     record.halt = outcome.halt
     record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
-    histories[name, default: ResumeHistory()].note(record)
+    histories[name, default: ResumeHistory()].record(record)
   }
 
   /// Writes what mustn't be missing, and lets the worker run. The rest follows.

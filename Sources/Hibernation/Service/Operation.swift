@@ -187,7 +187,7 @@ struct Operation {
         .scanning, "process \(stat.pid) has no room in its address space", aftermath: .ineligible)
     }
     processes[index].mappings = mappings
-    filePages.note(mappings, of: stat.identity)
+    filePages.record(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
     if restore.isLazy {
       let captive = processes[index]
@@ -329,7 +329,7 @@ struct Operation {
   ) throws(HibernationError) -> HibernationSummary {
     if let writer {
       try attempt(.resting) { try writer.markAtRest() }
-      writer.settle(dropsCache: request.storage.dropsCache)
+      writer.startWriteback(dropsCache: request.storage.dropsCache)
     }
     FaultPoint.rested.pass()
     if overlay == nil { hibernator.dropBase(of: target.name, for: path) }

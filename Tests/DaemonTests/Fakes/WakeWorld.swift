@@ -51,7 +51,7 @@ final class FakeInputs: WakeInputs {
     counter.signal()
   }
 
-  func take() -> String? {
+  func nextReason() -> String? {
     counter.clear()
     defer { arrived = [] }
     return arrived.first
