@@ -30,7 +30,7 @@ import Testing
   private let declared: DeclaredWorkers
 
   init() {
-    declared = DeclaredWorkers(world.driver, world.host.workers, world.adoption, host: host)
+    declared = DeclaredWorkers(world.driver, world.host.workers, world.returning, host: host)
   }
 
   private static func worker(
