@@ -18,7 +18,7 @@ import Testing
       at runtime: WorkerUnit, _ process: WorkerProcess,
       then: @escaping (ActivityFindings?) -> Void
     ) { pending.add(then) }
-    func takeLatches() { latchesTaken += 1 }
+    func collectLatches() { latchesTaken += 1 }
   }
 
   private final class Source: FootprintSource {

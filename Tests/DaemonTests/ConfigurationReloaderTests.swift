@@ -73,7 +73,7 @@ import Testing
     func known(_ id: WorkerID) -> KnownWorker? { workers[id] }
     var knownWorkers: [WorkerID] { Array(workers.keys) }
     func policyHasChanged(_ policy: LifecyclePolicy) { calls.append("policy \(policy.name)") }
-    func take(_ configuration: DaemonConfiguration) {
+    func apply(_ configuration: DaemonConfiguration) {
       calls.append("configuration of \(configuration.workers.count)")
     }
     func remove(_ id: WorkerID) {
@@ -85,7 +85,7 @@ import Testing
       workers[WorkerID(configuration.name)] = KnownWorker(
         configuration: configuration, isDeclared: true)
     }
-    func take(_ configuration: WorkerConfiguration, of id: WorkerID) {
+    func apply(_ configuration: WorkerConfiguration, of id: WorkerID) {
       calls.append("take \(id)")
       workers[id] = KnownWorker(configuration: configuration, isDeclared: true)
     }

@@ -32,7 +32,7 @@ import Testing
       requests.append((verb, id.name, asked))
       answers[id.name] = answer
     }
-    func note(problem: String, of id: WorkerID) { problems[id.name] = problem }
+    func record(problem: String, of id: WorkerID) { problems[id.name] = problem }
 
     var asked: [String] { requests.map { "\($0.verb) \($0.name)" } }
 

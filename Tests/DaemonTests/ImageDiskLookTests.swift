@@ -44,7 +44,7 @@ import Testing
     var begun = 0
     look.whenItBegins { begun += 1 }
     var found: [ImageDisk?] = []
-    for _ in 0..<3 { look.take { found.append($0) } }
+    for _ in 0..<3 { look.ask { found.append($0) } }
     try turn { found.count == 3 }
     let disk = try #require(found.first ?? nil)
     #expect(disk.total > .zero && disk.bases == ["web": 1234] && disk.images.isEmpty)

@@ -43,7 +43,7 @@ import Testing
   }
 
   private func look(_ found: ImageDisk?) {
-    monitor.takeReading()
+    monitor.sendReading()
     monitor.lookBegins()
     disk.answer(found)
   }

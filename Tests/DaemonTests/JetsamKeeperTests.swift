@@ -42,8 +42,8 @@ import Testing
     "A report has the machine's memory at its burst's first victim, and the next report its own")
   func burst() throws {
     let engine = Engine(policy: policy)
-    keeper.noteVictim(engine, stall: (some: 1, full: 2))
-    keeper.noteVictim(engine, stall: (some: 3, full: 4))
+    keeper.recordVictim(engine, stall: (some: 1, full: 2))
+    keeper.recordVictim(engine, stall: (some: 3, full: 4))
     keeper.keep(report(), policy: policy)
     keeper.keep(report(), policy: policy)
     #expect(keeper.ids.count == 2 && Set(keeper.ids).count == 2)

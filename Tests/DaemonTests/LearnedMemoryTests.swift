@@ -57,7 +57,7 @@ import Testing
     let memory = Self.sample()
     #expect(!keeper.isDue(at: .zero + .seconds(1)))
     #expect(keeper.isDue(at: .zero + MemoryKeeper.saveEvery))
-    #expect(keeper.take(memory, at: .zero) != nil)
-    #expect(keeper.take(memory, at: .zero) == nil)
+    #expect(keeper.nextToWrite(memory, at: .zero) != nil)
+    #expect(keeper.nextToWrite(memory, at: .zero) == nil)
   }
 }

@@ -16,7 +16,7 @@ import Testing
       at runtime: WorkerUnit, _ process: WorkerProcess,
       then: @escaping (ActivityFindings?) -> Void
     ) { then(nil) }
-    func takeLatches() {}
+    func collectLatches() {}
   }
 
   private final class NoSource: FootprintSource {

@@ -10,7 +10,7 @@ import Testing
     func beginSample() { calls.append("machine") }
     func sample(_ runtime: WorkerUnit) { calls.append(runtime.id.name) }
     func saveMemoryWhenDue() { calls.append("memory") }
-    func takeDiskReading() { calls.append("disk") }
+    func sendDiskReading() { calls.append("disk") }
     func dropOutdatedBases() { calls.append("bases") }
 
     func count(_ call: String) -> Int { calls.count { $0 == call } }

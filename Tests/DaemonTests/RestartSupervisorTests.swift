@@ -263,7 +263,7 @@ import Testing
     supervisor.forgetPlans(of: web)
     let transition = host.transit("web", to: .terminated, .exited(.signaled(15)))
     host.states["web"] = nil
-    supervisor.note(transition)
+    supervisor.record(transition)
     #expect(supervisor.plan(of: web) == nil && host.timers.pending == [])
   }
 

@@ -19,7 +19,7 @@ import Testing
     }
     supervisor.add(web, exits: earlier)
     world.launch()
-    supervisor.note(footprint: .megabytes(3), lastWords: "no route", of: web)
+    supervisor.record(footprint: .megabytes(3), lastWords: "no route", of: web)
     world.end()
     world.run("web", .exited(.signaled(9)))
     let exits = supervisor.exits(of: web) ?? []
@@ -34,7 +34,7 @@ import Testing
     let base = ["PATH": "/bin", "DORMOUSE_LAST_EXIT": "the daemon's", "DORMOUSE_RESTARTS": "7"]
     #expect(supervisor.environment(of: web, over: base) == ["PATH": "/bin"])
     world.launch()
-    supervisor.note(footprint: .kilobytes(4), lastWords: nil, of: web)
+    supervisor.record(footprint: .kilobytes(4), lastWords: nil, of: web)
     world.end("web", .exited(.signaled(9)))
     host.timers.advance(by: .seconds(1))
     #expect(
@@ -61,8 +61,8 @@ import Testing
 
     world.launch("web", for: .milliseconds(300))
     #expect(supervisor.watch(web) { ends.append($0) })
-    supervisor.note(leftBehind: 2, by: web)
-    supervisor.note(footprint: .zero, lastWords: "no such module", of: web)
+    supervisor.record(leftBehind: 2, by: web)
+    supervisor.record(footprint: .zero, lastWords: "no such module", of: web)
     world.end()
     supervisor.stays(web)
     #expect(ends.count == 3)
@@ -84,7 +84,7 @@ import Testing
     #expect(ends.map { $0?.code } == [.done])
     // What the run before left behind isn't this one's.
     world.launch()
-    supervisor.note(leftBehind: 1, by: web)
+    supervisor.record(leftBehind: 1, by: web)
     world.end("web", .exited(.exited(0)))
     world.launch()
     _ = supervisor.watch(web) { ends.append($0) }

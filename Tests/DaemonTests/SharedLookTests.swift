@@ -23,7 +23,7 @@ import Testing
       { count.add(1, ordering: .relaxed).newValue }
     }
     var found: [Int?] = []
-    for _ in 0..<3 { look.take { found.append($0) } }
+    for _ in 0..<3 { look.ask { found.append($0) } }
     #expect(found.isEmpty)
     try turn(loop) { found.count == 3 }
     // The first by itself; the two others came while it was under way.
@@ -64,8 +64,8 @@ import Testing
       { Int((try? output.read(upTo: 1))?.first ?? 0) }
     }
     var found: [Int?] = []
-    look.take { found.append($0) }
-    look.take { found.append($0) }
+    look.ask { found.append($0) }
+    look.ask { found.append($0) }
     try turn(loop) { found.count == 2 }
     #expect(found == [nil, nil])
     // Its thread goes on to the first byte; a later look gets the next one, or is told that it must wait.
@@ -73,7 +73,7 @@ import Testing
     let end = EventLoop.now + .seconds(20)
     while found.last == .some(nil), EventLoop.now < end {
       let count = found.count
-      look.take { found.append($0) }
+      look.ask { found.append($0) }
       try turn(loop) { found.count > count }
     }
     #expect(found.last == .some(Int(UInt8(ascii: "b"))))

@@ -20,7 +20,7 @@ private final class Surroundings: SleepSurroundings {
   func hasHibernated(_ summary: HibernationSummary, took duration: Duration) {
     calls.append("hibernated")
   }
-  func tellAwake(why: String?) { calls.append(why ?? "awake") }
+  func sendAwake(why: String?) { calls.append(why ?? "awake") }
   func wakeWhenReleased() { calls.append("released") }
   func kill() { calls.append("kill") }
   func rootHasEnded() { calls.append("root") }

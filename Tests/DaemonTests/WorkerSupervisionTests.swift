@@ -26,7 +26,7 @@ import Testing
     ) {
       self.asked.append(id.name)
     }
-    func note(problem: String, of id: WorkerID) {}
+    func record(problem: String, of id: WorkerID) {}
   }
 
   private let world = RestartWorld()

@@ -22,8 +22,8 @@ struct WrapperRegistryTests {
   @Test("leave nothing behind when their connection ends, whatever it led")
   func forgotten() throws {
     var registry = WrapperRegistry()
-    #expect(registry.take(report("one"), from: one, at: .zero) == nil)
-    #expect(registry.take(report("other"), from: other, at: .zero) == nil)
+    #expect(registry.register(report("one"), from: one, at: .zero) == nil)
+    #expect(registry.register(report("other"), from: other, at: .zero) == nil)
     for name in ["a", "b", "c"] { _ = registry.lead(WorkerID(name), one) }
     _ = registry.lead(WorkerID("d"), other)
     #expect(registry.forget(one) == ["a", "b", "c"].map { WorkerID($0) })
@@ -36,9 +36,9 @@ struct WrapperRegistryTests {
   @Test("register one worker for each connection")
   func oneName() throws {
     var registry = WrapperRegistry()
-    #expect(registry.take(report("one"), from: one, at: .zero) == nil)
-    #expect(registry.take(report("two"), from: one, at: .zero) != nil)
-    #expect(registry.take(report("one"), from: one, at: .zero) == nil)
+    #expect(registry.register(report("one"), from: one, at: .zero) == nil)
+    #expect(registry.register(report("two"), from: one, at: .zero) != nil)
+    #expect(registry.register(report("one"), from: one, at: .zero) == nil)
     #expect(registry.reports(at: .zero).map(\.name) == ["one"])
   }
 
@@ -47,7 +47,7 @@ struct WrapperRegistryTests {
     var registry = WrapperRegistry()
     var front = report("front")
     front.worker.state = "foreground"
-    _ = registry.take(front, from: one, at: .zero)
+    _ = registry.register(front, from: one, at: .zero)
     let shown = try #require(registry.reports(at: .zero + .seconds(20)).first)
     #expect(shown.secondsInState == 20 && shown.secondsSinceUse == 0)
   }

@@ -320,12 +320,12 @@ public final class Daemon {
     senses.sampling.sampleRegularly()
     StartupMemory(services.loop, driver, workers).releaseAfterStart()
     pendingSignals.follow()
-    ServiceManager.tell("READY=1")
+    ServiceManager.send("READY=1")
   }
 
   /// The loop has ended.
   private func finish() {
-    ServiceManager.tell("STOPPING=1")
+    ServiceManager.send("STOPPING=1")
     // From here on no client is served any more, and the disk may be waited for.
     chronicle.close(at: EventLoop.now)
     learnedMemory.close()

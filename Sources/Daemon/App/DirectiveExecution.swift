@@ -50,7 +50,7 @@ final class DirectiveExecution: DirectiveExecutor {
     case .measure(let id): parts.senses.meter.measure(id)
     case .inspect(let id): parts.sleeps.inspect(id)
     case .answer: break  // The driver's.
-    case .transition(let transition): note(transition)
+    case .transition(let transition): report(transition)
     case .pressureChanged(let from, let to, let why): pressureHasChanged(from, to, why)
     case .report(let report): parts.jetsam.keep(report, policy: parts.driver.state.policy)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
@@ -66,18 +66,18 @@ final class DirectiveExecution: DirectiveExecutor {
       parts.services.hibernation.dropFromCache(
         images: parts.workers.values.compactMap(\.image?.path))
     }
-    parts.conversations.tellPressure()
+    parts.conversations.sendPressure()
     if to == .normal { parts.restarts.pressureIsNormal() }
   }
 
-  private func note(_ transition: Transition) {
+  private func report(_ transition: Transition) {
     let priority: DaemonLog.Priority = transition.to == .terminated ? .notice : .info
     log(
       priority,
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
     if transition.to == .terminating, case .pressure = transition.cause {
-      parts.jetsam.noteVictim(parts.driver.state, stall: parts.pressure.lastStall)
+      parts.jetsam.recordVictim(parts.driver.state, stall: parts.pressure.lastStall)
     }
     parts.program?.hasChanged(transition)
     guard let runtime = parts.workers[transition.worker] else { return }

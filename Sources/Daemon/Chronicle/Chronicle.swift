@@ -42,22 +42,22 @@ final class Chronicle: EngineObserver {
   func handled(
     _ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
   ) {
-    journal?.note(event, directives, engine, at: now)
-    days.note(event, directives, engine, at: now)
+    journal?.record(event, directives, engine, at: now)
+    days.record(event, directives, engine, at: now)
     guard !followers.isEmpty else { return }
-    for notice in narrator.notices(of: event, directives, engine, at: now) { tell(notice) }
+    for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
   }
 
-  func note(_ policy: LifecyclePolicy, at now: Instant) {
-    journal?.note(policy, at: now)
-    if !followers.isEmpty { tell(narrator.notice(ofPolicy: policy, at: now)) }
+  func record(_ policy: LifecyclePolicy, at now: Instant) {
+    journal?.record(policy, at: now)
+    if !followers.isEmpty { publish(narrator.notice(ofPolicy: policy, at: now)) }
   }
 
-  private func tell(_ notice: Notice) {
+  private func publish(_ notice: Notice) {
     let record = EventRecord(notice, wall: JournalWriter.wall())
     followers.removeAll { follower in
       if let worker = follower.worker, notice.worker?.name != worker { return false }
-      return !follower.tell(record)
+      return !follower.send(record)
     }
   }
 

@@ -61,7 +61,7 @@ final class JournalWriter {
   }
 
   /// `engine`: after the event.
-  func note(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func record(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
     if let failure = file.takeFailure() { giveUp("\(failure)", at: now) }
     guard encoder != nil else { return retry(engine, at: now) }
     do {
@@ -75,7 +75,7 @@ final class JournalWriter {
     }
   }
 
-  func note(_ policy: LifecyclePolicy, at now: Instant) {
+  func record(_ policy: LifecyclePolicy, at now: Instant) {
     do {
       try encoder?.record(policy: policy, at: now)
     } catch { giveUp("a policy can't be written down: \(error)", at: now) }

@@ -44,7 +44,7 @@ final class ControlListener {
       let raw = listener.raw
       _ = try systemCall("listen", on: path) { listen(raw, 64) }
     } catch { throw .socket(path: path, error.reason) }
-    takeSpare()
+    openSpare()
   }
 
   static func check(path: String) throws(StartError) {
@@ -89,17 +89,17 @@ final class ControlListener {
     spare = nil
     let raw = clinux_accept(listener.raw)
     if raw >= 0 { Closer.close(raw) }
-    takeSpare()
+    openSpare()
     guard spare == nil else { return }
     // Another thread is still closing that client's: the last close of a socket may wait.
     setListening([])
     loop.after(.milliseconds(20)) { [weak self] in
-      self?.takeSpare()
+      self?.openSpare()
       self?.resume()
     }
   }
 
-  private func takeSpare() {
+  private func openSpare() {
     // Where there is none left, the next client finds that out.
     if spare == nil { spare = try? Descriptor.open("/dev/null") }
   }

@@ -26,7 +26,7 @@ struct Measurement: Sendable {
   ///
   /// - Parameter missing: what is still to come of a worker that was resumed a moment ago. Read first: a page
   ///   that comes meanwhile is counted twice rather than not at all.
-  static func take(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
+  static func measure(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
     let start = EventLoop.now
     let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
     let anonymous = pids.reduce(0) { $0 + anonymousMemory(of: $1) }
@@ -168,7 +168,7 @@ final class MeasuringThreads: FootprintSource {
     threads.submit(about: id.name) {
       // Without a cgroup that is a look at all processes of the machine. nil: it has ended meanwhile.
       let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
-      done(tree.map { Measurement.take($0.pids, missing) })
+      done(tree.map { Measurement.measure($0.pids, missing) })
     }
   }
 }

@@ -33,7 +33,7 @@ final class ImageDiskLook {
   func whenItBegins(_ action: @escaping () -> Void) { begins = action }
 
   /// Calls back once on the loop, later; nil: the file system didn't answer in time.
-  func take(then: @escaping (ImageDisk?) -> Void) { shared.take(then: then) }
+  func ask(then: @escaping (ImageDisk?) -> Void) { shared.ask(then: then) }
 
   private func makeShared() -> SharedLook<ImageDisk> {
     SharedLook(jobs, about: "disk of images", within: ImageDiskMonitor.patience) {
@@ -72,7 +72,7 @@ extension ImageDiskMonitor {
     self.init(
       directory: state.images, ledger: WriteLedger(path: state.writes),
       Needs(
-        look: { look.take(then: $0) }, send: { driver.send($0) },
+        look: { look.ask(then: $0) }, send: { driver.send($0) },
         save: { ledger in
           disk.write("what is written to images can't be noted for later", log) {
             try ledger.save()
@@ -106,7 +106,7 @@ final class ImageRemover {
     imageDisk.imageGone(of: runtime.id.name, keepsBase: false)
     var hasGone: (@Sendable (Bool) -> Void)?
     if runtime.image != nil {
-      hasGone = loop.callback { [imageDisk] (_: Bool) in imageDisk.takeReading() }
+      hasGone = loop.callback { [imageDisk] (_: Bool) in imageDisk.sendReading() }
     }
     runtime.imageRemoval = disk.submitAwaited { [hasGone] in
       unlink(image)

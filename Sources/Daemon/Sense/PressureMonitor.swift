@@ -52,7 +52,7 @@ final class PressureMonitor {
         // The same.
         let total = (try? PressureStall.read())?.totalMicroseconds(kind)
         if total.flatMap({ check?.confirms($0) }) ?? true { send(.stalled(level)) }
-        takeReading()
+        sendReading()
       }
       triggers.append((trigger, watch))
     } catch {
@@ -61,7 +61,7 @@ final class PressureMonitor {
   }
 
   /// Without /proc there is nothing to be said.
-  func takeReading() {
+  func sendReading() {
     guard let info = try? MemoryInfo.read() else { return }
     lastStall = stalls.read(at: EventLoop.now, window: rules.minWindow)
     send(

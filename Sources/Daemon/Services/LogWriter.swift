@@ -34,13 +34,13 @@ final class LogWriter: Sendable {
     func run() {
       while true {
         work.wait()
-        guard let next = take() else { return }
+        guard let next = nextBatch() else { return }
         write(next)
         state.withLock { $0.isWriting = false }
       }
     }
 
-    private func take() -> [UInt8]? {
+    private func nextBatch() -> [UInt8]? {
       state.withLock { state in
         if state.lines.isEmpty, state.isEnding { return nil }
         let next = state.lines.reduce(into: [UInt8]()) { $0 += $1 }

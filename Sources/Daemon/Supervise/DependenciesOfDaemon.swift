@@ -43,5 +43,5 @@ final class DependenciesOfDaemon: DependencyHost {
     requests.request(verb, id, asked: asked, then: answer)
   }
 
-  func note(problem: String, of id: WorkerID) { restarts.note(problem: problem, of: id) }
+  func record(problem: String, of id: WorkerID) { restarts.record(problem: problem, of: id) }
 }

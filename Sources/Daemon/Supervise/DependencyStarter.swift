@@ -34,7 +34,7 @@ protocol DependencyHost: AnyObject {
   func request(
     _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void)
   /// Why it isn't started.
-  func note(problem: String, of id: WorkerID)
+  func record(problem: String, of id: WorkerID)
 }
 
 /// `depends_on:`. A worker is started when those that it needs have come far enough, which are started
@@ -126,7 +126,7 @@ final class DependencyStarter {
 
   private func conclude(_ id: WorkerID, _ why: String) {
     let text = "\(id) isn't started, because it depends on a worker that failed: \(why)"
-    host.note(problem: "not started: \(why)", of: id)
+    host.record(problem: "not started: \(why)", of: id)
     for each in waits.removeValue(forKey: id)?.answers ?? [] { each(Answer(.failed, text)) }
     advance()
   }

@@ -131,11 +131,11 @@ final class LivenessMonitor {
     isAsking = true
     dropQuestion = host.ask(probe) { [weak self] outcome in
       self?.dropQuestion = nil
-      self?.settle(outcome, askedAt)
+      self?.waitOutOwnTraffic(outcome, askedAt)
     }
   }
 
-  private func settle(_ outcome: ProbeRunner.Outcome, _ askedAt: Instant) {
+  private func waitOutOwnTraffic(_ outcome: ProbeRunner.Outcome, _ askedAt: Instant) {
     timers.after(Self.settling) { [weak self] in
       guard let self, isAsking else { return }
       // What came with the question doesn't count.
@@ -151,11 +151,11 @@ final class LivenessMonitor {
   private func answered(_ outcome: ProbeRunner.Outcome, _ askedAt: Instant) {
     isAsking = false
     isSettling = false
-    take(outcome, askedAt)
+    apply(outcome, askedAt)
     host.questionHasEnded()
   }
 
-  private func take(_ outcome: ProbeRunner.Outcome, _ askedAt: Instant) {
+  private func apply(_ outcome: ProbeRunner.Outcome, _ askedAt: Instant) {
     let verdict: ProbeState.Verdict?
     switch outcome {
     case .success:

@@ -30,7 +30,7 @@ final class WorkerSupervision {
   /// At each transition of a worker that is in the registry.
   func supervise(_ transition: Transition) {
     let id = transition.worker
-    restarts.note(transition)
+    restarts.record(transition)
     if transition.to == .terminated, transition.from != .terminated {
       if case .requested = transition.cause { host.dropStore(of: id) }
       host.hasEnded(id, transition.cause)

@@ -50,7 +50,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
   func describesRunning(_ record: WorkerRecord) -> Bool { record.isAlive(bootID: parts.bootID) }
 
   func forget(_ record: WorkerRecord) {
-    parts.restarts.note(
+    parts.restarts.record(
       ExitRecord(
         at: Int64(time(nil)), why: "it ended while there was no daemon", status: .unknown,
         footprint: .zero),

@@ -119,13 +119,13 @@ final class WorkerConversations {
   }
 
   /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
-  func tellAwake(_ runtime: WorkerUnit, why: String? = nil) {
+  func sendAwake(_ runtime: WorkerUnit, why: String? = nil) {
     let asleep = runtime.asleepSince.map { EventLoop.now - $0 } ?? .zero
     runtime.asleepSince = nil
     runtime.conversation?.lifecycle.didResume(after: asleep, why: why)
   }
 
-  func tellPressure() {
+  func sendPressure() {
     for runtime in parts.workers.values where parts.driver.state.state(of: runtime.id)?.runs == true
     {
       runtime.conversation?.lifecycle.pressureChanged()

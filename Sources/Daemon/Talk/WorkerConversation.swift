@@ -160,7 +160,7 @@ final class WorkerConversation {
       guard !isOver else { return }
       didReceive(item, talk)
     }
-    noteConnections(talk)
+    checkConnections(talk)
   }
 
   private func didReceive(_ news: WorkerSocket.News, _ talk: WorkerTalk) {
@@ -177,7 +177,7 @@ final class WorkerConversation {
   }
 
   private func logRefusal(_ text: String, _ talk: WorkerTalk) {
-    if talk.noteRefusal() { host.log(.notice, "\(WorkerProtocol.socketVariable): \(text)") }
+    if talk.countRefusal() { host.log(.notice, "\(WorkerProtocol.socketVariable): \(text)") }
   }
 
   private func greet(_ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk) {
@@ -215,14 +215,14 @@ final class WorkerConversation {
     _ number: UInt64, _ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk
   ) {
     guard let stray = talk.answered(number, by: connection) else { return }
-    if talk.note(stray) { host.log(.notice, stray.sentence(number)) }
+    if talk.count(stray) { host.log(.notice, stray.sentence(number)) }
     // Too late to be an answer, and yet a sign of life, which `watchdog.answer` waits for. Never
     // while the next request is under way: it would be taken for the answer to that.
     if stray == .late, number == lastShed, !host.isShedding { host.send(.shedAnswered(id)) }
   }
 
   /// Whether it can be asked, and is expected to answer, follows its connections.
-  private func noteConnections(_ talk: WorkerTalk) {
+  private func checkConnections(_ talk: WorkerTalk) {
     for connection in talk.socket.takeShutOut() {
       didReceive(.left(connection, why: "it doesn't read what it is told"), talk)
     }
@@ -243,15 +243,15 @@ final class WorkerConversation {
   func say(_ message: (_ number: UInt64) -> DaemonMessage) {
     guard let talk = listeningTalk else { return }
     let number = numbers.next()
-    talk.tell(number, message(number))
-    noteConnections(talk)
+    talk.post(number, message(number))
+    checkConnections(talk)
   }
 
   func sayPressure() {
     guard let talk = listeningTalk else { return }
-    talk.tell(.pressure(level: host.pressure.name))
+    talk.post(.pressure(level: host.pressure.name))
     toldLevel = host.pressure
-    noteConnections(talk)
+    checkConnections(talk)
   }
 
   /// After a sleep.
@@ -273,7 +273,7 @@ final class WorkerConversation {
     let number = numbers.next()
     let isAsked = questions.ask(
       request, over: talk, number: number, within: limit, patience: patience, then: then)
-    noteConnections(talk)
+    checkConnections(talk)
     return isAsked ? number : nil
   }
 

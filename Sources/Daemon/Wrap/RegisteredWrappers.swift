@@ -87,7 +87,7 @@ final class RegisteredWrappers {
   /// A wrapper has reported its worker, for the first time or again. Returns why that isn't taken; nil: it
   /// is.
   func register(_ report: WrapperReport?, from client: ClientID) -> String? {
-    let refusal = registry.take(report, from: client, at: clock.now)
+    let refusal = registry.register(report, from: client, at: clock.now)
     if refusal == nil { follow(client) }
     return refusal
   }

@@ -52,7 +52,7 @@ final class ShellSupervision: RestartHost, DependencyHost {
 
   func note(_ transition: Transition) {
     if transition.to == .launching { stoppedByPerson.remove(transition.worker) }
-    restarts.note(transition)
+    restarts.record(transition)
     starter.advance()
   }
 
@@ -109,5 +109,5 @@ final class ShellSupervision: RestartHost, DependencyHost {
     world.driver.request(verb, id, asked: asked, then: answer)
   }
 
-  func note(problem: String, of id: WorkerID) { restarts.note(problem: problem, of: id) }
+  func record(problem: String, of id: WorkerID) { restarts.record(problem: problem, of: id) }
 }

@@ -155,13 +155,13 @@ final class EndOfWorker: EndMechanics, EndHost {
   }
 
   func isReaped(_ status: ExitStatus, leavingBehind others: Int) {
-    parts.restarts.note(leftBehind: others, by: id)
+    parts.restarts.record(leftBehind: others, by: id)
     services.hibernation.forget(id.name)
   }
 
   func isGone(_ status: ExitStatus, lastWords: String?) {
     guard let runtime, parts.workers[id] === runtime else { return }
-    parts.restarts.note(
+    parts.restarts.record(
       footprint: parts.driver.state.footprint(of: id), lastWords: lastWords, of: id)
     ends.clearAway(runtime)
     services.records.remove(id.name)

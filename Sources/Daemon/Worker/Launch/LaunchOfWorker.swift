@@ -82,7 +82,7 @@ final class LaunchOfWorker: LaunchMechanics {
       takesDescriptors: configuration.fdstore > 0, account: account)
     services.socketFiles.open(plan, within: limit) { [self] outcome in
       switch outcome {
-      case .done(.success(let made)): then(take(made, plan))
+      case .done(.success(let made)): then(use(made, plan))
       case .done(.failure(let refusal)): then(refusal.text)
       case .overdue, .busy:
         then(
@@ -93,7 +93,7 @@ final class LaunchOfWorker: LaunchMechanics {
   }
 
   /// Listens to them. Returns why it can't.
-  private func take(_ made: ChannelPlan.Made, _ plan: ChannelPlan) -> String? {
+  private func use(_ made: ChannelPlan.Made, _ plan: ChannelPlan) -> String? {
     if isUndone {
       for path in plan.paths { services.socketFiles.remove(path) }
       return nil

@@ -99,7 +99,7 @@ final class LaunchPlanner {
     // Root's session keyring has the images' key. Another user's daemon leaves its workers theirs: what
     // they may read there, they may read in any case, and a user may have few keyrings.
     plan.ownKeyring = geteuid() == 0
-    takeLog(&plan, configuration)
+    planLog(&plan, configuration)
     if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
     if case .notificationDescriptor(let number) = configuration.readiness {
       plan.readinessChannel = try ReadinessChannel(number: number)
@@ -121,7 +121,7 @@ final class LaunchPlanner {
       limitMemory(of: runtime.id, plan.cgroup, limit)
     }
     let path = plan.logPath
-    takeLog(&plan, runtime.configuration)
+    planLog(&plan, runtime.configuration)
     // Where it was told to write when it was started.
     plan.logIsElsewhere = plan.logIsElsewhere || path != ownLog(of: runtime.id)
     plan.logPath = path
@@ -156,7 +156,7 @@ final class LaunchPlanner {
 
   private func ownLog(of id: WorkerID) -> String { "\(ground.logs)/\(id.name).log" }
 
-  private func takeLog(_ plan: inout LaunchPlan, _ configuration: WorkerConfiguration) {
+  private func planLog(_ plan: inout LaunchPlan, _ configuration: WorkerConfiguration) {
     if let file = configuration.output.file {
       plan.logPath = file
       plan.logIsElsewhere = true

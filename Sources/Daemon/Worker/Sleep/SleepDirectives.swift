@@ -47,8 +47,8 @@ final class WorkerSleeps {
   }
 
   /// A hibernation has succeeded.
-  func note(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
-    parts.senses.hibernationCosts.note(summary, of: runtime, took: duration)
+  func record(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
+    parts.senses.hibernationCosts.record(summary, of: runtime, took: duration)
     if summary.image.restore.isLazy { parts.standbyStarter.startStandbyPager() }
   }
 

@@ -145,7 +145,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       first: {
         startKeeper()
         removal?()
-        before.take(pids, missing)
+        before.measure(pids, missing)
       }
     ) { result in
       // Where it can't be measured, what is left counts as nothing.
@@ -278,10 +278,10 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   func isAwake(why: String?, fromImage: Bool) {
     guard let runtime else { return }
     if why == nil { wakeWatch.stop() }
-    surroundings.tellAwake(why: why)
+    surroundings.sendAwake(why: why)
     guard fromImage else { return }
     imageDisk.imageGone(of: id.name, keepsBase: runtime.keepsBase)
-    imageDisk.takeReading()
+    imageDisk.sendReading()
   }
 
   func staysAsleep() {

@@ -46,8 +46,8 @@ final class Before: Sendable {
 
   var footprint: ByteCount { value.withLock { $0 } }
 
-  func take(_ pids: [Int32], _ missing: MissingBytes?) {
-    let measurement = Measurement.take(pids, missing)
+  func measure(_ pids: [Int32], _ missing: MissingBytes?) {
+    let measurement = Measurement.measure(pids, missing)
     value.withLock { $0 = measurement.footprint }
   }
 }

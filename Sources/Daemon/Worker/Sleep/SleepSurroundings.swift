@@ -14,7 +14,7 @@ protocol SleepSurroundings: AnyObject {
   func resumePreference(_ rules: HibernationRules) -> ResumePreference
   func hasHibernated(_ summary: HibernationSummary, took duration: Duration)
   /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
-  func tellAwake(why: String?)
+  func sendAwake(why: String?)
   /// It couldn't be woken: where one of its threads is still being released, it is woken after that.
   func wakeWhenReleased()
   func kill()
@@ -56,11 +56,11 @@ final class SurroundingsOfWorker: SleepSurroundings {
   }
 
   func hasHibernated(_ summary: HibernationSummary, took duration: Duration) {
-    if let runtime { sleeps.note(summary, of: runtime, took: duration) }
+    if let runtime { sleeps.record(summary, of: runtime, took: duration) }
   }
 
-  func tellAwake(why: String?) {
-    if let runtime { parts.conversations.tellAwake(runtime, why: why) }
+  func sendAwake(why: String?) {
+    if let runtime { parts.conversations.sendAwake(runtime, why: why) }
   }
   func wakeWhenReleased() { sleeps.wakeWhenReleased(worker.id) }
   func kill() { parts.ends.kill(worker.id) }
