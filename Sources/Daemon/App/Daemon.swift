@@ -333,8 +333,8 @@ public final class Daemon {
     let diskAnswers = services.disk.drain()
     services.socketFiles.drain(within: .seconds(2))
     control.close()
-    rmdir(ChannelPlan.directory(of: socket))
-    if geteuid() == 0 { rmdir(ChannelPlan.publicDirectory(of: socket)) }
+    discardDirectory(ChannelPlan.directory(of: socket))
+    if geteuid() == 0 { discardDirectory(ChannelPlan.publicDirectory(of: socket)) }
     // Workers that were left alone may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
       BootKey.discard(in: state.images)

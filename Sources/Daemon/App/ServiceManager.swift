@@ -6,8 +6,10 @@ import Linux
 enum ServiceManager {
   static func send(_ message: String) {
     guard let path = getenv("NOTIFY_SOCKET").map({ String(cString: $0) }), !path.isEmpty,
+      // A service manager that can't be reached isn't needed to run.
       let socket = try? UnixSocket.connected(to: path, .datagram)
     else { return }
+    // The same.
     try? socket.writeAll(message)
   }
 }

@@ -41,8 +41,7 @@ final class ControlListener {
       defer { umask(mask) }
       listener = try UnixSocket.bound(to: path, .stream)
       UnixSocket.refuseDescriptors(listener)
-      let raw = listener.raw
-      _ = try systemCall("listen", on: path) { listen(raw, 64) }
+      try listener.listen(backlog: 64, path: path)
     } catch { throw .socket(path: path, error.reason) }
     openSpare()
   }
@@ -68,7 +67,7 @@ final class ControlListener {
 
   func resume() { setListening(.readable) }
 
-  func close() { unlink(path) }
+  func close() { discardFile(path) }
 
   private func accept(isFull: () -> Bool, admit: (Descriptor, Peer) -> Void) {
     for _ in 0..<Self.maxAtOnce {

@@ -109,8 +109,8 @@ final class ImageRemover {
       hasGone = loop.callback { [imageDisk] (_: Bool) in imageDisk.sendReading() }
     }
     runtime.imageRemoval = disk.submitAwaited { [hasGone] in
-      unlink(image)
-      unlink(Hibernator.basePath(of: image))
+      discardFile(image)
+      discardFile(Hibernator.basePath(of: image))
       hasGone?(true)
     }
   }

@@ -106,6 +106,6 @@ final class LogWriter: Sendable {
   /// Waits until all of it is written. Only at the daemon's end, when its loop doesn't run any more.
   func drain(within limit: Duration) {
     let deadline = Deadline(in: limit)
-    while !shared.isIdle, !deadline.hasPassed { usleep(500) }
+    while !shared.isIdle, !deadline.hasPassed { pauseThread(for: .microseconds(500)) }
   }
 }

@@ -48,6 +48,7 @@ struct Memory: Codable, Hashable, Sendable {
     }
     let body = bytes[..<lines[2].startIndex]
     guard bytes[lines[2].startIndex...].elementsEqual(Self.seal(body).utf8),
+      // nil: it is damaged.
       let memory = try? JSON(Array(lines[1]))?.decode(Memory.self)
     else { return nil }
     self = memory

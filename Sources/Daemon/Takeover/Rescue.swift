@@ -109,12 +109,13 @@ public struct Rescue {
     do {
       if let cgroup = target.cgroup {
         try cgroup.kill()
+        // A group that isn't empty stays for the next daemon.
         if record.external == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
       } else {
         try ProcessTree.killAll(root: record.process, session: record.session)
       }
     } catch { return Outcome(text: "\(text); but that failed: \(error)", isFailure: true) }
-    unlink(state.image(of: record.name))
+    discardFile(state.image(of: record.name))
     records.remove(record.name)
     return Outcome(text: text, isFailure: true)
   }

@@ -145,7 +145,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
         ImageOnDisk(path: path, mark: mark, length: Hibernator.lengthOnDisk(of: path)))
     case WorkerState.suspended.rawValue:
       // A hibernation may have begun and not come to its record.
-      guard access(path, F_OK) != 0, access(path + ".partial", F_OK) != 0,
+      guard !fileExists(path), !fileExists(path + ".partial"),
         Hibernator.isAtRest(target, on: nil)
       else { return .inDoubt }
       return .asleep(.suspended, nil)

@@ -61,6 +61,7 @@ final class Guardian {
       if count == -Int(EINTR) { continue }
       if count != MemoryLayout<Int32>.size { break }
       if word == endMarker { _exit(0) }
+      // It has ended.
       if let stat = try? ProcessStat.read(word) { known.append(stat.identity) }
     }
     WrapStore.clearAway(directory, socket: socket, known: known)

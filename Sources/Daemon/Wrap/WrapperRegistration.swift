@@ -84,7 +84,7 @@ final class WrapperRegistration {
   private func send(_ report: WorkerReport) {
     guard let socket = connection?.socket, let line = line(report) else { return }
     reported = ByteCount(report.footprint)
-    let sent = Glibc.send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    let sent = socket.send(line, waits: false)
     // Half a line can't be taken back.
     if sent != line.count { disconnect() }
   }

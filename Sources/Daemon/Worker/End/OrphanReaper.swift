@@ -77,7 +77,6 @@ final class KernelChildren: ChildProcesses {
   }
 
   func reap(_ pid: Int32) {
-    var status: Int32 = 0
-    waitpid(pid, &status, WNOHANG)
+    _ = reapIfEnded(pid)
   }
 }

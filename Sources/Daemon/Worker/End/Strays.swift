@@ -45,8 +45,10 @@ struct Strays: Sendable {
   }
 
   private func children() -> [ProcessStat] {
+    // A kernel without CONFIG_PROC_CHILDREN has no such file.
     let words = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
     return words.split(separator: " ").compactMap { word in
+      // It has ended.
       guard let stat = Int32(word).flatMap({ try? ProcessStat.read($0) }), !stat.isEnded else {
         return nil
       }
@@ -55,6 +57,7 @@ struct Strays: Sendable {
   }
 
   private func holdsMark(_ pid: Int32) -> Bool {
+    // What can't be read carries no mark.
     let text = (try? readText("/proc/\(pid)/environ")) ?? ""
     return text.split(separator: "\0").contains { entries.contains(String($0)) }
   }

@@ -70,7 +70,7 @@ struct ChannelPlan: Sendable {
     let paths = [pressure?.path, talk?.path].compactMap(\.self)
     let isReachable = paths.allSatisfy { give($0, in: handle) }
     if !isReachable {
-      for path in paths { unlink(path) }
+      for path in paths { discardFile(path) }
       remarks.append(Remark(level: .notice, text: unreachable))
     }
     return Made(
@@ -139,8 +139,7 @@ struct ChannelPlan: Sendable {
       try directory.setOwner(
         of: name, user: account.identity.user, group: account.identity.group)
       try account.acting { () throws(SystemCallError) in
-        var status = stat()
-        try systemCall("stat", path: path) { stat($0, &status) }
+        _ = try readStatus(of: path)
       }
       return true
     } catch { return false }

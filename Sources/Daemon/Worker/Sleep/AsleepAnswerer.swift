@@ -213,8 +213,8 @@ final class AsleepAnswerer {
     guard let response else { return }
     // A new connection's buffer holds all of it.
     let bytes = Array(response.utf8)
-    _ = Glibc.send(visit.connection.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL))
-    shutdown(visit.connection.raw, Int32(SHUT_WR))
+    _ = visit.connection.send(bytes, waits: true)
+    visit.connection.endOutput()
   }
 
   private static let healthy =

@@ -12,7 +12,7 @@ extension SleepOfWorker {
   /// As it rests, if it does; `nil`: anything is in doubt.
   static func rest(of target: HibernationTarget, image path: String) -> WorkerState? {
     if Hibernator.isAtRest(target, on: path) { return .hibernated }
-    guard access(path, F_OK) != 0, access(path + ".partial", F_OK) != 0 else { return nil }
+    guard !fileExists(path), !fileExists(path + ".partial") else { return nil }
     return Hibernator.isAtRest(target, on: nil) ? .suspended : nil
   }
 

@@ -91,6 +91,7 @@ struct SuspendJob: Sendable {
     let target = HibernationTarget(
       name: "", root: identity, session: session, cgroup: cgroup, waits: waits)
     target.restartInterruptedSyscalls()
+    // One that has ended needs no SIGCONT.
     try? target.wake(isStopped: cgroup?.freezer == nil)
   }
 
