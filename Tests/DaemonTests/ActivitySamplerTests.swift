@@ -36,8 +36,10 @@ import Testing
 
   init() {
     let meter = FootprintMeter(
-      world.timers, world.driver, world.workers, source, log: world.log)
-    sampler = ActivitySampler(world.timers, world.driver, world.workers, looks, meter)
+      clock: world.timers, driver: world.driver, workers: world.workers, source: source,
+      log: world.log)
+    sampler = ActivitySampler(
+      clock: world.timers, driver: world.driver, workers: world.workers, looks: looks, meter: meter)
   }
 
   private static func automatic(_ configuration: inout WorkerConfiguration) {
@@ -191,7 +193,8 @@ import Testing
     jobs = try LoopJobs(loop, BlockingJobs(name: "test-activity"))
     scanner = ProcessScanner(
       world.timers, launchedAt: { _ in .zero }, look: { [scans] in scans.add($0) })
-    looks = ActivityLooks(loop, jobs, world.driver, scanner, metersWork: false)
+    looks = ActivityLooks(
+      loop: loop, jobs: jobs, driver: world.driver, scanner: scanner, metersWork: false)
   }
 
   private func turn(until isDone: () -> Bool) throws {

@@ -11,7 +11,9 @@ import Testing
     let driver: EngineDriver
     private let timers = FakeTimers()
     private let executor = NoExecutor()
-    private(set) lazy var reloader = ConfigurationReloader(driver, self, DaemonLog()) {
+    private(set) lazy var reloader = ConfigurationReloader(
+      driver: driver, host: self, log: DaemonLog()
+    ) {
       [unowned self] in waiting.append($0)
     }
     private var waiting: [(ParseResult<DaemonConfiguration>?) -> Void] = []

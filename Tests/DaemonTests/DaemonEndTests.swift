@@ -69,7 +69,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
   private let world = World()
   private let end: DaemonEnd
 
-  init() { end = DaemonEnd(world, OrderlyStop(world)) }
+  init() { end = DaemonEnd(host: world, stopping: OrderlyStop(world)) }
 
   private func hasStopped(_ name: String) {
     world.set(name) { $0.state = .terminated }
@@ -271,7 +271,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
 
     let other = World()
     other.add("web", .resuming)
-    let leaving = DaemonEnd(other, OrderlyStop(other))
+    let leaving = DaemonEnd(host: other, stopping: OrderlyStop(other))
     leaving.leave()
     leaving.leave()
     #expect(other.lines.count == 1 && !leaving.hasEnded)

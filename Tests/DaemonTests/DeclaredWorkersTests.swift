@@ -30,7 +30,8 @@ import Testing
   private let declared: DeclaredWorkers
 
   init() {
-    declared = DeclaredWorkers(world.driver, world.host.workers, world.returning, host: host)
+    declared = DeclaredWorkers(
+      driver: world.driver, workers: world.host.workers, returning: world.returning, host: host)
   }
 
   private static func worker(

@@ -21,7 +21,7 @@ private final class Executor: DirectiveExecutor {
 private final class Observer: EngineObserver {
   var events: [String] = []
 
-  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append("\(event)".prefix { $0 != "(" } + " \(now.nanoseconds)")
   }
 }

@@ -26,7 +26,9 @@ import Testing
   private let meter: FootprintMeter
 
   init() {
-    meter = FootprintMeter(world.timers, world.driver, world.workers, source, log: world.log)
+    meter = FootprintMeter(
+      clock: world.timers, driver: world.driver, workers: world.workers, source: source,
+      log: world.log)
   }
 
   private func found(

@@ -64,7 +64,8 @@ import Testing
         look: { _ in looks += 1 },
         send: { _ in }, save: { _ in }, time: { 0 }, log: { _, _ in }))
     let loopReturn = try LoopReturn(loop)
-    let remover = ImageRemover(DiskQueue(), loopReturn, monitor) { [scratch] in
+    let remover = ImageRemover(disk: DiskQueue(), loop: loopReturn, imageDisk: monitor) {
+      [scratch] in
       "\(scratch.path)/\($0).image"
     }
     remover.removeImages(of: runtime)

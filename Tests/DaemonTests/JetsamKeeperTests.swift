@@ -19,7 +19,7 @@ import Testing
     scratch = try Scratch()
     loop = try EventLoop()
     loopReturn = try LoopReturn(loop)
-    keeper = JetsamKeeper(directory: scratch.path, disk, loopReturn, DaemonLog())
+    keeper = JetsamKeeper(directory: scratch.path, disk: disk, loop: loopReturn, log: DaemonLog())
   }
 
   private func load(_ id: String) throws -> JetsamRecord? {
@@ -71,7 +71,7 @@ import Testing
   func earlier() throws {
     keeper.keep(report(), policy: policy)
     _ = try load(try #require(keeper.ids.first))
-    let next = JetsamKeeper(directory: scratch.path, disk, loopReturn, DaemonLog())
+    let next = JetsamKeeper(directory: scratch.path, disk: disk, loop: loopReturn, log: DaemonLog())
     #expect(next.ids == keeper.ids)
     #expect(next.newID(at: "2026-11-22T12:00:00Z") == "20261122T120000")
     let taken = try #require(next.ids.first)

@@ -26,10 +26,11 @@ import Testing
   init() throws {
     scratch = try Scratch()
     loop = try EventLoop(check: nil)
-    jetsam = JetsamKeeper(directory: scratch.path, DiskQueue(), try LoopReturn(loop), DaemonLog())
+    jetsam = JetsamKeeper(
+      directory: scratch.path, disk: DiskQueue(), loop: try LoopReturn(loop), log: DaemonLog())
     watch = KernelKillWatch(
-      world.timers, world.driver, jetsam,
-      KernelKillCounts(
+      clock: world.timers, driver: world.driver, jetsam: jetsam,
+      counts: KernelKillCounts(
         inGroup: { [counts] _ in counts.group }, onMachine: { [counts] in counts.machine }),
       log: world.log)
   }

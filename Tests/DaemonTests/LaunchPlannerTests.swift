@@ -22,7 +22,7 @@ import Testing
       let records = try WorkerRecordStore(directory: "\(scratch.path)/workers")
       let ground = LaunchGround(
         records: records, logs: "/logs", socket: "/run/control.sock", inheritance: inheritance)
-      planner = LaunchPlanner(ground, restarts.supervisor) { [notes] in
+      planner = LaunchPlanner(ground: ground, restarts: restarts.supervisor) { [notes] in
         notes.lines.append($1)
       } limit: { _, _, _, _ in
       }
@@ -137,7 +137,7 @@ import Testing
   @Test("isn't enforced without a cgroup of its own, and a warning says so")
   func memoryLimit() throws {
     let id = WorkerID("web")
-    world.planner.complainOfMemoryLimit(id, .megabytes(5), nil, nil)
+    world.planner.complainOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
     #expect(world.said.count == 1)
     #expect(world.said[0].contains("isn't enforced: it has no cgroup of its own"))
     var plan = try world.plan()

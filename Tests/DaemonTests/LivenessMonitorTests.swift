@@ -29,7 +29,7 @@ import Testing
       monitor = LivenessMonitor(
         Policy.Probe(
           .exec(["true"]), initialDelay: .seconds(5), period: .seconds(10), failureThreshold: 2),
-        timers, self)
+        timers: timers, host: self)
     }
 
     func ask(

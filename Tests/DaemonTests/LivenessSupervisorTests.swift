@@ -35,11 +35,14 @@ import Testing
   init() throws {
     probes = ProbeAsker(world.timers, watches)
     let meter = FootprintMeter(
-      world.timers, world.driver, world.workers, NoSource(), log: world.log)
+      clock: world.timers, driver: world.driver, workers: world.workers, source: NoSource(),
+      log: world.log)
     let activity = ActivitySampler(
-      world.timers, world.driver, world.workers, NoLooks(), meter)
+      clock: world.timers, driver: world.driver, workers: world.workers, looks: NoLooks(),
+      meter: meter)
     supervisor = LivenessSupervisor(
-      world.timers, world.driver, probes, activity, launchedAt: { _ in .zero })
+      timers: world.timers, driver: world.driver, probes: probes, activity: activity,
+      launchedAt: { _ in .zero })
     // It takes connections, and never answers.
     server = Descriptor(
       owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))

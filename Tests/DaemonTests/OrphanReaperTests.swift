@@ -19,7 +19,7 @@ private final class Children: ChildProcesses {
   private let children = Children()
 
   private func reaper(owned: Set<Int32> = []) -> OrphanReaper {
-    OrphanReaper(timers, children) { owned }
+    OrphanReaper(timers: timers, children: children) { owned }
   }
 
   @Test("are waited for when they have ended, and children with an owner aren't")

@@ -12,7 +12,7 @@ import Testing
     var statuses: [Int32: ProcessStatus] = [100: ProcessStatus(parsing: [])]
     var events: [Event] = []
     private(set) lazy var signals = PendingSignals(
-      timers, sleepers: { [unowned self] in sleepers },
+      timers: timers, sleepers: { [unowned self] in sleepers },
       pending: { [unowned self] in
         statuses[$0].map { ($0.pendingForProcess | $0.pendingForThread) & ~$0.ignored }
       },

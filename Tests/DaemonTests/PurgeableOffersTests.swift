@@ -15,7 +15,7 @@ import WorkerProtocol
 
   init() throws {
     world = try ConversationWorld()
-    offers = PurgeableOffers(world.id, world.timers, world)
+    offers = PurgeableOffers(world.id, timers: world.timers, host: world)
     connection = try Descriptor.open("/dev/null", 0)
   }
 

@@ -30,7 +30,7 @@ import Testing
       plan.readinessChannel = channel
       let process = try WorkerProcess.adopt(
         try ProcessIdentity.current(of: getpid()), plan: plan, opensMemory: false)
-      return ReadinessWatch(Readiness(rule, worker: process), timers, self)
+      return ReadinessWatch(Readiness(rule, worker: process), timers: timers, host: self)
     }
 
     var isSearching: Bool { !searches.isEmpty }

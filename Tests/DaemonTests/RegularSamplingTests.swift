@@ -20,7 +20,8 @@ import Testing
   private let host = Host()
 
   private func begin(_ pace: RegularSampling.Pace = RegularSampling.Pace()) -> RegularSampling {
-    let sampling = RegularSampling(world.timers, world.driver, world.workers, pace, host)
+    let sampling = RegularSampling(
+      clock: world.timers, driver: world.driver, workers: world.workers, pace: pace, host: host)
     sampling.sampleRegularly()
     return sampling
   }

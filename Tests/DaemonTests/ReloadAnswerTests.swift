@@ -14,7 +14,7 @@ import Testing
     private(set) var answers: [Answer] = []
 
     func begin(announces: Bool) -> WorkerReload {
-      let reload = WorkerReload(id, timers, self)
+      let reload = WorkerReload(id, timers: timers, host: self)
       reload.whenDone { [unowned self] in answers.append($0) }
       reload.begin(by: "SIGHUP", announces: announces)
       return reload

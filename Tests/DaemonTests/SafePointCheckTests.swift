@@ -10,7 +10,7 @@ import Testing
   private let check: SafePointCheck
 
   init() {
-    check = SafePointCheck(world.driver, world.workers) { [counts] _, _, then in
+    check = SafePointCheck(driver: world.driver, workers: world.workers) { [counts] _, _, then in
       counts.add(then)
     }
   }

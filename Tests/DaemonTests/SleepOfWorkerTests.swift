@@ -59,7 +59,8 @@ private final class Surroundings: SleepSurroundings {
         look: { [looks] _ in looks.count += 1 }, send: { _ in }, save: { _ in }, time: { 0 },
         log: { _, _ in }))
     return SleepOfWorker(
-      runtime, services, driver, disk, image: "\(scratch.path)/web.image", watch, surroundings)
+      runtime: runtime, services: services, driver: driver, imageDisk: disk,
+      image: "\(scratch.path)/web.image", wakeWatch: watch, surroundings: surroundings)
   }
 
   private func turn(until isDone: () -> Bool) throws {

@@ -21,7 +21,7 @@ import Testing
     private(set) var looks = 0
     private(set) var answers: [Answer] = []
     private(set) lazy var moments = FirstMoments(
-      restarts.host.timers, restarts.supervisor, self)
+      timers: restarts.host.timers, restarts: restarts.supervisor, host: self)
 
     init() { restarts.add() }
 

@@ -14,7 +14,7 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
   let watches = FakeWatches()
   let timers: FakeTimers
   let inputs: FakeInputs
-  private(set) lazy var watch = WakeWatch(id, watches, timers, self)
+  private(set) lazy var watch = WakeWatch(id, watches: watches, timers: timers, host: self)
   private(set) lazy var sleep = WorkerSleep(
     id, driver: driver, clock: timers, mechanics: self, host: self)
   var isUnderWay = false
@@ -75,7 +75,7 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
 
   private final class Events: EngineObserver {
     var all: [String] = []
-    func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+    func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
       all.append(String("\(event)".prefix { $0 != "(" }))
     }
   }

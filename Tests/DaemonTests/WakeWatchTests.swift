@@ -136,7 +136,7 @@ import Testing
   func refusedWatch() throws {
     let own = try OwnListener()
     inputs.answered = [own.asleep]
-    let watch = WakeWatch(world.id, RefusingWatches(), world.timers, world)
+    let watch = WakeWatch(world.id, watches: RefusingWatches(), timers: world.timers, host: world)
     watch.listen(at: .success(inputs) as Result<FakeInputs, SystemCallError>)
     #expect(world.logged.count == 1 && watch.answeredCount == nil)
     watch.stop()

@@ -61,9 +61,10 @@ struct WorkerRunTests {
     end.isActedOn = true
     run.ending = end.ending
     run.conversation = try world.begin()
-    run.readiness = ReadinessWatch(Readiness(.notify, worker: process), timers, idleReadiness)
+    run.readiness = ReadinessWatch(
+      Readiness(.notify, worker: process), timers: timers, host: idleReadiness)
     let monitor = LivenessMonitor(
-      Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers, Liveness())
+      Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers, host: Liveness())
     monitor.runs(since: timers.now)
     run.liveness = monitor
     let shed = ShedWorld(timers)

@@ -79,7 +79,7 @@ private final class Host: SleepHost {
 
   private final class Events: EngineObserver {
     var all: [String] = []
-    func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+    func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
       all.append(String("\(event)".prefix { $0 != "(" }))
     }
   }

@@ -37,7 +37,7 @@ import Testing
 
   init() {
     starter = DependencyStarter(host)
-    supervision = WorkerSupervision(world.supervisor, starter, host)
+    supervision = WorkerSupervision(restarts: world.supervisor, starter: starter, host: host)
     world.add("web")
   }
 

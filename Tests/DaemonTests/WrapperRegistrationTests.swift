@@ -29,7 +29,7 @@ private final class World: RegistrationHost {
   private(set) lazy var registration = WrapperRegistration(
     of: WrapperRegistration.Wrapper(
       worker: WorkerID("clangd-7"), socket: "/run/clangd-7.sock", mayBeTerminated: true),
-    to: path, timers, watches, self)
+    to: path, timers: timers, watches: watches, host: self)
 
   var path: String { scratch.path + "/control.sock" }
 

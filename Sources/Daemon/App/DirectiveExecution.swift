@@ -51,7 +51,8 @@ final class DirectiveExecution: DirectiveExecutor {
     case .inspect(let id): parts.sleeps.inspect(id)
     case .answer: break  // The driver's.
     case .transition(let transition): report(transition)
-    case .pressureChanged(let from, let to, let why): pressureHasChanged(from, to, why)
+    case .pressureChanged(let from, let to, let why):
+      pressureHasChanged(from: from, to: to, why: why)
     case .report(let report): parts.jetsam.keep(report, policy: parts.driver.state.policy)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
@@ -60,7 +61,7 @@ final class DirectiveExecution: DirectiveExecutor {
 
   func engineIsQuiet() { parts.ending.engineIsQuiet() }
 
-  private func pressureHasChanged(_ from: PressureLevel, _ to: PressureLevel, _ why: String) {
+  private func pressureHasChanged(from: PressureLevel, to: PressureLevel, why: String) {
     log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
     if to > from {
       parts.services.hibernation.dropFromCache(

@@ -23,7 +23,7 @@ final class Chronicle: EngineObserver {
     var tell: (EventRecord) -> Bool
   }
 
-  init(_ settings: DaemonSettings, _ state: StateDirectory, _ log: DaemonLog) throws(StartError) {
+  init(settings: DaemonSettings, state: StateDirectory, log: DaemonLog) throws(StartError) {
     let configuration = settings.configuration.journal
     journal =
       configuration.enabled
@@ -40,10 +40,10 @@ final class Chronicle: EngineObserver {
 
   /// The engine has handled an event.
   func handled(
-    _ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
+    _ event: Event, directives: [Directive], engine: Engine, at now: Instant
   ) {
-    journal?.record(event, directives, engine, at: now)
-    days.record(event, directives, engine, at: now)
+    journal?.record(event, directives: directives, engine: engine, at: now)
+    days.record(event, directives: directives, engine: engine, at: now)
     guard !followers.isEmpty else { return }
     for notice in narrator.notices(of: event, directives, engine, at: now) { publish(notice) }
   }

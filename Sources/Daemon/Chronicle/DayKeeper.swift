@@ -36,7 +36,7 @@ final class DayKeeper {
     savedAt = now
   }
 
-  func record(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     ledger.record(event, directives: directives, engine: engine, at: now)
     guard case .memory = event else { return }
     let day = JournalWriter.wall().day

@@ -61,7 +61,7 @@ final class JournalWriter {
   }
 
   /// `engine`: after the event.
-  func record(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     if let failure = file.takeFailure() { giveUp("\(failure)", at: now) }
     guard encoder != nil else { return retry(engine, at: now) }
     do {

@@ -56,7 +56,7 @@ final class ConfigurationReloader {
 
   /// The host isn't kept alive.
   init(
-    _ driver: EngineDriver, _ host: any ConfigurationHost, _ log: DaemonLog, look: @escaping Look
+    driver: EngineDriver, host: any ConfigurationHost, log: DaemonLog, look: @escaping Look
   ) {
     self.driver = driver
     self.host = host

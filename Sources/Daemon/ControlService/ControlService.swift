@@ -35,8 +35,8 @@ final class ControlService: ControlRequestHandler {
 
   /// The host isn't kept alive.
   init(
-    _ driver: EngineDriver, _ host: any ControlHost, _ following: EventFollowing,
-    _ status: StatusReporter, _ log: DaemonLog
+    driver: EngineDriver, host: any ControlHost, following: EventFollowing,
+    status: StatusReporter, log: DaemonLog
   ) {
     self.driver = driver
     self.host = host

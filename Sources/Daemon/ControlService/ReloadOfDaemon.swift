@@ -34,7 +34,9 @@ final class ReloadOfDaemon: ConfigurationHost {
     let look = SharedLook<ParseResult<DaemonConfiguration>>(
       parts.services.jobs, about: "configuration", within: ConfigurationReloader.patience
     ) { [read = parts.read] in read }
-    return ConfigurationReloader(parts.driver, self, parts.services.log) { look.ask(then: $0) }
+    return ConfigurationReloader(driver: parts.driver, host: self, log: parts.services.log) {
+      look.ask(then: $0)
+    }
   }
 
   private var workers: WorkerRegistry { parts.workers }

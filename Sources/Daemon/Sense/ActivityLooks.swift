@@ -46,7 +46,7 @@ final class ActivityLooks: ActivityLooking {
 
   /// - Parameter metersWork: what the only worker writes and starts counts as activity (`WorkMeter`).
   init(
-    _ loop: EventLoop, _ jobs: LoopJobs, _ driver: EngineDriver, _ scanner: ProcessScanner,
+    loop: EventLoop, jobs: LoopJobs, driver: EngineDriver, scanner: ProcessScanner,
     metersWork: Bool
   ) {
     self.jobs = jobs

@@ -45,8 +45,8 @@ final class ActivitySampler {
   private let meter: FootprintMeter
 
   init(
-    _ clock: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry,
-    _ looks: any ActivityLooking, _ meter: FootprintMeter
+    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry,
+    looks: any ActivityLooking, meter: FootprintMeter
   ) {
     self.clock = clock
     self.driver = driver

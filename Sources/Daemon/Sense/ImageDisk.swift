@@ -1,4 +1,5 @@
 import Glibc
+import Linux
 import Policy
 
 /// What a look at the images' file system has found.

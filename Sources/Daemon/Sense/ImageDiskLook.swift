@@ -66,7 +66,7 @@ final class ImageDiskLook {
 extension ImageDiskMonitor {
   /// Of the daemon's images.
   convenience init(
-    _ services: Services, _ driver: EngineDriver, _ state: StateDirectory, _ look: ImageDiskLook
+    services: Services, driver: EngineDriver, state: StateDirectory, look: ImageDiskLook
   ) {
     let (disk, log) = (services.disk, services.log)
     self.init(
@@ -91,7 +91,7 @@ final class ImageRemover {
   private let image: (String) -> String
 
   init(
-    _ disk: DiskQueue, _ loop: LoopReturn, _ imageDisk: ImageDiskMonitor,
+    disk: DiskQueue, loop: LoopReturn, imageDisk: ImageDiskMonitor,
     image: @escaping (String) -> String
   ) {
     self.disk = disk

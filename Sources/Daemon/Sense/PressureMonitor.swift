@@ -35,12 +35,12 @@ final class PressureMonitor {
         (PressureTrigger.Kind.some, condition?.someStall), (.full, condition?.fullStall),
       ] {
         guard let stall else { continue }
-        openTrigger(kind, stall, level)
+        openTrigger(kind, stall: stall, level: level)
       }
     }
   }
 
-  private func openTrigger(_ kind: PressureTrigger.Kind, _ stall: Stall, _ level: PressureLevel) {
+  private func openTrigger(_ kind: PressureTrigger.Kind, stall: Stall, level: PressureLevel) {
     do {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))

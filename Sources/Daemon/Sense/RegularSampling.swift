@@ -42,8 +42,8 @@ final class RegularSampling {
   private var next: EventLoop.Token?
 
   init(
-    _ clock: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry, _ pace: Pace,
-    _ host: any SamplingHost
+    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry, pace: Pace,
+    host: any SamplingHost
   ) {
     self.clock = clock
     self.driver = driver

@@ -13,7 +13,7 @@ final class JetsamKeeper {
   /// The host's memory when the first victim of a burst was chosen.
   private var memoryAtBurst: JetsamRecord.Host?
 
-  init(directory: String, _ disk: DiskQueue, _ loop: LoopReturn, _ log: DaemonLog) {
+  init(directory: String, disk: DiskQueue, loop: LoopReturn, log: DaemonLog) {
     reports = JetsamReports(directory: directory)
     self.disk = disk
     self.loop = loop

@@ -10,8 +10,8 @@ final class DependenciesOfDaemon: DependencyHost {
   private let requests: WorkerRequests
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, _ returning: ReturningWorkers,
-    _ restarts: RestartSupervisor, _ requests: WorkerRequests
+    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
+    restarts: RestartSupervisor, requests: WorkerRequests
   ) {
     self.driver = driver
     self.workers = workers

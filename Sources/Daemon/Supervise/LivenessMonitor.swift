@@ -61,7 +61,7 @@ final class LivenessMonitor {
 
   var probe: Policy.Probe { state.probe }
 
-  init(_ probe: Policy.Probe, _ timers: any Timers, _ host: any LivenessHost) {
+  init(_ probe: Policy.Probe, timers: any Timers, host: any LivenessHost) {
     self.timers = timers
     self.host = host
     state = ProbeState(probe, for: .liveness)

@@ -102,7 +102,7 @@ final class RestartSupervisor {
     let ran = timers.now - launchedAt(of: id)
     switch cause {
     case .requested, .released, .adopted, .added: break
-    case .pressure: endedForMemory(id, ran, terms.rules, cause.sentence)
+    case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, why: cause.sentence)
     default:
       let decision = histories[id]?.rules.ended(
         succeeded: status == .exited(0), ran: ran, rules: terms.rules, at: timers.now)
@@ -126,7 +126,7 @@ final class RestartSupervisor {
   // MARK: restarts
 
   private func endedForMemory(
-    _ id: WorkerID, _ ran: Duration, _ rules: RestartRules, _ why: String
+    _ id: WorkerID, ran: Duration, rules: RestartRules, why: String
   ) {
     guard rules.condition == .always || rules.condition == .unlessStopped else { return }
     if ran > rules.backoff.max { histories[id]?.memoryStreak = 0 }

@@ -21,7 +21,7 @@ final class WorkerSupervision {
   private let starter: DependencyStarter
   private let host: any SupervisionHost
 
-  init(_ restarts: RestartSupervisor, _ starter: DependencyStarter, _ host: any SupervisionHost) {
+  init(restarts: RestartSupervisor, starter: DependencyStarter, host: any SupervisionHost) {
     self.restarts = restarts
     self.starter = starter
     self.host = host

@@ -67,7 +67,7 @@ public struct Rescue {
           try WorkerCgroup(path: $0, isExternal: record.external != nil)
         }, memories: memories, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
       if record.state == Self.hibernated, isAbsent(path) {
-        return end(record, target, "its image \(path) is gone, and its memory with it")
+        return end(record, target: target, why: "its image \(path) is gone, and its memory with it")
       }
       do throws(HibernationError) {
         let summary = try hibernator.recover(target, from: path, expecting: .of(record))
@@ -75,7 +75,7 @@ public struct Rescue {
       } catch {
         switch error.aftermath {
         case .vanished: return Outcome(text: "\(name): had ended", isFailure: false)
-        case .unverifiable: return end(record, target, "\(error)")
+        case .unverifiable: return end(record, target: target, why: "\(error)")
         case .intact, .ineligible:
           return Outcome(text: "\(name): can't be woken, and sleeps on: \(error)", isFailure: true)
         }
@@ -103,7 +103,7 @@ public struct Rescue {
 
   /// Its memory can't be verified: it never runs again.
   private func end(
-    _ record: WorkerRecord, _ target: HibernationTarget, _ why: String
+    _ record: WorkerRecord, target: HibernationTarget, why: String
   ) -> Outcome {
     let text = "\(record.name): can't be brought back and is ended: \(why)"
     do {

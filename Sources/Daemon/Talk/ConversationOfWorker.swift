@@ -105,9 +105,10 @@ final class WorkerConversations {
   /// A worker's run begins to have channels; nothing is heard yet.
   func makeConversation(_ runtime: WorkerUnit, over channels: WorkerChannels) {
     let loop = services.loop
-    let worker = WorkerHandle(runtime, parts.driver, services.log)
+    let worker = WorkerHandle(runtime: runtime, driver: parts.driver, log: services.log)
     runtime.conversation = WorkerConversation(
-      runtime.id, channels, loop, loop, numbers, ConversationOfWorker(worker, self))
+      runtime.id, channels: channels, timers: loop, watches: loop, numbers: numbers,
+      host: ConversationOfWorker(worker, self))
   }
 
   // MARK: what it hears of its life

@@ -33,11 +33,11 @@ final class WorkerConversation {
 
   private let reports: SelfReports
   let offers: PurgeableOffers
-  private(set) lazy var lifecycle = LifecycleMessages(self, timers, host)
+  private(set) lazy var lifecycle = LifecycleMessages(self, timers: timers, host: host)
 
   init(
-    _ id: WorkerID, _ channels: WorkerChannels, _ timers: any Timers,
-    _ watches: any DescriptorWatches, _ numbers: MessageNumbers, _ host: any ConversationHost
+    _ id: WorkerID, channels: WorkerChannels, timers: any Timers,
+    watches: any DescriptorWatches, numbers: MessageNumbers, host: any ConversationHost
   ) {
     self.id = id
     self.timers = timers
@@ -46,13 +46,14 @@ final class WorkerConversation {
     self.host = host
     notifications = channels.notify.map {
       NotificationChannel(
-        $0, timers, watches, isSender: { host.ownsSender($0) }, log: { host.log($0, $1) })
+        $0, timers: timers, watches: watches, isSender: { host.ownsSender($0) },
+        log: { host.log($0, $1) })
     }
     pressure = channels.pressure.map { PressureChannel($0, watches) }
     talk = channels.talk.map(WorkerTalk.init)
     questions = OpenQuestions(timers)
     reports = SelfReports(id, host)
-    offers = PurgeableOffers(id, timers, host)
+    offers = PurgeableOffers(id, timers: timers, host: host)
   }
 
   deinit { unwatch() }
@@ -167,7 +168,7 @@ final class WorkerConversation {
     switch news {
     case .connected(let connection): greet(connection, talk)
     case .said(let connection, let message, let passed):
-      didReceive(message, passed, connection, talk)
+      didReceive(message, passed: passed, from: connection, over: talk)
     case .left(let connection, let why):
       talk.hasLeft(connection, byItself: why == nil)
       offers.connectionHasEnded(connection)
@@ -191,12 +192,12 @@ final class WorkerConversation {
   }
 
   private func didReceive(
-    _ message: WorkerMessage, _ passed: Descriptor?, _ connection: WorkerTalk.ConnectionID,
-    _ talk: WorkerTalk
+    _ message: WorkerMessage, passed: Descriptor?, from connection: WorkerTalk.ConnectionID,
+    over talk: WorkerTalk
   ) {
     switch message {
     case .hello: break
-    case .done(let number): didAnswer(number, connection, talk)
+    case .done(let number): didAnswer(number, from: connection, over: talk)
     case .snapshot(let snapshot):
       if let problem = host.keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
     case .purgeable:
@@ -212,7 +213,7 @@ final class WorkerConversation {
   }
 
   private func didAnswer(
-    _ number: UInt64, _ connection: WorkerTalk.ConnectionID, _ talk: WorkerTalk
+    _ number: UInt64, from connection: WorkerTalk.ConnectionID, over talk: WorkerTalk
   ) {
     guard let stray = talk.answered(number, by: connection) else { return }
     if talk.count(stray) { host.log(.notice, stray.sentence(number)) }

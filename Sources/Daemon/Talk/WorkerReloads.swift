@@ -89,7 +89,9 @@ final class WorkerReloads {
     }
   }
 
-  private func signalReload(_ id: WorkerID, _ signal: Int32, then answer: @escaping (Answer) -> Void) {
+  private func signalReload(
+    _ id: WorkerID, _ signal: Int32, then answer: @escaping (Answer) -> Void
+  ) {
     if let reload = reloads[id] { return reload.whenDone(answer) }
     let named = host.nameOfSignal(signal)
     switch host.deliver(signal, to: id) {
@@ -105,7 +107,7 @@ final class WorkerReloads {
       return answer(Answer(.failed, "\(id) couldn't be sent \(named): \(why)"))
     }
     host.log(.info, "\(id): told to reload by \(named)")
-    let reload = WorkerReload(id, timers, Reload(self, id))
+    let reload = WorkerReload(id, timers: timers, host: Reload(self, id))
     reloads[id] = reload
     reload.whenDone(answer)
     reload.begin(by: named, announces: host.reloadTerms(of: id)?.announces == true)

@@ -44,7 +44,7 @@ final class RegisteredWrappers {
   static let patience = Duration.seconds(60)
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, clock: any Timers, _ host: any WrapperHost
+    driver: EngineDriver, workers: WorkerRegistry, clock: any Timers, host: any WrapperHost
   ) {
     self.driver = driver
     self.workers = workers
@@ -77,7 +77,7 @@ final class RegisteredWrappers {
     then respond: @escaping (ControlResponse) -> Void
   ) {
     guard let entry = registry.entry(of: request.worker) else {
-      return respond(Relay.failure(request.id, request.worker ?? "", "has ended"))
+      return respond(Relay.failure(request.id, name: request.worker ?? "", why: "has ended"))
     }
     host.ask(request, at: entry.report.socket, patience: patience, then: respond)
   }

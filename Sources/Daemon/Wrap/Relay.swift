@@ -98,10 +98,10 @@ final class Relay {
   }
 
   private func fail(_ why: String) {
-    finish(Self.failure(id, name, why))
+    finish(Self.failure(id, name: name, why: why))
   }
 
-  static func failure(_ id: UInt64, _ name: String, _ why: String) -> ControlResponse {
+  static func failure(_ id: UInt64, name: String, why: String) -> ControlResponse {
     ControlResponse(
       id: id, result: .failed, text: "\(name) can't be reached: its wrapper \(why)")
   }

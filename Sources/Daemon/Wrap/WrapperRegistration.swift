@@ -50,8 +50,8 @@ final class WrapperRegistration {
 
   /// - Parameter path: the daemon's socket.
   init(
-    of wrapper: Wrapper, to path: String, _ timers: any Timers, _ watches: any DescriptorWatches,
-    _ host: any RegistrationHost
+    of wrapper: Wrapper, to path: String, timers: any Timers, watches: any DescriptorWatches,
+    host: any RegistrationHost
   ) {
     self.wrapper = wrapper
     self.path = path

@@ -215,7 +215,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver {
   // MARK: what must be true
 
   /// What the engine hears of a worker's sleep is so, and is of the run that there is.
-  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append("\(event)")
     counts[String("\(event)".prefix { $0 != "(" }), default: 0] += 1
     if events.count > 40 { events.removeFirst(20) }

@@ -14,7 +14,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   private static let patience = Duration.seconds(5)
   private static let patienceForLog = Duration.seconds(1)
 
-  init(_ worker: WorkerHandle, _ process: WorkerProcess, _ ends: WorkerEnds) {
+  init(worker: WorkerHandle, process: WorkerProcess, ends: WorkerEnds) {
     self.worker = worker
     self.process = process
     self.ends = ends

@@ -37,8 +37,8 @@ final class EndedRunsOfDaemon: EndedRunsHost {
   private let supervision: WorkerSupervision
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, _ requests: WorkerRequests,
-    _ supervision: WorkerSupervision
+    driver: EngineDriver, workers: WorkerRegistry, requests: WorkerRequests,
+    supervision: WorkerSupervision
   ) {
     self.driver = driver
     self.workers = workers

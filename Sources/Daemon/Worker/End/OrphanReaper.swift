@@ -26,7 +26,7 @@ final class OrphanReaper {
   private var timer: EventLoop.Token?
 
   init(
-    _ timers: any Timers, _ children: any ChildProcesses = KernelChildren(),
+    timers: any Timers, children: any ChildProcesses = KernelChildren(),
     owned: @escaping () -> Set<Int32>
   ) {
     self.timers = timers
@@ -36,10 +36,10 @@ final class OrphanReaper {
 
   /// Workers, those that are being started, commands of `shed:`, and probes have owners.
   convenience init(
-    _ timers: any Timers, _ workers: WorkerRegistry, _ launcher: WorkerLauncher,
-    _ probes: ProbeAsker
+    timers: any Timers, workers: WorkerRegistry, launcher: WorkerLauncher,
+    probes: ProbeAsker
   ) {
-    self.init(timers) {
+    self.init(timers: timers) {
       let owned = workers.values.flatMap {
         [$0.process?.identity.pid, $0.shed?.commandPid].compactMap(\.self)
       }

@@ -49,7 +49,7 @@ final class WorkerEnding {
   private var kills: [UInt64: EventLoop.Token] = [:]
   private var killCount: UInt64 = 0
 
-  init(_ timers: any Timers, _ mechanics: any EndMechanics, _ host: any EndHost) {
+  init(timers: any Timers, mechanics: any EndMechanics, host: any EndHost) {
     self.timers = timers
     self.mechanics = mechanics
     self.host = host

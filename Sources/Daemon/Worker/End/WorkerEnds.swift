@@ -46,9 +46,9 @@ final class WorkerEnds {
     guard let runtime, let process = runtime.process else { return nil }
     if let ending = runtime.ending { return ending }
     let services = parts.services
-    let worker = WorkerHandle(runtime, parts.driver, services.log)
-    let adapter = EndOfWorker(worker, process, self)
-    let ending = WorkerEnding(services.loop, adapter, adapter)
+    let worker = WorkerHandle(runtime: runtime, driver: parts.driver, log: services.log)
+    let adapter = EndOfWorker(worker: worker, process: process, ends: self)
+    let ending = WorkerEnding(timers: services.loop, mechanics: adapter, host: adapter)
     runtime.ending = ending
     return ending
   }

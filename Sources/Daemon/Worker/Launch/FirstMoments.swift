@@ -47,7 +47,7 @@ final class FirstMoments {
   private let restarts: RestartSupervisor
   private let host: any FirstMomentsHost
 
-  init(_ timers: any Timers, _ restarts: RestartSupervisor, _ host: any FirstMomentsHost) {
+  init(timers: any Timers, restarts: RestartSupervisor, host: any FirstMomentsHost) {
     self.timers = timers
     self.restarts = restarts
     self.host = host

@@ -61,7 +61,8 @@ final class LaunchOfWorker: LaunchMechanics {
           log(.warning, "no cgroup of its own: \(refusal)")
         }
         if let limit = runtime.configuration.limits.memory {
-          parts.planner.complainOfMemoryLimit(id, limit, terms.cgroup, terms.limitRefusal)
+          parts.planner.complainOfMemoryLimit(
+            id, limit: limit, cgroup: terms.cgroup, error: terms.limitRefusal)
         }
         then(nil)
       case .done(.failure(let refusal)): then(refusal.text)

@@ -33,7 +33,7 @@ final class LaunchPlanner {
     (WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void) -> Void
 
   init(
-    _ ground: LaunchGround, _ restarts: RestartSupervisor,
+    ground: LaunchGround, restarts: RestartSupervisor,
     log: @escaping (DaemonLog.Priority, String) -> Void,
     limit:
       @escaping (
@@ -46,9 +46,9 @@ final class LaunchPlanner {
     self.limit = limit
   }
 
-  convenience init(_ ground: LaunchGround, _ restarts: RestartSupervisor, _ services: Services) {
+  convenience init(ground: LaunchGround, restarts: RestartSupervisor, services: Services) {
     let (mechanics, loopReturn) = (services.mechanics, services.loopReturn)
-    self.init(ground, restarts) { [log = services.log] in
+    self.init(ground: ground, restarts: restarts) { [log = services.log] in
       log($0, $1)
     } limit: { id, cgroup, limit, then in
       let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
@@ -139,7 +139,7 @@ final class LaunchPlanner {
 
   /// - Parameter error: of the attempt to limit it; nil: there was none, or it has succeeded.
   func complainOfMemoryLimit(
-    _ id: WorkerID, _ limit: ByteCount, _ cgroup: WorkerCgroup?, _ error: SystemCallError?
+    _ id: WorkerID, limit: ByteCount, cgroup: WorkerCgroup?, error: SystemCallError?
   ) {
     let reason: String
     if cgroup == nil {
@@ -185,9 +185,11 @@ final class LaunchPlanner {
 
   /// Of one that runs. Where it uses more than it is allowed, the kernel reclaims before it answers.
   private func limitMemory(of id: WorkerID, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
-    guard let cgroup else { return complainOfMemoryLimit(id, limit, nil, nil) }
+    guard let cgroup else {
+      return complainOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)
+    }
     self.limit(id, cgroup, limit) { [weak self] error in
-      self?.complainOfMemoryLimit(id, limit, cgroup, error)
+      self?.complainOfMemoryLimit(id, limit: limit, cgroup: cgroup, error: error)
     }
   }
 }

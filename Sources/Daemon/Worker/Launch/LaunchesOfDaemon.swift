@@ -83,8 +83,8 @@ final class ProcessesOfDaemon: ProcessHost {
   private let ends: WorkerEnds
 
   init(
-    _ services: Services, _ driver: EngineDriver, _ probes: ProbeAsker, _ sleeps: WorkerSleeps,
-    _ ends: WorkerEnds
+    services: Services, driver: EngineDriver, probes: ProbeAsker, sleeps: WorkerSleeps,
+    ends: WorkerEnds
   ) {
     self.services = services
     self.driver = driver
@@ -100,7 +100,8 @@ final class ProcessesOfDaemon: ProcessHost {
     refreshMemory: @escaping (WorkerUnit) -> Void
   ) -> any ReadinessHost {
     ReadinessOfWorker(
-      WorkerHandle(runtime, driver, services.log), process, services.jobs, probes,
+      worker: WorkerHandle(runtime: runtime, driver: driver, log: services.log), process: process,
+      jobs: services.jobs, probes: probes,
       refreshMemory: refreshMemory)
   }
 
@@ -126,7 +127,7 @@ private final class ReadinessOfWorker: ReadinessHost {
   private let refreshMemory: (WorkerUnit) -> Void
 
   init(
-    _ worker: WorkerHandle, _ process: WorkerProcess, _ jobs: LoopJobs, _ probes: ProbeAsker,
+    worker: WorkerHandle, process: WorkerProcess, jobs: LoopJobs, probes: ProbeAsker,
     refreshMemory: @escaping (WorkerUnit) -> Void
   ) {
     self.worker = worker
@@ -174,8 +175,8 @@ final class FirstMomentsOfDaemon: FirstMomentsHost {
   private let scanner: ProcessScanner
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, _ requests: WorkerRequests,
-    _ scanner: ProcessScanner
+    driver: EngineDriver, workers: WorkerRegistry, requests: WorkerRequests,
+    scanner: ProcessScanner
   ) {
     self.driver = driver
     self.workers = workers

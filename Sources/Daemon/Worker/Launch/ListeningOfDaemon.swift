@@ -10,7 +10,7 @@ final class ListeningOfDaemon: ListeningHost {
   private let daemonLog: DaemonLog
 
   init(
-    _ phase: DaemonPhase, _ workers: WorkerRegistry, _ declared: DeclaredWorkers, _ log: DaemonLog,
+    phase: DaemonPhase, workers: WorkerRegistry, declared: DeclaredWorkers, log: DaemonLog,
     isLaunching: @escaping (WorkerID) -> Bool
   ) {
     self.phase = phase

@@ -45,8 +45,8 @@ final class ListeningSockets {
   }
 
   init(
-    _ watches: any DescriptorWatches, _ timers: any Timers, _ jobs: LoopJobs, _ files: SocketFiles,
-    _ driver: EngineDriver, _ workers: WorkerRegistry, _ host: any ListeningHost
+    watches: any DescriptorWatches, timers: any Timers, jobs: LoopJobs, files: SocketFiles,
+    driver: EngineDriver, workers: WorkerRegistry, host: any ListeningHost
   ) {
     self.watches = watches
     self.timers = timers

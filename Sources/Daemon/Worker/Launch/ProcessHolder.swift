@@ -34,8 +34,8 @@ final class ProcessHolder {
     runtime.readiness?.end()
     runtime.readiness = runtime.configuration.readiness.map {
       ReadinessWatch(
-        Readiness(ReadinessRule($0), worker: process), loop,
-        host.makeReadinessHost(for: runtime, process) { [unowned self] in
+        Readiness(ReadinessRule($0), worker: process), timers: loop,
+        host: host.makeReadinessHost(for: runtime, process) { [unowned self] in
           self.refreshMemory(of: $0)
         })
     }

@@ -39,7 +39,7 @@ final class ReadinessWatch {
   private var dropQuestion: (() -> Void)?
   private var isOver = false
 
-  init(_ readiness: Readiness, _ timers: any Timers, _ host: any ReadinessHost) {
+  init(_ readiness: Readiness, timers: any Timers, host: any ReadinessHost) {
     self.readiness = readiness
     self.timers = timers
     self.host = host

@@ -23,7 +23,7 @@ final class WorkerLauncher {
   private let host: any LaunchHost
   private var attempts: [WorkerID: LaunchAttempt] = [:]
 
-  init(_ driver: EngineDriver, _ timers: any Timers, _ host: any LaunchHost) {
+  init(driver: EngineDriver, timers: any Timers, host: any LaunchHost) {
     self.driver = driver
     self.timers = timers
     self.host = host

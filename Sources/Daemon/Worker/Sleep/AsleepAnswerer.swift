@@ -90,7 +90,9 @@ final class AsleepAnswerer {
     session.watched = []
     for timer in session.timers.values { timers.cancel(timer) }
     session.timers = [:]
-    for visit in session.visits.values { finish(visit, session, Self.unavailable) }
+    for visit in session.visits.values {
+      finish(visit, session: session, response: Self.unavailable)
+    }
   }
 
   private func watch(
@@ -157,22 +159,22 @@ final class AsleepAnswerer {
       guard let connection = try? acceptConnection(listener.descriptor) else { return }
       let visit = Visit(connection, path: path)
       if session.visits.count >= Self.maxVisits {
-        finish(visit, session, Self.unavailable)
+        finish(visit, session: session, response: Self.unavailable)
         continue
       }
       session.visits[ObjectIdentifier(visit)] = visit
       visit.timeout = timers.after(Self.patience) { [unowned self] in
         visit.timeout = nil
-        turnAway(visit, listener, session)
+        turnAway(visit, listener: listener, session: session)
       }
       // One that can't be watched is turned away when its time is over.
       visit.token = try? watches.whenReadable(connection) { [unowned self] in
-        hear(visit, listener, session)
+        hear(visit, listener: listener, session: session)
       }
     }
   }
 
-  private func hear(_ visit: Visit, _ listener: AsleepListener, _ session: Session) {
+  private func hear(_ visit: Visit, listener: AsleepListener, session: Session) {
     let part: [UInt8]
     do throws(SystemCallError) {
       part = try visit.connection.read(upTo: 8 << 10)
@@ -185,19 +187,19 @@ final class AsleepAnswerer {
       let isCheck = visit.request.isEmpty
       if isCheck { session.count += 1 }
       if !isCheck { wake(session, Self.reason(listener)) }
-      return finish(visit, session, nil)
+      return finish(visit, session: session, response: nil)
     }
     switch visit.request.receive(part) {
     case .incomplete: break
     case .check(let hasBody):
       session.count += 1
-      finish(visit, session, hasBody ? Self.healthy + "asleep\n" : Self.healthy)
-    case .other: turnAway(visit, listener, session)
+      finish(visit, session: session, response: hasBody ? Self.healthy + "asleep\n" : Self.healthy)
+    case .other: turnAway(visit, listener: listener, session: session)
     }
   }
 
-  private func turnAway(_ visit: Visit, _ listener: AsleepListener, _ session: Session) {
-    finish(visit, session, Self.unavailable)
+  private func turnAway(_ visit: Visit, listener: AsleepListener, session: Session) {
+    finish(visit, session: session, response: Self.unavailable)
     wake(session, Self.reason(listener))
   }
 
@@ -205,7 +207,7 @@ final class AsleepAnswerer {
     "a request on port \(listener.port) that is no health check"
   }
 
-  private func finish(_ visit: Visit, _ session: Session, _ response: String?) {
+  private func finish(_ visit: Visit, session: Session, response: String?) {
     if let token = visit.token { watches.unwatch(visit.connection, token) }
     if let timeout = visit.timeout { timers.cancel(timeout) }
     (visit.token, visit.timeout) = (nil, nil)

@@ -16,7 +16,7 @@ final class PendingSignals {
   private let send: (Event) -> Void
 
   init(
-    _ timers: any Timers, sleepers: @escaping () -> [(id: WorkerID, pid: Int32)],
+    timers: any Timers, sleepers: @escaping () -> [(id: WorkerID, pid: Int32)],
     pending: @escaping (Int32) -> UInt64?, send: @escaping (Event) -> Void
   ) {
     self.timers = timers
@@ -25,8 +25,8 @@ final class PendingSignals {
     self.send = send
   }
 
-  convenience init(_ timers: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry) {
-    self.init(timers) {
+  convenience init(timers: any Timers, driver: EngineDriver, workers: WorkerRegistry) {
+    self.init(timers: timers) {
       workers.values.compactMap { runtime in
         guard driver.state.state(of: runtime.id)?.sleeps == true, !runtime.isBusy,
           let pid = runtime.process?.identity.pid

@@ -32,9 +32,10 @@ final class WorkerSleeps {
     let watch = WakeWatch(of: runtime, services, driver)
     runtime.wakeWatch = watch
     let adaptor = SleepOfWorker(
-      runtime, services, driver, parts.senses.imageDisk,
-      image: parts.state.image(of: runtime.id.name), watch,
-      SurroundingsOfWorker(WorkerHandle(runtime, driver, services.log), self))
+      runtime: runtime, services: services, driver: driver, imageDisk: parts.senses.imageDisk,
+      image: parts.state.image(of: runtime.id.name), wakeWatch: watch,
+      surroundings: SurroundingsOfWorker(
+        WorkerHandle(runtime: runtime, driver: driver, log: services.log), self))
     runtime.sleep = WorkerSleep(
       runtime.id, driver: driver, clock: services.loop, mechanics: adaptor, host: adaptor)
   }

@@ -29,9 +29,9 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   }
 
   init(
-    _ runtime: WorkerUnit, _ services: Services, _ driver: EngineDriver,
-    _ imageDisk: ImageDiskMonitor, image path: String, _ wakeWatch: WakeWatch,
-    _ surroundings: any SleepSurroundings
+    runtime: WorkerUnit, services: Services, driver: EngineDriver,
+    imageDisk: ImageDiskMonitor, image path: String, wakeWatch: WakeWatch,
+    surroundings: any SleepSurroundings
   ) {
     self.runtime = runtime
     id = runtime.id
@@ -88,7 +88,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       let opened = try? refresh.perform()
       let result = Result {
         // What waits for a missing page can't be frozen.
-        try hibernation?.awaitFill(of:id.name)
+        try hibernation?.awaitFill(of: id.name)
         return try job.run()
       }.mapError { Refusal(text: "\($0)") }
       done(Suspended(opened: opened, result: result))

@@ -26,7 +26,7 @@ final class WakeOfWorker: WakeHost {
 extension WakeWatch {
   /// For a new run of a worker, or an adopted one.
   convenience init(of runtime: WorkerUnit, _ services: Services, _ driver: EngineDriver) {
-    let worker = WorkerHandle(runtime, driver, services.log)
+    let worker = WorkerHandle(runtime: runtime, driver: driver, log: services.log)
     self.init(
       runtime.id, services.loop, services.loop, WakeOfWorker(worker, services.hibernation))
   }

@@ -37,7 +37,7 @@ final class WakeWatch {
   private(set) var isOver = false
 
   init(
-    _ id: WorkerID, _ watches: any DescriptorWatches, _ timers: any Timers, _ host: any WakeHost
+    _ id: WorkerID, watches: any DescriptorWatches, timers: any Timers, host: any WakeHost
   ) {
     self.id = id
     self.watches = watches
