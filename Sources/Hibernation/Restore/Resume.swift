@@ -29,7 +29,7 @@ extension Hibernator {
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
-    try awaitFill(of:target.name)
+    try awaitFill(of: target.name)
     var summary = ResumeSummary(restored: 0, duration: .zero)
     do throws(HibernationError) {
       switch image.restore.mode {

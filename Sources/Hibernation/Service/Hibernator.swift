@@ -58,7 +58,7 @@ public final class Hibernator {
   ) throws(HibernationError) -> HibernationSummary {
     let (target, path) = (request.target, request.path)
     // What the last resume has taught is known when it has ended.
-    try awaitFill(of:target.name)
+    try awaitFill(of: target.name)
     let plan = plan(request)
     let overlays = request.overlay && !plan.isLazy && !request.isSealed
     // Not under an image, which may lie over it: something has ordered this twice.

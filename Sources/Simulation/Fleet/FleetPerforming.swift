@@ -29,7 +29,8 @@ extension FleetSimulation {
     case .terminate: schedule(.exited(id, .exited(0)), of: worker, in: machine.exit)
     case .kill: schedule(.exited(id, .signaled(9)), of: worker, in: .milliseconds(5))
     case .measure:
-      schedule(.footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
+      schedule(
+        .footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
     case .checkSafePoint: schedule(.fileLocks(id, held: 0), of: worker, in: .milliseconds(1))
     // No outcome is lost here: it is still to come.
     case .inspect: schedule(.found(id, .underWay), of: worker, in: .milliseconds(1))

@@ -47,7 +47,7 @@ struct StandbyTests {
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     }
-    try service.awaitFill(of:target.name)
+    try service.awaitFill(of: target.name)
     let deadline = Deadline(in: .seconds(10))
     var lines: [Substring] = []
     while lines.count < 2, !deadline.hasPassed {

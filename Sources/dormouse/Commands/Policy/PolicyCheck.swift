@@ -26,7 +26,9 @@ struct PolicyCheck {
 
   /// Diagnostics to standard error, and `NAME: ok` to standard output.
   mutating func report(_ nameOrPath: String) throws {
-    if isDirectory(nameOrPath), !isConfiguration(nameOrPath) { return try reportAll(in: nameOrPath) }
+    if isDirectory(nameOrPath), !isConfiguration(nameOrPath) {
+      return try reportAll(in: nameOrPath)
+    }
     let (diagnostics, detail) = examine(nameOrPath)
     Self.complain(diagnostics)
     let warnings = diagnostics.filter { $0.severity == .warning }.count
