@@ -20,7 +20,7 @@ final class Chronicle: EngineObserver {
   private struct Follower {
     var worker: String?
     /// `false`: it has gone.
-    var tell: (EventRecord) -> Bool
+    var send: (EventRecord) -> Bool
   }
 
   init(settings: DaemonSettings, state: StateDirectory, log: DaemonLog) throws(StartError) {
@@ -63,7 +63,7 @@ final class Chronicle: EngineObserver {
 
   func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) {
     if followers.isEmpty { narrator = Narrator() }
-    followers.append(Follower(worker: worker, tell: receive))
+    followers.append(Follower(worker: worker, send: receive))
   }
 
   /// Everything until now is on its way to the files; `done` is called, on another thread, when it

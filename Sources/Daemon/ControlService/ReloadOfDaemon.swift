@@ -55,7 +55,7 @@ final class ReloadOfDaemon: ConfigurationHost {
   }
 
   func apply(_ configuration: DaemonConfiguration) {
-    parts.configuration.take(configuration)
+    parts.configuration.apply(configuration)
   }
 
   func remove(_ id: WorkerID) {
