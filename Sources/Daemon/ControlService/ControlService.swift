@@ -222,7 +222,7 @@ final class ControlService: ControlRequestHandler {
     guard call.request.verb == .hibernate, driver.state.state(of: id) == .suspended, !diskWasAsked
     else { return false }
     awaitingDisk[id] = [{ [unowned self] in carryOut(call) }]
-    host.takeDiskReading { [unowned self] in
+    host.sendDiskReading { [unowned self] in
       let waiting = awaitingDisk.removeValue(forKey: id) ?? []
       diskWasAsked = true
       for each in waiting { each() }

@@ -75,7 +75,7 @@ import Testing
   @Test("is looked at again where an image was written while it was looked at")
   func overtaken() {
     var isDone = false
-    monitor.takeReading { isDone = true }
+    monitor.sendReading { isDone = true }
     monitor.lookBegins()
     monitor.imageWritten(of: "web", length: 10, bytes: 10, took: .seconds(1))
     disk.answer(found())

@@ -76,7 +76,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         process.adopt(opened)
       }
       // It may be hibernated next.
-      imageDisk.takeReading { [self] in
+      imageDisk.sendReading { [self] in
         if case .success(let asleep) = outcome.result { fellAsleep(asleep) }
         then(outcome.result.map { _ in })
       }

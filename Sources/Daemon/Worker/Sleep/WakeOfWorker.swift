@@ -28,7 +28,8 @@ extension WakeWatch {
   convenience init(of runtime: WorkerUnit, _ services: Services, _ driver: EngineDriver) {
     let worker = WorkerHandle(runtime: runtime, driver: driver, log: services.log)
     self.init(
-      runtime.id, services.loop, services.loop, WakeOfWorker(worker, services.hibernation))
+      runtime.id, watches: services.loop, timers: services.loop,
+      host: WakeOfWorker(worker, services.hibernation))
   }
 }
 
