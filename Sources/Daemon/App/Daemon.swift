@@ -188,11 +188,10 @@ public final class Daemon {
 
   private lazy var directives = DirectiveExecution(
     .init(
-      services: services, driver: driver, workers: workers, wrappers: wrappers,
-      launcher: launcher, sheds: sheds, conversations: conversations, senses: senses,
-      sleeps: sleeps, ends: ends, restarts: restarts, supervision: supervision,
-      recordWriter: recordWriter, jetsam: jetsam, pressure: pressure, ending: ending,
-      program: role.program))
+      services: services, driver: driver, workers: workers, wrappers: wrappers, launcher: launcher,
+      sheds: sheds, conversations: conversations, senses: senses, sleeps: sleeps, ends: ends,
+      restarts: restarts, supervision: supervision, recordWriter: recordWriter, jetsam: jetsam,
+      pressure: pressure, ending: ending, program: role.program))
   private lazy var configurationHost = ReloadOfDaemon(
     .init(
       services: services, driver: driver, workers: workers, phase: phase, requests: requests,
@@ -206,9 +205,8 @@ public final class Daemon {
       requests: requests, role: role, version: version, freezer: freezer, state: state,
       configuration: configuration, chronicle: chronicle, snapshots: snapshots, jetsam: jetsam,
       learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
-      starter: starter, supervision: supervision, firstMoments: firstMoments,
-      schedules: schedules, reloads: reloads, reloader: reloader, externals: externals,
-      wrappers: wrappers))
+      starter: starter, supervision: supervision, firstMoments: firstMoments, schedules: schedules,
+      reloads: reloads, reloader: reloader, externals: externals, wrappers: wrappers))
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
   private lazy var orderlyStopHost = OrderlyStopOfDaemon(workers, requests)
   private lazy var ending = DaemonEnd(
@@ -258,8 +256,7 @@ public final class Daemon {
       path: role.hasSuccessor ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
       Engine(
-        policy: settings.configuration.policy,
-        remembering: learnedMemory.learned),
+        policy: settings.configuration.policy, remembering: learnedMemory.learned),
       clock: services.loop,
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))

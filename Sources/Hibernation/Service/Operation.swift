@@ -219,12 +219,8 @@ struct Operation {
 
   /// Back to how it was, from any point before commit A.
   mutating func release() {
-    // Frozen before it is let go, so that it doesn't run for a moment.
-    var isFrozen = false
-    if let cgroup = freezer {
-      // Unfrozen, the tree is stopped by its threads.
-      isFrozen = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
-    }
+    // Frozen before it is let go, so that it doesn't run for a moment; an error is no freeze.
+    let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     detach()
     // Only the freezer shall hold it; where there is none, or it failed, the stop does. (Stopping can
     // have been undone by a failure.)

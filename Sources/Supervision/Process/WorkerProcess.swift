@@ -174,11 +174,9 @@ public final class WorkerProcess {
   /// Whether a pid is one of the worker's, without looking at all processes.
   public func owns(_ pid: Int32) -> Bool {
     if pid == identity.pid { return isAlive }
-    // A group that is gone holds no process.
-    if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }
-    var current = pid
+    if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }  // Gone: empty.
+    var current = pid  // What has ended owns nothing.
     for _ in 0..<64 where current > 1 {
-      // It has ended.
       guard let stat = try? ProcessStat.read(current), stat.startTime >= identity.startTime else {
         return false
       }

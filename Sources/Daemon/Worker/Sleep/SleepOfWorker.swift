@@ -29,9 +29,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
   }
 
   init(
-    runtime: WorkerUnit, services: Services, driver: EngineDriver,
-    imageDisk: ImageDiskMonitor, image path: String, wakeWatch: WakeWatch,
-    surroundings: any SleepSurroundings
+    runtime: WorkerUnit, services: Services, driver: EngineDriver, imageDisk: ImageDiskMonitor,
+    image path: String, wakeWatch: WakeWatch, surroundings: any SleepSurroundings
   ) {
     self.runtime = runtime
     id = runtime.id
@@ -200,8 +199,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
       result.map(ResumeOutcome.init)
     }
     afterWhatIsUnderWay { [hibernation = services.hibernation] in
-      hibernation.resume(
-        target, from: image.resting, keepsBase: keepsBase, then: done)
+      hibernation.resume(target, from: image.resting, keepsBase: keepsBase, then: done)
     }
   }
 
