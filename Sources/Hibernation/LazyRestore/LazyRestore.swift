@@ -107,9 +107,7 @@ extension Hibernator {
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
       total: image.dataLength, wasLearning: !isKnown)
-    try start(
-      image, target: target, cgroup: cgroup, parts: parts,
-      learning: Pager.Learning(isLearning: !isKnown), record: record)
+    try start(image, target: target, cgroup: cgroup, parts: parts, record: record)
     try attempt(.waking) { try target.wake(correctingTimeoutsOf: image) }
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
@@ -158,15 +156,15 @@ extension Hibernator {
   /// Starts the fill's thread.
   private func start(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], learning: Pager.Learning, record: ResumeHistory.LazyResume
+    parts: [PagerPart], record: ResumeHistory.LazyResume
   ) throws(HibernationError) {
+    let learning = Pager.Learning(isLearning: record.wasLearning)
     let fill = BackgroundFill(record, missing: image.backgroundFillLength)
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
         image, target: target, cgroup: cgroup, parts: parts, learning: learning,
-        missing: fill.missing, isFrozen: false,
-        goesOnForAnother: false)
+        missing: fill.missing, isFrozen: false, goesOnForAnother: false)
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
