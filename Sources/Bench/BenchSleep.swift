@@ -14,7 +14,7 @@ extension BenchSubject {
   /// One measurement of a mechanism; ns. The program runs before and after.
   func measure(_ mechanism: BenchMechanism, _ note: (BenchHibernation) -> Void) throws -> Int64 {
     // Pages of the last resume that are missing still aren't to be measured with the next sleep.
-    try service.settle(Self.name)
+    try service.awaitFill(of: Self.name)
     switch mechanism {
     case .signal: return try measureSignal()
     case .freezer: return try measureFreezer()
@@ -67,7 +67,7 @@ extension BenchSubject {
         if isKnown { note($0) }
       }
       if isKnown { return took }
-      try service.settle(Self.name)
+      try service.awaitFill(of: Self.name)
       learned?.resumes += 1
     }
   }

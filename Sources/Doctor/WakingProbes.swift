@@ -22,7 +22,7 @@ extension Probe {
     let sources = try WakeSources(of: tree, ownChannels: [])
     if let refusal = sources.refusals.first { throw refusal }
     try child.send("wake up")
-    guard let why = sources.take() else {
+    guard let why = sources.nextReason() else {
       throw ProbeFailure("data for a stopped shell was not seen at its socket")
     }
     try tree.continueAll()
@@ -45,7 +45,7 @@ extension Probe {
     try latches.arm(latch, at: counter.descriptor)
     counter.signal()
     counter.clear()
-    latches.take()
+    latches.collect()
     guard latch.hasFired else { throw ProbeFailure("a completed poll was not reported") }
     return .works("io_submit of a poll")
   }

@@ -74,13 +74,13 @@ public struct RecordingReader: Sendable {
             ? "not a footprint recording (`dormouse footprint record` makes one)"
             : "this line is not a JSON object")
       }
-      try take(json)
+      try parse(json)
     } catch {
       throw RecordingError(file: file, line: line, what: error.what)
     }
   }
 
-  private mutating func take(_ json: JSON) throws(RecordingFault) {
+  private mutating func parse(_ json: JSON) throws(RecordingFault) {
     guard header != nil else { return header = try RecordingHeader(json) }
     guard let at = json["t"]?.number, (0...Self.latest).contains(at) else {
       throw RecordingFault("`t` is not a time in seconds since the start")

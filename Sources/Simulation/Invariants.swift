@@ -24,7 +24,7 @@ struct Invariants {
     at now: Instant
   ) -> String? {
     if case .request(let request) = event { open.insert(request.id) }
-    note(event)
+    track(event)
     level = before
     earlier = states
     accounting.record(event, states, at: now)
@@ -44,7 +44,7 @@ struct Invariants {
     return nil
   }
 
-  private mutating func note(_ event: Event) {
+  private mutating func track(_ event: Event) {
     switch event {
     case .added(let worker, let profile), .adopted(let worker, let profile, _),
       .profileChanged(let worker, let profile):

@@ -21,7 +21,7 @@ import Testing
     mutating func tell(_ seconds: Int64, _ event: Event) {
       now = .zero + .seconds(seconds)
       let directives = engine.handle(event, at: now)
-      ledger.note(event, directives, engine, at: now)
+      ledger.record(event, directives: directives, engine: engine, at: now)
       sentences += narrator.notices(of: event, directives, engine, at: now).map(\.text)
     }
 

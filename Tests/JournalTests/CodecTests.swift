@@ -111,10 +111,10 @@ import Testing
       (4, .activity(WorkerID(""))), (6, .deadline), (7, memory[2]), (.max, memory[0]),
     ].map { (Int64($0.0), $0.1) }
     for (at, event) in events {
-      #expect(SampleBatch.takes(event) && batch.hasRoom(for: event))
+      #expect(SampleBatch.accepts(event) && batch.hasRoom(for: event))
       batch.add(event, at: Instant(nanoseconds: at))
     }
-    let taken = batch.take()
+    let taken = batch.takeBytes()
     let line = try #require(taken)
     let record = try #require(SealedLine.open(line.dropLast()))
     let read = try SampleBatch.read(record)

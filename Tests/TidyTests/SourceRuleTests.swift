@@ -37,13 +37,13 @@ struct SourceRuleTests {
   private static let processLooks: Set<String> = [
     "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
     // On threads of their own.
-    "Daemon/Worker/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
-    "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/SuspendJob.swift",
+    "Daemon/Worker/End/EndOfWorker.swift", "Daemon/Sense/SafePointCheck.swift",
+    "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/Sleep/SuspendJob.swift",
     "Daemon/External/ExternalProcess.swift",
     // While the daemon starts.
     "Daemon/Takeover/SurvivorsOfDaemon.swift",
     "Daemon/Talk/ConversationOfWorker.swift",
-    "Daemon/Worker/ListeningOfDaemon.swift",
+    "Daemon/Worker/Launch/ListeningOfDaemon.swift",
     // Of its cgroup only.
     "Daemon/External/ExternalsOfDaemon.swift", "Daemon/ControlService/WorkerReporter.swift",
     // The wrapper stops itself next, or runs again.
@@ -57,7 +57,7 @@ struct SourceRuleTests {
       for (number, line) in lines.enumerated() {
         let code = line.components(separatedBy: "//")[0]
         #expect(
-          !code.contains(/process\??\.tree\(|ProcessScan\.take|ProcessTree\.discover/),
+          !code.contains(/process\??\.tree\(|ProcessScan\.read|ProcessTree\.discover/),
           "Sources/\(path):\(number + 1) looks at all processes; use withTree or scanProcesses")
       }
     }

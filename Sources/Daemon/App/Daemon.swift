@@ -54,22 +54,26 @@ public final class Daemon {
 
   private lazy var restarts: RestartSupervisor = RestartSupervisor(
     timers: services.loop, stopped: stoppedByPerson,
-    host: RestartsOfDaemon(phase, driver, workers, services.log) { [unowned self] in
+    host: RestartsOfDaemon(phase: phase, driver: driver, workers: workers, log: services.log) {
+      [unowned self] in
       starter.start($0, .restart, occasion: .restart, then: $1)
     })
   private lazy var dependencies = DependenciesOfDaemon(
-    driver, workers, returning, restarts, requests)
+    driver: driver, workers: workers, returning: returning, restarts: restarts, requests: requests)
   /// Starts workers when others have come far enough.
   private lazy var starter: DependencyStarter = DependencyStarter(dependencies)
   private lazy var declared = DeclaredWorkers(
-    driver, workers, returning,
+    driver: driver, workers: workers, returning: returning,
     host: DeclaredOfDaemon(
       .init(
         phase: phase, environment: environment, restarts: restarts, learnedMemory: learnedMemory,
         wrappers: wrappers, stoppedByPerson: stoppedByPerson, starter: starter, log: services.log)))
   private lazy var supervision = WorkerSupervision(
-    restarts, starter, SupervisionOfDaemon(workers, reloads, senses.liveness, listening))
-  private lazy var schedules = ScheduleMonitor(services, state, driver, workers, returning)
+    restarts: restarts, starter: starter,
+    host: SupervisionOfDaemon(
+      workers: workers, reloads: reloads, liveness: senses.liveness, listening: listening))
+  private lazy var schedules = ScheduleMonitor(
+    services: services, state: state, driver: driver, workers: workers, returning: returning)
 
   // MARK: senses
 
@@ -83,26 +87,33 @@ public final class Daemon {
 
   private lazy var isLaunching: (WorkerID) -> Bool = { [unowned self] in launcher.isLaunching($0) }
   private lazy var listening = ListeningSockets(
-    services.loop, services.loop, services.jobs, services.socketFiles, driver, workers,
-    ListeningOfDaemon(phase, workers, declared, services.log, isLaunching: isLaunching))
+    watches: services.loop, timers: services.loop, jobs: services.jobs, files: services.socketFiles,
+    driver: driver, workers: workers,
+    host: ListeningOfDaemon(
+      phase: phase, workers: workers, declared: declared, log: services.log,
+      isLaunching: isLaunching))
   private lazy var launchPlanner = LaunchPlanner(
-    LaunchGround(
+    ground: LaunchGround(
       cgroups: cgroups, earlierCgroups: earlierCgroups, limitsObstacle: limitsObstacle,
       records: services.records.store, logs: state.logs, socket: socket,
       inheritance: role.program?.inheritance),
-    restarts, services)
+    restarts: restarts, services: services)
   private lazy var launcher: WorkerLauncher = WorkerLauncher(
-    driver, services.loop,
-    LaunchesOfDaemon(
+    driver: driver, timers: services.loop,
+    host: LaunchesOfDaemon(
       .init(
         services: services, driver: driver, workers: workers, bootID: bootID, socket: socket,
         program: role.program, recordWriter: recordWriter, senses: senses, starter: starter,
         supervision: supervision, endedRuns: endedRuns, listening: listening,
         planner: launchPlanner, conversations: conversations, processes: processes, ends: ends)))
   private lazy var processes = ProcessHolder(
-    services.loop, ProcessesOfDaemon(services, driver, senses.probes, sleeps, ends))
+    services.loop,
+    ProcessesOfDaemon(
+      services: services, driver: driver, probes: senses.probes, sleeps: sleeps, ends: ends))
   private lazy var firstMoments = FirstMoments(
-    services.loop, restarts, FirstMomentsOfDaemon(driver, workers, requests, senses.scanner))
+    timers: services.loop, restarts: restarts,
+    host: FirstMomentsOfDaemon(
+      driver: driver, workers: workers, requests: requests, scanner: senses.scanner))
   private lazy var sleeps = WorkerSleeps(
     .init(
       services: services, driver: driver, workers: workers, state: state, senses: senses,
@@ -115,9 +126,13 @@ public final class Daemon {
       snapshots: snapshots, launchPlanner: launchPlanner, restarts: restarts, listening: listening,
       supervision: supervision, endedRuns: endedRuns, program: role.program,
       externalRootHasEnded: { [unowned self] in externals.externalRootHasEnded($0) }))
-  private lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(driver, workers, requests, supervision))
-  private lazy var orphans = OrphanReaper(services.loop, workers, launcher, senses.probes)
-  private lazy var pendingSignals = PendingSignals(services.loop, driver, workers)
+  private lazy var endedRuns = EndedRuns(
+    EndedRunsOfDaemon(
+      driver: driver, workers: workers, requests: requests, supervision: supervision))
+  private lazy var orphans = OrphanReaper(
+    timers: services.loop, workers: workers, launcher: launcher, probes: senses.probes)
+  private lazy var pendingSignals = PendingSignals(
+    timers: services.loop, driver: driver, workers: workers)
 
   // MARK: talk
 
@@ -127,7 +142,8 @@ public final class Daemon {
       watchdogs: senses.watchdogs, snapshots: snapshots, recordWriter: recordWriter,
       isLaunching: isLaunching))
   private lazy var sheds = WorkerSheds(
-    services, driver, workers, senses.meter, senses.scanner, senses.liveness)
+    services: services, driver: driver, workers: workers, meter: senses.meter,
+    scanner: senses.scanner, liveness: senses.liveness)
   private lazy var reloads = WorkerReloads(
     services.loop,
     ReloadingOfWorker(
@@ -138,7 +154,7 @@ public final class Daemon {
   // MARK: workers of others: an earlier daemon's, another supervisor's, wrappers'
 
   private lazy var survivors = SurvivorAdoption(
-    driver, workers, returning, timers: services.loop,
+    driver: driver, workers: workers, returning: returning, timers: services.loop,
     host: SurvivorsOfDaemon(
       .init(
         services: services, state: state, driver: driver, workers: workers, bootID: bootID,
@@ -148,7 +164,8 @@ public final class Daemon {
         keeperStarter: keeperStarter,
         watchdogs: senses.watchdogs)))
   private lazy var standbyStarter = StandbyStarter.pager(
-    services.jobs, services.hibernation, services.log, hasSuccessors: role.hasSuccessor)
+    jobs: services.jobs, hibernation: services.hibernation, log: services.log,
+    hasSuccessors: role.hasSuccessor)
   private lazy var keeperStarter = KeeperStarter(
     DescriptorKeeperMeans(
       path: state.path + "/keeper.sock", hibernation: services.hibernation,
@@ -167,17 +184,16 @@ public final class Daemon {
   }
   /// Wrappers that have registered here.
   private lazy var wrappers = RegisteredWrappers(
-    driver, workers, clock: services.loop, WrapperSockets(services, control))
+    driver: driver, workers: workers, clock: services.loop, host: WrapperSockets(services, control))
 
   // MARK: requests, directives, the end
 
   private lazy var directives = DirectiveExecution(
     .init(
-      services: services, driver: driver, workers: workers, wrappers: wrappers,
-      launcher: launcher, sheds: sheds, conversations: conversations, senses: senses,
-      sleeps: sleeps, ends: ends, restarts: restarts, supervision: supervision,
-      recordWriter: recordWriter, jetsam: jetsam, pressure: pressure, ending: ending,
-      program: role.program))
+      services: services, driver: driver, workers: workers, wrappers: wrappers, launcher: launcher,
+      sheds: sheds, conversations: conversations, senses: senses, sleeps: sleeps, ends: ends,
+      restarts: restarts, supervision: supervision, recordWriter: recordWriter, jetsam: jetsam,
+      pressure: pressure, ending: ending, program: role.program))
   private lazy var configurationHost = ReloadOfDaemon(
     .init(
       services: services, driver: driver, workers: workers, phase: phase, requests: requests,
@@ -192,19 +208,19 @@ public final class Daemon {
       requests: requests, role: role, version: version, freezer: freezer, state: state,
       configuration: configuration, chronicle: chronicle, snapshots: snapshots, jetsam: jetsam,
       learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
-      starter: starter, supervision: supervision, firstMoments: firstMoments,
-      schedules: schedules, reloads: reloads, reloader: reloader, externals: externals,
-      wrappers: wrappers))
+      starter: starter, supervision: supervision, firstMoments: firstMoments, schedules: schedules,
+      reloads: reloads, reloader: reloader, externals: externals, wrappers: wrappers))
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
   private lazy var orderlyStopHost = OrderlyStopOfDaemon(workers, requests)
   private lazy var ending = DaemonEnd(
-    EndOfDaemon(
+    host: EndOfDaemon(
       .init(
         driver: driver, workers: workers, returning: returning, requests: requests,
         externals: externals, starter: starter, recordWriter: recordWriter, listening: listening,
         control: control, log: services.log)),
-    OrderlyStop(orderlyStopHost), phase)
-  private lazy var signals = DaemonSignals(services, orphans, reloader, ending)
+    stopping: OrderlyStop(orderlyStopHost), phase: phase)
+  private lazy var signals = DaemonSignals(
+    services: services, orphans: orphans, reloader: reloader, ending: ending)
 
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
     clinux_keep_heap_small()
@@ -236,20 +252,20 @@ public final class Daemon {
     } catch { throw .system(error) }
     control = ControlSocket(path: settings.socket, services)
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
-    jetsam = JetsamKeeper(directory: state.jetsam, services.disk, services.loopReturn, log)
+    jetsam = JetsamKeeper(
+      directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
     snapshots = SnapshotKeeper(directory: state.snapshots, disk: services.disk, log: log)
     learnedMemory = LearnedMemoryKeeper(
       path: role.hasSuccessor ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
       Engine(
-        policy: settings.configuration.policy,
-        remembering: learnedMemory.learned),
+        policy: settings.configuration.policy, remembering: learnedMemory.learned),
       clock: services.loop,
       replies: RequestReplies(
         SavedRecords(records, services.loopReturn), timers: services.loop))
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
-    chronicle = try Chronicle(settings, state, log)
+    chronicle = try Chronicle(settings: settings, state: state, log: log)
     pressure = PressureMonitor(
       services.loop, send: { [driver] in driver.send($0) }, log: { log($0, $1) })
 
@@ -293,7 +309,7 @@ public final class Daemon {
     try openControlSocket()
     pressure.follow(driver.state.policy)
     chronicle.begin(driver.state, at: EventLoop.now)
-    FillReports.follow(services.hibernation, services.loopReturn, services.log) {
+    FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
       [unowned self] in senses.meter.measure($0)
     }
     begin()
@@ -321,14 +337,14 @@ public final class Daemon {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     services.log(.info, "ready: \(count), policy \(driver.state.policy.name), \(freezer.text)")
     senses.sampling.sampleRegularly()
-    StartupMemory(services.loop, driver, workers).releaseAfterStart()
+    StartupMemory(timers: services.loop, driver: driver, workers: workers).releaseAfterStart()
     pendingSignals.follow()
-    ServiceManager.tell("READY=1")
+    ServiceManager.send("READY=1")
   }
 
   /// The loop has ended.
   private func finish() {
-    ServiceManager.tell("STOPPING=1")
+    ServiceManager.send("STOPPING=1")
     // From here on no client is served any more, and the disk may be waited for.
     chronicle.close(at: EventLoop.now)
     learnedMemory.close()
@@ -336,8 +352,8 @@ public final class Daemon {
     let diskAnswers = services.disk.drain()
     services.socketFiles.drain(within: .seconds(2))
     control.close()
-    rmdir(ChannelPlan.directory(of: socket))
-    if geteuid() == 0 { rmdir(ChannelPlan.publicDirectory(of: socket)) }
+    discardDirectory(ChannelPlan.directory(of: socket))
+    if geteuid() == 0 { discardDirectory(ChannelPlan.publicDirectory(of: socket)) }
     // Workers that were left alone may still sleep on one.
     if diskAnswers, (try? listDirectory(state.images))?.isEmpty == true {
       BootKey.discard(in: state.images)
@@ -359,7 +375,8 @@ public final class Daemon {
   private func openControlSocket() throws(StartError) {
     try control.open {
       ControlService(
-        driver, controlHost, EventFollowing(chronicle, $0), statusReporter, services.log)
+        driver: driver, host: controlHost, following: EventFollowing(chronicle, $0),
+        status: statusReporter, log: services.log)
     }
   }
 

@@ -62,7 +62,7 @@ final class DaemonEnd {
   private var woken: [WorkerID: Bool] = [:]
 
   init(
-    _ host: any DaemonEndHost, _ stopping: OrderlyStop, _ phase: DaemonPhase = DaemonPhase()
+    host: any DaemonEndHost, stopping: OrderlyStop, phase: DaemonPhase = DaemonPhase()
   ) {
     self.host = host
     self.stopping = stopping

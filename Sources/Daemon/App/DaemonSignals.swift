@@ -13,8 +13,8 @@ final class DaemonSignals {
   private let ending: DaemonEnd
 
   init(
-    _ services: Services, _ orphans: OrphanReaper, _ reloader: ConfigurationReloader,
-    _ ending: DaemonEnd
+    services: Services, orphans: OrphanReaper, reloader: ConfigurationReloader,
+    ending: DaemonEnd
   ) {
     loop = services.loop
     hibernation = services.hibernation

@@ -50,8 +50,9 @@ final class DirectiveExecution: DirectiveExecutor {
     case .measure(let id): parts.senses.meter.measure(id)
     case .inspect(let id): parts.sleeps.inspect(id)
     case .answer: break  // The driver's.
-    case .transition(let transition): note(transition)
-    case .pressureChanged(let from, let to, let why): pressureHasChanged(from, to, why)
+    case .transition(let transition): report(transition)
+    case .pressureChanged(let from, let to, let why):
+      pressureHasChanged(from: from, to: to, why: why)
     case .report(let report): parts.jetsam.keep(report, policy: parts.driver.state.policy)
     case .watchdogMissed(let id, let what): log(.warning, "\(id): \(what)")
     case .wouldHave(let id, let what): log(.notice, "\(id): shadow mode: \(what)")
@@ -60,24 +61,24 @@ final class DirectiveExecution: DirectiveExecutor {
 
   func engineIsQuiet() { parts.ending.engineIsQuiet() }
 
-  private func pressureHasChanged(_ from: PressureLevel, _ to: PressureLevel, _ why: String) {
+  private func pressureHasChanged(from: PressureLevel, to: PressureLevel, why: String) {
     log(to > from ? .warning : .notice, "pressure \(from.name) → \(to.name): \(why)")
     if to > from {
       parts.services.hibernation.dropFromCache(
         images: parts.workers.values.compactMap(\.image?.path))
     }
-    parts.conversations.tellPressure()
+    parts.conversations.sendPressure()
     if to == .normal { parts.restarts.pressureIsNormal() }
   }
 
-  private func note(_ transition: Transition) {
+  private func report(_ transition: Transition) {
     let priority: DaemonLog.Priority = transition.to == .terminated ? .notice : .info
     log(
       priority,
       "\(transition.worker): \(transition.from.rawValue) → \(transition.to.rawValue): "
         + transition.cause.sentence)
     if transition.to == .terminating, case .pressure = transition.cause {
-      parts.jetsam.noteVictim(parts.driver.state, stall: parts.pressure.lastStall)
+      parts.jetsam.recordVictim(parts.driver.state, stall: parts.pressure.lastStall)
     }
     parts.program?.hasChanged(transition)
     guard let runtime = parts.workers[transition.worker] else { return }

@@ -11,7 +11,7 @@ protocol DirectiveExecutor: AnyObject {
 
 /// Hears of every event that the engine has handled, before its directives are executed.
 protocol EngineObserver: AnyObject {
-  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant)
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant)
 }
 
 /// The only owner of the engine. It gives the engine events, one after the other, and the time, hands the
@@ -56,7 +56,9 @@ final class EngineDriver {
       let now = clock.now
       let directives = clock.step("the engine") { engine.handle(next, at: now) }
       clock.step("the journal") {
-        for observer in observers { observer.handled(next, directives, engine, at: now) }
+        for observer in observers {
+          observer.handled(next, directives: directives, engine: engine, at: now)
+        }
       }
       for directive in directives {
         clock.step("\(directive)") { execute(directive) }

@@ -6,7 +6,7 @@ enum FillReports {
   /// - Parameter measure: on the loop. Without any activity of the worker its memory is another than when it was
   ///   woken.
   static func follow(
-    _ hibernation: HibernationService, _ loopReturn: LoopReturn, _ log: DaemonLog,
+    _ hibernation: HibernationService, loopReturn: LoopReturn, log: DaemonLog,
     measure: @escaping (WorkerID) -> Void
   ) {
     hibernation.onFillFailure { name, error in

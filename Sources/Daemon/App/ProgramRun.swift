@@ -56,7 +56,7 @@ final class ProgramRun {
       log(.notice, "can't open a control socket: \(error)")
     }
     parts.pressure.follow(parts.driver.state.policy)
-    FillReports.follow(services.hibernation, services.loopReturn, services.log) {
+    FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
       [unowned self] in parts.senses.meter.measure($0)
     }
     parts.declared.introduceWorkers(parts.configuration.current.workers)

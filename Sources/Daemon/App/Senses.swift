@@ -43,14 +43,19 @@ final class Senses {
 
     scanner = ProcessScanner(
       services, onlyDescendants: role.looksAtDescendantsOnly, launchedAt: launchedAt)
-    meter = FootprintMeter(loop, driver, workers, MeasuringThreads(services), log: log)
-    let looks = ActivityLooks(loop, services.jobs, driver, scanner, metersWork: role.metersWork)
-    activity = ActivitySampler(loop, driver, workers, looks, meter)
-    kernelKills = KernelKillWatch(loop, driver, parts.jetsam, log: log)
-    safePoints = SafePointCheck(services, driver, workers)
+    meter = FootprintMeter(
+      clock: loop, driver: driver, workers: workers, source: MeasuringThreads(services), log: log)
+    let looks = ActivityLooks(
+      loop: loop, jobs: services.jobs, driver: driver, scanner: scanner, metersWork: role.metersWork
+    )
+    activity = ActivitySampler(
+      clock: loop, driver: driver, workers: workers, looks: looks, meter: meter)
+    kernelKills = KernelKillWatch(clock: loop, driver: driver, jetsam: parts.jetsam, log: log)
+    safePoints = SafePointCheck(services: services, driver: driver, workers: workers)
 
     probes = ProbeAsker(loop, loop)
-    liveness = LivenessSupervisor(loop, driver, probes, activity, launchedAt: launchedAt)
+    liveness = LivenessSupervisor(
+      timers: loop, driver: driver, probes: probes, activity: activity, launchedAt: launchedAt)
     watchdogs = WatchdogReporter(driver, workers) { [recordWriter = parts.recordWriter] in
       recordWriter.save($0, state: $1)
     }
@@ -58,9 +63,9 @@ final class Senses {
     let look = ImageDiskLook(
       services.jobs, directory: state.images, workers, sharedImages: role.sharedImages,
       image: state.image(of:))
-    imageDisk = ImageDiskMonitor(services, driver, state, look)
+    imageDisk = ImageDiskMonitor(services: services, driver: driver, state: state, look: look)
     imageRemover = ImageRemover(
-      services.disk, services.loopReturn, imageDisk, image: state.image(of:))
+      disk: services.disk, loop: services.loopReturn, imageDisk: imageDisk, image: state.image(of:))
     hibernationCosts = HibernationCosts(imageDisk, log: log)
 
     let sampled = SamplingOfDaemon(
@@ -68,7 +73,8 @@ final class Senses {
         driver: driver, pressure: parts.pressure, activity: activity, logs: parts.logs,
         kernelKills: kernelKills, learnedMemory: parts.learnedMemory, imageDisk: imageDisk,
         hibernation: services.hibernation))
-    sampling = RegularSampling(loop, driver, workers, role.pace, sampled)
+    sampling = RegularSampling(
+      clock: loop, driver: driver, workers: workers, pace: role.pace, host: sampled)
     encryption = EncryptionTrial(services)
   }
 }

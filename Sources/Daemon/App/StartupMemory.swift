@@ -24,7 +24,7 @@ final class StartupMemory {
   }
 
   /// Of a daemon, whose memory is locked where that is permitted, and is locked again.
-  convenience init(_ timers: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry) {
+  convenience init(timers: any Timers, driver: EngineDriver, workers: WorkerRegistry) {
     let isStarting = { workers.keys.contains { driver.state.state(of: $0) == .launching } }
     self.init(timers, isStarting) {
       // Locked memory can't be released.

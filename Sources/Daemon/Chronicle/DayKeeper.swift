@@ -36,8 +36,8 @@ final class DayKeeper {
     savedAt = now
   }
 
-  func note(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
-    ledger.note(event, directives, engine, at: now)
+  func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
+    ledger.record(event, directives: directives, engine: engine, at: now)
     guard case .memory = event else { return }
     let day = JournalWriter.wall().day
     if day != today.day {

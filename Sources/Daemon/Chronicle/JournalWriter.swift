@@ -61,7 +61,7 @@ final class JournalWriter {
   }
 
   /// `engine`: after the event.
-  func note(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     if let failure = file.takeFailure() { giveUp("\(failure)", at: now) }
     guard encoder != nil else { return retry(engine, at: now) }
     do {
@@ -75,7 +75,7 @@ final class JournalWriter {
     }
   }
 
-  func note(_ policy: LifecyclePolicy, at now: Instant) {
+  func record(_ policy: LifecyclePolicy, at now: Instant) {
     do {
       try encoder?.record(policy: policy, at: now)
     } catch { giveUp("can't write a policy: \(error)", at: now) }
@@ -92,7 +92,7 @@ final class JournalWriter {
     guard file.pending < SegmentFile.maxPending else {
       return giveUp("the disk is too slow", at: now)
     }
-    if let bytes = encoder?.take(), !bytes.isEmpty { file.append(bytes) }
+    if let bytes = encoder?.takeBytes(), !bytes.isEmpty { file.append(bytes) }
   }
 
   /// Calls back on another thread when all of it can be read.

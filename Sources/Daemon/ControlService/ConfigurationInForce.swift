@@ -7,7 +7,7 @@ final class ConfigurationInForce {
   init(_ configuration: DaemonConfiguration) { current = configuration }
 
   /// It was read again.
-  func take(_ configuration: DaemonConfiguration) { current = configuration }
+  func apply(_ configuration: DaemonConfiguration) { current = configuration }
 
   /// The workers have been introduced: from here on, each has its own; a reload brings a new list.
   func dropWorkers() { current.workers = [] }

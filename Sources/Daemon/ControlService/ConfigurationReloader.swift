@@ -16,7 +16,7 @@ protocol ConfigurationHost: AnyObject {
   /// The engine has the policy.
   func policyHasChanged(_ policy: LifecyclePolicy)
   /// The daemon's configuration from now on; each worker's comes after it.
-  func take(_ configuration: DaemonConfiguration)
+  func apply(_ configuration: DaemonConfiguration)
   /// Stops it, where it runs, and forgets it.
   func remove(_ id: WorkerID)
   /// The configuration no longer declares it; it stays until `remove`.
@@ -27,7 +27,7 @@ protocol ConfigurationHost: AnyObject {
   /// Adds it, and opens its sockets.
   func introduce(_ configuration: WorkerConfiguration)
   /// Its configuration from now on. It is declared now, if it wasn't.
-  func take(_ configuration: WorkerConfiguration, of id: WorkerID)
+  func apply(_ configuration: WorkerConfiguration, of id: WorkerID)
   func setPolicy(_ policy: LifecyclePolicy, of id: WorkerID)
   /// Those of them that start by themselves, after those that they need.
   func startAutomatically(_ workers: [WorkerConfiguration])
@@ -61,7 +61,7 @@ final class ConfigurationReloader {
 
   /// The host isn't kept alive.
   init(
-    _ driver: EngineDriver, _ host: any ConfigurationHost, _ log: DaemonLog, look: @escaping Look
+    driver: EngineDriver, host: any ConfigurationHost, log: DaemonLog, look: @escaping Look
   ) {
     self.driver = driver
     self.host = host
@@ -74,7 +74,7 @@ final class ConfigurationReloader {
     look { [unowned self] result in
       guard let result else { return report(Self.isSilent) }
       if host.isEnding || host.isLeaving { return report((false, "the daemon is ending")) }
-      report(take(result, allowEmpty))
+      report(apply(result, allowEmpty))
     }
   }
 
@@ -85,7 +85,7 @@ final class ConfigurationReloader {
     }
   }
 
-  private func take(
+  private func apply(
     _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
   ) -> ReloadOutcome {
     guard let new = result.value else {
@@ -100,8 +100,8 @@ final class ConfigurationReloader {
       host.policyHasChanged(policies.new)
       changes.append(change)
     }
-    host.take(new)
-    changes += removeUndeclared(new) + takeWorkers(new, policies)
+    host.apply(new)
+    changes += removeUndeclared(new) + applyWorkers(new, policies)
     // `run` workers live by the daemon's policy.
     for id in host.knownWorkers.sorted() where host.known(id)?.isDeclared == false {
       if host.known(id)?.configuration.policy != new.policy { host.setPolicy(new.policy, of: id) }
@@ -131,13 +131,13 @@ final class ConfigurationReloader {
     }
   }
 
-  private func takeWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
+  private func applyWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
     // All of them are known before the first is started: they may need each other.
     let added = new.workers.filter { host.known(WorkerID($0.name)) == nil }
     for worker in added { host.introduce(worker) }
     let names = Set(added.map(\.name))
     let changes = new.workers.compactMap { worker in
-      names.contains(worker.name) ? "\(worker.name) added" : take(worker, policies)
+      names.contains(worker.name) ? "\(worker.name) added" : apply(worker, policies)
     }
     host.startAutomatically(added)
     return changes
@@ -145,11 +145,11 @@ final class ConfigurationReloader {
 
   /// A worker of the new configuration. Its policy, importance and shed channel apply at once, the
   /// rest when it is launched next.
-  private func take(_ configuration: WorkerConfiguration, _ policies: Policies) -> String? {
+  private func apply(_ configuration: WorkerConfiguration, _ policies: Policies) -> String? {
     let id = WorkerID(configuration.name)
     guard let known = host.known(id), isChanged(known, configuration) else { return nil }
     let text = changeText(of: configuration, from: known, policies)
-    host.take(configuration, of: id)
+    host.apply(configuration, of: id)
     return text
   }
 

@@ -61,7 +61,7 @@ protocol ControlHost: ReportSource {
   /// A client waits for it: its work goes before that of others.
   func prioritize(_ id: WorkerID)
   /// The engine then knows how much room the disk has.
-  func takeDiskReading(then done: @escaping () -> Void)
+  func sendDiskReading(then done: @escaping () -> Void)
 
   func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)
   func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void)

@@ -41,10 +41,9 @@ final class ControlListener {
       defer { umask(mask) }
       listener = try UnixSocket.bound(to: path, .stream)
       UnixSocket.refuseDescriptors(listener)
-      let raw = listener.raw
-      _ = try systemCall("listen", on: path) { listen(raw, 64) }
+      try listener.listen(backlog: 64, path: path)
     } catch { throw .socket(path: path, error.reason) }
-    takeSpare()
+    openSpare()
   }
 
   static func check(path: String) throws(StartError) {
@@ -68,7 +67,7 @@ final class ControlListener {
 
   func resume() { setListening(.readable) }
 
-  func close() { unlink(path) }
+  func close() { discardFile(path) }
 
   private func accept(isFull: () -> Bool, admit: (Descriptor, Peer) -> Void) {
     for _ in 0..<Self.maxAtOnce {
@@ -89,17 +88,17 @@ final class ControlListener {
     spare = nil
     let raw = clinux_accept(listener.raw)
     if raw >= 0 { Closer.close(raw) }
-    takeSpare()
+    openSpare()
     guard spare == nil else { return }
     // Another thread is still closing that client's: the last close of a socket may wait.
     setListening([])
     loop.after(.milliseconds(20)) { [weak self] in
-      self?.takeSpare()
+      self?.openSpare()
       self?.resume()
     }
   }
 
-  private func takeSpare() {
+  private func openSpare() {
     // Where there is none left, the next client finds that out.
     if spare == nil { spare = try? Descriptor.open("/dev/null") }
   }

@@ -198,8 +198,8 @@ final class ControlOfDaemon: ControlHost {
     parts.reloader.preview(allowEmpty: allowEmpty, then: report)
   }
 
-  func takeDiskReading(then done: @escaping () -> Void) {
-    parts.senses.imageDisk.takeReading(then: done)
+  func sendDiskReading(then done: @escaping () -> Void) {
+    parts.senses.imageDisk.sendReading(then: done)
   }
 
   func prioritize(_ id: WorkerID) { parts.services.hibernation.prioritize(id.name) }

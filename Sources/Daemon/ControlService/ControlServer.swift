@@ -108,7 +108,7 @@ final class ControlServer {
       var bytes: [UInt8] = []
       let reception: Reception?
       do throws(SystemCallError) {
-        reception = try Reception.take(from: client.descriptor, 65536, &bytes)
+        reception = try Reception.receive(from: client.descriptor, 65536, &bytes)
       } catch { return drop(client) }
       guard let reception else { return }
       // No request comes with descriptors.
@@ -201,11 +201,7 @@ final class ControlServer {
   /// Writes what the socket takes; the rest when it takes more.
   private func flush(_ client: Client) {
     while !client.pending.isEmpty {
-      let count = kernelResult {
-        Glibc.send(
-          client.descriptor.raw, client.pending, client.pending.count,
-          Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-      }
+      let count = client.descriptor.send(client.pending, waits: false)
       if count < 0 {
         if count == -Int(EINTR) { continue }
         if count != -Int(EAGAIN) || client.pending.count > Self.maxPending {

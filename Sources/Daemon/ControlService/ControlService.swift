@@ -35,8 +35,8 @@ final class ControlService: ControlRequestHandler {
 
   /// The host isn't kept alive.
   init(
-    _ driver: EngineDriver, _ host: any ControlHost, _ following: EventFollowing,
-    _ status: StatusReporter, _ log: DaemonLog
+    driver: EngineDriver, host: any ControlHost, following: EventFollowing,
+    status: StatusReporter, log: DaemonLog
   ) {
     self.driver = driver
     self.host = host
@@ -226,7 +226,7 @@ final class ControlService: ControlRequestHandler {
     guard call.request.verb == .hibernate, driver.state.state(of: id) == .suspended, !diskWasAsked
     else { return false }
     awaitingDisk[id] = [{ [unowned self] in carryOut(call) }]
-    host.takeDiskReading { [unowned self] in
+    host.sendDiskReading { [unowned self] in
       let waiting = awaitingDisk.removeValue(forKey: id) ?? []
       diskWasAsked = true
       for each in waiting { each() }

@@ -35,7 +35,9 @@ final class ReloadOfDaemon: ConfigurationHost {
     let look = SharedLook<ParseResult<DaemonConfiguration>>(
       parts.services.jobs, about: "configuration", within: ConfigurationReloader.patience
     ) { [read = parts.read] in read }
-    return ConfigurationReloader(parts.driver, self, parts.services.log) { look.take(then: $0) }
+    return ConfigurationReloader(driver: parts.driver, host: self, log: parts.services.log) {
+      look.ask(then: $0)
+    }
   }
 
   private var workers: WorkerRegistry { parts.workers }
@@ -49,12 +51,12 @@ final class ReloadOfDaemon: ConfigurationHost {
   var knownWorkers: [WorkerID] { Array(workers.keys) }
 
   func policyHasChanged(_ policy: LifecyclePolicy) {
-    parts.chronicle.note(policy, at: EventLoop.now)
+    parts.chronicle.record(policy, at: EventLoop.now)
     parts.pressure.follow(policy)
   }
 
-  func take(_ configuration: DaemonConfiguration) {
-    parts.configuration.take(configuration)
+  func apply(_ configuration: DaemonConfiguration) {
+    parts.configuration.apply(configuration)
   }
 
   func remove(_ id: WorkerID) {
@@ -82,7 +84,7 @@ final class ReloadOfDaemon: ConfigurationHost {
     if let runtime = workers[WorkerID(configuration.name)] { parts.listening.relisten(runtime) }
   }
 
-  func take(_ configuration: WorkerConfiguration, of id: WorkerID) {
+  func apply(_ configuration: WorkerConfiguration, of id: WorkerID) {
     guard let runtime = workers[id] else { return }
     runtime.configuration = configuration
     runtime.environment = parts.environment.merging(configuration.environment) { $1 }

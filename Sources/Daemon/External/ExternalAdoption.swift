@@ -85,7 +85,7 @@ final class ExternalAdoption {
           // Much may have happened meanwhile.
           try checkName(name)
           try checkOwners(found)
-          let runtime = try take(found, as: name, specification)
+          let runtime = try register(found, as: name, specification)
           respond(
             ControlResponse(
               id: request.id, result: .done, text: Self.adoptionText(runtime, found)))
@@ -131,7 +131,7 @@ final class ExternalAdoption {
       + "signal"
   }
 
-  private func take(
+  private func register(
     _ found: ExternalProcess, as name: String, _ specification: AdoptionSpecification
   ) throws(AdoptionRefusal) -> WorkerUnit {
     let importance = specification.importance ?? 0

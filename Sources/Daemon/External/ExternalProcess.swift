@@ -41,6 +41,7 @@ extension ExternalProcess {
     default: throw .malformed("`adopt` needs either a pid or a cgroup")
     }
     for process in found.tree.processes { try check(process) }
+    // nil: it hides its arguments; they are only shown.
     found.command = try? ProcessCommand.read(found.root.pid)
     let root = found.root.identity
     // What can't be opened now is tried again before it is suspended.
@@ -70,6 +71,7 @@ extension ExternalProcess {
       let pids = try group.processes()
       var processes: [ProcessStat] = []
       for pid in pids {
+        // It has ended.
         if let stat = try? ProcessStat.read(pid), !stat.isEnded { processes.append(stat) }
       }
       guard let root = processes.min(by: { $0.startTime < $1.startTime }) else {
@@ -84,12 +86,13 @@ extension ExternalProcess {
     if pid == 1 || pid == getpid() || ancestors().contains(pid) {
       throw .refused("process \(pid) (\(process.name)) is the daemon or one of its parents")
     }
-    if kernelResult({ Glibc.kill(pid, 0) }) == -EPERM {
+    if sendSignal(0, to: pid) == -EPERM {
       throw .refused("process \(pid) (\(process.name)) belongs to another user")
     }
     if process.state == .stopped {
       throw .refused("process \(pid) (\(process.name)) is stopped; continue it first (SIGCONT)")
     }
+    // One that has ended is refused when it is adopted.
     if let tracer = (try? ProcessStatus.read(pid))?.tracer, tracer != 0 {
       throw .refused("process \(pid) (\(process.name)) is traced by process \(tracer)")
     }
@@ -99,6 +102,7 @@ extension ExternalProcess {
         "process \(pid) (\(process.name)) has a systemd watchdog, which would kill it while it sleeps; "
           + "remove WatchdogSec= from its unit first")
     }
+    // The same.
     if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true {
       throw .refused("process \(pid) (\(process.name)) is a kernel thread")
     }
@@ -108,6 +112,7 @@ extension ExternalProcess {
     var result: Set<Int32> = []
     var pid = getppid()
     while pid > 0, result.insert(pid).inserted {
+      // It has ended: what is above it can't be found any more.
       guard let stat = try? ProcessStat.read(pid) else { break }
       pid = stat.parent
     }

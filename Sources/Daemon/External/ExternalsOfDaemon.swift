@@ -53,7 +53,7 @@ final class ExternalsOfDaemon: ExternalHost {
       directory: configuration.directory, environment: [:], cgroup: found.cgroup,
       logPath: parts.state.log(of: configuration.name))
     let process = try WorkerProcess.adopt(found.root.identity, plan: plan, opensMemory: false)
-    if let memories = found.memories { process.take(memories) }
+    if let memories = found.memories { process.adopt(memories) }
     try parts.processes.attach(process, to: runtime)
     parts.kernelKills.adopt(runtime)
   }

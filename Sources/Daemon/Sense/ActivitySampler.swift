@@ -45,8 +45,8 @@ final class ActivitySampler {
   private let meter: FootprintMeter
 
   init(
-    _ clock: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry,
-    _ looks: any ActivityLooking, _ meter: FootprintMeter
+    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry,
+    looks: any ActivityLooking, meter: FootprintMeter
   ) {
     self.clock = clock
     self.driver = driver
@@ -56,7 +56,7 @@ final class ActivitySampler {
   }
 
   /// A sample of all workers begins.
-  func beginSamples() { looks.takeLatches() }
+  func beginSamples() { looks.collectLatches() }
 
   /// A running worker's footprint and activity. The exact footprint costs the kernel a walk through
   /// all page tables, so it is taken only when the cheap count of resident pages, or the
@@ -70,7 +70,7 @@ final class ActivitySampler {
       return
     }
     lookAtActivity(of: runtime) { [unowned self] found in
-      if let found { note(found, of: runtime) }
+      if let found { apply(found, of: runtime) }
     }
   }
 
@@ -92,7 +92,7 @@ final class ActivitySampler {
       || driver.state.imaginesSleep(of: runtime.id)
   }
 
-  private func note(_ found: ActivityFindings, of runtime: WorkerUnit) {
+  private func apply(_ found: ActivityFindings, of runtime: WorkerUnit) {
     guard driver.state.state(of: runtime.id)?.runs == true, !runtime.isBusy else {
       runtime.sample.isUnchanged = false
       return

@@ -19,7 +19,7 @@ final class HibernationCosts {
   /// A hibernation has succeeded.
   ///
   /// - Parameter duration: from the order to rest.
-  func note(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
+  func record(_ summary: HibernationSummary, of runtime: WorkerUnit, took duration: Duration) {
     let id = runtime.id
     let written = Int64(summary.written)
     imageDisk.imageWritten(
@@ -31,10 +31,10 @@ final class HibernationCosts {
         .info,
         "\(id): its next hibernation compares pages: writes can't be tracked: \(why)")
     }
-    if let files = summary.filePages { note(files, of: id) }
+    if let files = summary.filePages { record(files, of: id) }
   }
 
-  private func note(_ files: FilePages.Outcome, of id: WorkerID) {
+  private func record(_ files: FilePages.Outcome, of id: WorkerID) {
     log(.info, "\(id): \(ByteCount(Int64(clamping: files.dropped))) of file pages dropped")
     if let refusal = files.refusal {
       log(

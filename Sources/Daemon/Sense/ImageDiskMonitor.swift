@@ -84,12 +84,12 @@ final class ImageDiskMonitor {
   /// Tells the engine what images may take, and then calls back: after `patience` at the latest. What
   /// workers that run have left on disk for their next image counts as free: it gives way where room is
   /// short.
-  func takeReading(then done: @escaping () -> Void = {}) {
+  func sendReading(then done: @escaping () -> Void = {}) {
     needs.look { [weak self] found in
       guard let self else { return }
       // It may lack an image that the engine has counted itself.
-      if found != nil, writtenAtLook != written { return takeReading(then: done) }
-      note(found)
+      if found != nil, writtenAtLook != written { return sendReading(then: done) }
+      update(found)
       let (held, idle) = disk.bytes
       needs.send(
         .disk(
@@ -100,7 +100,7 @@ final class ImageDiskMonitor {
     }
   }
 
-  private func note(_ found: ImageDisk?) {
+  private func update(_ found: ImageDisk?) {
     if let found {
       if !answers { needs.log(.notice, "the image disk responds again") }
       disk = found

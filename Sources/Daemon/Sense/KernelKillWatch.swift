@@ -60,8 +60,8 @@ final class KernelKillWatch {
   private let log: (DaemonLog.Priority, String) -> Void
 
   init(
-    _ clock: any Timers, _ driver: EngineDriver, _ jetsam: JetsamKeeper,
-    _ counts: KernelKillCounts = .kernel,
+    clock: any Timers, driver: EngineDriver, jetsam: JetsamKeeper,
+    counts: KernelKillCounts = .kernel,
     log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.clock = clock

@@ -35,12 +35,12 @@ final class PressureMonitor {
         (PressureTrigger.Kind.some, condition?.someStall), (.full, condition?.fullStall),
       ] {
         guard let stall else { continue }
-        openTrigger(kind, stall, level)
+        openTrigger(kind, stall: stall, level: level)
       }
     }
   }
 
-  private func openTrigger(_ kind: PressureTrigger.Kind, _ stall: Stall, _ level: PressureLevel) {
+  private func openTrigger(_ kind: PressureTrigger.Kind, stall: Stall, level: PressureLevel) {
     do {
       let threshold = Duration.nanoseconds(
         Int64(Double(stall.window.wholeNanoseconds) * stall.percent / 100))
@@ -52,7 +52,7 @@ final class PressureMonitor {
         // The same.
         let total = (try? PressureStall.read())?.totalMicroseconds(kind)
         if total.flatMap({ check?.confirms($0) }) ?? true { send(.stalled(level)) }
-        takeReading()
+        sendReading()
       }
       triggers.append((trigger, watch))
     } catch {
@@ -61,7 +61,7 @@ final class PressureMonitor {
   }
 
   /// Without /proc there is nothing to be said.
-  func takeReading() {
+  func sendReading() {
     guard let info = try? MemoryInfo.read() else { return }
     lastStall = stalls.read(at: EventLoop.now, window: rules.minWindow)
     send(

@@ -11,7 +11,7 @@ protocol SamplingHost: AnyObject {
   /// Writes down what the daemon has learned, where that is due.
   func saveMemoryWhenDue()
   /// Looks at the disk of the images.
-  func takeDiskReading()
+  func sendDiskReading()
   /// Removes what lies on that disk for no worker's next image.
   func dropOutdatedBases()
 }
@@ -42,8 +42,8 @@ final class RegularSampling {
   private var next: EventLoop.Token?
 
   init(
-    _ clock: any Timers, _ driver: EngineDriver, _ workers: WorkerRegistry, _ pace: Pace,
-    _ host: any SamplingHost
+    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry, pace: Pace,
+    host: any SamplingHost
   ) {
     self.clock = clock
     self.driver = driver
@@ -64,22 +64,22 @@ final class RegularSampling {
     }
     count += 1
     host.saveMemoryWhenDue()
-    if count % Self.samplesPerDiskReading == 1 { host.takeDiskReading() }
+    if count % Self.samplesPerDiskReading == 1 { host.sendDiskReading() }
     if clock.now - lastSweep > Self.sweepEvery {
       lastSweep = clock.now
       host.dropOutdatedBases()
     }
-    takeNext(after: running.isEmpty ? pace.resting : pace.running)
+    scheduleNext(after: running.isEmpty ? pace.resting : pace.running)
   }
 
   /// It has just been woken: a sample is due at once, and compares with nothing from before.
   func sampleAnew(_ runtime: WorkerUnit) {
     runtime.sample = ActivitySample()
     if let next { clock.cancel(next) }
-    takeNext(after: .zero)
+    scheduleNext(after: .zero)
   }
 
-  private func takeNext(after delay: Duration) {
+  private func scheduleNext(after delay: Duration) {
     next = clock.after(delay) { [unowned self] in
       next = nil
       sampleRegularly()
@@ -105,7 +105,7 @@ final class SamplingOfDaemon: SamplingHost {
   init(_ parts: Parts) { self.parts = parts }
 
   func beginSample() {
-    parts.pressure.takeReading()
+    parts.pressure.sendReading()
     parts.activity.beginSamples()
   }
 
@@ -119,6 +119,6 @@ final class SamplingOfDaemon: SamplingHost {
   }
 
   func saveMemoryWhenDue() { parts.learnedMemory.saveWhenDue() }
-  func takeDiskReading() { parts.imageDisk.takeReading() }
+  func sendDiskReading() { parts.imageDisk.sendReading() }
   func dropOutdatedBases() { _ = parts.hibernation.dropIdleBases(outdated: true) }
 }

@@ -32,6 +32,7 @@ struct DaemonLog: Sendable {
   init(ofWrapper path: String?) {
     toJournal = false
     let descriptor = path.flatMap {
+      // nil: then only errors are logged, to standard error.
       try? Descriptor.open($0, O_WRONLY | O_CREAT | O_APPEND, mode: 0o600)
     }
     writer = LogWriter(descriptor)

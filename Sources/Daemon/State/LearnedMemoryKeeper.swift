@@ -81,7 +81,7 @@ final class LearnedMemoryKeeper {
 
   private func save(at now: Instant) {
     guard let path = file?.path, let current = memory(),
-      let memory = file?.take(current, at: now)
+      let memory = file?.nextToWrite(current, at: now)
     else { return }
     write(path, memory, now) { [weak self] failure in
       if failure != nil { self?.file?.wasNotWritten() }

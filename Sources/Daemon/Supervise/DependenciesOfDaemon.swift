@@ -10,8 +10,8 @@ final class DependenciesOfDaemon: DependencyHost {
   private let requests: WorkerRequests
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, _ returning: ReturningWorkers,
-    _ restarts: RestartSupervisor, _ requests: WorkerRequests
+    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
+    restarts: RestartSupervisor, requests: WorkerRequests
   ) {
     self.driver = driver
     self.workers = workers
@@ -44,5 +44,5 @@ final class DependenciesOfDaemon: DependencyHost {
     requests.request(verb, id, asked: asked, occasion: occasion, then: answer)
   }
 
-  func note(problem: String, of id: WorkerID) { restarts.note(problem: problem, of: id) }
+  func record(problem: String, of id: WorkerID) { restarts.record(problem: problem, of: id) }
 }

@@ -35,7 +35,7 @@ protocol DependencyHost: AnyObject {
     _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
     then answer: @escaping (Answer) -> Void)
   /// Why it isn't started.
-  func note(problem: String, of id: WorkerID)
+  func record(problem: String, of id: WorkerID)
 }
 
 /// `depends_on:`. A worker is started when those that it needs have come far enough, which are started
@@ -130,7 +130,7 @@ final class DependencyStarter {
 
   private func conclude(_ id: WorkerID, _ why: String) {
     let text = "\(id) is not started: a worker that it depends on failed: \(why)"
-    host.note(problem: "not started: \(why)", of: id)
+    host.record(problem: "not started: \(why)", of: id)
     for each in waits.removeValue(forKey: id)?.answers ?? [] { each(Answer(.failed, text)) }
     advance()
   }

@@ -67,7 +67,7 @@ final class LivenessMonitor {
 
   var probe: Policy.Probe { state.probe }
 
-  init(_ probe: Policy.Probe, _ timers: any Timers, _ host: any LivenessHost) {
+  init(_ probe: Policy.Probe, timers: any Timers, host: any LivenessHost) {
     self.timers = timers
     self.host = host
     state = ProbeState(probe, for: .liveness)
@@ -150,11 +150,11 @@ final class LivenessMonitor {
     } then: { monitor, outcome in
       if outcome == nil { monitor.dropTheQuestion() }
       monitor.dropQuestion = nil
-      monitor.settle(outcome, askedAt)
+      monitor.waitOutOwnTraffic(outcome, askedAt)
     }
   }
 
-  private func settle(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
+  private func waitOutOwnTraffic(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     begin(within: Self.settling) { (_, _: @escaping (()) -> Void) in
     } then: { monitor, _ in
       // What came with the question doesn't count.
@@ -171,21 +171,21 @@ final class LivenessMonitor {
   private func answered(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     isAsking = false
     isSettling = false
-    take(outcome, askedAt)
+    apply(outcome, askedAt)
     host.questionHasEnded()
   }
 
   /// - Parameter outcome: nil: it was lost, which says nothing of the worker.
-  private func take(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
+  private func apply(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     var verdict: ProbeState.Verdict?
     switch outcome {
     case nil: break
     case .success:
       lastFailure = nil
-      verdict = state.take(success: true)
+      verdict = state.record(success: true)
     case .failure(let why):
       lastFailure = why
-      verdict = state.take(success: false)
+      verdict = state.record(success: false)
     }
     if !isPaused {
       schedule(at: state.nextQuestion(after: askedAt, answeredAt: timers.now))

@@ -12,8 +12,8 @@ final class LivenessOfWorker: LivenessHost {
   private let process: WorkerProcess
 
   init(
-    _ supervisor: LivenessSupervisor, _ driver: EngineDriver, _ probes: any ProbeQuestions,
-    _ activity: ActivitySampler, _ runtime: WorkerUnit, _ process: WorkerProcess
+    supervisor: LivenessSupervisor, driver: EngineDriver, probes: any ProbeQuestions,
+    activity: ActivitySampler, runtime: WorkerUnit, process: WorkerProcess
   ) {
     self.supervisor = supervisor
     self.driver = driver

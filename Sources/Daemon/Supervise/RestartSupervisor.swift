@@ -62,7 +62,7 @@ final class RestartSupervisor {
   // MARK: runs
 
   /// At each of a worker's transitions.
-  func note(_ transition: Transition) {
+  func record(_ transition: Transition) {
     let id = transition.worker
     guard histories[id] != nil else { return }
     switch transition.to {
@@ -77,19 +77,19 @@ final class RestartSupervisor {
   }
 
   /// A run that no daemon saw the end of.
-  func note(_ exit: ExitRecord, of id: WorkerID) { histories[id]?.note(exit) }
+  func record(_ exit: ExitRecord, of id: WorkerID) { histories[id]?.record(exit) }
 
   /// How many processes ran when the first one of the run had ended.
-  func note(leftBehind count: Int, by id: WorkerID) { histories[id]?.leftBehind = count }
+  func record(leftBehind count: Int, by id: WorkerID) { histories[id]?.leftBehind = count }
 
   /// Of the run whose end is noted next.
-  func note(footprint: ByteCount, lastWords: String?, of id: WorkerID) {
+  func record(footprint: ByteCount, lastWords: String?, of id: WorkerID) {
     histories[id]?.footprint = footprint
     histories[id]?.lastWords = lastWords
   }
 
   /// Why it isn't started; a clause.
-  func note(problem: String, of id: WorkerID) { histories[id]?.problem = problem }
+  func record(problem: String, of id: WorkerID) { histories[id]?.problem = problem }
 
   private func ended(_ id: WorkerID, _ cause: Cause) {
     var status = host.lastExit(of: id)
@@ -102,7 +102,7 @@ final class RestartSupervisor {
     let ran = timers.now - launchedAt(of: id)
     switch cause {
     case .requested, .released, .adopted, .added: break
-    case .pressure: endedForMemory(id, ran, terms.rules, cause.sentence)
+    case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, why: cause.sentence)
     default:
       let decision = histories[id]?.rules.ended(
         succeeded: status == .exited(0), ran: ran, rules: terms.rules, at: timers.now)
@@ -126,7 +126,7 @@ final class RestartSupervisor {
   // MARK: restarts
 
   private func endedForMemory(
-    _ id: WorkerID, _ ran: Duration, _ rules: RestartRules, _ why: String
+    _ id: WorkerID, ran: Duration, rules: RestartRules, why: String
   ) {
     guard rules.condition == .always || rules.condition == .unlessStopped else { return }
     if ran > rules.backoff.max { histories[id]?.memoryStreak = 0 }

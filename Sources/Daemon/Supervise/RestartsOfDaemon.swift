@@ -13,7 +13,7 @@ final class RestartsOfDaemon: RestartHost {
   private let start: Start
 
   init(
-    _ phase: DaemonPhase, _ driver: EngineDriver, _ workers: WorkerRegistry, _ log: DaemonLog,
+    phase: DaemonPhase, driver: EngineDriver, workers: WorkerRegistry, log: DaemonLog,
     start: @escaping Start
   ) {
     self.phase = phase
@@ -53,8 +53,8 @@ final class SupervisionOfDaemon: SupervisionHost {
   private let listening: ListeningSockets
 
   init(
-    _ workers: WorkerRegistry, _ reloads: WorkerReloads, _ liveness: LivenessSupervisor,
-    _ listening: ListeningSockets
+    workers: WorkerRegistry, reloads: WorkerReloads, liveness: LivenessSupervisor,
+    listening: ListeningSockets
   ) {
     self.workers = workers
     self.reloads = reloads

@@ -117,25 +117,28 @@ final class ScheduleMonitor {
 
 extension ScheduleMonitor {
   convenience init(
-    _ services: Services, _ state: StateDirectory, _ driver: EngineDriver,
-    _ workers: WorkerRegistry, _ returning: ReturningWorkers
+    services: Services, state: StateDirectory, driver: EngineDriver,
+    workers: WorkerRegistry, returning: ReturningWorkers
   ) {
     self.init(
       path: state.path + "/schedule", timers: services.loop, files: services.stateFiles
     ) {
       Dictionary(uniqueKeysWithValues: workers.map { ($0, $1.configuration.wakeAt) })
     } wake: {
-      Self.wake($0, driver, workers, returning)
+      Self.wake($0, driver: driver, workers: workers, returning: returning)
     } warn: { [log = services.log] in
       log(.warning, $0)
     }
   }
 
   private static func wake(
-    _ id: WorkerID, _ driver: EngineDriver, _ workers: WorkerRegistry, _ returning: ReturningWorkers
+    _ id: WorkerID, driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers
   ) {
     guard let runtime = workers[id] else { return }
-    if returning.whenBack(id, { wake(id, driver, workers, returning) }) { return }
+    if returning.whenBack(id, { wake(id, driver: driver, workers: workers, returning: returning) })
+    {
+      return
+    }
     guard driver.state.state(of: id)?.sleeps == true else { return }
     let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
     driver.send(.wakeNeeded(id, "its schedule (\(lines))"))

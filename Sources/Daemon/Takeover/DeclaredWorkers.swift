@@ -29,7 +29,7 @@ final class DeclaredWorkers {
   private let host: any DeclaredHost
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, _ returning: ReturningWorkers,
+    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
     host: any DeclaredHost
   ) {
     self.driver = driver

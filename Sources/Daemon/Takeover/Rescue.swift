@@ -67,7 +67,7 @@ public struct Rescue {
           try WorkerCgroup(path: $0, isExternal: record.external != nil)
         }, memories: memories, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
       if record.state == Self.hibernated, isAbsent(path) {
-        return end(record, target, "its image \(path) does not exist any more")
+        return end(record, target: target, why: "its image \(path) does not exist any more")
       }
       do throws(HibernationError) {
         let summary = try hibernator.recover(target, from: path, expecting: .of(record))
@@ -75,7 +75,7 @@ public struct Rescue {
       } catch {
         switch error.aftermath {
         case .vanished: return Outcome(text: "\(name): has already ended", isFailure: false)
-        case .unverifiable: return end(record, target, "\(error)")
+        case .unverifiable: return end(record, target: target, why: "\(error)")
         case .intact, .ineligible:
           return Outcome(
             text: "\(name): can't be woken: \(error); it stays asleep", isFailure: true)
@@ -104,18 +104,19 @@ public struct Rescue {
 
   /// Its memory can't be verified: it never runs again.
   private func end(
-    _ record: WorkerRecord, _ target: HibernationTarget, _ why: String
+    _ record: WorkerRecord, target: HibernationTarget, why: String
   ) -> Outcome {
     let text = "\(record.name): terminated: its memory can't be restored: \(why)"
     do {
       if let cgroup = target.cgroup {
         try cgroup.kill()
+        // A group that isn't empty stays for the next daemon.
         if record.external == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
       } else {
         try ProcessTree.killAll(root: record.process, session: record.session)
       }
     } catch { return Outcome(text: "\(text); ending it failed: \(error)", isFailure: true) }
-    unlink(state.image(of: record.name))
+    discardFile(state.image(of: record.name))
     records.remove(record.name)
     return Outcome(text: text, isFailure: true)
   }

@@ -48,7 +48,7 @@ final class StandbyStarter<Process: Sendable> {
 extension StandbyStarter where Process == Standby {
   /// Of a `Standby`, which is this program again.
   static func pager(
-    _ jobs: LoopJobs, _ hibernation: HibernationService, _ log: DaemonLog, hasSuccessors: Bool
+    jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool
   ) -> StandbyStarter {
     StandbyStarter(hasSuccessors: hasSuccessors) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {

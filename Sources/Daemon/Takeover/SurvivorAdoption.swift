@@ -19,7 +19,7 @@ final class SurvivorAdoption {
   static let patience = Duration.seconds(60)
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, _ returning: ReturningWorkers,
+    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
     timers: any Timers, host: any SurvivorHost
   ) {
     self.driver = driver
@@ -67,7 +67,7 @@ final class SurvivorAdoption {
       host.leaveAsleep(record, with: image)
       begin(id)
       host.watchInputs(of: record) { [unowned self] in
-        if let watch = $0 { sleepsOn(record, state, watch) }
+        if let watch = $0 { sleepsOn(record, state: state, watch: watch) }
         isOver(id)
       }
     case .withoutImage(let path):
@@ -105,7 +105,7 @@ final class SurvivorAdoption {
 
   // MARK: outcomes
 
-  private func sleepsOn(_ record: WorkerRecord, _ state: WorkerState, _ watch: SurvivorWatch) {
+  private func sleepsOn(_ record: WorkerRecord, state: WorkerState, watch: SurvivorWatch) {
     let id = WorkerID(record.name)
     guard let runtime = workers[id] else { return }
     host.log(

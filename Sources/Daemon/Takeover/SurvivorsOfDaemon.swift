@@ -51,7 +51,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
   func describesRunning(_ record: WorkerRecord) -> Bool { record.isAlive(bootID: parts.bootID) }
 
   func forget(_ record: WorkerRecord) {
-    parts.restarts.note(
+    parts.restarts.record(
       ExitRecord(
         at: Int64(time(nil)), why: "ended while no daemon was running", status: .unknown,
         footprint: .zero),
@@ -147,7 +147,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
         ImageOnDisk(path: path, mark: mark, length: Hibernator.lengthOnDisk(of: path)))
     case WorkerState.suspended.rawValue:
       // A hibernation may have begun and not come to its record.
-      guard access(path, F_OK) != 0, access(path + ".partial", F_OK) != 0,
+      guard !fileExists(path), !fileExists(path + ".partial"),
         Hibernator.isAtRest(target, on: nil)
       else { return .inDoubt }
       return .asleep(.suspended, nil)

@@ -105,9 +105,10 @@ final class WorkerConversations {
   /// A worker's run begins to have channels; nothing is heard yet.
   func makeConversation(_ runtime: WorkerUnit, over channels: WorkerChannels) {
     let loop = services.loop
-    let worker = WorkerHandle(runtime, parts.driver, services.log)
+    let worker = WorkerHandle(runtime: runtime, driver: parts.driver, log: services.log)
     runtime.conversation = WorkerConversation(
-      runtime.id, channels, loop, loop, numbers, ConversationOfWorker(worker, self))
+      runtime.id, channels: channels, timers: loop, watches: loop, numbers: numbers,
+      host: ConversationOfWorker(worker, self))
   }
 
   // MARK: what it hears of its life
@@ -119,13 +120,13 @@ final class WorkerConversations {
   }
 
   /// Before the engine hears of it. `why`: a clause, where it isn't the engine's cause.
-  func tellAwake(_ runtime: WorkerUnit, why: String? = nil) {
+  func sendAwake(_ runtime: WorkerUnit, why: String? = nil) {
     let asleep = runtime.asleepSince.map { EventLoop.now - $0 } ?? .zero
     runtime.asleepSince = nil
     runtime.conversation?.lifecycle.didResume(after: asleep, why: why)
   }
 
-  func tellPressure() {
+  func sendPressure() {
     for runtime in parts.workers.values where parts.driver.state.state(of: runtime.id)?.runs == true
     {
       runtime.conversation?.lifecycle.pressureChanged()

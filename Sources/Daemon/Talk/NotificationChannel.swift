@@ -15,7 +15,7 @@ final class NotificationChannel {
   private var watchdog = WatchdogSigns()
 
   init(
-    _ socket: NotifySocket, _ timers: any Timers, _ watches: any DescriptorWatches,
+    _ socket: NotifySocket, timers: any Timers, watches: any DescriptorWatches,
     isSender: @escaping (Int32) -> Bool, log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.socket = socket

@@ -36,7 +36,7 @@ final class PurgeableOffers {
   private var recountIsDue = false
   private var isOver = false
 
-  init(_ id: WorkerID, _ timers: any Timers, _ host: any PurgeableOffersHost) {
+  init(_ id: WorkerID, timers: any Timers, host: any PurgeableOffersHost) {
     self.id = id
     self.timers = timers
     self.host = host

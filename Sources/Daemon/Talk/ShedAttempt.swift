@@ -65,9 +65,9 @@ final class ShedAttempt {
   }
 
   init(
-    _ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant,
-    on channel: WorkerConfiguration.Shed?, _ conversation: WorkerConversation?,
-    _ http: ShedOverHTTP, _ timers: any Timers, _ host: any ShedHost
+    _ id: WorkerID, kind: Directive.ShedKind, until deadline: Instant,
+    on channel: WorkerConfiguration.Shed?, conversation: WorkerConversation?,
+    http: ShedOverHTTP, timers: any Timers, host: any ShedHost
   ) {
     self.id = id
     self.kind = kind

@@ -12,8 +12,8 @@ private final class SheddingOfWorker: ShedHost {
   private let scanner: ProcessScanner
 
   init(
-    _ worker: WorkerHandle, _ process: WorkerProcess, _ loop: EventLoop, _ meter: FootprintMeter,
-    _ scanner: ProcessScanner
+    worker: WorkerHandle, process: WorkerProcess, loop: EventLoop, meter: FootprintMeter,
+    scanner: ProcessScanner
   ) {
     self.worker = worker
     self.process = process
@@ -67,8 +67,8 @@ final class WorkerSheds {
   private let liveness: LivenessSupervisor
 
   init(
-    _ services: Services, _ driver: EngineDriver, _ workers: WorkerRegistry,
-    _ meter: FootprintMeter, _ scanner: ProcessScanner, _ liveness: LivenessSupervisor
+    services: Services, driver: EngineDriver, workers: WorkerRegistry,
+    meter: FootprintMeter, scanner: ProcessScanner, liveness: LivenessSupervisor
   ) {
     self.services = services
     self.driver = driver
@@ -87,9 +87,11 @@ final class WorkerSheds {
       ?? ShedOverHTTP(loop, liveness.host(for: runtime, process))
     runtime.shedOverHTTP = http
     let attempt = ShedAttempt(
-      id, kind, until: deadline, on: runtime.configuration.shed, runtime.conversation, http, loop,
-      SheddingOfWorker(
-        WorkerHandle(runtime, driver, services.log), process, loop, meter, scanner))
+      id, kind: kind, until: deadline, on: runtime.configuration.shed,
+      conversation: runtime.conversation, http: http, timers: loop,
+      host: SheddingOfWorker(
+        worker: WorkerHandle(runtime: runtime, driver: driver, log: services.log), process: process,
+        loop: loop, meter: meter, scanner: scanner))
     runtime.shed = attempt
     attempt.begin()
   }

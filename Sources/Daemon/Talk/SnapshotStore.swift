@@ -50,6 +50,7 @@ struct SnapshotStore: Sendable {
   private static let partialSuffix = "~"
 
   func load(_ name: String) -> Snapshot? {
+    // nil: there is none.
     guard let bytes = try? readFile(path(name)),
       let end = bytes.prefix(Self.maxType + 1).firstIndex(of: UInt8(ascii: "\n"))
     else { return nil }
@@ -57,13 +58,13 @@ struct SnapshotStore: Sendable {
       mime: String(decoding: bytes[..<end], as: UTF8.self), content: Array(bytes[(end + 1)...]))
   }
 
-  func remove(_ name: String) { unlink(path(name)) }
+  func remove(_ name: String) { discardFile(path(name)) }
 
   /// What is left of workers that are gone.
   func removeAll(where isGone: (String) -> Bool) {
     for name in (try? listDirectory(directory)) ?? [] {
       let isPartial = name.hasSuffix(Self.partialSuffix)
-      if isPartial || isGone(name) { unlink("\(directory)/\(name)") }
+      if isPartial || isGone(name) { discardFile("\(directory)/\(name)") }
     }
   }
 

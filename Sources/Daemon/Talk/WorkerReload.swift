@@ -32,7 +32,7 @@ final class WorkerReload {
   private var deadline: EventLoop.Token?
   private var isOver = false
 
-  init(_ id: WorkerID, _ timers: any Timers, _ host: any WorkerReloadHost) {
+  init(_ id: WorkerID, timers: any Timers, host: any WorkerReloadHost) {
     self.id = id
     self.timers = timers
     self.host = host

@@ -80,16 +80,18 @@ final class WorkerReloads {
     case .terminated where !terms.isAdopting:
       answer(.refused, "\(name) is not running; start it with `dormouse start \(name)`")
     case .launching, .terminating: answer(.refused, "\(name) is \(terms.state.spoken)")
-    case .foreground, .background: tell(id, signal, then: told)
+    case .foreground, .background: signalReload(id, signal, then: told)
     default:
       host.wake(id) { [weak self] woken in
         guard let self, woken.code == .done else { return told(woken) }
-        tell(id, signal, then: told)
+        signalReload(id, signal, then: told)
       }
     }
   }
 
-  private func tell(_ id: WorkerID, _ signal: Int32, then answer: @escaping (Answer) -> Void) {
+  private func signalReload(
+    _ id: WorkerID, _ signal: Int32, then answer: @escaping (Answer) -> Void
+  ) {
     if let reload = reloads[id] { return reload.whenDone(answer) }
     let named = host.nameOfSignal(signal)
     switch host.deliver(signal, to: id) {
@@ -105,7 +107,7 @@ final class WorkerReloads {
       return answer(Answer(.failed, "\(id) can't be sent \(named): \(why)"))
     }
     host.log(.info, "\(id): sent \(named) to reload")
-    let reload = WorkerReload(id, timers, Reload(self, id))
+    let reload = WorkerReload(id, timers: timers, host: Reload(self, id))
     reloads[id] = reload
     reload.whenDone(answer)
     reload.begin(by: named, announces: host.reloadTerms(of: id)?.announces == true)

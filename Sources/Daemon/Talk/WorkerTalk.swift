@@ -43,13 +43,13 @@ final class WorkerTalk {
   // MARK: to the worker
 
   /// Tells every connection, and waits for nothing.
-  func tell(_ message: DaemonMessage) {
+  func post(_ message: DaemonMessage) {
     for connection in socket.connectionIDs { _ = socket.send(message, to: connection) }
   }
 
   /// The same with an id, which may come back in a needless answer.
-  func tell(_ id: UInt64, _ message: DaemonMessage) {
-    tell(message)
+  func post(_ id: UInt64, _ message: DaemonMessage) {
+    post(message)
     remember(ClosedRequest(id: id, answered: [], wantsAnswer: false))
   }
 
@@ -132,9 +132,9 @@ final class WorkerTalk {
   }
 
   /// Whether this one is worth a line in the log: the first, the second, the fourth …
-  func note(_ kind: StrayAnswers.Kind) -> Bool { isPowerOfTwo(strays.note(kind)) }
+  func count(_ kind: StrayAnswers.Kind) -> Bool { isPowerOfTwo(strays.count(kind)) }
 
-  func noteRefusal() -> Bool {
+  func countRefusal() -> Bool {
     refusals += 1
     return isPowerOfTwo(refusals)
   }
@@ -165,7 +165,7 @@ struct StrayAnswers: Hashable {
   private(set) var unknown = 0
 
   /// How many of that kind there have been.
-  mutating func note(_ kind: Kind) -> Int {
+  mutating func count(_ kind: Kind) -> Int {
     switch kind {
     case .late:
       late += 1

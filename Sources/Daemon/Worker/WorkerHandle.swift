@@ -8,7 +8,7 @@ struct WorkerHandle {
   private let daemonLog: DaemonLog
   private(set) weak var runtime: WorkerUnit?
 
-  init(_ runtime: WorkerUnit, _ driver: EngineDriver, _ log: DaemonLog) {
+  init(runtime: WorkerUnit, driver: EngineDriver, log: DaemonLog) {
     self.runtime = runtime
     id = runtime.id
     self.driver = driver

@@ -30,7 +30,7 @@ final class Guardian {
       throw SystemCallError("fork", on: "a process with several threads", code: EDEADLK)
     }
     pid = try shim("fork") { clinux_fork() }
-    if pid == 0 { Self.guardNow(input.raw, directory, socket) }
+    if pid == 0 { Self.guardNow(input.raw, directory: directory, socket: socket) }
     pipe = output
   }
 
@@ -44,7 +44,7 @@ final class Guardian {
     waitForChild(pid)
   }
 
-  private static func guardNow(_ input: Int32, _ directory: String, _ socket: String) -> Never {
+  private static func guardNow(_ input: Int32, directory: String, socket: String) -> Never {
     setsid()
     // What is meant for the wrapper, it passes on itself.
     for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE] {
@@ -61,6 +61,7 @@ final class Guardian {
       if count == -Int(EINTR) { continue }
       if count != MemoryLayout<Int32>.size { break }
       if word == endMarker { _exit(0) }
+      // It has ended.
       if let stat = try? ProcessStat.read(word) { known.append(stat.identity) }
     }
     WrapStore.clearAway(directory, socket: socket, known: known)

@@ -44,7 +44,7 @@ final class RegisteredWrappers {
   static let patience = Duration.seconds(60)
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, clock: any Timers, _ host: any WrapperHost
+    driver: EngineDriver, workers: WorkerRegistry, clock: any Timers, host: any WrapperHost
   ) {
     self.driver = driver
     self.workers = workers
@@ -77,7 +77,7 @@ final class RegisteredWrappers {
     then respond: @escaping (ControlResponse) -> Void
   ) {
     guard let entry = registry.entry(of: request.worker) else {
-      return respond(Relay.failure(request.id, request.worker ?? "", "has ended"))
+      return respond(Relay.failure(request.id, name: request.worker ?? "", why: "has ended"))
     }
     host.ask(request, at: entry.report.socket, patience: patience, then: respond)
   }
@@ -87,7 +87,7 @@ final class RegisteredWrappers {
   /// A wrapper has reported its worker, for the first time or again. Returns why that isn't taken; nil: it
   /// is.
   func register(_ report: WrapperReport?, from client: ClientID) -> String? {
-    let refusal = registry.take(report, from: client, at: clock.now)
+    let refusal = registry.register(report, from: client, at: clock.now)
     if refusal == nil { follow(client) }
     return refusal
   }

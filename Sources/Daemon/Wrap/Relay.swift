@@ -73,7 +73,7 @@ final class Relay {
     if respond == nil { return }
     do {
       let line = try WireCodec.line(for: request)
-      let sent = Glibc.send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      let sent = socket.send(line, waits: false)
       guard sent == line.count else { return fail("does not accept requests") }
       watch = try loop.watch(socket, .readable) { [self] _ in hear() }
       self.socket = socket
@@ -84,11 +84,13 @@ final class Relay {
   func cancel() { fail("is not awaited any more") }
 
   private func hear() {
+    // An error counts as a hang-up.
     let bytes = (try? socket?.read(upTo: 65536)) ?? []
     framer.append(bytes)
     // A line that is too long is no answer either.
     let answer = try? framer.next()
     if !bytes.isEmpty, answer == nil { return }
+    // Nor is a line that isn't a response.
     let response = answer.flatMap { try? WireCodec.decode(ControlResponse.self, from: $0) }
     if let response { return finish(response) }
     guard asksForEnd else { return fail("has ended") }
@@ -96,10 +98,10 @@ final class Relay {
   }
 
   private func fail(_ why: String) {
-    finish(Self.failure(id, name, why))
+    finish(Self.failure(id, name: name, why: why))
   }
 
-  static func failure(_ id: UInt64, _ name: String, _ why: String) -> ControlResponse {
+  static func failure(_ id: UInt64, name: String, why: String) -> ControlResponse {
     ControlResponse(
       id: id, result: .failed, text: "\(name) can't be reached: its wrapper \(why)")
   }

@@ -10,11 +10,11 @@ struct WorkMeter: Sendable {
   /// work now. On a busy machine that needn't mean processor time: it may be waiting for that.
   mutating func isAtWork(_ tree: ProcessTree) -> Bool {
     let hasWritten = output.look(at: tree)
-    return note(Set(tree.pids), hasWritten: hasWritten, isBusy: Self.isBusy)
+    return compare(Set(tree.pids), hasWritten: hasWritten, isBusy: Self.isBusy)
   }
 
   /// The pure part. The first look has nothing to compare with.
-  mutating func note(
+  mutating func compare(
     _ pids: Set<Int32>, hasWritten: Bool, isBusy: (Int32) -> Bool
   ) -> Bool {
     defer { members = pids }

@@ -19,7 +19,7 @@ public final class WrapComposition {
   private lazy var registration = WrapperRegistration(
     of: WrapperRegistration.Wrapper(
       worker: program.id, socket: socket, mayBeTerminated: settings.mayBeTerminated),
-    to: settings.daemonSocket, run.loop, run.loop, self)
+    to: settings.daemonSocket, timers: run.loop, watches: run.loop, host: self)
   /// The wrapper's own.
   private let socket: String
   /// The process that has started the wrapper.
@@ -47,13 +47,13 @@ public final class WrapComposition {
     }
     do throws(StartError) {
       return try WrapComposition(
-        settings, program, caller, directory: directory, socket: socket
+        settings: settings, program: program, caller: caller, directory: directory, socket: socket
       ).runToEnd()
     } catch { return .unmanaged("\(error)") }
   }
 
   private init(
-    _ settings: WrapSettings, _ program: WrappedProgram, _ caller: Descriptor?,
+    settings: WrapSettings, program: WrappedProgram, caller: Descriptor?,
     directory: String, socket: String
   ) throws(StartError) {
     self.settings = settings

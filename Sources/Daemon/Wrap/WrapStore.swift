@@ -28,6 +28,7 @@ struct WrapStore {
   /// Ends what wrappers that were killed have left behind, should their guardians have been killed
   /// too.
   func clearAwayRemains(socketDirectory: String) {
+    // A directory that isn't there holds no wrapper's files.
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
       guard let lock = try? Descriptor.open("\(path)/\(name)/lock", O_RDWR),
         flock(lock.raw, LOCK_EX | LOCK_NB) == 0
@@ -40,10 +41,12 @@ struct WrapStore {
   static func imageBytes(in stateDirectory: String) -> Int64 {
     let path = "\(stateDirectory)/wrap"
     var sum: Int64 = 0
+    // A directory that isn't there holds no wrapper's files.
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
+      // The same.
       for image in (try? listDirectory("\(path)/\(name)/images")) ?? [] {
-        var info = stat()
-        if stat("\(path)/\(name)/images/\(image)", &info) == 0 { sum += Int64(info.st_size) }
+        let status = fileStatus(of: "\(path)/\(name)/images/\(image)")
+        sum += status.map { Int64($0.st_size) } ?? 0
       }
     }
     return sum
@@ -56,8 +59,10 @@ struct WrapStore {
   static func clearAway(_ directory: String, socket: String, known: [ProcessIdentity]) {
     var roots = known
     var groups: Set<String> = []
+    // Without it no record counts: those of an earlier boot name other processes.
     let bootID = (try? WorkerRecord.currentBootID()) ?? ""
     let store = try? WorkerRecordStore(directory: "\(directory)/workers")
+    // Records that can't be read are removed with the directory.
     for record in (try? store?.loadAll())?.records ?? [] where record.bootID == bootID {
       if !roots.contains(record.process) { roots.append(record.process) }
       if let path = record.cgroupPath { groups.insert(path) }
@@ -65,18 +70,22 @@ struct WrapStore {
     // Born, but not recorded.
     let root = CgroupRoot.find(name: CgroupRoot.name(forStateDirectory: directory))
     if let root {
+      // A group that is gone holds no others.
       let names = (try? listDirectory(root.path, onlyDirectories: true)) ?? []
       groups.formUnion(names.map { "\(root.path)/\($0)" })
     }
     for path in groups { remove(group: path) }
     root?.remove()
+    // Nothing more can be done about it.
     for root in roots { try? ProcessTree.killAll(root: root, session: root.pid) }
-    unlink(socket)
+    discardFile(socket)
     removeAll(directory)
   }
 
   private static func remove(group path: String) {
+    // It is gone.
     guard let group = try? WorkerCgroup(path: path) else { return }
+    // A group that isn't empty then stays.
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(5)))
   }
@@ -84,12 +93,13 @@ struct WrapStore {
   /// Only what a wrapper makes: never a whole tree that somebody has put in its place.
   private static func removeAll(_ directory: String) {
     for part in StateDirectory.parts {
+      // The part was never made.
       for name in (try? listDirectory("\(directory)/\(part)")) ?? [] {
-        unlink("\(directory)/\(part)/\(name)")
+        discardFile("\(directory)/\(part)/\(name)")
       }
-      rmdir("\(directory)/\(part)")
+      discardDirectory("\(directory)/\(part)")
     }
-    for file in StateDirectory.files { unlink("\(directory)/\(file)") }
-    rmdir(directory)
+    for file in StateDirectory.files { discardFile("\(directory)/\(file)") }
+    discardDirectory(directory)
   }
 }

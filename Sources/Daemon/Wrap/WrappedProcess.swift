@@ -35,7 +35,7 @@ final class WrappedProcess: SignalTarget {
   /// Until it is reaped, no other group can have its number.
   func signalGroup(_ signal: Int32) -> Bool {
     guard let process, !run.isReaped else { return false }
-    return Glibc.kill(-process.identity.pid, signal) == 0
+    return sendSignal(signal, to: -process.identity.pid) == 0
   }
 
   /// Its session has no terminal: there, a SIGTSTP that isn't caught does nothing.
@@ -55,7 +55,7 @@ final class WrappedProcess: SignalTarget {
     try? process?.tree().continueAll()
   }
 
-  func stopWrapper() { Glibc.kill(getpid(), SIGSTOP) }
+  func stopWrapper() { sendSignal(SIGSTOP, to: getpid()) }
 
   func reap() { run.reapChildren() }
 }

@@ -50,8 +50,8 @@ final class WrapperRegistration {
 
   /// - Parameter path: the daemon's socket.
   init(
-    of wrapper: Wrapper, to path: String, _ timers: any Timers, _ watches: any DescriptorWatches,
-    _ host: any RegistrationHost
+    of wrapper: Wrapper, to path: String, timers: any Timers, watches: any DescriptorWatches,
+    host: any RegistrationHost
   ) {
     self.wrapper = wrapper
     self.path = path
@@ -84,7 +84,7 @@ final class WrapperRegistration {
   private func send(_ report: WorkerReport) {
     guard let socket = connection?.socket, let line = line(report) else { return }
     reported = ByteCount(report.footprint)
-    let sent = Glibc.send(socket.raw, line, line.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+    let sent = socket.send(line, waits: false)
     // Half a line can't be taken back.
     if sent != line.count { disconnect() }
   }

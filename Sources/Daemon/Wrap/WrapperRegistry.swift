@@ -15,7 +15,7 @@ struct WrapperRegistry {
   private var leaders: [WorkerID: ClientID] = [:]
 
   /// Why not; nil: it is taken.
-  mutating func take(
+  mutating func register(
     _ report: WrapperReport?, from client: ClientID, at now: Instant
   ) -> String? {
     guard let report else { return "`register` needs a wrapper" }

@@ -25,6 +25,7 @@ final class WrapperSockets: WrapperHost {
   func process(of client: ClientID) -> Int32? { control.process(of: client) }
 
   func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill {
+    // It has ended.
     guard let process = try? ProcessStat.read(pid), process.started <= moment.nanoseconds else {
       return .hasEnded
     }

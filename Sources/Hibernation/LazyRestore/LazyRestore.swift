@@ -25,7 +25,7 @@ extension Hibernator {
   /// To be called before a worker is frozen: somebody who waits for a page can't be.
   ///
   /// - Throws: how it has failed, once. The worker has been killed then.
-  public func settle(_ name: String) throws(HibernationError) {
+  public func awaitFill(of name: String) throws(HibernationError) {
     guard let fill = fills.removeValue(forKey: name) else { return }
     let outcome = fill.wait()
     if let failure = outcome.failure {
@@ -40,7 +40,7 @@ extension Hibernator {
     record.waited = outcome.waited
     record.halt = outcome.halt
     record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
-    histories[name, default: ResumeHistory()].note(record)
+    histories[name, default: ResumeHistory()].record(record)
   }
 
   /// Writes what mustn't be missing, and lets the worker run. The rest follows.
@@ -109,9 +109,7 @@ extension Hibernator {
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
       total: image.dataLength, wasLearning: !isKnown)
-    try start(
-      image, target: target, cgroup: cgroup, parts: parts,
-      learning: Pager.Learning(isLearning: !isKnown), record: record)
+    try start(image, target: target, cgroup: cgroup, parts: parts, record: record)
     try attempt(.waking) { try target.wake(correctingTimeoutsOf: image) }
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
@@ -160,15 +158,15 @@ extension Hibernator {
   /// Starts the fill's thread.
   private func start(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    parts: [PagerPart], learning: Pager.Learning, record: ResumeHistory.LazyResume
+    parts: [PagerPart], record: ResumeHistory.LazyResume
   ) throws(HibernationError) {
+    let learning = Pager.Learning(isLearning: record.wasLearning)
     let fill = BackgroundFill(record, missing: image.backgroundFillLength)
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
         image, target: target, cgroup: cgroup, parts: parts, learning: learning,
-        missing: fill.missing, isFrozen: false,
-        goesOnForAnother: false)
+        missing: fill.missing, isFrozen: false, goesOnForAnother: false)
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
@@ -209,8 +207,7 @@ extension Hibernator {
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
       let reason = HibernationError.from(error, in: .filling)
       if target.hasSurvivors() {
-        // What survives this is reported as unverifiable.
-        try? cgroup.kill()
+        try? cgroup.kill()  // What survives this is reported as unverifiable.
         outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
       } else {
         discardFile(image.path)

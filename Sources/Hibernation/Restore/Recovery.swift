@@ -34,7 +34,7 @@ extension Hibernator {
   private func recoverMemory(
     of target: HibernationTarget, from path: String, _ expectation: ImageExpectation
   ) throws(HibernationError) -> UInt64 {
-    try settle(target.name)
+    try awaitFill(of: target.name)
     discardFile(ImageWriter.partialPath(of: path))
     if isAbsent(path) {
       dropBase(of: target.name, for: path)

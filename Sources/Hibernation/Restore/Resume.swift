@@ -29,7 +29,7 @@ extension Hibernator {
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
-    try settle(target.name)
+    try awaitFill(of: target.name)
     var summary = ResumeSummary(restored: 0, duration: .zero)
     do throws(HibernationError) {
       switch image.restore.mode {
@@ -52,7 +52,7 @@ extension Hibernator {
     let took = Clocks.monotonic - started
     summary.duration = .nanoseconds(took)
     if summary.backgroundFill == 0 {
-      histories[target.name, default: ResumeHistory()].noteEager(took, bytes: summary.restored)
+      histories[target.name, default: ResumeHistory()].recordEager(took, bytes: summary.restored)
     }
     return summary
   }

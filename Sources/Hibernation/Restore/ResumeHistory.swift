@@ -47,20 +47,20 @@ struct ResumeHistory: Sendable {
   /// A program changes: after so many eager resumes the other mode gets another chance.
   static let patience = 16
 
-  mutating func noteEager(_ nanoseconds: Int64, bytes: UInt64) {
+  mutating func recordEager(_ nanoseconds: Int64, bytes: UInt64) {
     eager = Self.mean(eager, nanoseconds)
     self.bytes = bytes
     eagerInARow += 1
   }
 
-  mutating func note(_ resume: LazyResume) {
+  mutating func record(_ resume: LazyResume) {
     if !resume.wasLearning { lazy = Self.mean(lazy, resume.untilAnswer) }
     bytes = resume.total
     lastLazy = resume
     eagerInARow = 0
   }
 
-  mutating func note(refusal: String) { self.refusal = refusal }
+  mutating func record(refusal: String) { self.refusal = refusal }
 
   func plan(_ preference: ResumePreference) -> RestorePlan {
     switch preference {

@@ -58,7 +58,7 @@ public final class Hibernator {
   ) throws(HibernationError) -> HibernationSummary {
     let (target, path) = (request.target, request.path)
     // What the last resume has taught is known when it has ended.
-    try settle(target.name)
+    try awaitFill(of: target.name)
     let plan = plan(request)
     let overlays = request.overlay && !plan.isLazy && !request.isSealed
     // Not under an image, which may lie over it: something has ordered this twice.
@@ -93,7 +93,7 @@ public final class Hibernator {
       var summary = try operation.rest()
       if request.dropsFilePages { summary.filePages = operation.filePages.pushOut() }
       if let refusal = summary.lazyRefusal {
-        histories[target.name, default: ResumeHistory()].note(refusal: refusal)
+        histories[target.name, default: ResumeHistory()].record(refusal: refusal)
       }
       return summary
     } catch {

@@ -187,7 +187,7 @@ struct Operation {
         .scanning, "process \(stat.pid) has no free address space", aftermath: .ineligible)
     }
     processes[index].mappings = mappings
-    filePages.note(mappings, of: stat.identity)
+    filePages.record(mappings, of: stat.identity)
     processes[index].scratchAddress = scratch
     if restore.isLazy {
       let captive = processes[index]
@@ -219,12 +219,8 @@ struct Operation {
 
   /// Back to how it was, from any point before commit A.
   mutating func release() {
-    // Frozen before it is let go, so that it doesn't run for a moment.
-    var isFrozen = false
-    if let cgroup = freezer {
-      // Unfrozen, the tree is stopped by its threads.
-      isFrozen = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
-    }
+    // Frozen before it is let go, so that it doesn't run for a moment; an error is no freeze.
+    let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     detach()
     // Only the freezer shall hold it; where there is none, or it failed, the stop does. (Stopping can
     // have been undone by a failure.)
@@ -329,7 +325,7 @@ struct Operation {
   ) throws(HibernationError) -> HibernationSummary {
     if let writer {
       try attempt(.resting) { try writer.markAtRest() }
-      writer.settle(dropsCache: request.storage.dropsCache)
+      writer.startWriteback(dropsCache: request.storage.dropsCache)
     }
     FaultPoint.rested.pass()
     if overlay == nil { hibernator.dropBase(of: target.name, for: path) }

@@ -20,7 +20,7 @@ struct SampleBatch: Sendable {
   static let maxEntries = 64
 
   /// What a batch can hold: nothing else came of it.
-  static func takes(_ event: Event) -> Bool {
+  static func accepts(_ event: Event) -> Bool {
     switch event {
     case .memory, .footprint, .activity, .deadline: true
     default: false
@@ -56,7 +56,7 @@ struct SampleBatch: Sendable {
   }
 
   /// The whole record, and an empty batch.
-  mutating func take() -> [UInt8]? {
+  mutating func takeBytes() -> [UInt8]? {
     guard count > 0 else { return nil }
     defer { self = SampleBatch() }
     var fields = FieldWriter()

@@ -20,7 +20,7 @@ extension Engine {
     while let index = candidates.popFirst() {
       let why = reason(for: index, before: candidates.first, victims)
       if isShadow(index) {
-        if noteShadowTermination(index, why) { return .acted }
+        if countShadowTermination(index, why) { return .acted }
         continue
       }
       openBurst(at: level)

@@ -12,7 +12,7 @@ extension Engine {
     // Left out while memory is short: it would cost some, and nobody waits for it.
     guard gauge.level == .normal else { return }
     if isShadow(index) {
-      return note(
+      return reportOnce(
         index, step: .heartbeat,
         text: "would have been woken: \(Cause.heartbeat.sentence)")
     }

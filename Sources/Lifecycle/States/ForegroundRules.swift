@@ -65,7 +65,7 @@ extension Engine {
   }
 
   /// Its run ends: was it in the foreground, or on its way there?
-  mutating func noteFront(_ index: Int) {
+  mutating func rememberFront(_ index: Int) {
     let worker = workers[index]
     switch worker.state == .terminating ? worker.origin : worker.state {
     case .foreground: workers[index].wasInFront = true

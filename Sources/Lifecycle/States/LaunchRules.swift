@@ -17,7 +17,7 @@ extension Engine {
       let readyBy = now + workers[index].policy.watchdog.launch
       workers[index].run.readyBy = ExtensibleDeadline(readyBy)
     }
-    noteWanted(index)
+    recordWanted(index)
     workers[index].goal = nil
     if let request { workers[index].starts.append(request) }
     move(index, to: .launching, occasion.map { .starting($0, verb) } ?? .requested(verb))
@@ -40,7 +40,7 @@ extension Engine {
 
   mutating func recordLaunchFailed(_ index: Int, _ why: String) {
     guard workers[index].state == .launching else { return }
-    noteFront(index)
+    rememberFront(index)
     move(index, to: .terminated, .failed(why))
     concludeRun(index, "\(workers[index].id) could not be launched: \(why)")
   }

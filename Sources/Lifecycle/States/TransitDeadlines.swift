@@ -123,7 +123,7 @@ extension Engine {
   /// Something has made it run, with all of its memory.
   private mutating func recordFoundRunning(_ index: Int) {
     let why = "found running while being hibernated"
-    noteHibernationFailure(index, why)
+    recordHibernationFailure(index, why)
     workers[index].run.runningSince = now
     workers[index].run.wakeNeeded = nil
     move(index, to: .background, .failed(why))

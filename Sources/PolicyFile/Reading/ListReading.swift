@@ -7,7 +7,7 @@ extension MappingReader {
     _ key: String, of converter: Converter<Item>
   ) -> [(value: Item, node: YAMLNode)]? {
     if let shape {
-      shape.note(key, .list(converter.shape))
+      shape.add(key, .list(converter.shape))
       return nil
     }
     guard let node = node(key) else { return nil }

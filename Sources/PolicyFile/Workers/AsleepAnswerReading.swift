@@ -10,8 +10,8 @@ extension Converter where Value == AsleepAnswer {
   static var asleepAnswer: Converter {
     let port = Converter<Int>.port
     let keys = MappingShape()
-    keys.note("port", port.shape)
-    keys.note("path", .text)
+    keys.add("port", port.shape)
+    keys.add("path", .text)
     keys.required = ["port"]
     let expects = "a port, or `{ port: 8080, path: /healthz }`"
     return Converter(expects: expects, shape: .either([port.shape, .mapping(keys)])) { node in

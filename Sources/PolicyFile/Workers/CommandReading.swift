@@ -13,7 +13,7 @@ struct CommandReader {
   /// A list, or one text; `nil` where it is missing or wrong.
   func read(_ key: String, in reader: MappingReader) -> [String]? {
     if let shape = reader.shape {
-      shape.note(key, .either([.text, .list(.text)]))
+      shape.add(key, .either([.text, .list(.text)]))
       return nil
     }
     guard let node = reader.node(key) else { return nil }

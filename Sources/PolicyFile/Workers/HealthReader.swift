@@ -178,8 +178,8 @@ extension Converter where Value == Probe.HTTPRequest.Header {
   /// `{ name: X-Check, value: "1" }`.
   fileprivate static var header: Converter {
     let keys = MappingShape()
-    keys.note("name", .text)
-    keys.note("value", .text)
+    keys.add("name", .text)
+    keys.add("value", .text)
     keys.required = ["name", "value"]
     return Converter(
       expects: "a list of `{ name: X-Check, value: yes }`", shape: .mapping(keys)

@@ -75,7 +75,7 @@ struct WorkerReader {
       }
     }
     if let shape = reader.shape {
-      shape.note("environment", .named(.either([.text, .nothing]), names: "^[^=]+$"))
+      shape.add("environment", .named(.either([.text, .nothing]), names: "^[^=]+$"))
     }
     if let node = reader.node("environment"),
       let inner = reader.reader(of: node, called: "environment")
@@ -175,7 +175,7 @@ extension MappingReader {
     _ key: String, of converter: Converter<Item>
   ) -> [(value: Item, node: YAMLNode)] {
     if let shape {
-      shape.note(key, .either([converter.shape, .list(converter.shape)]))
+      shape.add(key, .either([converter.shape, .list(converter.shape)]))
       return []
     }
     guard let node = node(key) else { return [] }

@@ -77,7 +77,7 @@ final class WorkerConnection {
     withUnsafeTemporaryAllocation(byteCount: Self.portion, alignment: 16) { buffer in
       let received: Reception?
       do throws(SystemCallError) {
-        received = try Reception.take(from: descriptor, into: buffer)
+        received = try Reception.receive(from: descriptor, into: buffer)
       } catch { return .ended }
       guard let received else { return nil }
       // One is the most that a line can mean; the others are closed, which isn't for nothing.
@@ -96,13 +96,13 @@ final class WorkerConnection {
         guard allowance.isLeft else { return .slowed }
         guard let line = try framer.next() else { return .read }
         allowance.use()
-        if let reason = take(line, handle) { return .shutOut(reason) }
+        if let reason = parse(line, handle) { return .shutOut(reason) }
       }
     } catch { return .shutOut("\(error)") }
   }
 
   /// Why it is shut out; nil: it isn't.
-  private func take(_ line: [UInt8], _ handle: (WorkerMessage, Descriptor?) -> Void) -> String? {
+  private func parse(_ line: [UInt8], _ handle: (WorkerMessage, Descriptor?) -> Void) -> String? {
     do throws(WorkerMessageError) {
       guard let message = try WorkerMessage.read(line) else { return nil }
       if case .hello(let version) = message, version != WorkerProtocol.version {

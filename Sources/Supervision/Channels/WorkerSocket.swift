@@ -89,7 +89,7 @@ public final class WorkerSocket {
   public func send(_ message: DaemonMessage, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
     guard connection.send(message) else { return shutOut(id) }
-    noteWaiting(id, connection)
+    watchIfWaiting(id, connection)
     return true
   }
 
@@ -97,7 +97,7 @@ public final class WorkerSocket {
   public func refuse(_ text: String, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
     guard connection.refuse(text) == nil else { return shutOut(id) }
-    noteWaiting(id, connection)
+    watchIfWaiting(id, connection)
     return true
   }
 
@@ -114,7 +114,7 @@ public final class WorkerSocket {
   }
 
   /// What the kernel didn't take is written when it does; to a slowed one, when it is its turn.
-  private func noteWaiting(_ id: ConnectionID, _ connection: WorkerConnection) {
+  private func watchIfWaiting(_ id: ConnectionID, _ connection: WorkerConnection) {
     if connection.wantsToWrite, !slowed.contains(id) { watch(id, connection) }
   }
 

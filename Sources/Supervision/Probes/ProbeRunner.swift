@@ -152,7 +152,7 @@ public final class ProbeRunner {
   private func receive(_ socket: Descriptor) {
     do throws(SystemCallError) {
       let part = try socket.read(upTo: 16 << 10)
-      exchange?.take(part)
+      exchange?.receive(part)
       if exchange?.isComplete == true || part.isEmpty {
         end(Self.verdict(exchange?.status, exchange))
       }

@@ -7,7 +7,7 @@ import Policy
 /// A run of a worker whose end goes as a test says: nothing is done before the test reports its outcome.
 final class EndWorld: EndMechanics, EndHost {
   let timers: FakeTimers
-  private(set) lazy var ending = WorkerEnding(timers, self, self)
+  private(set) lazy var ending = WorkerEnding(timers: timers, mechanics: self, host: self)
 
   // MARK: mechanics
 

@@ -139,7 +139,7 @@ final class FakeControlHost: ControlHost {
   func foreignRefusal(_ verb: Request.Verb, _ id: WorkerID) -> String? { refusals[id] }
   func personAsks(_ verb: Request.Verb, _ id: WorkerID) { calls.append("person: \(verb) \(id)") }
   func prioritize(_ id: WorkerID) { calls.append("prioritize \(id)") }
-  func takeDiskReading(then done: @escaping () -> Void) {
+  func sendDiskReading(then done: @escaping () -> Void) {
     calls.append("read the disk")
     readings.append(done)
   }

@@ -82,7 +82,8 @@ struct SurvivorWorld {
 
   init() {
     driver = .forTest(timers, notes)
-    adoption = SurvivorAdoption(driver, host.workers, returning, timers: timers, host: host)
+    adoption = SurvivorAdoption(
+      driver: driver, workers: host.workers, returning: returning, timers: timers, host: host)
   }
 
   /// An earlier daemon has left it, in this state, with the test's own process.

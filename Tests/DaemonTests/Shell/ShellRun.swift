@@ -25,7 +25,7 @@ final class ShellRun: SleepMechanics, SleepHost {
   private(set) var status = ExitStatus.exited(0)
   private(set) lazy var ending: WorkerEnding = {
     let end = ShellEnd(self, world, children: world.pick([0, 0, 1, 3]))
-    return WorkerEnding(world.clock, end, end)
+    return WorkerEnding(timers: world.clock, mechanics: end, host: end)
   }()
   private(set) var isUnderWay = false
   var sleep: WorkerSleep?

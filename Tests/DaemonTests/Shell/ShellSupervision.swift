@@ -110,7 +110,7 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
     world.driver.request(verb, id, asked: asked, occasion: occasion, then: answer)
   }
 
-  func note(problem: String, of id: WorkerID) { restarts.note(problem: problem, of: id) }
+  func record(problem: String, of id: WorkerID) { restarts.record(problem: problem, of: id) }
 
   func dropStore(of id: WorkerID) {}
   func hasEnded(_ id: WorkerID, _ cause: Cause) {}

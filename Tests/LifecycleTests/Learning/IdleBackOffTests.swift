@@ -98,7 +98,7 @@ struct IdleBackOffTests {
       now = now + .seconds(Int(random.next() % 5000))
       let before = record.raised(base, from: now, Self.rules) ?? base
       let isEarly = random.next() % 3 > 0
-      record.note(isEarly: isEarly, at: now, Self.rules)
+      record.record(isEarly: isEarly, at: now, Self.rules)
       let after = record.raised(base, from: now, Self.rules) ?? base
       #expect(after >= base && after <= max(base, .seconds(300)))
       #expect(isEarly ? after >= before : after <= before)

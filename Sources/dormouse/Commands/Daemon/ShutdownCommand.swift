@@ -18,7 +18,7 @@ struct ShutdownCommand: ParsableCommand {
   func run() throws {
     var daemon = try connection.connect()
     if dryRun { return try forecast(&daemon) }
-    try daemon.tell(daemon.request(keepWorkers ? .leave : .shutdown), of: "shutdown", json: json)
+    try daemon.report(daemon.request(keepWorkers ? .leave : .shutdown), of: "shutdown", json: json)
   }
 
   private func forecast(_ daemon: inout DaemonConnection) throws {

@@ -73,7 +73,7 @@ struct FootprintRecordCommand: ParsableCommand {
     let recorder: Recorder
     do { recorder = try Recorder(settings) } catch { throw error.failure }
     let view = RecordingView(isCommand: !command.isEmpty, isQuiet: quiet || output == "-")
-    recorder.told = view.tell
+    recorder.onMark = view.show
     let end: ForegroundChild.End?
     do { end = try recorder.run(look: view.show) } catch {
       view.close()

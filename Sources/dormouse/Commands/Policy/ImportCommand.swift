@@ -64,7 +64,7 @@ struct ImportCommand: ParsableCommand {
         "\(counted(imported.workers, "worker")); \(counted(imported.notes, "note")) on what is "
           + "different, in the comments\n")
     }
-    tellErrors(of: imported.text)
+    printErrors(of: imported.text)
   }
 
   private func convert(_ text: String) -> ParseResult<Imported> {
@@ -91,7 +91,7 @@ struct ImportCommand: ParsableCommand {
   }
 
   /// What `policy check` will say: a variable that isn't set here, a file that isn't there.
-  private func tellErrors(of text: String) {
+  private func printErrors(of text: String) {
     let check = PolicyCheck.ofThisProcess()
     let result = ConfigurationFile.parse(
       text: text, file: "\(directory)/dormouse.yaml", library: check.library,

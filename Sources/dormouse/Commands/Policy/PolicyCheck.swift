@@ -25,8 +25,10 @@ struct PolicyCheck {
   }
 
   /// Diagnostics to standard error, and `NAME: ok` to standard output.
-  mutating func tell(_ nameOrPath: String) throws {
-    if isDirectory(nameOrPath), !isConfiguration(nameOrPath) { return try tellAll(in: nameOrPath) }
+  mutating func report(_ nameOrPath: String) throws {
+    if isDirectory(nameOrPath), !isConfiguration(nameOrPath) {
+      return try reportAll(in: nameOrPath)
+    }
     let (diagnostics, detail) = examine(nameOrPath)
     Self.complain(diagnostics)
     let warnings = diagnostics.filter { $0.severity == .warning }.count
@@ -38,18 +40,18 @@ struct PolicyCheck {
   }
 
   /// A directory of policies.
-  private mutating func tellAll(in directory: String) throws {
+  private mutating func reportAll(in directory: String) throws {
     let names = PolicyLibrary(directories: [directory]).fileNames
     guard !names.isEmpty else {
       errors += 1
       return Output.standardError(
         "\(escaped(directory)): error: there is neither a dormouse.yaml nor a policy in it\n")
     }
-    for name in names { try tell("\(directory)/\(name).yaml") }
+    for name in names { try report("\(directory)/\(name).yaml") }
   }
 
   /// How many there were, as compilers end, where there was an error.
-  func tellTotals() {
+  func printTotals() {
     guard errors > 0 else { return }
     let rest = warnings > 0 ? " and \(counted(warnings, "warning"))" : ""
     Output.standardError("\(counted(errors, "error"))\(rest)\n")

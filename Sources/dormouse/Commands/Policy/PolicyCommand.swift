@@ -28,8 +28,8 @@ struct PolicyCommand: ParsableCommand {
       var check = PolicyCheck.ofThisProcess()
       let subjects =
         policies.isEmpty ? [try PolicySubject.defaultConfiguration()] : policies
-      for subject in subjects { try check.tell(subject) }
-      check.tellTotals()
+      for subject in subjects { try check.report(subject) }
+      check.printTotals()
       if check.errors > 0 { throw ExitCode(CommandExit.badConfiguration.rawValue) }
     }
   }

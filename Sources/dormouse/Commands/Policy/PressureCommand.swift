@@ -43,7 +43,7 @@ struct PressureSetCommand: ParsableCommand {
     let id = try daemon.client.send(
       .setPressure, level: level.rawValue, seconds: level == .auto ? nil : seconds)
     let response = try daemon.wait(for: id, what: "pressure set")
-    try daemon.tell(response, of: "pressure_set", json: json)
+    try daemon.report(response, of: "pressure_set", json: json)
   }
 
   /// Terminating is the one thing here that can't be undone.
@@ -85,14 +85,14 @@ struct PressureSetCommand: ParsableCommand {
   private func forecast(_ seconds: Double, _ daemon: inout DaemonConnection) throws {
     let now = try daemon.ask(.status).daemon?.pressure ?? "unknown"
     if level == .auto {
-      return try tell(plan: "memory pressure would be as measured (now: \(escaped(now)))")
+      return try report(plan: "memory pressure would be as measured (now: \(escaped(now)))")
     }
     guard let ranking = try daemon.ask(.explain).ranking else {
       throw CommandFailure.noReport(of: "the order")
     }
     let until = "at least \(level.rawValue) for \(durationText(seconds))"
     let text = "memory pressure would be \(until) (now: \(escaped(now)))"
-    if json { return try tell(plan: text, ranking) }
+    if json { return try report(plan: text, ranking) }
     var lines = [text]
     lines += Self.order("hibernated", ranking.hibernation, at: level)
     lines += Self.order("terminated", ranking.termination, at: level)
@@ -101,7 +101,7 @@ struct PressureSetCommand: ParsableCommand {
   }
 
   /// Of `--dry-run`.
-  private func tell(plan text: String, _ ranking: RankingReport? = nil) throws {
+  private func report(plan text: String, _ ranking: RankingReport? = nil) throws {
     guard json else { return try Output.line(text) }
     func plans(_ places: [RankingReport.Place], _ what: String) -> [OutcomeReport.Worker] {
       Self.affected(places, at: level).map {

@@ -45,7 +45,7 @@ struct AdoptCommand: ParsableCommand {
     var daemon = try connection.connect()
     let adoption = AdoptionSpecification(
       pid: pid, cgroup: cgroup ?? unit, importance: importance, mayBeTerminated: mayTerminate)
-    try daemon.tell(
+    try daemon.report(
       daemon.request(.adopt, worker: name, adoption: adoption), of: "adopt", worker: name,
       json: json)
   }

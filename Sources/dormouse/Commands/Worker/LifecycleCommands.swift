@@ -61,7 +61,7 @@ struct StopCommand: ParsableCommand {
     var daemon = try connection.connect()
     let json = selection.json
     if keepWorkers {
-      return try daemon.tell(daemon.request(.leave), of: "stop", json: json)
+      return try daemon.report(daemon.request(.leave), of: "stop", json: json)
     }
     try daemon.apply("stop", to: selection, .stop) { daemon, names in
       try daemon.attempt(.stop, to: names, quietly: json)
