@@ -61,6 +61,8 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     case register
     /// Sets the level of pressure for a while, so that the policy can be tried.
     case setPressure
+    /// Tries what the machine allows the daemon, where and as it runs.
+    case doctor
     /// Reads the configuration again: all of it is taken, or nothing.
     case reload
     /// Only tells what that would change. A verb of its own: a daemon that doesn't know it must not
@@ -156,6 +158,7 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   public var ranking: RankingReport?
   /// `policy`: every value, in the order of the documentation.
   public var policy: [PolicyValueReport]?
+  public var doctor: DaemonExamination?
 
   public init(
     id: UInt64, result: Result, text: String, workers: [WorkerReport]? = nil,

@@ -91,6 +91,22 @@ final class ControlOfDaemon: ControlHost {
     daemon.jetsam.load(id, then: then)
   }
 
+  func examineItself(
+    then: @escaping (Result<DaemonExamination, ExaminationFailure>) -> Void
+  ) {
+    daemon.selfExamination.examine { [unowned self] outcome in
+      then(outcome.map { DaemonExamination(context: context, report: $0) })
+    }
+  }
+
+  private var context: DaemonContext {
+    let engine = daemon.driver.state
+    return DaemonContext(
+      cgroup: daemon.cgroups?.path, freezer: daemon.freezer,
+      hibernation: engine.policy.permittedHibernation,
+      hibernated: engine.snapshots(at: now).count { $0.state == .hibernated })
+  }
+
   func saveJournal(then: @escaping (JournalPlace) -> Void) {
     var place: JournalPlace?
     let saved: @Sendable (Bool) -> Void = daemon.loopReturn.callback { _ in
@@ -190,4 +206,17 @@ final class ControlOfDaemon: ControlHost {
   }
 
   func hasLeft(_ client: ClientID) { daemon.wrappers.hasLeft(client) }
+}
+
+extension LifecyclePolicy {
+  /// Of the whole daemon; a worker's own policy may differ.
+  fileprivate var permittedHibernation: CodedText {
+    if !hibernate.enabled {
+      return CodedText("disabled", "the policy hibernates no worker (hibernate.enabled: false)")
+    }
+    if mode == .shadow {
+      return CodedText("shadow_mode", "shadow mode: decisions are logged, not applied")
+    }
+    return CodedText("enabled", "the policy hibernates workers")
+  }
 }
