@@ -10,7 +10,7 @@ extension DoctorDocument {
     var lines = wrapped(report.verdict.text, to: width) + wrapped(place, to: width)
     if let daemon {
       lines += wrapped(daemon.sentence, to: width)
-      if isVerbose { lines += wrapped(daemon.rights, to: width) }
+      if isVerbose { lines += daemon.rights.flatMap { wrapped($0, to: width) } }
     }
     let comparison = shellSentence.map { [""] + wrapped($0, to: width) } ?? []
     if isVerbose {
@@ -41,14 +41,15 @@ extension DoctorDocument {
 
 extension DaemonContext {
   fileprivate var sentence: String {
-    let group = cgroup.map { " in \(escaped($0))" } ?? ""
-    let asleep =
-      hibernated == 1 ? "1 worker is hibernated" : "\(hibernated) workers are hibernated"
-    return "suspends workers by \(freezer.text)\(group); \(hibernation.text); \(asleep)"
+    "It suspends workers by \(freezer.text); \(hibernation.text); \(counted(hibernated, "worker")) "
+      + "\(hibernated == 1 ? "is" : "are") hibernated now."
   }
 
-  fileprivate var rights: String {
-    "capabilities: " + (capabilities.isEmpty ? "none" : capabilities.joined(separator: ", "))
+  fileprivate var rights: [String] {
+    [
+      "cgroup: \(cgroup.map { escaped($0) } ?? "none")",
+      "capabilities: " + (capabilities.isEmpty ? "none" : capabilities.joined(separator: ", ")),
+    ]
   }
 }
 
