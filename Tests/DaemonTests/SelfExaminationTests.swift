@@ -30,7 +30,9 @@ import Testing
     #expect(found == .success(Self.report))
   }
 
-  @Test("A program that prints nothing, something else, or can't be started is a failure with its reason")
+  @Test(
+    "A program that prints nothing, something else, or can't be started is a failure with its reason"
+  )
   func failures() throws {
     for script in ["exit 3", "echo nonsense", "echo '{}'"] {
       guard case .failure(.unreadable(let why)) = program(script).run() else {
@@ -60,7 +62,8 @@ import Testing
     #expect(hasEnded)
   }
 
-  @Test("The loop doesn't wait: calls during an examination share the next one, and each is answered")
+  @Test(
+    "The loop doesn't wait: calls during an examination share the next one, and each is answered")
   func shared() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(loop, BlockingJobs(name: "test-doctor"))

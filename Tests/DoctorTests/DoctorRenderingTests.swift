@@ -119,7 +119,9 @@ import Testing
   }
 
   @Test func `Colour is there only when it is wanted`() {
-    #expect(!DoctorDocument(shell: report).rendered(width: 80, color: false, isVerbose: true).contains("\u{1B}"))
+    #expect(
+      !DoctorDocument(shell: report).rendered(width: 80, color: false, isVerbose: true).contains(
+        "\u{1B}"))
     #expect(
       DoctorDocument(shell: report).rendered(width: 80, color: true, isVerbose: true).contains(
         "\u{1B}[31mmissing\u{1B}[0m"))

@@ -124,7 +124,9 @@ import Testing
     try check(try Self.lines(of: outcome.output), "bench", ["bench"])
   }
 
-  @Test("`doctor` says what the daemon can do, where the shell differs, and without a daemon what the shell can do")
+  @Test(
+    "`doctor` says what the daemon can do, where the shell differs, and without a daemon what the shell can do"
+  )
   func doctor() throws {
     // The daemon has no cgroups here; the shell, whose environment doesn't say so, may have.
     let daemon = try TestDaemon(Self.workers)
@@ -148,7 +150,8 @@ import Testing
     #expect(place?["found"]?.text?.contains(daemon.state) == true)
     let text = try daemon.done("doctor")
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    #expect(lines.count <= 26 && lines.first?.hasPrefix("Hibernation works here") == true, "\(text)")
+    #expect(
+      lines.count <= 26 && lines.first?.hasPrefix("Hibernation works here") == true, "\(text)")
     #expect(text.contains("asked of the running daemon (pid \(daemon.pid))"))
     // The daemon answered others meanwhile, and goes on.
     #expect(try daemon.worker("deep").state == "hibernated")
