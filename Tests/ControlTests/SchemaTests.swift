@@ -191,7 +191,6 @@ import Testing
       ("Sources/Daemon/Worker/WorkerSleep.swift", coded),
       ("Sources/Daemon/App/Daemon.swift", coded),
       ("Sources/dormouse/Commands/Inspection/LookCommands.swift", coded),
-      ("Sources/Control/Messages/OutcomeReport.swift", /: "([a-z_]+)"\n/),
       ("Sources/Doctor/Doctor.swift", coded),
     ]
   }

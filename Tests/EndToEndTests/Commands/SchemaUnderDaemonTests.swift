@@ -76,7 +76,9 @@ import Testing
       try check(try documents(words, daemon), schema, words)
     }
     #expect(
-      try documents(["logs", "front"], daemon).map { $0["text"]?.text } == ["one", "two"])
+      try eventually {
+        try documents(["logs", "front"], daemon).map { $0["text"]?.text } == ["one", "two"]
+      })
     #expect(try documents(["top", "--count", "2", "--delay", "100ms"], daemon).count == 2)
   }
 
