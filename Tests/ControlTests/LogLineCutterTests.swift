@@ -1,5 +1,6 @@
-import Control
 import Testing
+
+@testable import Control
 
 @Suite("The lines of `logs --json`") struct LogLineCutterTests {
   private typealias Line = LogLineCutter.Line

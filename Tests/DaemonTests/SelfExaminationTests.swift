@@ -1,6 +1,7 @@
 import Control
 import Glibc
 import Linux
+import Policy
 import Supervision
 import Synchronization
 import TestSupport
@@ -26,7 +27,7 @@ import Testing
   @Test("The report is what the program prints, and keys that aren't known are ignored")
   func report() throws {
     let text = String(decoding: try WireCodec.json(for: JSONDocument(Self.report)), as: UTF8.self)
-    let found = program("echo '\(text)' | sed s/Hib/Hib/").run()
+    let found = program("cat << 'END'\n\(text)\nEND\n").run()
     #expect(found == .success(Self.report))
   }
 
