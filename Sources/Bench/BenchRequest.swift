@@ -57,7 +57,7 @@ extension BenchSubject {
       try interruptions.wait(for: [shell.pidfd.raw], until: deadline) != nil
     }
     // It leads a session of its own: whoever it has started, and left behind, is in its group.
-    Glibc.kill(-shell.pid, SIGKILL)
+    sendSignal(SIGKILL, to: -shell.pid)
     let status = waitForChild(shell.pid)
     if try !ended.get() { return false }
     return status == 0

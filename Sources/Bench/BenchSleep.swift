@@ -79,6 +79,7 @@ extension BenchSubject {
       throw MechanismRefusal(reason: reason)
     }
     let process = try running
+    // A memory that can't be opened is reported by the mechanism that needs it.
     try? process.refreshMemory()
     let pids = try process.tree().pids
     let before = try Footprint.measure(pids)
@@ -130,7 +131,7 @@ extension BenchSubject {
 
   private func dropImage() throws {
     let file = try Descriptor.open(imagePath, O_RDONLY)
-    _ = try systemCall("fdatasync", on: imagePath) { fdatasync(file.raw) }
+    try file.syncData(imagePath)
     try shim("posix_fadvise", on: imagePath) { clinux_drop_page_cache(file.raw) }
   }
 

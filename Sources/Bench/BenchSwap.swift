@@ -80,9 +80,7 @@ enum KernelSwap {
     let count = Int(range.length / pageSize)
     var entries = [UInt64](repeating: 0, count: count)
     let read = try entries.withUnsafeMutableBytes { bytes in
-      try systemCall("pread", on: "pagemap") {
-        pread(pagemap.raw, bytes.baseAddress, bytes.count, off_t(range.address / pageSize * 8))
-      }
+      try pagemap.read(into: bytes, at: Int64(range.address / pageSize * 8), path: "pagemap")
     }
     return entries.prefix(read / 8).enumerated().compactMap { index, entry in
       entry >> 62 & 1 == 1 ? range.address + UInt64(index) * pageSize : nil
@@ -95,6 +93,7 @@ struct SwapDevice: Hashable {
   var name: String
   var kind: String
 
+  // A kernel without swap has no such file.
   static func all() -> [SwapDevice] { parse((try? readText("/proc/swaps")) ?? "") }
 
   static func parse(_ text: String) -> [SwapDevice] {

@@ -57,7 +57,7 @@ extension Probe {
   }
 
   private static let oldFreezer = Probe(
-    "freezer-v1", "the freezer of cgroup version 1", .informational,
+    "freezer-v1", "the freezer of cgroup version 1", need: .informational,
     lost:
       "Nothing: Dormouse doesn't use it. Whom it freezes can't be killed or traced before it is "
       + "thawed, so a daemon that dies would leave processes that nobody can end.",
@@ -127,6 +127,7 @@ final class ProbeGroup {
   }
 
   func end() {
+    // What the trial leaves behind can't be helped.
     try? group.kill()
     try? group.remove(until: Deadline(in: .seconds(5)))
     root.remove()

@@ -71,7 +71,7 @@ extension DoctorReport {
     for (index, check) in wanting.enumerated() {
       let part =
         ["", "\(check.name): \(check.result.rawValue)"]
-        + labelled("to enable   ", check.enable, width)
+        + labelled("to enable   ", check.enable, width: width)
       // Two for the line that counts the rest.
       if count + lines.count + part.count + 2 + all.count > Self.maxLines {
         let count = wanting.count - index
@@ -110,12 +110,12 @@ extension DoctorReport {
   fileprivate func details(width: Int) -> [String] {
     checks.filter { $0.result != .works }.flatMap { check in
       ["", "\(check.name): \(check.result.rawValue)"]
-        + labelled("without it  ", check.lost, width)
-        + labelled("to enable   ", check.enable, width)
+        + labelled("without it  ", check.lost, width: width)
+        + labelled("to enable   ", check.enable, width: width)
     }
   }
 
-  private func labelled(_ label: String, _ text: String, _ width: Int) -> [String] {
+  private func labelled(_ label: String, _ text: String, width: Int) -> [String] {
     let label = "  \(label)"
     return wrapped(text, to: max(width - label.count, 24)).enumerated().map { index, part in
       (index == 0 ? label : String.blanks(label.count)) + part

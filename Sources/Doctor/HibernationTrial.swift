@@ -31,9 +31,9 @@ public struct HibernationTrial {
     let path = "\(directory)/trial.image"
     // In this order: a process that is still traced can't be reaped.
     defer {
-      kill(child.pid, SIGKILL)
+      sendSignal(SIGKILL, to: child.pid)
       service.forgetAndWait(target.name)
-      unlink(path)
+      discardFile(path)
     }
     let gone = try service.wait { (hibernator) throws(HibernationError) in
       try hibernator.hibernate(HibernationRequest(target, to: path))
@@ -68,6 +68,7 @@ public struct HibernationTrial {
 
 extension HibernationService {
   fileprivate func forgetAndWait(_ name: String) {
+    // Forgetting throws nothing; only waiting for it is typed so.
     try? wait { (hibernator) throws(HibernationError) in hibernator.forget(name) }
   }
 }
@@ -88,7 +89,7 @@ extension Examination {
   func tryHibernation() -> Trial {
     var outcome: HibernationTrial.Outcome?
     let probe = Probe(
-      "hibernation", "hibernation, the whole of it", .required,
+      "hibernation", "hibernation, the whole of it", need: .required,
       lost: "Workers are suspended, and keep their memory.",
       enable: "what is missing above."
     ) { _ in .missing("") }

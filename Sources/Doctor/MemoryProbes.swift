@@ -7,7 +7,7 @@ extension Probe {
   static let ofMemory = [memoryFile, memoryCalls, pagemap, pageOut, madvise, tracking]
 
   private static let memoryFile = Probe(
-    "proc-mem", "a worker's memory, as a file", .required,
+    "proc-mem", "a worker's memory, as a file", need: .required,
     lost: "No worker can be hibernated: pages that it protects from itself can't be reached.",
     enable: "/proc mounted without hidepid for the daemon's user; a kernel whose "
       + "proc_mem.force_override isn't `never`."

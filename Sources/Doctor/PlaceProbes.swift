@@ -7,7 +7,7 @@ extension Probe {
   static let ofPlaces = [images, libcrypto, keyring, socket]
 
   private static let images = Probe(
-    "state-directory", "a place for images", .required,
+    "state-directory", "a place for images", need: .required,
     lost: "The daemon doesn't start without one; images on a tmpfs would stay in memory, and "
       + "nothing would be gained.",
     enable: "dormouse daemon --state-directory, or XDG_STATE_HOME: a directory of yours on a disk "
@@ -19,7 +19,7 @@ extension Probe {
     let file = try Descriptor.open(
       "\(directory.usable)/file", O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
     try file.writeAll("dormouse")
-    _ = try systemCall("fsync", on: examination.stateDirectory) { fsync(file.raw) }
+    try file.sync(examination.stateDirectory)
     return space(try FileSystem(file), at: escaped(examination.stateDirectory))
   }
 
@@ -58,7 +58,7 @@ extension Probe {
   }
 
   private static let socket = Probe(
-    "control-socket", "a place for the control socket", .required,
+    "control-socket", "a place for the control socket", need: .required,
     lost: "The daemon can't listen, so it doesn't start.",
     enable: "dormouse daemon --socket, or DORMOUSE_CONTROL_SOCKET: at most "
       + "\(UnixSocket.maxPath) bytes, in a directory of yours."
@@ -77,7 +77,7 @@ extension Probe {
     // Not the socket itself: a daemon may be using that.
     let trial = "\(directory.path)/.\(getpid())"
     _ = try UnixSocket.bound(to: trial, .stream)
-    unlink(trial)
+    discardFile(trial)
     return .works("\(escaped(path)), \(length) of \(UnixSocket.maxPath) bytes")
   }
 }

@@ -6,7 +6,7 @@ extension Probe {
   static let ofPressure = [memoryInfo, stall, trigger, swap]
 
   private static let memoryInfo = Probe(
-    "meminfo", "the machine's memory", .required,
+    "meminfo", "the machine's memory", need: .required,
     lost: "Nobody can tell when memory is short. A policy with `memory: { budget: SIZE }` works.",
     enable: "/proc mounted, and a kernel with MemAvailable (3.14)."
   ) { _ in
@@ -30,6 +30,7 @@ extension Probe {
     enable: "Linux 6.5 or later; before that, CAP_SYS_RESOURCE for the daemon."
   ) { _ in
     _ = try PressureTrigger(stall: .milliseconds(200), window: .seconds(2))
+    // The reason is known: it is the kernel's rule for unprivileged users.
     guard (try? PressureTrigger(stall: .milliseconds(200), window: .seconds(1))) != nil else {
       return .works("for windows that are multiples of 2 s; others need CAP_SYS_RESOURCE")
     }
@@ -37,7 +38,7 @@ extension Probe {
   }
 
   private static let swap = Probe(
-    "swap", "swap", .informational,
+    "swap", "swap", need: .informational,
     lost: "Nothing: Dormouse moves memory to images of its own.",
     enable: "nothing to do."
   ) { _ in

@@ -7,7 +7,7 @@ extension Probe {
   static let ofProcesses = [pidfd, release, compare]
 
   private static let pidfd = Probe(
-    "pidfd", "process descriptors", .required,
+    "pidfd", "process descriptors", need: .required,
     lost: "A process couldn't be told from a later one with the same number. Dormouse doesn't run "
       + "without this.",
     enable: "Linux 5.3 or later; in a container, a seccomp profile that permits pidfd_open and "

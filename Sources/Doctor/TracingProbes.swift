@@ -21,7 +21,7 @@ extension Probe {
   }
 
   private static let trace = Probe(
-    "ptrace", "tracing a worker", .required,
+    "ptrace", "tracing a worker", need: .required,
     lost: "No worker can be hibernated: suspended ones keep their memory.",
     enable:
       "sysctl kernel.yama.ptrace_scope=1 (or 0) where it is 2 (3 lasts until reboot); in a container "
@@ -55,6 +55,7 @@ extension Probe {
   ) { examination in
     guard examination.traces else { throw ProbeFailure("not tried: nothing can be traced") }
     let path = "/proc/sys/kernel/yama/ptrace_scope"
+    // A kernel without Yama has no such file.
     let scope = (try? readText(path)).map { String($0.prefix { $0 != "\n" }) }
     let setting = scope.map { "Yama's ptrace_scope is \($0)" } ?? "no Yama in this kernel"
     do {
@@ -100,6 +101,7 @@ extension Examination {
     let pidfd = try stranger.openPidfd()
     defer {
       _ = clinux_pidfd_send_signal(pidfd.raw, SIGKILL)
+      // It is no child of this process: init reaps it.
       _ = try? pollDescriptor(pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
     }
     parent.end()  // The job is an orphan now, and init's child (or a subreaper's).

@@ -105,7 +105,7 @@ import Testing
   func verb() throws {
     let world = ControlWorld()
     let context = DaemonContext(
-      cgroup: nil, freezer: CodedText("sigstop", "SIGSTOP"),
+      user: 0, cgroup: nil, freezer: CodedText("sigstop", "SIGSTOP"),
       hibernation: CodedText("enabled", "the policy hibernates workers"), hibernated: 0)
     let examination = DaemonExamination(context: context, report: Self.report)
     let heard = world.ask(.doctor)
@@ -123,7 +123,7 @@ import Testing
   @Test("The context has this process's user and capabilities")
   func context() throws {
     let context = DaemonContext(
-      cgroup: "/c", freezer: CodedText("sigstop", "SIGSTOP"),
+      user: geteuid(), cgroup: "/c", freezer: CodedText("sigstop", "SIGSTOP"),
       hibernation: CodedText("enabled", ""), hibernated: 2)
     #expect(context.pid == getpid() && context.user == geteuid() && context.hibernated == 2)
     let status = try ProcessStatus.read(getpid())

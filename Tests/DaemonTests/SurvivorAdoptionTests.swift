@@ -14,7 +14,8 @@ import Testing
   private static let image = ImageOnDisk(path: "/images/web.image")
 
   private static func failure(_ aftermath: HibernationError.Aftermath) -> SurvivorRecovery {
-    SurvivorRecovery(result: .failure(HibernationError(.reading, "it is busy", aftermath)))
+    SurvivorRecovery(
+      result: .failure(HibernationError(.reading, "it is busy", aftermath: aftermath)))
   }
 
   private func adopt() { world.adoption.adoptSurvivors() }

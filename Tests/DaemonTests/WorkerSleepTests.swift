@@ -152,7 +152,7 @@ private final class Host: SleepHost {
   func unverified() {
     putToSleep()
     sleep.resume()
-    mechanics.restored?(.failure(HibernationError(.writingBack, "damaged", .intact)))
+    mechanics.restored?(.failure(HibernationError(.writingBack, "damaged", aftermath: .intact)))
     #expect(host.noted.contains("stays asleep"))
     sleep.killUnverified()
     for act in [sleep.suspend, sleep.hibernate, sleep.resume] { act() }
@@ -195,7 +195,7 @@ private final class Host: SleepHost {
     sleep.resume()
     mechanics.recovered?(
       RecoveryOutcome(
-        result: .failure(HibernationError(.writingBack, "gone", .vanished)), image: nil))
+        result: .failure(HibernationError(.writingBack, "gone", aftermath: .vanished)), image: nil))
     #expect(host.noted == ["killed", "over"])
     #expect(events.all == ["resumeFailed"])
   }

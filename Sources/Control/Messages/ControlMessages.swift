@@ -284,25 +284,6 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   }
 }
 
-/// What a worker wants to be shown of it.
-public struct SnapshotReport: Codable, Hashable, Sendable {
-  /// `text/plain`, or an image's MIME type.
-  public var mime: String
-  /// Bytes.
-  public var size: Int64
-  /// Of a text.
-  public var text: String?
-  /// Of an image, base64, where it was asked for.
-  public var data: String?
-
-  public init(mime: String, size: Int64, text: String? = nil, data: String? = nil) {
-    self.mime = mime
-    self.size = size
-    self.text = text
-    self.data = data
-  }
-}
-
 /// What the kernel counts of a worker's cgroup, each where it does.
 public struct CgroupReport: Codable, Hashable, Sendable {
   public var path: String

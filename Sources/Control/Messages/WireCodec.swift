@@ -38,6 +38,7 @@ public enum WireCodec {
   /// that its refusal can still be told apart from others'.
   public static func requestID(in line: [UInt8]) -> UInt64? {
     struct Identified: Decodable { var id: UInt64 }
+    // nil: the line has no number to answer to.
     return try? decode(Identified.self, from: line).id
   }
 

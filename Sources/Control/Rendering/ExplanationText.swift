@@ -50,20 +50,24 @@ public func renderRanking(
   let level = color ? Color.ofPressure(report.pressure).paint(pressure) : pressure
   return
     (["pressure \(level)"]
-    + order("terminated", report.termination, by: report.terminationOrder, "terminate.order", width)
-    + order("hibernated", report.hibernation, by: report.hibernationOrder, "hibernate.order", width))
+    + order(
+      "terminated", of: report.termination, by: report.terminationOrder, key: "terminate.order",
+      width: width)
+    + order(
+      "hibernated", of: report.hibernation, by: report.hibernationOrder, key: "hibernate.order",
+      width: width))
     .joined(separator: "\n") + "\n"
 }
 
 private func order(
-  _ what: String, _ places: [RankingReport.Place], by criteria: [String], _ key: String,
-  _ width: Int?
+  _ what: String, of places: [RankingReport.Place], by criteria: [String], key: String,
+  width: Int?
 ) -> [String] {
   if places.isEmpty { return ["Nobody can be \(what)"] }
   let by = criteria.map(escaped).joined(separator: ", ")
   return ["First to be \(what), by \(by) (\(key)):"]
     + places.enumerated().flatMap { place in
-      numbered(place.offset + 1, placeText(place.element), width)
+      numbered(place.offset + 1, placeText(place.element), width: width)
         + place.element.obstacles.flatMap { item("not now: \(obstacleText($0))", width, by: 6) }
     }
 }
@@ -117,7 +121,7 @@ private func item(_ text: String, _ width: Int?, by indent: Int = 2) -> [String]
   }
 }
 
-private func numbered(_ number: Int, _ text: String, _ width: Int?) -> [String] {
+private func numbered(_ number: Int, _ text: String, width: Int?) -> [String] {
   let lead = "  \(number). "
   let rest = String(repeating: " ", count: lead.count)
   return wrapped(text, to: width.map { max(20, $0 - lead.count) }).enumerated().map {

@@ -31,15 +31,15 @@ public func renderComparison(
   let done = comparisonTable(
     [
       "ENDED", "LAUNCHED", "WARNED", "SLEPT", "HIBERNATED", "RESUMED", "WAKE COST", "FREED",
-    ], comparison, doneCells)
+    ], of: comparison, doneCells)
   let spent = comparisonTable(
-    ["IN FRONT", "BEHIND", "ASLEEP", "HIBERNATED", "GONE", "AVERAGE FOOTPRINT"], comparison,
+    ["IN FRONT", "BEHIND", "ASLEEP", "HIBERNATED", "GONE", "AVERAGE FOOTPRINT"], of: comparison,
     spentCells)
   var lines = done.folded(width: width, leading: 2, color: color)
   lines += [""] + spent.folded(width: width, leading: 2, color: color)
   if comparison.relaunches > 0 {
     lines.append(
-      "under \(escaped(comparison.policy)), \(counted(comparison.relaunches, "relaunch", "es")) "
+      "under \(escaped(comparison.policy)), \(counted(comparison.relaunches, "relaunch", ending: "es")) "
         + "would have been needed, \(durationText(comparison.relaunchSeconds)) in all")
   }
   lines.append("")
@@ -60,24 +60,24 @@ public func renderComparison(
   return lines.joined(separator: "\n") + "\n"
 }
 
-private func counted(_ count: Int, _ noun: String, _ ending: String) -> String {
+private func counted(_ count: Int, _ noun: String, ending: String) -> String {
   "\(count) \(noun)\(count == 1 ? "" : ending)"
 }
 
 private func comparisonTable(
-  _ titles: [String], _ comparison: PolicyComparison,
+  _ titles: [String], of comparison: PolicyComparison,
   _ cells: (PolicyComparison.Counts) -> [String]
 ) -> Table {
   var table = Table(
     columns: [.init(title: "NAME"), .init(title: "POLICY")]
       + titles.map { .init(title: $0, alignsRight: true) })
-  func row(_ name: String, _ policy: String, _ counts: PolicyComparison.Counts) -> [Table.Cell] {
+  func row(_ name: String, policy: String, counts: PolicyComparison.Counts) -> [Table.Cell] {
     [.init(escaped(name), .bold), .init(escaped(policy))] + cells(counts).map { .init($0) }
   }
   table.rows = comparison.workers.flatMap { pair in
     [
-      row(pair.worker ?? "(all)", "recorded", pair.recorded),
-      row("", comparison.policy, pair.other),
+      row(pair.worker ?? "(all)", policy: "recorded", counts: pair.recorded),
+      row("", policy: comparison.policy, counts: pair.other),
     ]
   }
   return table

@@ -73,9 +73,6 @@ public final class Daemon {
   private(set) lazy var ends = WorkerEnds(self)
   private(set) lazy var endedRuns = EndedRuns(EndedRunsOfDaemon(self))
   private(set) lazy var orphans = OrphanReaper(of: self)
-  private(set) lazy var selfExamination = SelfExamination(jobs) {
-    [program = ExaminationProgram(settings)] in program.run()
-  }
   let pressureMonitor: PressureMonitor
   private lazy var configurationHost = ReloadOfDaemon(self)
   private(set) lazy var reloader = configurationHost.makeReloader()

@@ -8,6 +8,8 @@ import PolicyFile
 /// What `ControlService` and its reports get of the daemon.
 final class ControlOfDaemon: ControlHost {
   private unowned let daemon: Daemon
+  private lazy var examination = SelfExamination(
+    daemon.jobs, examine: ExaminationProgram(daemon.settings).run)
 
   init(_ daemon: Daemon) { self.daemon = daemon }
 
@@ -94,15 +96,15 @@ final class ControlOfDaemon: ControlHost {
   func examineItself(
     then: @escaping (Result<DaemonExamination, ExaminationFailure>) -> Void
   ) {
-    daemon.selfExamination.examine { [unowned self] outcome in
-      then(outcome.map { DaemonExamination(context: context, report: $0) })
+    examination.examine { [unowned self] outcome in
+      then(outcome.map { DaemonExamination(context: context(user: $0.user), report: $0) })
     }
   }
 
-  private var context: DaemonContext {
+  private func context(user: UInt32) -> DaemonContext {
     let engine = daemon.driver.state
     return DaemonContext(
-      cgroup: daemon.cgroups?.path, freezer: daemon.freezer,
+      user: user, cgroup: daemon.cgroups?.path, freezer: daemon.freezer,
       hibernation: engine.policy.permittedHibernation,
       hibernated: engine.snapshots(at: now).count { $0.state == .hibernated })
   }

@@ -92,7 +92,7 @@ final class ControlService: ControlRequestHandler {
     case .release: host.release(request, then: call.respond)
     case .reloadWorker: host.reloadWorker(request, then: call.respond)
     case .setPressure: setPressure(call)
-    case .doctor: examine(call)
+    case .doctor: host.examineItself { call.respond(ControlResponse(id: request.id, $0)) }
     case .reload, .previewReload: reload(call)
     case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
       .warn, .shadow, .enforce:
@@ -269,19 +269,6 @@ final class ControlService: ControlRequestHandler {
     let (result, text) = PressureSetting(driver: driver).set(
       call.request.level, for: call.request.seconds)
     call.answer(result, text)
-  }
-
-  private func examine(_ call: ControlCall) {
-    host.examineItself { outcome in
-      switch outcome {
-      case .success(let examination):
-        var response = ControlResponse(
-          id: call.request.id, result: .done, text: examination.report.verdict.text)
-        response.doctor = examination
-        call.respond(response)
-      case .failure(let failure): call.answer(.failed, failure.description)
-      }
-    }
   }
 
   private func reload(_ call: ControlCall) {

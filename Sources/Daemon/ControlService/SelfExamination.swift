@@ -75,11 +75,8 @@ struct ExaminationProgram: Sendable {
     let output: Descriptor
     let process: SpawnedProcess
     do {
-      var ends: [Int32] = [-1, -1]
-      let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-      _ = try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
-      output = Descriptor(owning: ends[0])
-      let theirs = Descriptor(owning: ends[1])
+      let (ours, theirs) = try Descriptor.socketPair(.stream)
+      output = ours
       let null = try Descriptor.open("/dev/null", O_RDWR)
       process = try spawn(
         SpawnRequest(
@@ -114,13 +111,29 @@ struct ExaminationProgram: Sendable {
   }
 }
 
+extension ControlResponse {
+  init(id: UInt64, _ outcome: Result<DaemonExamination, ExaminationFailure>) {
+    switch outcome {
+    case .success(let examination):
+      self.init(id: id, result: .done, text: examination.report.verdict.text)
+      doctor = examination
+    case .failure(let failure): self.init(id: id, result: .failed, text: failure.description)
+    }
+  }
+}
+
 extension DaemonContext {
-  /// - Parameter cgroup: under which workers get theirs.
-  init(cgroup: String?, freezer: CodedText, hibernation: CodedText, hibernated: Int) {
+  /// - Parameters:
+  ///   - user: this process's effective user id.
+  ///   - cgroup: under which workers get theirs.
+  init(
+    user: UInt32, cgroup: String?, freezer: CodedText, hibernation: CodedText, hibernated: Int
+  ) {
     // Without /proc there is little that works, and the checks say so.
-    let status = try? ProcessStatus.read(getpid())
+    let status = try? ProcessStatus.ofThisProcess()
     self.init(
-      pid: getpid(), user: geteuid(), cgroup: cgroup, capabilities: status?.capabilityNames ?? [],
-      freezer: freezer, hibernation: hibernation, hibernated: hibernated)
+      pid: status?.threadGroup ?? 0, user: user, cgroup: cgroup,
+      capabilities: status?.capabilityNames ?? [], freezer: freezer, hibernation: hibernation,
+      hibernated: hibernated)
   }
 }

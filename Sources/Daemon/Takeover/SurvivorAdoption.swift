@@ -89,7 +89,7 @@ final class SurvivorAdoption {
     case .withoutImage(let path):
       // A resume is written down before it begins, so its memory is still in the image.
       let why = "its image \(path) is gone, and its memory with it"
-      let error = HibernationError(.reading, why, .unverifiable)
+      let error = HibernationError(.reading, why, aftermath: .unverifiable)
       recovered(record, SurvivorRecovery(result: .failure(error)))
     case .inDoubt:
       // From here on a missing image means that the memory is back.

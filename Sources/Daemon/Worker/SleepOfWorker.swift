@@ -112,7 +112,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
     guard let runtime, let target = runtime.target() else {
-      return refuse(then, .failure(HibernationError(.checking, "it has no process", .vanished)))
+      return refuse(
+        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
     }
     let policy = runtime.configuration.policy.hibernate
     runtime.conversation?.offers.recount()
@@ -190,7 +191,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
   ) {
     guard let runtime, let target = runtime.target() else {
-      return refuse(then, .failure(HibernationError(.checking, "it has no process", .vanished)))
+      return refuse(
+        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
     }
     runtime.conversation?.offers.dropFound()
     let keepsBase = runtime.keepsBase
@@ -205,7 +207,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
     guard let runtime, let target = runtime.target() else {
-      let error = HibernationError(.checking, "it has no process", .vanished)
+      let error = HibernationError(.checking, "it has no process", aftermath: .vanished)
       return refuse(then, RecoveryOutcome(result: .failure(error)))
     }
     runtime.conversation?.offers.dropFound()

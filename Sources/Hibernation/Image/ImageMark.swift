@@ -60,13 +60,13 @@ extension ImageReader {
       throw HibernationError(
         .reading,
         "the image \(path) isn't the one that was made when the worker was hibernated: "
-          + "somebody has replaced it", .unverifiable)
+          + "somebody has replaced it", aftermath: .unverifiable)
     }
     if target.root.isAlive, !processes.contains(where: { $0.identity == target.root }) {
       throw HibernationError(
         .reading,
         "the image \(path) is another worker's: process \(target.root.pid) isn't in it",
-        .unverifiable)
+        aftermath: .unverifiable)
     }
   }
 }

@@ -327,9 +327,7 @@ private func fill(
     let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
     let count: Int
     do throws(SystemCallError) {
-      count = try systemCall("read", on: path) {
-        pread(file.raw, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
-      }
+      count = try file.read(into: rest, at: Int64(offset) + Int64(done), call: "read", path: path)
     } catch { throw .unreadable(path: path, error) }
     if count == 0 {
       throw .truncated(

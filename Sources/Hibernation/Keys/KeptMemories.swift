@@ -45,7 +45,7 @@ final class KeptMemories: Sendable {
       return HibernationError(
         .checking,
         "it has no cgroup of its own, and the kernel (kernel.yama.ptrace_scope) would keep a later "
-          + "daemon from bringing it back", .ineligible)
+          + "daemon from bringing it back", aftermath: .ineligible)
     }
     if !hasKeeper {
       return HibernationError(

@@ -107,7 +107,9 @@ extension Hibernator {
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
       total: image.dataLength, wasLearning: !isKnown)
-    try start(image, target, cgroup, parts, Pager.Learning(isLearning: !isKnown), record)
+    try start(
+      image, target: target, cgroup: cgroup, parts: parts,
+      learning: Pager.Learning(isLearning: !isKnown), record: record)
     try attempt(.waking) { try target.wake(correctingTimeoutsOf: image) }
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
@@ -155,14 +157,15 @@ extension Hibernator {
 
   /// Starts the fill's thread.
   private func start(
-    _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [PagerPart], _ learning: Pager.Learning, _ record: ResumeHistory.LazyResume
+    _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
+    parts: [PagerPart], learning: Pager.Learning, record: ResumeHistory.LazyResume
   ) throws(HibernationError) {
     let fill = BackgroundFill(record, missing: image.backgroundFillLength)
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
-        image, target, cgroup, parts, learning, fill.missing, isFrozen: false,
+        image, target: target, cgroup: cgroup, parts: parts, learning: learning,
+        missing: fill.missing, isFrozen: false,
         goesOnForAnother: false)
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
@@ -176,15 +179,16 @@ extension Hibernator {
     }
     // Nobody runs yet: then all of it now.
     let outcome = Self.page(
-      image, target, cgroup, parts, nil, fill.missing, isFrozen: true, goesOnForAnother: false)
+      image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: fill.missing,
+      isFrozen: true, goesOnForAnother: false)
     standby?.retract(image: image.path)
     if let failure = outcome.failure { throw failure }
   }
 
   /// Runs a pager to its end. A worker whose pages it can't bring is killed.
   private static func page(
-    _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [PagerPart], _ learning: Pager.Learning?, _ missing: MissingBytes,
+    _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
+    parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
     isFrozen: Bool, goesOnForAnother: Bool
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
@@ -203,11 +207,12 @@ extension Hibernator {
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
       let reason = HibernationError.from(error, in: .filling)
       if target.hasSurvivors() {
+        // What survives this is reported as unverifiable.
         try? cgroup.kill()
-        outcome.failure = HibernationError(.filling, reason.reason, .unverifiable)
+        outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
       } else {
-        unlink(image.path)
-        outcome.failure = HibernationError(.filling, reason.reason, .vanished)
+        discardFile(image.path)
+        outcome.failure = HibernationError(.filling, reason.reason, aftermath: .vanished)
       }
     }
     return outcome
@@ -226,7 +231,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     guard let cgroup = target.cgroup?.freezer else {
       throw HibernationError(
-        .checking, "it has no cgroup, and yet was resumed lazily", .unverifiable)
+        .checking, "it has no cgroup, and yet was resumed lazily", aftermath: .unverifiable)
     }
     let parts = try findHandles(image)
     if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
@@ -247,7 +252,8 @@ extension Hibernator {
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
     let outcome = Self.page(
-      image, target, cgroup, parts, nil, MissingBytes(0), isFrozen: isFrozen,
+      image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: MissingBytes(0),
+      isFrozen: isFrozen,
       goesOnForAnother: true)
     if let failure = outcome.failure { throw failure }
     return image.backgroundFillLength
@@ -268,13 +274,13 @@ extension Hibernator {
         throw HibernationError(
           .filling,
           "the missing pages of process \(process.pid) can't be reached: \(error); it waits for them",
-          .intact)
+          aftermath: .intact)
       }
       guard let handle, let phase = handle.journal.phase, phase != .idle else {
         if !HibernationTarget.hasMemory(process.pid) { continue }
         throw HibernationError(
           .filling, "process \(process.pid) has closed its userfaultfd while pages were missing",
-          .unverifiable)
+          aftermath: .unverifiable)
       }
       parts.append(PagerPart(process: index, handle: handle))
     }

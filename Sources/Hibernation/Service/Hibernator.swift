@@ -44,7 +44,7 @@ public final class Hibernator {
   init(features: KernelFeatures, lanes: Int?, kept: KeptMemories) {
     self.kept = kept
     self.features = features
-    self.lanes = lanes ?? max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    self.lanes = lanes ?? onlineProcessors
   }
 
   deinit { for session in resting.values.joined() { session.detach() } }
@@ -62,11 +62,11 @@ public final class Hibernator {
     let plan = plan(request)
     let overlays = request.overlay && !plan.isLazy && !request.isSealed
     // Not under an image, which may lie over it: something has ordered this twice.
-    if !overlays, access(path, F_OK) != 0 { dropOverlays(of: target.name, for: path) }
+    if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
         .checking, "hibernation isn't implemented for this processor architecture yet",
-        .ineligible)
+        aftermath: .ineligible)
     }
     let found: ProcessTree
     do throws(HibernationError) { found = try check(target) } catch {
@@ -144,11 +144,11 @@ public final class Hibernator {
     case .unverifiable: return error
     }
     if aftermath == .vanished {
-      unlink(image)
+      discardFile(image)
       dropBase(of: target.name, for: image)
       forget(target.name)
     }
-    return HibernationError(error.phase, error.reason, aftermath)
+    return HibernationError(error.phase, error.reason, aftermath: aftermath)
   }
 
   /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few
@@ -168,8 +168,7 @@ public final class Hibernator {
         throw HibernationError(.seizing, "it is busy: a process of it never waits for anything")
       }
       operation.letRun()
-      var pause = timespec(tv_sec: 0, tv_nsec: 5_000_000)
-      nanosleep(&pause, nil)
+      pauseThread(for: .milliseconds(5))
     }
   }
 
@@ -191,7 +190,7 @@ public final class Hibernator {
     handles[name] = nil
     workingSets[name] = nil
     trackers[name] = nil
-    if let base = bases.removeValue(forKey: name) { unlink(base.path) }
+    if let base = bases.removeValue(forKey: name) { discardFile(base.path) }
     histories[name] = nil
     parked[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }

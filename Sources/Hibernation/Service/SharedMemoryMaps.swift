@@ -12,8 +12,8 @@ enum SharedMemoryMaps {
   ) throws(HibernationError) {
     for (index, one) in processes.enumerated() {
       for other in processes[..<index] {
-        if let why = relation(one.pid, other.pid, compare) {
-          throw Eligibility.refuse(one, why, .intact)
+        if let why = relation(of: one.pid, to: other.pid, by: compare) {
+          throw Eligibility.refuse(one, why, aftermath: .intact)
         }
       }
     }
@@ -21,7 +21,7 @@ enum SharedMemoryMaps {
 
   /// What speaks against it; `nil`: each has its own.
   private static func relation(
-    _ one: Int32, _ other: Int32, _ compare: (Int32, Int32) -> Int32
+    of one: Int32, to other: Int32, by compare: (Int32, Int32) -> Int32
   ) -> String? {
     let answer = compare(one, other)
     if answer == 0 || answer == -ESRCH { return nil }
@@ -38,8 +38,10 @@ enum SharedMemoryMaps {
   /// same wasn't taken in the middle of a change: the kernel may change what smaps shows of a process that is
   /// stopped (swap, compaction, idle page tracking), and contents it doesn't.
   private static func haveDifferentMemory(_ one: Int32, _ other: Int32) -> Bool {
+    // A process that has ended shares nothing: what follows finds that out.
     guard let first = try? readFile("/proc/\(one)/smaps"),
       let second = try? readFile("/proc/\(other)/smaps"),
+      // It has ended just now.
       let again = try? readFile("/proc/\(one)/smaps")
     else { return false }
     return first == again && first != second || haveDifferentContents(one, other)
@@ -50,6 +52,7 @@ enum SharedMemoryMaps {
   private static let limit: UInt64 = 64 << 20
 
   private static func haveDifferentContents(_ one: Int32, _ other: Int32) -> Bool {
+    // The same.
     guard let mappings = try? MemoryMapping.all(of: one), let mine = try? ProcessMemory(pid: one),
       let theirs = try? ProcessMemory(pid: other)
     else { return false }
@@ -59,8 +62,10 @@ enum SharedMemoryMaps {
     where mapping.writable && !mapping.shared && mapping.anonymous > 0 {
       for start in stride(from: mapping.start, to: mapping.end, by: Int(pieceLength)) {
         let count = Int(min(pieceLength, mapping.end - start))
+        // What can't be read isn't compared.
         guard compared < limit, let first = try? mine.readBytes(at: start, count: count),
           let second = try? theirs.readBytes(at: start, count: count),
+          // The same.
           let again = try? mine.readBytes(at: start, count: count)
         else { break }
         if first == again, first != second { return true }

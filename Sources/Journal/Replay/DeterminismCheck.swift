@@ -44,6 +44,7 @@ public struct DeterminismCheck: Sendable {
     events += 1
     directives += step.directives.count
     if step.directives.isEmpty, step.recorded.isEmpty { return }
+    // A directive that can't be written is missing then, and the comparison fails.
     let replayed = step.directives.compactMap { try? JSON(directive: $0) }
     guard replayed != step.recorded else { return }
     differingEvents += 1

@@ -139,6 +139,7 @@ struct SampleDeltas: Sendable {
     else { return nil }
     last = Instant(nanoseconds: last.nanoseconds &+ step)
     available = available &+ change
+    // A sample without a stall of that kind has none to read.
     if values.count > 3 { stalls = (try? stall(values[2]), try? stall(values[3])) }
     if values.count > 4, let free = values[4].integer { swapFree = free }
     return .memory(

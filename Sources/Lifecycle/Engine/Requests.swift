@@ -22,7 +22,7 @@ extension Engine {
     if request.verb == .warn { return acceptWarn(index, request) }
     guard let destination = request.verb.destination else { return }
     if workers[index].state == .terminating {
-      return acceptWhileTerminating(index, request, destination)
+      return acceptWhileTerminating(index, request, to: destination)
     }
     if request.verb == .hibernate, let why = workers[index].refusalInAdvance {
       return refuse(request, "\(request.worker) can't be hibernated: \(why)")
@@ -33,10 +33,10 @@ extension Engine {
         + "\(request.worker)` tries again"
       return emit(.answer(request.id, Answer(.failed, text)))
     }
-    pursue(index, destination, request)
+    pursue(index, destination, for: request)
     if request.verb == .wake, workers[index].state.runs {
       imagineWake(index)
-      concludeGoal(index, .done, "\(request.worker) is running already")
+      concludeGoal(index, code: .done, text: "\(request.worker) is running already")
     }
   }
 
@@ -50,7 +50,7 @@ extension Engine {
   }
 
   private mutating func pursue(
-    _ index: Int, _ destination: Goal.Destination, _ request: Request
+    _ index: Int, _ destination: Goal.Destination, for request: Request
   ) {
     workers[index].run.retryResumeAt = nil
     // A heartbeat turns into a use.
@@ -106,7 +106,7 @@ extension Engine {
 
   /// The end can't be called off any more, but it can be waited for.
   private mutating func acceptWhileTerminating(
-    _ index: Int, _ request: Request, _ destination: Goal.Destination
+    _ index: Int, _ request: Request, to destination: Goal.Destination
   ) {
     guard destination.isEnd else {
       return refuse(request, "\(request.worker) is being terminated")
@@ -123,7 +123,7 @@ extension Engine {
   }
 
   private mutating func overtakeGoal(_ index: Int, by verb: Request.Verb) {
-    concludeGoal(index, .refused, Self.overtaken(workers[index].id, by: verb))
+    concludeGoal(index, code: .refused, text: Self.overtaken(workers[index].id, by: verb))
   }
 
   private mutating func overtakeEnd(_ index: Int, by verb: Request.Verb) {
@@ -132,7 +132,7 @@ extension Engine {
   }
 
   private mutating func overtakeStarts(_ index: Int, by verb: Request.Verb) {
-    answerStarts(index, .refused, Self.overtaken(workers[index].id, by: verb))
+    answerStarts(index, code: .refused, text: Self.overtaken(workers[index].id, by: verb))
   }
 
   private static func overtaken(_ worker: WorkerID, by verb: Request.Verb) -> String {

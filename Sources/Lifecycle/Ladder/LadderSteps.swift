@@ -27,7 +27,9 @@ extension Engine {
   }
 
   private mutating func hibernateBiggest(_ level: PressureLevel) -> LadderState.Outcome {
-    if let search = workers.fruitless, search.holds(workers.sleeperChanges, disk, resumeRate) {
+    if let search = workers.fruitless,
+      search.holds(workers.sleeperChanges, disk: disk, resumeRate: resumeRate)
+    {
       return search.lacksDisk ? makeRoomOnDisk(level) : search.outcome
     }
     let before = decisions
@@ -95,7 +97,7 @@ struct FruitlessSearch: Sendable {
   var outcome: LadderState.Outcome
   var lacksDisk: Bool
 
-  func holds(_ changes: Int, _ disk: DiskReading?, _ resumeRate: ResumeRate) -> Bool {
+  func holds(_ changes: Int, disk: DiskReading?, resumeRate: ResumeRate) -> Bool {
     self.changes == changes && self.disk == disk && self.resumeRate == resumeRate
   }
 }
@@ -114,7 +116,8 @@ extension Engine {
   /// Whether this was the engine's step.
   private mutating func noteShadowHibernation(_ index: Int, _ level: PressureLevel) -> Bool {
     guard !workers[index].notes.contains(.hibernation) else { return false }
-    note(index, .hibernation, "would have been hibernated: the pressure is \(level.name)")
+    note(
+      index, step: .hibernation, text: "would have been hibernated: the pressure is \(level.name)")
     countImagined(index, .hibernated)
     return countShadowStep(index)
   }

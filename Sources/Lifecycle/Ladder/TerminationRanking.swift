@@ -60,10 +60,10 @@ extension Engine {
         Obstacle(
           "too_small",
           "its footprint of \(worker.footprint) is under \(Self.minYield), and not worth its life",
-          nil, measured: worker.footprint, limit: Self.minYield))
+          key: nil, measured: worker.footprint, limit: Self.minYield))
     }
     if worker.isInTransit || worker.state == .terminating {
-      obstacles.append(Obstacle("in_transit", "it is \(worker.state.spoken)", nil))
+      obstacles.append(Obstacle("in_transit", "it is \(worker.state.spoken)", key: nil))
     }
     let level = levelOfTermination(worker)
     if !worker.profile.mayBeTerminated {
@@ -71,13 +71,13 @@ extension Engine {
         Obstacle(
           "not_permitted",
           "another program supervises it, and didn't say that it may be terminated",
-          nil))
+          key: nil))
     }
     if level == nil, obstacles.isEmpty {
-      obstacles.append(Obstacle("no_rung", "the ladder has no rung for it", "ladder"))
+      obstacles.append(Obstacle("no_rung", "the ladder has no rung for it", key: "ladder"))
     }
     if isShadow(worker) {
-      obstacles.append(Obstacle("shadow_mode", "it is in shadow mode", "mode"))
+      obstacles.append(Obstacle("shadow_mode", "it is in shadow mode", key: "mode"))
     }
     return Ranking.Place(
       worker: worker.id, state: worker.state, band: worker.bandParts(at: now),

@@ -23,7 +23,7 @@ extension Engine {
   }
 
   /// Tells it once in this state; `move` forgets the notes.
-  mutating func note(_ index: Int, _ step: ShadowNotes, _ text: String) {
+  mutating func note(_ index: Int, step: ShadowNotes, text: String) {
     guard workers[index].notes.insert(step).inserted else { return }
     emit(.wouldHave(workers[index].id, "\(workers[index].id) \(text)"))
   }

@@ -45,7 +45,7 @@ extension Engine {
       workers[index].run.ending?.hasGivenUp = true
       let text = "\(workers[index].id) did not die within \(Ending.patience.spoken) of SIGKILL"
       failGoal(index, text)
-      answerStarts(index, .failed, text)
+      answerStarts(index, code: .failed, text: text)
       failWarns(index, text)
     }
   }
@@ -92,11 +92,11 @@ extension Engine {
   mutating func concludeRun(_ index: Int, _ text: String) {
     let wantedEnd = workers[index].goal?.destination.isEnd ?? false
     if wantedEnd {
-      concludeGoal(index, .done, "\(workers[index].id) has ended")
+      concludeGoal(index, code: .done, text: "\(workers[index].id) has ended")
     } else {
       failGoal(index, text)
     }
-    answerStarts(index, .failed, text)
+    answerStarts(index, code: .failed, text: text)
     failWarns(index, text)
     workers[index].run = Run()
     workers[index].shadow.depth = nil

@@ -49,7 +49,7 @@ extension Engine {
   private mutating func becomeReady(_ index: Int, _ cause: Cause) {
     let goal = workers[index].goal
     if let goal, goal.destination.isEnd { return }
-    answerStarts(index, .done, "\(workers[index].id) is running")
+    answerStarts(index, code: .done, text: "\(workers[index].id) is running")
     workers[index].lastUsed = now
     workers[index].run.runningSince = now
     workers[index].uses.began(at: now)
@@ -81,7 +81,7 @@ extension Engine {
 
   /// Nobody waits for a readiness that may never come.
   private mutating func failWaiting(_ index: Int, _ text: String) {
-    answerStarts(index, .failed, text)
+    answerStarts(index, code: .failed, text: text)
     failGoal(index, text)
   }
 

@@ -28,7 +28,8 @@ extension Engine {
       guard !workers[index].notes.contains(.suspension) else { return }
       imagineSuspension(index)
       let time = (now - workers[index].since).spoken
-      return note(index, .suspension, "would have been suspended: in the background for \(time)")
+      return note(
+        index, step: .suspension, text: "would have been suspended: in the background for \(time)")
     }
     guard isAtSafePoint(index) else { return }
     suspend(index, workers[index].goal?.cause ?? workers[index].causeToSleepAgain ?? .graceOver)

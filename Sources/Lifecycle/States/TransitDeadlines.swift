@@ -117,7 +117,7 @@ extension Engine {
     move(index, to: .hibernated, workers[index].cause)
     emit(.measure(workers[index].id))
     guard workers[index].goal?.destination == .hibernated else { return }
-    concludeGoal(index, .done, "\(workers[index].id) is hibernated")
+    concludeGoal(index, code: .done, text: "\(workers[index].id) is hibernated")
   }
 
   /// Something has made it run, with all of its memory.

@@ -27,6 +27,7 @@ public struct CgroupRoot: Hashable, Sendable {
   public static func find(name: String) -> CgroupRoot? {
     let name = sanitised(name)
     let given = getenv("DORMOUSE_CGROUP").map { String(cString: $0) } ?? ""
+    // Without /proc/self/cgroup there is no place for a group.
     for place in given.isEmpty ? (try? ownGroups()) ?? [] : [given] {
       let path = place.hasSuffix("/") ? place + name : "\(place)/\(name)"
       if access("\(path)/cgroup.freeze", F_OK) == 0 { return CgroupRoot(path: path) }

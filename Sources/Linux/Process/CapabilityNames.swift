@@ -1,4 +1,10 @@
+import Glibc
+
 extension ProcessStatus {
+  public static func ofThisProcess() throws(SystemCallError) -> ProcessStatus {
+    try read(getpid())
+  }
+
   /// The effective capabilities by their names in capabilities(7), in lower case and without `CAP_`; one that has
   /// no name here is `cap_` and its number.
   public var capabilityNames: [String] {

@@ -19,7 +19,7 @@ extension PolicyFile {
     return values(of: left).compactMap { value in
       let other = theirs[value.path]
       guard value.path != "name", other != value.text else { return nil }
-      let meaning = other.flatMap { DifferenceMeaning.of(value.path, value.text, $0) }
+      let meaning = other.flatMap { DifferenceMeaning.of(value.path, left: value.text, right: $0) }
       return PolicyDifference(
         path: value.path, left: value.text, right: other, meaning: meaning)
     }
@@ -28,7 +28,7 @@ extension PolicyFile {
 
 /// What a changed value means.
 enum DifferenceMeaning {
-  static func of(_ path: String, _ left: String, _ right: String) -> String? {
+  static func of(_ path: String, left: String, right: String) -> String? {
     if let sentence = words[path]?[right] { return sentence }
     guard let (less, more) = amounts[path], let from = amount(left), let to = amount(right),
       from != to

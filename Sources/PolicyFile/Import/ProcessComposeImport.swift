@@ -30,7 +30,7 @@ public enum ProcessComposeImport {
         guard case (.mapping(let rendered), let unknown) = template.render(.mapping(process)) else {
           continue
         }
-        var one = ProcessImport(name: replica, rendered, shared, copies)
+        var one = ProcessImport(name: replica, mapping: rendered, shared: shared, names: copies)
         if replica != name { one.add(replica: index) }
         guard var worker = one.worker() else {
           sink.error(

@@ -17,7 +17,7 @@ struct ProcessImport {
   private var ownVariables: [(String, String)] = []
 
   init(
-    name: String, _ mapping: YAMLNode.Mapping, _ shared: Shared, _ names: [String: [String]]
+    name: String, mapping: YAMLNode.Mapping, shared: Shared, names: [String: [String]]
   ) {
     process = ForeignMapping(mapping)
     imported = ImportedWorker(name: name)

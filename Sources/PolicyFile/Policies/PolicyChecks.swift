@@ -50,7 +50,7 @@ struct PolicyChecks {
           let ascending = own.isAbove(other)
         else { continue }
         if ascending {
-          reportThreshold(upper, own, lower, other)
+          reportThreshold(upper: upper, own: own, lower: lower, other: other)
         }
         break
       }
@@ -58,8 +58,8 @@ struct PolicyChecks {
   }
 
   private func reportThreshold(
-    _ upper: PressureLevel, _ own: PressureCondition.Amount, _ lower: PressureLevel,
-    _ other: PressureCondition.Amount
+    upper: PressureLevel, own: PressureCondition.Amount, lower: PressureLevel,
+    other: PressureCondition.Amount
   ) {
     guard
       let spot = place(

@@ -144,9 +144,7 @@ final class WorkerConnection {
   /// Writes what the kernel takes. A connection that has ended is found out by reading.
   func flush() -> Bool {
     while !waiting.isEmpty {
-      let count = kernelResult {
-        Glibc.send(descriptor.raw, waiting, waiting.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
-      }
+      let count = descriptor.send(waiting, waits: false)
       if count < 0 {
         if count == -Int(EINTR) { continue }
         if count != -Int(EAGAIN) { waiting = [] }

@@ -62,12 +62,7 @@ public final class ProbeRunner {
     }
     guard let socket else { return }
     if interest == .writable {
-      var code: Int32 = 0
-      var length = socklen_t(MemoryLayout<Int32>.size)
-      let result = kernelResult {
-        getsockopt(socket.raw, SOL_SOCKET, SO_ERROR, &code, &length)
-      }
-      connected(result == 0 ? code : -result)
+      connected(socket.connectionError)
     } else {
       receive(socket)
     }
@@ -114,13 +109,13 @@ public final class ProbeRunner {
     guard let address = InternetAddress(host, port) else {
       return end(.failure("\(host) is no address: names aren't looked up here"))
     }
-    let flags = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
-    let raw = kernelResult { Glibc.socket(address.family, Int32(flags), 0) }
-    guard raw >= 0 else { return end(.failure("socket: \(String(cString: strerror(-raw)))")) }
-    let socket = Descriptor(owning: raw)
+    let socket: Descriptor
+    do throws(SystemCallError) {
+      socket = try .socket(family: address.family, type: SOCK_STREAM, isBlocking: false)
+    } catch { return end(.failure("socket: \(error.reason)")) }
     self.socket = socket
     let result = address.withPointer { target, length in
-      kernelResult { Glibc.connect(raw, target, length) }
+      kernelResult { Glibc.connect(socket.raw, target, length) }
     }
     if result == -EINPROGRESS {
       progress = .awaiting(.writable)
@@ -139,7 +134,7 @@ public final class ProbeRunner {
     guard let exchange else { return end(.success) }
     // A new socket's buffer holds all of it.
     let request = exchange.request
-    let sent = send(socket.raw, request, request.count, Int32(MSG_NOSIGNAL))
+    let sent = socket.send(request, waits: true)
     guard sent == request.count else { return end(.failure("port \(port): it takes no request")) }
     progress = .awaiting(.readable)
   }

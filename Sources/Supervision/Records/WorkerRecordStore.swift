@@ -9,12 +9,9 @@ public struct WorkerRecordStore: Sendable {
   public init(directory: String) throws(WorkerRecordError) {
     self.directory = directory
     do throws(SystemCallError) {
-      let result = kernelResult(directory) { mkdir($0, 0o700) }
-      if result != 0 && result != -EEXIST {
-        throw SystemCallError("mkdir", on: directory, code: -result)
-      }
+      try makeDirectory(directory, mode: 0o700)
       let opened = try Descriptor.open(directory, O_RDONLY | O_DIRECTORY)
-      _ = try systemCall("fchmod", on: directory) { fchmod(opened.raw, 0o700) }
+      try opened.setMode(0o700, path: directory)
     } catch { throw .unusable(error) }
   }
 
@@ -74,7 +71,7 @@ public struct WorkerRecordStore: Sendable {
   }
 
   /// Forgets a worker; nothing when it isn't known.
-  public func remove(_ name: String) { unlink(path(of: name)) }
+  public func remove(_ name: String) { discardFile(path(of: name)) }
 }
 
 /// Why a worker's record can't be saved or read.

@@ -156,7 +156,7 @@ final class ShellRun: SleepMechanics, SleepHost {
   }
 
   private func failure(_ aftermath: HibernationError.Aftermath) -> HibernationError {
-    HibernationError(.writingBack, "a fault of the simulation", aftermath)
+    HibernationError(.writingBack, "a fault of the simulation", aftermath: aftermath)
   }
 
   // MARK: host

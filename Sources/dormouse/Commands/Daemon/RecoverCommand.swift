@@ -28,11 +28,11 @@ struct RecoverCommand: ParsableCommand {
   func run() throws {
     let path = try absolutePath(
       stateDirectory ?? DefaultPaths.ofThisProcess().stateDirectory, in: currentDirectory())
-    if isAbsent(path) { return try tell(nothing: "there is no \(escaped(path))") }
+    if isAbsent(path) { return try showNothing("there is no \(escaped(path))") }
     var rescue: Rescue
     do throws(StartError) { rescue = try Rescue(stateDirectory: path) } catch {
       if case .inUse = error {
-        return try tell(nothing: "a daemon looks after \(escaped(path))")
+        return try showNothing("a daemon looks after \(escaped(path))")
       }
       throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
     }
@@ -42,11 +42,11 @@ struct RecoverCommand: ParsableCommand {
       if outcome.isFailure {
         Output.complain(escaped(outcome.text))
       } else if !json {
-        // If it can't be written, the exit code must do: the others are still to be woken.
+        // Output that can't be written doesn't stop the recovery.
         try? Output.line(escaped(outcome.text))
       }
     }
-    if outcomes.isEmpty { return try tell(nothing: "no worker of \(escaped(path)) runs") }
+    if outcomes.isEmpty { return try showNothing("no worker of \(escaped(path)) runs") }
     if json {
       try Output.json(
         OutcomeReport(
@@ -59,7 +59,7 @@ struct RecoverCommand: ParsableCommand {
     if outcomes.contains(where: \.isFailure) { throw ExitCode(CommandExit.notDone.rawValue) }
   }
 
-  private func tell(nothing why: String) throws {
+  private func showNothing(_ why: String) throws {
     let text = "nothing to recover: \(why)"
     if !json { return try Output.line(text) }
     try Output.json(OutcomeReport(verb: "recover", code: "nothing_to_do", text: text))

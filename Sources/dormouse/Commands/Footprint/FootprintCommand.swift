@@ -64,8 +64,10 @@ enum RecordingFiles {
   /// `-`: standard input.
   static func read(_ path: String) throws -> Recording {
     let file = try check(
-      "reading", path,
-      kernelResult(path) { path == "-" ? dup(STDIN_FILENO) : open($0, O_RDONLY | O_CLOEXEC) })
+      "reading", on: path,
+      result: kernelResult(path) {
+        path == "-" ? dup(STDIN_FILENO) : open($0, O_RDONLY | O_CLOEXEC)
+      })
     defer { close(file) }
     var reader = RecordingReader(file: path == "-" ? "standard input" : path)
     var buffer = [UInt8](repeating: 0, count: 1 << 18)

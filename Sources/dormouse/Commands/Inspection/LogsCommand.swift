@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Glibc
+import Linux
 
 struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -60,7 +61,7 @@ struct LogsCommand: ParsableCommand {
         return "\(escaped(name)) has been removed"
       } catch {
         // The next daemon may be on its way (an upgrade).
-        if attempt < 49 { usleep(100_000) }
+        if attempt < 49 { pauseThread(for: .milliseconds(100)) }
       }
     }
     return "the daemon has ended"

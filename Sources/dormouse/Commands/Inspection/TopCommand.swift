@@ -80,7 +80,7 @@ struct TopCommand: ParsableCommand {
       looks += 1
       if looks == most { return }
       // A signal ends it, and us.
-      _ = poll(nil, 0, Deadline(in: delay).remainingMilliseconds)
+      pauseThread(for: delay)
     }
   }
 

@@ -33,9 +33,7 @@ struct Clock {
   private let today = Clock.parts(Self.now().seconds)
 
   static func now() -> WallTime {
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    return WallTime(nanoseconds: Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec))
+    WallTime(nanoseconds: Clocks.realtime)
   }
 
   /// `14:03:27.104`, with the date before it on other days; from ISO 8601.
@@ -66,8 +64,8 @@ struct Clock {
 enum JournalFiles {
   /// A directory's segments, or one file, the oldest first.
   static func segments(at path: String) throws -> [JournalSegment] {
-    var status = stat()
-    do throws(SystemCallError) { try systemCall("stat", path: path) { stat($0, &status) } } catch {
+    let status: stat
+    do throws(SystemCallError) { status = try readStatus(of: path) } catch {
       throw CommandFailure(
         exit: .notDone, text: "there is no journal at \(escaped(path)): \(error.reason)")
     }

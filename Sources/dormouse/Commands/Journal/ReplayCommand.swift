@@ -49,7 +49,7 @@ struct ReplayCommand: ParsableCommand {
       if other != nil { model.visit(step, engine) }
     }
     var report = ReplayReport(check, player.problems)
-    if let other { report.comparison = try compare(segments, other, model) }
+    if let other { report.comparison = try compare(segments, with: other, model: model) }
     if json { try Output.json(report) } else { try show(report, player.problems) }
     guard other == nil else { return }
     if report.differingEvents > 0 {
@@ -84,7 +84,7 @@ struct ReplayCommand: ParsableCommand {
   }
 
   private func compare(
-    _ segments: [JournalSegment], _ policy: LifecyclePolicy, _ model: CostModel
+    _ segments: [JournalSegment], with policy: LifecyclePolicy, model: CostModel
   ) throws -> PolicyComparison {
     var other = try WhatIf(policy: policy, model: model)
     var player = JournalPlayer()
