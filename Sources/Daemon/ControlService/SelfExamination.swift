@@ -112,7 +112,7 @@ struct ExaminationProgram: Sendable {
 }
 
 extension ControlResponse {
-  init(id: UInt64, _ outcome: Result<DaemonExamination, ExaminationFailure>) {
+  init(id: UInt64, _ outcome: Swift.Result<DaemonExamination, ExaminationFailure>) {
     switch outcome {
     case .success(let examination):
       self.init(id: id, result: .done, text: examination.report.verdict.text)
