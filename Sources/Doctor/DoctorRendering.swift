@@ -75,7 +75,7 @@ extension DoctorReport {
       // Two for the line that counts the rest.
       if count + lines.count + part.count + 2 + all.count > Self.maxLines {
         let count = wanting.count - index
-        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only in part."]
+        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only partly."]
         break
       }
       lines += part

@@ -55,14 +55,14 @@ struct ExaminationProgram: Sendable {
     self.environment = environment
   }
 
-  /// Of the daemon with these settings.
-  init(_ settings: DaemonSettings) {
+  /// Of the daemon with these.
+  init(stateDirectory: String, socket: String) {
     self.init(
       // By this name also where the file has been replaced since.
       path: "/proc/self/exe",
       arguments: [
-        "dormouse", "doctor", "--shell", "--json", "--state-directory", settings.stateDirectory,
-        "--socket", settings.socket,
+        "dormouse", "doctor", "--shell", "--json", "--state-directory", stateDirectory,
+        "--socket", socket,
       ], environment: ProcessEnvironment.current().variables)
   }
 

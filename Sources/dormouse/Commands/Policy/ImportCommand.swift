@@ -47,7 +47,7 @@ struct ImportCommand: ParsableCommand {
     if let output, !force, !isAbsent(output) {
       throw CommandFailure(
         exit: .cannotCreate,
-        text: "\(escaped(output)) exists already, nothing is written: give --force to replace it")
+        text: "nothing written: \(escaped(output)) already exists; use --force to replace it")
     }
     let result = convert(text)
     if !json { PolicyCheck.complain(result.diagnostics) }
@@ -58,7 +58,7 @@ struct ImportCommand: ParsableCommand {
             code: "not_imported", diagnostics: result.diagnostics.map { DiagnosticReport($0) }))
       }
       throw CommandFailure(
-        exit: .badConfiguration, text: "\(escaped(file)) isn't imported: fix the errors above")
+        exit: .badConfiguration, text: "\(escaped(file)) was not imported: fix the errors above")
     }
     if let output {
       // Beside its name, and renamed: an earlier file stays whole if this fails.
@@ -80,7 +80,7 @@ struct ImportCommand: ParsableCommand {
           + "different, in the comments\n")
     }
     guard !errors.isEmpty else { return }
-    Output.standardError("Before this is a configuration, fix:\n")
+    Output.standardError("Errors to fix before it can be imported:\n")
     PolicyCheck.complain(errors)
   }
 
