@@ -118,7 +118,9 @@ let package = Package(
       swiftSettings: strict),
 
     // What tests share: no product of this package, and no Foundation.
-    .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["JSONLines"], path: "Tests/TestSupport",
+      swiftSettings: strict),
 
     .testTarget(name: "ChecksumTests", dependencies: ["Checksum"], swiftSettings: strict),
     .testTarget(name: "JSONLinesTests", dependencies: ["JSONLines"], swiftSettings: strict),

@@ -6,17 +6,7 @@ import Linux
 /// The whole thing, once: a shell with a megabyte of memory is suspended, hibernated, resumed, and
 /// asked whether it still has what it had.
 public struct HibernationTrial {
-  public struct Outcome: Encodable, Hashable, Sendable {
-    /// How the shell rested: `frozen` in a cgroup, or stopped and `traced`.
-    public enum Rest: String, Encodable, Hashable, Sendable { case frozen, traced }
-
-    public var rest: Rest
-    /// Memory that left RAM, in bytes.
-    public var movedBytes: UInt64
-    public var imageBytes: UInt64
-    public var hibernateSeconds: Double
-    public var resumeSeconds: Double
-  }
+  public typealias Outcome = DoctorReport.Trial
 
   /// Where the image goes.
   var directory: String

@@ -1,3 +1,4 @@
+import Control
 import CLinux
 import Glibc
 import Linux

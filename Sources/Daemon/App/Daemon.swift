@@ -209,7 +209,7 @@ public final class Daemon {
       configuration: configuration, chronicle: chronicle, snapshots: snapshots, jetsam: jetsam,
       learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
       starter: starter, supervision: supervision, firstMoments: firstMoments, schedules: schedules,
-      reloads: reloads, reloader: reloader, externals: externals, wrappers: wrappers))
+      reloads: reloads, reloader: reloader, externals: externals, wrappers: wrappers, cgroups: cgroups, socket: socket))
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
   private lazy var orderlyStopHost = OrderlyStopOfDaemon(workers, requests)
   private lazy var ending = DaemonEnd(

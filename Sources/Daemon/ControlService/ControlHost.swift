@@ -29,6 +29,8 @@ protocol ReportSource: AnyObject {
   /// The newest first.
   var jetsamIDs: [String] { get }
   func loadJetsam(_ id: String, then: @escaping (JetsamRecord?) -> Void)
+  /// Tries what the machine allows the daemon; that takes a second or more.
+  func examineItself(then: @escaping (Result<DaemonExamination, ExaminationFailure>) -> Void)
   /// Called back when everything until now is in the journal's files, with their place.
   func saveJournal(then: @escaping (JournalPlace) -> Void)
 }

@@ -34,9 +34,14 @@ final class ControlOfDaemon: ControlHost {
     let reloader: ConfigurationReloader
     let externals: ExternalAdoption
     let wrappers: RegisteredWrappers
+    let cgroups: CgroupRoot?
+    let socket: String
   }
 
   private let parts: Parts
+  private lazy var examination = SelfExamination(
+    parts.services.jobs,
+    examine: ExaminationProgram(stateDirectory: parts.state.path, socket: parts.socket).run)
 
   init(_ parts: Parts) { self.parts = parts }
 
@@ -118,6 +123,22 @@ final class ControlOfDaemon: ControlHost {
 
   func loadJetsam(_ id: String, then: @escaping (JetsamRecord?) -> Void) {
     parts.jetsam.load(id, then: then)
+  }
+
+  func examineItself(
+    then: @escaping (Result<DaemonExamination, ExaminationFailure>) -> Void
+  ) {
+    examination.examine { [unowned self] outcome in
+      then(outcome.map { DaemonExamination(context: context(user: $0.user), report: $0) })
+    }
+  }
+
+  private func context(user: UInt32) -> DaemonContext {
+    let engine = parts.driver.state
+    return DaemonContext(
+      user: user, cgroup: parts.cgroups?.path, freezer: parts.freezer,
+      hibernation: engine.policy.permittedHibernation,
+      hibernated: engine.snapshots(at: now).count { $0.state == .hibernated })
   }
 
   func saveJournal(then: @escaping (JournalPlace) -> Void) {
@@ -209,4 +230,17 @@ final class ControlOfDaemon: ControlHost {
   }
 
   func hasLeft(_ client: ClientID) { parts.wrappers.hasLeft(client) }
+}
+
+extension LifecyclePolicy {
+  /// Of the whole daemon; a worker's own policy may differ.
+  fileprivate var permittedHibernation: CodedText {
+    if !hibernate.enabled {
+      return CodedText("disabled", "the policy hibernates no worker (hibernate.enabled: false)")
+    }
+    if mode == .shadow {
+      return CodedText("shadow_mode", "shadow mode: decisions are logged, not applied")
+    }
+    return CodedText("enabled", "the policy hibernates workers")
+  }
 }

@@ -96,6 +96,7 @@ final class ControlService: ControlRequestHandler {
     case .release: host.release(request, then: call.respond)
     case .reloadWorker: host.reloadWorker(request, then: call.respond)
     case .setPressure: setPressure(call)
+    case .doctor: host.examineItself { call.respond(ControlResponse(id: request.id, $0)) }
     case .reload, .previewReload: reload(call)
     case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
       .warn, .shadow, .enforce:

@@ -20,6 +20,8 @@ public struct Rescue {
     /// One sentence.
     public var text: String
     public var isFailure: Bool
+    /// nil: it isn't known which.
+    public var worker: String?
   }
 
   /// Takes the state directory's lock, which a running daemon holds.
@@ -45,7 +47,8 @@ public struct Rescue {
     do throws(WorkerRecordError) {
       let found = try records.loadAll()
       for record in found.records where record.isAlive(bootID: bootID) {
-        let outcome = recover(record)
+        var outcome = recover(record)
+        outcome.worker = record.name
         if outcome.isFailure { allAreAwake = false }
         tell(outcome)
       }
