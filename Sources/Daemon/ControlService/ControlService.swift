@@ -132,8 +132,10 @@ final class ControlService: ControlRequestHandler {
       return call.respond(response)
     }
     let id = WorkerID(name)
+    let facts = host.facts(of: id)
     guard
-      let found = reporter.explanation(of: id, unwatched: host.facts(of: id)?.unwatched ?? [])
+      let found = reporter.explanation(
+        of: id, unwatched: facts?.unwatched ?? [], plans: facts?.plans ?? WorkerPlans())
     else { return answerUnknown(call, name) }
     var response = ControlResponse(
       id: call.request.id, result: .done,

@@ -26,7 +26,7 @@ struct PlanReporter {
   }
 
   /// Why it is terminated, where that is going to change or was to.
-  private var plan: CodedText? {
+  var plan: CodedText? {
     switch plans.restart {
     case .backingOff(let due, let why):
       let seconds = max(0, ((due - now).seconds).rounded(.up))

@@ -85,6 +85,17 @@ import Testing
     #expect(all.ranking?.termination.map(\.worker) == ["web"])
   }
 
+  @Test("`explain` gives the reason that `ps` gives for a worker that will be restarted")
+  func plan() throws {
+    host.add("web", .terminated)
+    let plan = RestartPlan.waitingForMemory(why: "memory pressure was critical")
+    host.known[WorkerID("web")]?.plans.restart = plan
+    let explained = try only(ask(.explain, "web")).explanation
+    #expect(explained?.because.code == "waits_for_memory")
+    let listed = try only(ask(.status, "web")).workers?.first
+    #expect(listed?.reason == explained?.because)
+  }
+
   @Test("`policy` shows the policy in force of the machine, or of a worker")
   func policy() throws {
     host.add("web")
