@@ -194,7 +194,7 @@ public final class Daemon {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     log(.info, "ready: \(count), policy \(engine.policy.name), \(freezer.text)")
     senses.sampling.sampleRegularly()
-    StartupMemory(loop, driver, workers).releaseAfterStart()
+    StartupMemory(loop, driver, workers, learnedMemory).releaseAfterStart()
     pendingSignals.follow()
     ServiceManager.tell("READY=1")
     do throws(SystemCallError) {

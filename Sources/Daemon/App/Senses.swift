@@ -31,7 +31,10 @@ final class Senses {
     meter = FootprintMeter(loop, driver, workers, MeasuringThreads(services), log: log)
     let looks = ActivityLooks(loop, services.jobs, driver, scanner, metersWork: role.metersWork)
     activity = ActivitySampler(loop, driver, workers, looks, meter)
-    kernelKills = KernelKillWatch(loop, driver, daemon.jetsam, log: log)
+    let counts = KernelKillCounts.kernel { [pressure = daemon.pressureMonitor] in
+      pressure.stalledMicroseconds
+    }
+    kernelKills = KernelKillWatch(loop, driver, daemon.jetsam, counts, log: log)
     safePoints = SafePointCheck(services, driver, workers)
 
     probes = ProbeAsker(loop, loop)

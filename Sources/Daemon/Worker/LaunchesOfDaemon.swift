@@ -24,7 +24,7 @@ final class LaunchesOfDaemon: LaunchHost {
 
   func programRuns(_ id: WorkerID) {
     guard let runtime = daemon.workers[id], let process = runtime.process else { return }
-    runtime.launched = runtime.configuration
+    runtime.noteLaunch()
     daemon.role.program?.hasLaunched()
     // From its first moment on: a daemon that dies now must leave it to the next.
     daemon.saveRecord(runtime, state: .launching)
