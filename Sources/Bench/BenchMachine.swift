@@ -21,7 +21,8 @@ public struct BenchMachine: Codable, Hashable, Sendable {
   static func describe() -> BenchMachine {
     let load = currentLoad
     return BenchMachine(
-      cores: max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))),
+      cores: onlineProcessors,
+      // Only for the reader of the report.
       processor: processor(parsing: (try? readText("/proc/cpuinfo")) ?? ""),
       memoryBytes: (try? MemoryInfo.read())?.total ?? 0,
       kernel: firstLine("/proc/sys/kernel/osrelease"), loadBefore: load, loadAfter: load,
@@ -35,6 +36,7 @@ public struct BenchMachine: Codable, Hashable, Sendable {
   }
 
   private static func firstLine(_ path: String) -> String {
+    // Only for the reader of the report.
     String(((try? readText(path)) ?? "unknown").prefix { $0 != "\n" })
   }
 

@@ -44,7 +44,7 @@ extension BenchSubject {
 
   private func measureFreezer() throws -> Int64 {
     guard let group = try running.cgroup else {
-      throw MechanismRefusal(reason: cgroupRefusal ?? "there is no cgroup")
+      throw MechanismRefusal(reason: cgroupRefusal ?? "no cgroup")
     }
     try group.freeze(until: Deadline(in: Self.patience))
     let took = try timeFromOrder {
@@ -79,6 +79,7 @@ extension BenchSubject {
       throw MechanismRefusal(reason: reason)
     }
     let process = try running
+    // A memory that can't be opened is reported by the mechanism that needs it.
     try? process.refreshMemory()
     let pids = try process.tree().pids
     let before = try Footprint.measure(pids)
@@ -130,7 +131,7 @@ extension BenchSubject {
 
   private func dropImage() throws {
     let file = try Descriptor.open(imagePath, O_RDONLY)
-    _ = try systemCall("fdatasync", on: imagePath) { fdatasync(file.raw) }
+    try file.syncData(imagePath)
     try shim("posix_fadvise", on: imagePath) { clinux_drop_page_cache(file.raw) }
   }
 
@@ -140,7 +141,7 @@ extension BenchSubject {
     let tmpfs = 0x0102_1994
     let ramfs = 0x8584_58f6
     guard [tmpfs, ramfs].contains(Int(clinux_file_system_type(directory))) else { return nil }
-    return "images are written to a file system in RAM; choose another with --state-directory"
+    return "images would be written to a file system in RAM; choose another with --state-directory"
   }
 }
 

@@ -58,7 +58,7 @@ final class BenchSubject {
 
   var running: WorkerProcess {
     get throws {
-      guard let process else { throw BenchError.failed("the program doesn't run") }
+      guard let process else { throw BenchError.failed("the program is not running") }
       return process
     }
   }
@@ -71,11 +71,13 @@ final class BenchSubject {
     if case .failure(let error) = group { cgroupRefusal = "\(error)" }
     let plan = LaunchPlan(
       name: Self.name, command: options.command, directory: options.directory,
+      // nil: without a cgroup; the report says why.
       environment: options.environment, cgroup: try? group.get(), logPath: logPath)
     let deadline = Deadline(in: options.patience)
     let start = Clocks.monotonic
     let process: WorkerProcess
     do throws(LaunchError) { process = try WorkerProcess.launch(plan) } catch {
+      // The first error is the one to report.
       try? plan.cgroup?.remove(until: deadline)
       throw BenchError.program(escaped("\(error)"))
     }
@@ -127,14 +129,14 @@ final class BenchSubject {
       }
       try waitForProgress(
         try running, deadline,
-        orElse: "`\(escaped(options.requestText ?? ""))` didn't succeed")
+        orElse: "`\(escaped(options.requestText ?? ""))` did not succeed")
     }
   }
 
   /// Pauses for a moment. Throws when it has ended, or the time is over.
   private func waitForProgress(
     _ process: WorkerProcess, _ deadline: Deadline, pause: Duration = .milliseconds(1),
-    orElse what: String = "the program wasn't ready"
+    orElse what: String = "the program was not ready"
   ) throws {
     let pidfd = process.pidfd.raw
     if try interruptions.wait(for: [pidfd], until: Deadline(in: pause)) != nil {
@@ -151,22 +153,29 @@ final class BenchSubject {
     line?.close()
     guard let process else { return }
     self.process = nil
+    // All of this cleans up: what fails leaves something behind, and nothing can be done about it.
     try? process.killAll()
     // In this order: a process that is still traced can't be reaped.
     try? service.wait { (hibernator) throws(HibernationError) in
       hibernator.forget(BenchSubject.name)
     }
     let deadline = Deadline(in: .seconds(10))
+    // What can't be waited for is left behind as well.
     _ = try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: deadline)
     _ = try? process.reap()
-    while !deadline.hasPassed, (try? process.tree().isEmpty) == false { usleep(1000) }
+    // A tree that can't be listed counts as empty.
+    while !deadline.hasPassed, (try? process.tree().isEmpty) == false {
+      pauseThread(for: .milliseconds(1))
+    }
+    // A group that isn't empty stays.
     try? process.plan.cgroup?.remove(until: deadline)
-    unlink(imagePath)
-    unlink("\(imagePath).partial")
+    discardFile(imagePath)
+    discardFile("\(imagePath).partial")
   }
 
   func end() {
     kill()
+    // A group that isn't empty stays.
     try? root.get().remove()
   }
 

@@ -22,7 +22,7 @@ final class HTTPLine {
     // The first look only begins a connection.
     for _ in 0..<20 {
       if probe.attempt() { return true }
-      usleep(1000)
+      pauseThread(for: .milliseconds(1))
     }
     return false
   }
@@ -36,6 +36,7 @@ final class HTTPLine {
       if [ECONNREFUSED, ECONNRESET, ETIMEDOUT, EAGAIN].contains(error.code) { return nil }
       throw error
     }
+    // A request that can't be sent means that nothing answers yet.
     guard (try? send()) != nil else { return nil }
     do { return try receive(nil, until: deadline).response } catch is HangUp {
       close()
@@ -57,7 +58,7 @@ final class HTTPLine {
   func checkSilence() throws {
     guard let socket else { return }
     if try interruptions.wait(for: [socket.raw], until: Deadline(in: .milliseconds(2))) != nil {
-      throw BenchError.failed("the program answered in its sleep")
+      throw BenchError.failed("the program answered while it slept")
     }
   }
 
@@ -83,12 +84,8 @@ final class HTTPLine {
   private struct HangUp: Error {}
 
   private func connect() throws(SystemCallError) {
-    let raw = try systemCall("socket") {
-      Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    }
-    let new = Descriptor(owning: raw)
-    var on: Int32 = 1
-    setsockopt(raw, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    let new = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM)
+    new.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, to: true)
     var target = sockaddr_in()
     target.sin_family = sa_family_t(AF_INET)
     target.sin_port = address.port.bigEndian
@@ -96,7 +93,7 @@ final class HTTPLine {
     _ = try systemCall("connect", on: address.host) {
       withUnsafePointer(to: &target) { pointer in
         pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          Glibc.connect(raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+          Glibc.connect(new.raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
         }
       }
     }
@@ -112,17 +109,9 @@ final class HTTPLine {
 
   private func send() throws {
     guard let socket else { return }
-    var rest = Array(
-      "GET \(address.path) HTTP/1.1\r\nHost: \(address.host)\r\nAccept: */*\r\n\r\n".utf8)[...]
-    while !rest.isEmpty {
-      // Without MSG_NOSIGNAL a server that is gone would end us with SIGPIPE.
-      let count = try systemCall("send", on: address.host) {
-        rest.withUnsafeBytes {
-          Glibc.send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-        }
-      }
-      rest = rest.dropFirst(count)
-    }
+    let request =
+      "GET \(address.path) HTTP/1.1\r\nHost: \(address.host)\r\nAccept: */*\r\n\r\n"
+    try socket.sendAll(Array(request.utf8), on: address.host)
   }
 
   private func receive(
@@ -136,7 +125,7 @@ final class HTTPLine {
       guard
         let ready = try interruptions.wait(
           for: [socket.raw] + (order.map { [$0.descriptor] } ?? []), until: deadline)
-      else { throw BenchError.program("the program didn't answer in time") }
+      else { throw BenchError.program("the program did not answer in time") }
       if ready == 1 {
         if let failure = order?.failure { throw failure }
         order = nil
@@ -146,7 +135,7 @@ final class HTTPLine {
       moment = moment ?? Clocks.monotonic
       if bytes.isEmpty, !response.end() { throw HangUp() }
       do throws(HTTPResponse.Failure) { try response.feed(bytes[...]) } catch {
-        throw BenchError.program("the program doesn't speak HTTP/1.1: \(error)")
+        throw BenchError.program("the program's answer is not HTTP/1.1: \(error)")
       }
     }
     if response.closes { close() }

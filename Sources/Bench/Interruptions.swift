@@ -5,7 +5,7 @@ import Linux
 /// They stay pending, and do what they always do once they are permitted again.
 final class Interruptions {
   private let queue: SignalQueue
-  private var before = sigset_t()
+  private let before: SignalMask
 
   init() throws(SystemCallError) {
     // What somebody has chosen to ignore (nohup) is no reason to stop.
@@ -13,12 +13,12 @@ final class Interruptions {
     let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].filter {
       !ProcessStatus.contains(ignored, $0)
     }
-    pthread_sigmask(SIG_BLOCK, nil, &before)
+    before = SignalMask.current
     queue = try SignalQueue(signals)
   }
 
   /// Permits them again: one that came in meanwhile may end us here.
-  func end() { pthread_sigmask(SIG_SETMASK, &before, nil) }
+  func end() { before.restore() }
 
   /// Takes what has come in: it doesn't end us any more.
   func discard() {
@@ -35,9 +35,7 @@ final class Interruptions {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
     while true {
-      let count = try systemCall("poll") {
-        poll(&entries, nfds_t(entries.count), deadline.remainingMilliseconds)
-      }
+      let count = try waitForEvents(&entries, milliseconds: deadline.remainingMilliseconds)
       if count > 0 {
         if entries[entries.count - 1].revents != 0 { throw BenchError.interrupted }
         return entries.firstIndex { $0.revents != 0 }

@@ -33,8 +33,8 @@ final class Order: Sendable {
 
   /// Not to be interrupted: what has been begun is finished.
   func finish() throws {
-    var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    _ = try systemCall("poll") { poll(&entry, 1, -1) }
+    var entries = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)]
+    try waitForEvents(&entries, milliseconds: -1)
     if let failure { throw failure }
   }
 }

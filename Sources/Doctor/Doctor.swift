@@ -20,12 +20,12 @@ public enum Doctor {
       var checks = probes.map { $0.run(examination) }
       let trial = examination.tryHibernation()
       checks.append(trial.check)
-      return report(checks, trial.outcome, verdict(checks, trial.outcome))
+      return report(checks, outcome: trial.outcome, verdict: verdict(checks, trial.outcome))
     }
   }
 
   private static func report(
-    _ checks: [DoctorCheck], _ outcome: HibernationTrial.Outcome?, _ verdict: CodedText
+    _ checks: [DoctorCheck], outcome: HibernationTrial.Outcome?, verdict: CodedText
   ) -> DoctorReport {
     DoctorReport(
       version: Dormouse.version, kernel: kernelRelease, user: geteuid(), checks: checks,
@@ -40,8 +40,9 @@ public enum Doctor {
       enable: "more processes for this user (ulimit -u, TasksMax in its unit); in a container, a "
         + "seccomp profile that permits clone3, or answers it with ENOSYS.")
     return report(
-      [check], nil,
-      CodedText("daemon_does_not_start", "Dormouse doesn't run here: it can't start a thread."))
+      [check], outcome: nil,
+      verdict: CodedText(
+        "daemon_does_not_start", "Dormouse doesn't run here: it can't start a thread."))
   }
 
   /// In the order of the table.
@@ -67,25 +68,22 @@ public enum Doctor {
         "Hibernation doesn't work here." + (daemon.isEmpty ? rest : daemon))
     }
     let text =
-      "Hibernation works here: a shell gave back "
+      "Hibernation works here: a shell freed "
       + "\(sizeText(Int64(clamping: outcome.movedBytes))) in "
-      + "\(durationText(outcome.hibernateSeconds)), and was back in "
+      + "\(durationText(outcome.hibernateSeconds)) and was resumed in "
       + "\(durationText(outcome.resumeSeconds)).\(daemon)"
     return CodedText(daemon.isEmpty ? "hibernation_works" : "daemon_does_not_start", text)
   }
 
   private static var kernelRelease: String {
+    // Only for the report's head.
     let text = (try? readText("/proc/sys/kernel/osrelease")) ?? "unknown"
     return String(text.prefix { $0 != "\n" })
   }
 
   private static func withoutInterruptions<Value>(_ body: () -> Value) -> Value {
-    var interruptions = sigset_t()
-    var before = sigset_t()
-    sigemptyset(&interruptions)
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] { sigaddset(&interruptions, signal) }
-    pthread_sigmask(SIG_BLOCK, &interruptions, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    let before = SignalMask.blocking([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    defer { before.restore() }
     return body()
   }
 }

@@ -9,7 +9,7 @@ struct Probe: Sendable {
   var attempt: @Sendable (Examination) throws -> Finding
 
   init(
-    _ id: String, _ name: String, _ need: DoctorCheck.Need = .useful, lost: String,
+    _ id: String, _ name: String, need: DoctorCheck.Need = .useful, lost: String,
     enable: String, attempt: @escaping @Sendable (Examination) throws -> Finding
   ) {
     self.id = id

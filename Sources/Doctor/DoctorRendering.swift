@@ -31,10 +31,10 @@ extension DoctorReport {
     for (index, check) in wanting.enumerated() {
       let part =
         ["", "\(check.name): \(check.result.rawValue)"]
-        + labelled("to enable   ", check.enable, width)
+        + labelled("to enable   ", check.enable, width: width)
       if lines.count + part.count + 6 + all.count > Self.maxLines {
         let count = wanting.count - index
-        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only in part."]
+        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only partly."]
         break
       }
       lines += part
@@ -69,12 +69,12 @@ extension DoctorReport {
   private func details(width: Int) -> [String] {
     checks.filter { $0.result != .works }.flatMap { check in
       ["", "\(check.name): \(check.result.rawValue)"]
-        + labelled("without it  ", check.lost, width)
-        + labelled("to enable   ", check.enable, width)
+        + labelled("without it  ", check.lost, width: width)
+        + labelled("to enable   ", check.enable, width: width)
     }
   }
 
-  private func labelled(_ label: String, _ text: String, _ width: Int) -> [String] {
+  private func labelled(_ label: String, _ text: String, width: Int) -> [String] {
     let label = "  \(label)"
     return wrapped(text, to: max(width - label.count, 24)).enumerated().map { index, part in
       (index == 0 ? label : String.blanks(label.count)) + part

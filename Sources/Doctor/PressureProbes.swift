@@ -6,30 +6,32 @@ extension Probe {
   static let ofPressure = [memoryInfo, stall, trigger, swap]
 
   private static let memoryInfo = Probe(
-    "meminfo", "the machine's memory", .required,
-    lost: "Nobody can tell when memory is short. A policy with `memory: { budget: SIZE }` works.",
+    "meminfo", "the machine's memory", need: .required,
+    lost:
+      "Dormouse can't see when memory is short. A policy with `memory: { budget: SIZE }` works.",
     enable: "/proc mounted, and a kernel with MemAvailable (3.14)."
   ) { _ in
     let info = try MemoryInfo.read()
-    return .works("\(sizeText(info.available)) of \(sizeText(info.total)) are available")
+    return .works("\(sizeText(info.available)) of \(sizeText(info.total)) available")
   }
 
   private static let stall = Probe(
-    "psi", "time lost for memory (PSI)",
+    "psi", "memory stalls (PSI)",
     lost: "A policy's `stall` conditions never hold; `available_below` works.",
-    enable: "a kernel with CONFIG_PSI, and psi=1 on its command line where that is the default to "
-      + "be changed."
+    enable: "a kernel with CONFIG_PSI, and psi=1 on its command line if PSI is off by "
+      + "default."
   ) { _ in
     let stall = try PressureStall.read()
     return .works("\(decimalText(stall.some.average10)) % of the last 10 s")
   }
 
   private static let trigger = Probe(
-    "psi-trigger", "being told of a stall at once",
+    "psi-trigger", "notification of stalls",
     lost: "Stalls are sampled once a second instead of reported at once.",
     enable: "Linux 6.5 or later; before that, CAP_SYS_RESOURCE for the daemon."
   ) { _ in
     _ = try PressureTrigger(stall: .milliseconds(200), window: .seconds(2))
+    // The reason is known: it is the kernel's rule for unprivileged users.
     guard (try? PressureTrigger(stall: .milliseconds(200), window: .seconds(1))) != nil else {
       return .works("for windows that are multiples of 2 s; others need CAP_SYS_RESOURCE")
     }
@@ -37,13 +39,13 @@ extension Probe {
   }
 
   private static let swap = Probe(
-    "swap", "swap", .informational,
+    "swap", "swap", need: .informational,
     lost: "Nothing: Dormouse moves memory to images of its own.",
     enable: "nothing to do."
   ) { _ in
     let areas = try readText("/proc/swaps").split(separator: "\n").dropFirst().count
     return .works(
-      areas == 0 ? "none, and none is needed" : "there is some, which isn't needed")
+      areas == 0 ? "none, and none is needed" : "some, which is not needed")
   }
 
   /// One decimal.

@@ -26,18 +26,13 @@ final class ProbeChild {
   deinit { end() }
 
   private static func socketPair() throws(SystemCallError) -> (Descriptor, Descriptor) {
-    var ends: [Int32] = [-1, -1]
-    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    _ = try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
-    return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+    try Descriptor.socketPair(.stream)
   }
 
   func send(_ line: String) throws(SystemCallError) {
     let bytes = Array("\(line)\n".utf8)
     // Without MSG_NOSIGNAL a child that is gone would end us with SIGPIPE.
-    _ = try systemCall("send", on: "pid \(pid)") {
-      Glibc.send(channel.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL))
-    }
+    _ = try shim("send", on: "pid \(pid)") { channel.send(bytes, waits: true) }
   }
 
   /// Its next line; nil when it says nothing within the time, or has ended.
@@ -63,7 +58,7 @@ final class ProbeChild {
   func end() {
     if ended { return }
     ended = true
-    kill(pid, SIGKILL)
+    sendSignal(SIGKILL, to: pid)
     reap()
   }
 

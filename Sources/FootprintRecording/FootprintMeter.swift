@@ -31,6 +31,7 @@ struct FootprintMeter {
   }
 
   private static func copiedBytes(of pid: Int32) -> Int64 {
+    // A process that has ended has none.
     let mappings = (try? MemoryMapping.all(of: pid)) ?? []
     return mappings.reduce(0) {
       $0 + ($1.hasFile && !$1.shared ? Int64(clamping: $1.anonymous) : 0)

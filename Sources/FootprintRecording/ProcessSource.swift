@@ -27,6 +27,7 @@ final class ProcessSource: RecordingSource {
       identity = stat.identity
       pidfd = try identity.openPidfd()
       name = stat.name
+      // Only for the header: a process may hide its arguments.
       command = (try? ProcessCommand.read(pid).arguments) ?? []
     } catch {
       if error.meansVanished { throw .noProcess(pid) }
@@ -114,16 +115,21 @@ final class CommandSource: RecordingSource {
 
   /// What comes from the terminal, the program has got itself. The recording lasts as long as it.
   func take(_ signal: SignalQueue.Arrival) -> Bool {
-    if !signal.isFromTerminal, end == nil { kill(child.identity.pid, signal.number) }
+    if !signal.isFromTerminal, end == nil {
+      sendSignal(signal.number, to: child.identity.pid)
+    }
     return false
   }
 
   /// It was started for the recording, and ends with it.
   func release() {
     guard child.reap() == nil else { return }
+    // What can't be signalled is killed below.
     _ = try? tree().signalAll(SIGTERM)
+    // An error counts as not ended.
     let ended = try? pollDescriptor(
       child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
+    // Nothing more can be done about it.
     if ended != true { try? ProcessTree.killAll(root: child.identity) }
     _ = try? pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5)))
     _ = child.reap()
@@ -135,12 +141,13 @@ extension ProcessTree {
   fileprivate func warn(
     by signal: Int32, at now: Double
   ) throws(SystemCallError) -> FootprintMark {
+    // One that has ended catches nothing.
     let listeners = processes.filter { (try? ProcessStatus.read($0.pid))?.catches(signal) == true }
     let name = SignalName.text(signal)
     guard try ProcessTree(processes: listeners).signalAll(signal) > 0 else {
       return FootprintMark(
         at: now, kind: .failed, text: "not warned: none of its processes handles \(name)")
     }
-    return FootprintMark(at: now, kind: .warning, text: "it is warned by \(name)")
+    return FootprintMark(at: now, kind: .warning, text: "warned by \(name)")
   }
 }

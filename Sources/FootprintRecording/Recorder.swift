@@ -115,6 +115,7 @@ public final class Recorder {
       if recent.samples.isEmpty {
         file.discard()
       } else {
+        // The first error is the one to report.
         try? file.write(RecordingEnd(at: now, reason: .failed).json)
       }
       source.release()
@@ -184,9 +185,7 @@ public final class Recorder {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
     _ = try recording { () throws(SystemCallError) in
-      try systemCall("poll") {
-        poll(&entries, nfds_t(entries.count), deadline.remainingMilliseconds)
-      }
+      try waitForEvents(&entries, milliseconds: deadline.remainingMilliseconds)
     }
     guard entries[0].revents != 0, let signal = signals.nextArrival() else { return nil }
     if signal.number == SIGUSR1 {
@@ -212,10 +211,12 @@ public final class Recorder {
 
 extension RecordingHeader.Host {
   static var ofThisMachine: Self {
+    // Only for the reader of the recording.
     let kernel = (try? readText("/proc/sys/kernel/osrelease")) ?? "?"
     return Self(
       kernel: String(kernel.prefix { $0 != "\n" }),
-      cores: max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))),
+      cores: onlineProcessors,
+      // The same; 0: unknown.
       memory: (try? MemoryInfo.read())?.total ?? 0, page: Int64(pageSize),
       swap: (try? MemoryInfo.read())?.swapFree ?? 0)
   }

@@ -60,11 +60,8 @@ struct RecordingFile {
 
   /// Nothing was recorded. Only a file is removed, not a device or a pipe that it was to go to.
   func discard() {
-    var status = stat()
-    guard path != "-", fstat(file.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      return
-    }
-    unlink(path)
+    guard path != "-", file.status?.isRegularFile == true else { return }
+    discardFile(path)
   }
 
   func write(_ line: JSON) throws(SystemCallError) {

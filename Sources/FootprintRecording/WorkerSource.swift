@@ -47,6 +47,7 @@ final class WorkerSource: RecordingSource {
     }
     if state == nil { state = report.state }
     command = report.command
+    // nil: it has ended.
     group = report.cgroup.flatMap { try? WorkerCgroup(path: $0.path) }
     root = report.pid.flatMap { try? ProcessIdentity.current(of: $0) }
     foundAt = .min

@@ -19,7 +19,7 @@ extension RecordingComparison {
       height: PictureFrame.lower + 40, title: "Two footprints", description: sentence(names),
       subtitle: peakSentence,
       frame.grid + frame.limitLine(self.a.statistics.limit) + curves
-        + sides.flatMap { warnings($0.0, $0.2.statistics, frame) } + key(names))
+        + sides.flatMap { warnings(of: $0.0, statistics: $0.2.statistics, in: frame) } + key(names))
   }
 
   private var peakSentence: String {
@@ -48,7 +48,7 @@ extension RecordingComparison {
 
   /// A triangle at each warning, on the curve that it cut.
   private func warnings(
-    _ letter: String, _ statistics: RecordingStatistics, _ frame: PictureFrame
+    of letter: String, statistics: RecordingStatistics, in frame: PictureFrame
   ) -> [String] {
     statistics.warnings.map { warning in
       let (x, y) = (frame.x(warning.at), frame.y(warning.before))

@@ -3,7 +3,7 @@ import Drawing
 
 /// `footprint compare`: both stair-steps on the same axes, and their numbers.
 public func renderComparison(
-  _ comparison: RecordingComparison, _ a: Recording, _ b: Recording, style: TerminalStyle
+  _ comparison: RecordingComparison, of a: Recording, with b: Recording, style: TerminalStyle
 ) -> [String] {
   let most = max(comparison.a.statistics.peak, comparison.b.statistics.peak)
   let seconds = max(a.seconds, b.seconds)
@@ -30,7 +30,7 @@ extension RecordingComparison {
     for place in 0..<max(ours.count, theirs.count) {
       let one = place < ours.count ? ours[place] : nil
       let other = place < theirs.count ? theirs[place] : nil
-      table.rows += WarningEffect.rows(place + 1, one, other)
+      table.rows += WarningEffect.rows(place + 1, a: one, b: other)
     }
     return table.lines(width: nil, color: color)
   }
@@ -60,7 +60,7 @@ extension RecordingComparison.Metric {
 extension WarningEffect {
   /// What a warning did to one and to the other, who may have had fewer.
   fileprivate static func rows(
-    _ number: Int, _ a: WarningEffect?, _ b: WarningEffect?
+    _ number: Int, a: WarningEffect?, b: WarningEffect?
   ) -> [[Table.Cell]] {
     func size(_ value: Int64?) -> Table.Cell { .init(value.map(sizeText) ?? "-") }
     func difference(_ path: KeyPath<WarningEffect, Int64>) -> Table.Cell {

@@ -51,30 +51,33 @@ public struct RecordingComparison: Encodable, Sendable {
     _ a: RecordingStatistics, _ b: RecordingStatistics
   ) -> [Metric] {
     func metric(
-      _ key: String, _ title: String, _ unit: Metric.Unit,
+      _ key: String, title: String, unit: Metric.Unit,
       _ value: (RecordingStatistics) -> Double
     ) -> Metric {
       Metric(key: key, title: title, unit: unit, a: value(a), b: value(b))
     }
     func bytes(
-      _ key: String, _ title: String, _ path: KeyPath<RecordingStatistics, Int64>
-    ) -> Metric { metric(key, title, .bytes) { Double($0[keyPath: path]) } }
+      _ key: String, title: String, _ path: KeyPath<RecordingStatistics, Int64>
+    ) -> Metric { metric(key, title: title, unit: .bytes) { Double($0[keyPath: path]) } }
     var metrics = [
-      bytes("peak", "peak", \.peak), bytes("average", "average over time", \.average),
-      bytes("p95", "95 % of the time under", \.p95), bytes("rest", "at rest, at the end", \.rest),
-      metric("secondsOver", "over \(sizeWords(a.limit))", .seconds, \.secondsOver),
-      metric("warnings", "warnings", .count) { Double($0.warnings.count) },
+      bytes("peak", title: "peak", \.peak), bytes("average", title: "average over time", \.average),
+      bytes("p95", title: "95 % of the time under", \.p95),
+      bytes("rest", title: "at rest, at the end", \.rest),
+      metric("secondsOver", title: "over \(sizeWords(a.limit))", unit: .seconds, \.secondsOver),
+      metric("warnings", title: "warnings", unit: .count) { Double($0.warnings.count) },
     ]
     if !a.warnings.isEmpty || !b.warnings.isEmpty {
       metrics.append(
-        metric("givenBack", "given back, all together", .bytes) { side in
+        metric("givenBack", title: "given back, all together", unit: .bytes) { side in
           Double(side.warnings.reduce(0) { $0 + $1.givenBack })
         })
     }
     return metrics + [
-      metric("backgrounds", "entries to the background", .count) { Double($0.backgrounds) },
-      metric("hibernations", "hibernations", .count) { Double($0.hibernations) },
-      metric("seconds", "recorded", .seconds, \.seconds),
+      metric("backgrounds", title: "entries to the background", unit: .count) {
+        Double($0.backgrounds)
+      },
+      metric("hibernations", title: "hibernations", unit: .count) { Double($0.hibernations) },
+      metric("seconds", title: "recorded", unit: .seconds, \.seconds),
     ]
   }
 }

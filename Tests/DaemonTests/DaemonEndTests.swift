@@ -84,7 +84,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.add("api", .hibernated, needs: ["db"])
     world.add("web", needs: ["api"])
     end.end()
-    #expect(end.isEnding && end.isClosing)
+    #expect(end.phase.isEnding && end.phase.isClosing)
     #expect(world.asked == ["stop web"])
     hasStopped("web")
     #expect(world.asked == ["stop web", "stop api"])
@@ -133,7 +133,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     end.end()
     #expect(end.hasEnded)
     #expect(world.calls == ["refuse starts", "close listeners", "announce"])
-    #expect(world.lines == ["all workers have ended, and so does the daemon"])
+    #expect(world.lines == ["all workers have ended; the daemon ends"])
     end.engineIsQuiet()
     #expect(world.calls.count { $0 == "announce" } == 1)
   }
@@ -176,7 +176,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(world.asked == ["release theirs"], "the first one is still under way")
     world.isReleased("theirs", "its image can't be read")
     #expect(!end.hasEnded)
-    #expect(world.lines == ["theirs: not released: its image can't be read"])
+    #expect(world.lines == ["theirs: can't be released: its image can't be read"])
     end.end()
     #expect(world.asked == ["release theirs", "release theirs"])
     world.isReleased("theirs")
@@ -205,7 +205,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.set("frozen") { $0.restsFrozen = true }
     world.add("gone", .terminated)
     end.leave()
-    #expect(end.hasEnded && end.isLeaving && !end.isEnding)
+    #expect(end.hasEnded && end.phase.isLeaving && !end.phase.isEnding)
     #expect(world.calls == ["save awake foreground", "save frozen hibernated", "announce"])
     #expect(
       world.lines.last
@@ -267,7 +267,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.add("web")
     end.end()
     end.leave()
-    #expect(!end.isLeaving && world.asked == ["stop web"])
+    #expect(!end.phase.isLeaving && world.asked == ["stop web"])
 
     let other = World()
     other.add("web", .resuming)

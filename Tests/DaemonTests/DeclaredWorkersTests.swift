@@ -18,7 +18,10 @@ import Testing
     }
     func willAdd(_ id: WorkerID) { calls.append("add \(id)") }
     func wasStoppedByPerson(_ id: WorkerID) -> Bool { stopped.contains(id.name) }
-    func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
+    func start(
+      _ id: WorkerID, _ verb: Request.Verb, _ occasion: Request.Occasion,
+      then answer: @escaping (Answer) -> Void
+    ) {
       calls.append("\(verb) \(id)")
       answer(self.answer)
     }
@@ -30,7 +33,7 @@ import Testing
   private let declared: DeclaredWorkers
 
   init() {
-    declared = DeclaredWorkers(world.driver, world.host.workers, world.adoption, host: host)
+    declared = DeclaredWorkers(world.driver, world.host.workers, world.returning, host: host)
   }
 
   private static func worker(

@@ -14,7 +14,8 @@ import Testing
   private static let image = ImageOnDisk(path: "/images/web.image")
 
   private static func failure(_ aftermath: HibernationError.Aftermath) -> SurvivorRecovery {
-    SurvivorRecovery(result: .failure(HibernationError(.reading, "it is busy", aftermath)))
+    SurvivorRecovery(
+      result: .failure(HibernationError(.reading, "it is busy", aftermath: aftermath)))
   }
 
   private func adopt() { world.adoption.adoptSurvivors() }
@@ -29,15 +30,15 @@ import Testing
     world.declare(.forTest("web"))
     world.leave("web", "hibernated")
     adopt()
-    #expect(world.state(of: "web") == .terminated && world.adoption.isAdopting(web))
+    #expect(world.state(of: "web") == .terminated && world.returning.isAdopting(web))
     #expect(
       world.host.calls == ["take over web", "save web resuming", "recover web", "remove orphans"])
     recovered("web", .megabytes(3))
-    #expect(world.state(of: "web") == .background && !world.adoption.isUnderWay)
+    #expect(world.state(of: "web") == .background && !world.returning.isUnderWay)
     #expect(world.host.calls.suffix(2) == ["save web background", "web is back"])
     #expect(
       world.host.lines == [
-        "web: adopted, running again as pid 4711, \(ByteCount.megabytes(3)) of its memory brought back"
+        "web: adopted and woken, pid 4711, \(ByteCount.megabytes(3)) of memory restored"
       ])
   }
 
@@ -58,14 +59,14 @@ import Testing
   func requests() {
     world.leave("web")
     world.leave("other")
-    #expect(!world.adoption.whenBack(web) { Issue.record("it isn't being adopted yet") })
+    #expect(!world.returning.whenBack(web) { Issue.record("it isn't being adopted yet") })
     adopt()
     var performed: [Int] = []
     for number in 1...3 {
-      let isWaiting = world.adoption.whenBack(web) {
+      let isWaiting = world.returning.whenBack(web) {
         performed.append(number)
         // What it asks next doesn't wait any more.
-        #expect(!world.adoption.whenBack(web) { performed.append(-number) })
+        #expect(!world.returning.whenBack(web) { performed.append(-number) })
         #expect(world.state(of: "web") == .background)
       }
       #expect(isWaiting)
@@ -90,13 +91,13 @@ import Testing
       world.host.calls == [
         "take over web", "leave web asleep, /images/web.image", "watch web", "remove orphans",
       ])
-    #expect(world.adoption.isAdopting(web))
+    #expect(world.returning.isAdopting(web))
     world.host.watched("web", SurvivorWatch())
     #expect(world.state(of: "web") == .hibernated)
     #expect(
       world.host.calls.suffix(3)
         == ["save web hibernated", "look for web's inputs", "web is back"])
-    #expect(world.host.lines == ["web: adopted, hibernated as it was, pid 4711"])
+    #expect(world.host.lines == ["web: adopted, still hibernated, pid 4711"])
   }
 
   @Test(
@@ -126,7 +127,7 @@ import Testing
     world.host.refusals["web"] = "its cgroup is gone"
     adopt()
     #expect(world.host.lines == ["web: can't be adopted: its cgroup is gone"])
-    #expect(!world.adoption.isAdopting(web) && world.state(of: "web") == .terminated)
+    #expect(!world.returning.isAdopting(web) && world.state(of: "web") == .terminated)
     // The others are.
     #expect(
       world.host.calls == [
@@ -141,8 +142,8 @@ import Testing
     world.host.ended = ["web", "last"]
     adopt()
     #expect(world.host.calls == ["forget web", "forget last", "remove orphans"])
-    #expect(world.host.lines.first == "web: ended while there was no daemon")
-    #expect(world.notes.events.isEmpty && !world.adoption.isUnderWay)
+    #expect(world.host.lines.first == "web: ended while no daemon was running")
+    #expect(world.notes.events.isEmpty && !world.returning.isUnderWay)
   }
 
   @Test("A hibernated worker without its image is ended, and the engine can't wake it before")
@@ -154,11 +155,11 @@ import Testing
       world.host.calls == [
         "take over web", "kill web", "save web background", "remove orphans",
       ])
-    #expect(world.state(of: "web") == .suspended && !world.adoption.isUnderWay)
+    #expect(world.state(of: "web") == .suspended && !world.returning.isUnderWay)
     #expect(
       world.host.lines == [
-        "web: can't be brought back and is ended: its image /images/web.image is gone, and its "
-          + "memory with it (while reading)"
+        "web: terminated: its memory can't be restored: its image /images/web.image does not "
+          + "exist any more (while reading)"
       ])
   }
 
@@ -167,7 +168,7 @@ import Testing
     world.leave("web")
     adopt()
     var isPerformed = false
-    #expect(world.adoption.whenBack(web) { isPerformed = true })
+    #expect(world.returning.whenBack(web) { isPerformed = true })
     world.host.recovered("web", Self.failure(.unverifiable))
     #expect(world.host.calls.suffix(3) == ["kill web", "save web background", "web is back"])
     #expect(world.state(of: "web") == .suspended && isPerformed)
@@ -187,7 +188,7 @@ import Testing
     #expect(world.host.calls.contains("other stays asleep, no image"))
     // Its record stays as it is.
     #expect(!world.host.calls.contains { $0.hasPrefix("save web") && $0 != "save web resuming" })
-    #expect(world.host.lines.last?.hasPrefix("web: adopted, but it can't be woken yet") == true)
+    #expect(world.host.lines.last?.hasPrefix("web: adopted; it can't be woken yet") == true)
   }
 
   @Test("The run's end while it is brought back ends the adoption, and requests are performed")
@@ -200,11 +201,11 @@ import Testing
     adopt()
     var performed: [String] = []
     for name in ["web", "sleeper"] {
-      #expect(world.adoption.whenBack(WorkerID(name)) { performed.append(name) })
+      #expect(world.returning.whenBack(WorkerID(name)) { performed.append(name) })
     }
     world.host.recovered("web", nil)
     world.host.watched("sleeper", nil)
-    #expect(performed == ["web", "sleeper"] && !world.adoption.isUnderWay)
+    #expect(performed == ["web", "sleeper"] && !world.returning.isUnderWay)
     #expect(!world.notes.events.contains("adopted"))
     #expect(world.state(of: "web") == .terminated)
   }
@@ -218,7 +219,7 @@ import Testing
     for name in ["web", "sleeper"] { world.host.workers[WorkerID(name)] = nil }
     recovered()
     world.host.watched("sleeper", SurvivorWatch())
-    #expect(world.notes.events.isEmpty && !world.adoption.isUnderWay)
+    #expect(world.notes.events.isEmpty && !world.returning.isUnderWay)
   }
 
   @Test("An adoption that takes very long is logged once, keeps no other, and counts when it ends")
@@ -228,11 +229,11 @@ import Testing
     adopt()
     recovered("other")
     var isPerformed = false
-    #expect(world.adoption.whenBack(web) { isPerformed = true })
+    #expect(world.returning.whenBack(web) { isPerformed = true })
     world.timers.advance(by: SurvivorAdoption.patience * 3)
     #expect(
       world.host.lines.last
-        == "web: its adoption takes longer than \(SurvivorAdoption.patience.spoken); "
+        == "web: adopting it takes longer than \(SurvivorAdoption.patience.spoken); "
         + "requests that wait for it: 1")
     #expect(world.host.lines.count { $0.contains("takes longer") } == 1)
     #expect(world.state(of: "other") == .background && !isPerformed)
@@ -252,7 +253,8 @@ import Testing
     blind.leave("web")
     blind.host.unusable = SystemCallError("opendir", on: "/workers", code: EIO)
     blind.adoption.adoptSurvivors()
-    #expect(blind.host.lines.first?.hasPrefix("earlier workers can't be looked for") == true)
+    #expect(
+      blind.host.lines.first?.hasPrefix("can't look for workers of an earlier daemon") == true)
     // No image is taken for an orphan's.
     #expect(blind.host.calls.isEmpty)
   }

@@ -47,7 +47,7 @@ private final class Run: SleepMechanics, SleepHost, WakeHost {
     suspended?(.success(()))
   }
   func refuseHibernation() {
-    hibernated?(.failure(HibernationError(.checking, "a device is mapped", .intact)))
+    hibernated?(.failure(HibernationError(.checking, "a device is mapped", aftermath: .intact)))
   }
   func go(_ failure: String? = nil) { thawed?(failure) }
 

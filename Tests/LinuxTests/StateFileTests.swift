@@ -22,7 +22,7 @@ import Testing
   private func replace(
     _ durability: StateFile.Durability, _ fault: @escaping StateFile.Fault
   ) throws(SystemCallError) {
-    let file = try StateFile(.path(path, partial: partial), 0o600, fault)
+    let file = try StateFile(.path(path, partial: partial), mode: 0o600, fault: fault)
     try file.write(Self.new)
     try file.commit(durability)
   }
@@ -97,7 +97,8 @@ import Testing
   @Test("After a write that failed, nothing gets the file's name")
   func brokenContent() throws {
     var count = 0
-    let file = try StateFile(.path(path, partial: partial), 0o600) { step throws(SystemCallError) in
+    let file = try StateFile(.path(path, partial: partial), mode: 0o600) {
+      step throws(SystemCallError) in
       if step == .write { count += 1 }
       if count == 2 { throw SystemCallError("test", on: "it", code: EIO) }
     }

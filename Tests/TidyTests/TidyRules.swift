@@ -14,7 +14,7 @@ struct Finding: Hashable {
 /// Each rule looks at one file; `repeatedNames` at all.
 enum TidyRules {
   static let all: [@Sendable (SourceFile) -> [Finding]] = [
-    unreasonedTry, libcCalls, longFile, longFunctions, words,
+    unreasonedTry, libcCalls, longFile, longFunctions, words, PhraseRule.messages,
   ]
 
   /// `try?` hides an error. A comment on its line, or on one of the two lines before it, says why it may.

@@ -1,4 +1,5 @@
 import Glibc
+import Linux
 
 /// Finds the file of a command as a shell in `directory` would, so that the daemon, whose PATH
 /// and directory are others, starts what the person meant.
@@ -52,7 +53,7 @@ public enum CommandLookupError: Error, Hashable, Sendable, CustomStringConvertib
     case .notFound(let name): "there is no command `\(escaped(name))`"
     case .notFoundInPath(let name): "there is no command `\(escaped(name))` in PATH"
     case .isDirectory(let name): "`\(escaped(name))` is a directory, not a command"
-    case .notExecutable(let name): "`\(escaped(name))` is no program that you may run"
+    case .notExecutable(let name): "`\(escaped(name))` is not executable"
     }
   }
 }
@@ -60,8 +61,7 @@ public enum CommandLookupError: Error, Hashable, Sendable, CustomStringConvertib
 private enum FileKind { case program, missing, directory, other }
 
 private func kind(of path: String) -> FileKind {
-  var status = stat()
-  guard stat(path, &status) == 0 else { return .missing }
+  guard let status = fileStatus(of: path) else { return .missing }
   switch status.st_mode & S_IFMT {
   case S_IFDIR: return .directory
   case S_IFREG: return access(path, X_OK) == 0 ? .program : .other

@@ -31,8 +31,7 @@ public struct ControlClient: ~Copyable {
     try UnixSocketAddress.check(path: path)
     let socket: Descriptor
     do throws(SystemCallError) {
-      let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-      socket = Descriptor(owning: try systemCall("socket") { Glibc.socket(AF_UNIX, type, 0) })
+      socket = try Descriptor.socket(family: AF_UNIX, type: SOCK_STREAM)
     } catch { throw .system(operation: "making a socket", path: path, code: error.code) }
     let number = socket.raw
     let failure = try UnixSocketAddress.with(path: path) { address, length in
@@ -76,11 +75,7 @@ public struct ControlClient: ~Copyable {
     var rest = line[...]
     while !rest.isEmpty {
       do throws(SystemCallError) {
-        let count = try systemCall("send") {
-          rest.withUnsafeBytes {
-            Glibc.send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-          }
-        }
+        let count = try shim("send") { rest.withUnsafeBytes { socket.send($0, waits: true) } }
         rest = rest.dropFirst(count)
       } catch {
         // The daemon may have said why before it hung up: leave it to `response` to find out.
@@ -216,7 +211,7 @@ public struct ControlClient: ~Copyable {
       getsockopt(socket.raw, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
     }
     if let failure {
-      throw .system(operation: "asking who listens", path: path, code: failure)
+      throw .system(operation: "looking up the listening process", path: path, code: failure)
     }
     guard trusts(listener: credentials.uid, as: geteuid(), isNamed: isNamed) else {
       throw .foreignDaemon(path: path, uid: credentials.uid)

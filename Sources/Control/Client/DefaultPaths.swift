@@ -1,4 +1,5 @@
 import Glibc
+import Linux
 
 /// Where things are unless somebody says otherwise, by the XDG base directory specification; for
 /// root without XDG variables, system-wide.
@@ -36,8 +37,7 @@ public struct DefaultPaths: Sendable {
       home: environment["HOME"].flatMap(absolute) ?? homeOfUser(user) ?? "/",
       executableDirectory: linkTarget("/proc/self/exe").map(parent),
       isDirectory: { path in
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        fileStatus(of: path)?.isDirectory == true
       })
   }
 

@@ -72,6 +72,7 @@ public struct LogReader: ~Copyable {
     guard let now, now.number != file.identity?.number, now.size > 0 else { return false }
     let length = now.size
     if offset < length {
+      // nil: it has been removed; its rest is lost.
       rest = try? LogFile(path: Self.asidePath(file.path))
       restOffset = offset
       offset = 0
@@ -86,10 +87,10 @@ public struct LogReader: ~Copyable {
   private mutating func waitForName() -> Bool {
     for _ in 0..<200 {
       if FileIdentity(Self.asidePath(file.path)) != aside { return true }
-      if access(Self.asidePath(file.path) + ".partial", F_OK) != 0 {
+      if !fileExists(Self.asidePath(file.path) + ".partial") {
         return FileIdentity(Self.asidePath(file.path)) != aside
       }
-      usleep(1000)
+      pauseThread(for: .milliseconds(1))
     }
     return false
   }
@@ -104,7 +105,7 @@ public struct LogReader: ~Copyable {
     }
     // Without inotify (its instances are limited per user), look five times a second.
     guard let number = watch?.raw else {
-      _ = poll(nil, 0, 200)
+      pauseThread(for: .milliseconds(200))
       return
     }
     var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
@@ -129,7 +130,7 @@ private struct LogFile: ~Copyable {
   private let descriptor: Descriptor
 
   init(path: String) throws(FileError) {
-    descriptor = try FileError.wrap("opening", path) { () throws(SystemCallError) in
+    descriptor = try FileError.wrap("opening", on: path) { () throws(SystemCallError) in
       try Descriptor.open(path)
     }
     self.path = path
@@ -139,17 +140,15 @@ private struct LogFile: ~Copyable {
 
   /// Bytes.
   func size() throws(FileError) -> Int {
-    var status = stat()
-    if let failure = failureCode("fstat", { fstat(descriptor.raw, &status) }) {
-      throw FileError(operation: "looking at", path: path, code: failure)
+    try FileError.wrap("looking at", on: path) { () throws(SystemCallError) in
+      try descriptor.readStatus().st_size
     }
-    return status.st_size
   }
 
   func bytes(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
     guard count > 0 else { return [] }
     var buffer = [UInt8](repeating: 0, count: count)
-    let length = try FileError.wrap("reading", path) { () throws(SystemCallError) in
+    let length = try FileError.wrap("reading", on: path) { () throws(SystemCallError) in
       try systemCall("pread") {
         buffer.withUnsafeMutableBytes { pread(descriptor.raw, $0.baseAddress, $0.count, offset) }
       }
@@ -160,11 +159,10 @@ private struct LogFile: ~Copyable {
 
   /// The file that has the name now, where it is another.
   func successor() -> LogFile? {
-    var ours = stat()
-    var named = stat()
-    guard fstat(descriptor.raw, &ours) == 0, stat(path, &named) == 0,
-      ours.st_ino != named.st_ino || ours.st_dev != named.st_dev
+    guard let ours = descriptor.status, let named = fileStatus(of: path),
+      !ours.isSameFile(as: named)
     else { return nil }
+    // nil: it is on its way to another name.
     return try? LogFile(path: path)
   }
 
@@ -200,8 +198,7 @@ private struct FileIdentity: Equatable {
 
   /// nil: there is none.
   init?(_ path: String) {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
+    guard let status = fileStatus(of: path) else { return nil }
     self.init(status)
   }
 

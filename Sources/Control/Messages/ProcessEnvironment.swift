@@ -61,7 +61,7 @@ func readWholeFile(_ path: String) throws(FileError) -> [UInt8] {
 extension FileError {
   /// Names the operation that a system call has failed in.
   static func wrap<Value>(
-    _ operation: String, _ path: String, _ body: () throws(SystemCallError) -> Value
+    _ operation: String, on path: String, _ body: () throws(SystemCallError) -> Value
   ) throws(FileError) -> Value {
     do throws(SystemCallError) { return try body() } catch {
       throw FileError(operation: operation, path: path, code: error.code)

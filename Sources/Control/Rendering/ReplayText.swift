@@ -10,10 +10,10 @@ public func renderReplay(
       + counted(report.directives, "directive")
   ]
   if report.differingEvents == 0 {
-    lines.append(paint("the engine decides the same again, every time", .green))
+    lines.append(paint("every decision is the same as recorded", .green))
   } else {
     let count = counted(report.differingEvents, "event")
-    lines.append(paint("the engine decides otherwise after \(count); the first:", .red))
+    lines.append(paint("different decisions after \(count); the first:", .red))
     for difference in report.differences {
       lines.append("\(clock(difference.time))  \(escaped(difference.event))")
       lines.append("  recorded  \(difference.recorded.map(escaped) ?? "nothing more")")
@@ -31,23 +31,24 @@ public func renderComparison(
   let done = comparisonTable(
     [
       "ENDED", "LAUNCHED", "WARNED", "SLEPT", "HIBERNATED", "RESUMED", "WAKE COST", "FREED",
-    ], comparison, doneCells)
+    ], of: comparison, doneCells)
   let spent = comparisonTable(
-    ["IN FRONT", "BEHIND", "ASLEEP", "HIBERNATED", "GONE", "AVERAGE FOOTPRINT"], comparison,
+    ["FOREGROUND", "BACKGROUND", "SUSPENDED", "HIBERNATED", "TERMINATED", "AVERAGE FOOTPRINT"],
+    of: comparison,
     spentCells)
   var lines = done.folded(width: width, leading: 2, color: color)
   lines += [""] + spent.folded(width: width, leading: 2, color: color)
   if comparison.relaunches > 0 {
     lines.append(
-      "under \(escaped(comparison.policy)), \(counted(comparison.relaunches, "relaunch", "es")) "
-        + "would have been needed, \(durationText(comparison.relaunchSeconds)) in all")
+      "under \(escaped(comparison.policy)), \(counted(comparison.relaunches, "relaunch", ending: "es")) "
+        + "would have been needed, \(durationText(comparison.relaunchSeconds)) in total")
   }
   lines.append("")
   if comparison.differingChanges == 0 {
-    lines.append("no worker would have been in another state")
+    lines.append("no worker would have had another state")
   } else {
     lines.append(
-      "\(counted(comparison.differingChanges, "change")) of state in only one of the two; "
+      "\(counted(comparison.differingChanges, "change")) of state under only one of the two policies; "
         + "the first:")
   }
   lines += comparison.firstChanges.map { change in
@@ -60,24 +61,24 @@ public func renderComparison(
   return lines.joined(separator: "\n") + "\n"
 }
 
-private func counted(_ count: Int, _ noun: String, _ ending: String) -> String {
+private func counted(_ count: Int, _ noun: String, ending: String) -> String {
   "\(count) \(noun)\(count == 1 ? "" : ending)"
 }
 
 private func comparisonTable(
-  _ titles: [String], _ comparison: PolicyComparison,
+  _ titles: [String], of comparison: PolicyComparison,
   _ cells: (PolicyComparison.Counts) -> [String]
 ) -> Table {
   var table = Table(
     columns: [.init(title: "NAME"), .init(title: "POLICY")]
       + titles.map { .init(title: $0, alignsRight: true) })
-  func row(_ name: String, _ policy: String, _ counts: PolicyComparison.Counts) -> [Table.Cell] {
+  func row(_ name: String, policy: String, counts: PolicyComparison.Counts) -> [Table.Cell] {
     [.init(escaped(name), .bold), .init(escaped(policy))] + cells(counts).map { .init($0) }
   }
   table.rows = comparison.workers.flatMap { pair in
     [
-      row(pair.worker ?? "(all)", "recorded", pair.recorded),
-      row("", comparison.policy, pair.other),
+      row(pair.worker ?? "(all)", policy: "recorded", counts: pair.recorded),
+      row("", policy: comparison.policy, counts: pair.other),
     ]
   }
   return table

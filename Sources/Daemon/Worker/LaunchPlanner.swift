@@ -46,6 +46,21 @@ final class LaunchPlanner {
     self.limit = limit
   }
 
+  convenience init(_ ground: LaunchGround, _ restarts: RestartSupervisor, _ services: Services) {
+    let (mechanics, loopReturn) = (services.mechanics, services.loopReturn)
+    self.init(ground, restarts) { [log = services.log] in
+      log($0, $1)
+    } limit: { id, cgroup, limit, then in
+      let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
+      mechanics.submit(about: id.name) {
+        do throws(SystemCallError) {
+          try cgroup.limitMemory(to: limit.bytes)
+          failed(nil)
+        } catch { failed(error) }
+      }
+    }
+  }
+
   /// What has to be looked up and made for a launch, on another thread.
   func query(of runtime: WorkerUnit) -> TermsQuery {
     let leftovers = Leftovers(
@@ -132,11 +147,11 @@ final class LaunchPlanner {
     } else if let error {
       reason =
         ground.limitsObstacle?.description
-        ?? "the memory controller isn't there for its cgroup (\(error))"
+        ?? "its cgroup has no memory controller (\(error))"
     } else {
       return
     }
-    log(.warning, "\(id): limits.memory, \(limit), isn't enforced: \(reason)")
+    log(.warning, "\(id): limits.memory, \(limit), is not enforced: \(reason)")
   }
 
   private func ownLog(of id: WorkerID) -> String { "\(ground.logs)/\(id.name).log" }

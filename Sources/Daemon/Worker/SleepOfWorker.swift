@@ -90,7 +90,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         // What waits for a missing page can't be frozen.
         try hibernation?.settle(id.name)
         return try job.run()
-      }.mapError { Refusal(text: "\($0)") }
+      }.mapError(Refusal.init(suspending:))
       done(Suspended(opened: opened, result: result))
     }
   }
@@ -112,7 +112,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func hibernate(then: @escaping (Result<HibernationOutcome, HibernationError>) -> Void) {
     guard let runtime, let target = runtime.target() else {
-      return refuse(then, .failure(HibernationError(.checking, "it has no process", .vanished)))
+      return refuse(
+        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
     }
     let policy = runtime.configuration.policy.hibernate
     runtime.conversation?.offers.recount()
@@ -190,7 +191,8 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
     from image: ImageOnDisk, then: @escaping (Result<ResumeOutcome, HibernationError>) -> Void
   ) {
     guard let runtime, let target = runtime.target() else {
-      return refuse(then, .failure(HibernationError(.checking, "it has no process", .vanished)))
+      return refuse(
+        then, .failure(HibernationError(.checking, "it has no process", aftermath: .vanished)))
     }
     runtime.conversation?.offers.dropFound()
     let keepsBase = runtime.keepsBase
@@ -205,7 +207,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
 
   func recover(expecting: ImageExpectation, then: @escaping (RecoveryOutcome) -> Void) {
     guard let runtime, let target = runtime.target() else {
-      let error = HibernationError(.checking, "it has no process", .vanished)
+      let error = HibernationError(.checking, "it has no process", aftermath: .vanished)
       return refuse(then, RecoveryOutcome(result: .failure(error)))
     }
     runtime.conversation?.offers.dropFound()

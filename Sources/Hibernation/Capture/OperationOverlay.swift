@@ -65,7 +65,7 @@ extension Operation {
   /// Makes the process's writes visible from its next resume on. Whatever speaks against it only makes
   /// the next hibernation compare pages.
   func track(
-    _ captive: Captive, _ plan: PagePlan, _ injector: Injector
+    _ captive: Captive, plan: PagePlan, injector: Injector
   ) throws -> String? {
     guard hibernator.features.writeTracking else { return "this kernel can't track writes" }
     let identity = captive.stat.identity

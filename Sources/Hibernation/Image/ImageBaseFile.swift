@@ -37,10 +37,7 @@ extension Hibernator {
 
   /// Bytes that an image and its base take on the disk; `nil` where there is no image.
   public static func lengthOnDisk(of image: String) -> Int64? {
-    func length(_ path: String) -> Int64? {
-      var status = stat()
-      return lstat(path, &status) == 0 ? Int64(status.st_size) : nil
-    }
+    func length(_ path: String) -> Int64? { linkStatus(of: path).map { Int64($0.st_size) } }
     return length(image).map { $0 + (length(basePath(of: image)) ?? 0) }
   }
 
@@ -63,7 +60,7 @@ extension Hibernator {
   /// Removes a worker's base. Never while an image names it.
   func dropBase(of name: String, for path: String) {
     bases[name] = nil
-    if unlink(ImageLayout.basePath(of: path)) == 0 { FaultPoint.baseRemoved.pass() }
+    if discardFile(ImageLayout.basePath(of: path)) { FaultPoint.baseRemoved.pass() }
   }
 
   /// Nothing of the worker's memory stays on disk while it runs, and its writes aren't watched.
@@ -86,7 +83,7 @@ extension Hibernator {
     guard let base = bases[name], base.image == nil else { return }
     bases[name] = nil
     trackers[name] = nil
-    if unlink(base.path) == 0 { FaultPoint.baseRemoved.pass() }
+    if discardFile(base.path) { FaultPoint.baseRemoved.pass() }
   }
 
   /// Commit B. From here on the worker's memory is the truth.

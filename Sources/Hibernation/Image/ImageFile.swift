@@ -22,16 +22,13 @@ enum ImageFile {
       throw error.code == ELOOP || error.code == ENXIO
         ? .notAFile(path: path) : .unreadable(path: path, error)
     }
-    var status = stat()
-    guard fstat(file.raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      throw .notAFile(path: path)
-    }
+    guard file.status?.isRegularFile == true else { throw .notAFile(path: path) }
     return file
   }
 
   /// A new file, whatever lies there.
   static func create(_ path: String) throws(SystemCallError) -> Descriptor {
-    unlink(path)
+    discardFile(path)
     return try Descriptor.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
   }
 
@@ -39,7 +36,7 @@ enum ImageFile {
   static func syncDirectory(of path: String) throws(SystemCallError) {
     let parent = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
     let directory = try Descriptor.open(parent.isEmpty ? "/" : parent, O_RDONLY | O_DIRECTORY)
-    _ = try systemCall("fsync", on: parent) { fsync(directory.raw) }
+    try directory.sync(parent)
   }
 
   /// Drops those pages of a file that are on the disk from the page cache, and starts writing the others.

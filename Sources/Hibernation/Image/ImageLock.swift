@@ -22,9 +22,16 @@ extension ImageReader {
     // The file that was read, and not what has its name by now.
     let file = try Descriptor.open("/proc/self/fd/\(file.raw)", O_WRONLY)
     var word = progress.rawValue.littleEndian
-    let count = try systemCall("write", on: path) {
-      pwrite(file.raw, &word, 4, off_t(ImageLayout.progressOffset))
+    var failure: SystemCallError?
+    let count = withUnsafeBytes(of: &word) { bytes -> Int in
+      do throws(SystemCallError) {
+        return try file.write(bytes, at: Int64(ImageLayout.progressOffset), path: path)
+      } catch {
+        failure = error
+        return 0
+      }
     }
+    if let failure { throw failure }
     if count != 4 { throw SystemCallError("write", on: path, code: EIO) }
   }
 }

@@ -47,7 +47,7 @@ final class ImageWriter: Sendable {
       defer { state.isOver = true }
       return state.isOver
     }
-    if !wasOver { unlink(partialPath) }
+    if !wasOver { discardFile(partialPath) }
   }
 
   /// Appends one compressed chunk. `chunk`'s offset and stored length are filled in here.
@@ -96,21 +96,21 @@ final class ImageWriter: Sendable {
     let length = end + UInt64(stored)
     if let seal {
       let header = header(indexOffset: end, indexLength: stored, checksum: 0, fileLength: length)
-      index = try Self.close(index, seal, header, at: end)
+      index = try Self.close(index, seal: seal, header: header, at: end)
     }
     try write(index, at: end)
     let checksum = CRC32.castagnoli.checksum(of: index)
     try write(
       header(indexOffset: end, indexLength: stored, checksum: checksum, fileLength: length), at: 0)
     if durability == .synced {
-      _ = try systemCall("fdatasync", on: partialPath) { fdatasync(file.raw) }
+      try file.syncData(partialPath)
       FaultPoint.synced.pass()
     }
     try renameFile(partialPath, to: path)
     state.withLock { $0.isOver = true }
     if durability == .synced {
       do throws(SystemCallError) { try ImageFile.syncDirectory(of: path) } catch {
-        unlink(path)
+        discardFile(path)
         throw error
       }
     }
@@ -145,14 +145,12 @@ final class ImageWriter: Sendable {
     var done = 0
     while done < data.count {
       let rest = UnsafeRawBufferPointer(rebasing: data[done...])
-      done += try systemCall("write", on: partialPath) {
-        pwrite(file.raw, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
-      }
+      done += try file.write(rest, at: Int64(offset) + Int64(done), path: partialPath)
     }
   }
 
   private static func close(
-    _ index: [UInt8], _ seal: Seal, _ header: [UInt8], at offset: UInt64
+    _ index: [UInt8], seal: Seal, header: [UInt8], at offset: UInt64
   ) throws(SystemCallError) -> [UInt8] {
     let result = index.withUnsafeBytes { buffer in
       Result { () throws(SystemCallError) in

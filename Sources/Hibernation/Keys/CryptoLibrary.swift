@@ -158,8 +158,8 @@ extension CryptoLibrary {
     nonce: [UInt8], authenticating context: [UInt8]
   ) throws(Failed) {
     guard target.count == content.count + Self.tagLength else { throw Failed() }
-    try withCipher(key, nonce, context, encrypts: true) { cipher throws(Failed) in
-      try update(cipher, content, target.baseAddress)
+    try withCipher(key, nonce: nonce, context: context, encrypts: true) { cipher throws(Failed) in
+      try update(cipher, with: content, into: target.baseAddress)
       try finish(cipher)
       let tag = target.baseAddress.map { $0 + content.count }
       try check(control(cipher, Self.getTag, CInt(Self.tagLength), tag))
@@ -175,9 +175,10 @@ extension CryptoLibrary {
     guard let start = sealed.baseAddress, sealed.count >= Self.tagLength else { throw Failed() }
     let length = sealed.count - Self.tagLength
     do throws(Failed) {
-      try withCipher(key, nonce, context, encrypts: false) { cipher throws(Failed) in
+      try withCipher(key, nonce: nonce, context: context, encrypts: false) {
+        cipher throws(Failed) in
         try check(control(cipher, Self.setTag, CInt(Self.tagLength), start + length))
-        try update(cipher, UnsafeRawBufferPointer(start: start, count: length), start)
+        try update(cipher, with: UnsafeRawBufferPointer(start: start, count: length), into: start)
         try finish(cipher)
       }
     } catch {
@@ -221,7 +222,7 @@ extension CryptoLibrary {
 
   /// Freeing a context wipes the key's schedule in it.
   private func withCipher(
-    _ key: SecretBytes, _ nonce: [UInt8], _ context: [UInt8], encrypts: Bool,
+    _ key: SecretBytes, nonce: [UInt8], context: [UInt8], encrypts: Bool,
     _ body: (OpaquePointer) throws(Failed) -> Void
   ) throws(Failed) {
     guard key.count == 32, nonce.count == 12, let cipher = newContext() else { throw Failed() }
@@ -233,7 +234,7 @@ extension CryptoLibrary {
     }
     try check(result)
     let authenticated = context.withUnsafeBytes { context in
-      do throws(Failed) { try update(cipher, context, nil) } catch { return false }
+      do throws(Failed) { try update(cipher, with: context, into: nil) } catch { return false }
       return true
     }
     guard authenticated else { throw Failed() }
@@ -242,7 +243,8 @@ extension CryptoLibrary {
 
   /// - Parameter target: `nil` for what is authenticated only.
   private func update(
-    _ cipher: OpaquePointer, _ content: UnsafeRawBufferPointer, _ target: UnsafeMutableRawPointer?
+    _ cipher: OpaquePointer, with content: UnsafeRawBufferPointer,
+    into target: UnsafeMutableRawPointer?
   ) throws(Failed) {
     if content.isEmpty { return }
     guard let length = CInt(exactly: content.count) else { throw Failed() }

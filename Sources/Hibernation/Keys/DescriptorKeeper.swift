@@ -16,13 +16,10 @@ public final class DescriptorKeeper: Sendable {
   ///
   /// - Parameter command: a program and arguments that run `DescriptorKeeping` on descriptor 0.
   public init(command: [String]) throws {
-    var ends: [Int32] = [-1, -1]
-    let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue)
-    _ = try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
-    socket = Descriptor(owning: ends[0])
-    let theirs = Descriptor(owning: ends[1])
+    let theirs: Descriptor
+    (socket, theirs) = try Descriptor.socketPair(.packets)
     // A keeper that has been stopped must not stop us.
-    _ = fcntl(socket.raw, F_SETFL, O_NONBLOCK)
+    try socket.setFlags(O_NONBLOCK)
     let null = try Descriptor.open("/dev/null", O_RDWR)
     process = try spawn(
       SpawnRequest(
@@ -31,7 +28,7 @@ public final class DescriptorKeeper: Sendable {
   }
 
   /// It may have been killed. Buries it then; once.
-  public func hasEnded() -> Bool { waitpid(process.pid, nil, WNOHANG) != 0 }
+  public func hasEnded() -> Bool { reapIfEnded(process.pid) }
 
   /// When this returns, the keeper gets the descriptor whatever becomes of us.
   func keep(_ process: ProcessIdentity, _ memory: Descriptor) throws(SystemCallError) {
@@ -87,9 +84,7 @@ enum KeeperMessage: Equatable {
         clinux_send_with_descriptor(socket.raw, bytes, Int64(bytes.count), passed.raw)
       }
     } else {
-      _ = try systemCall("send", on: "the keeper of descriptors") {
-        Glibc.send(socket.raw, bytes, bytes.count, Int32(MSG_NOSIGNAL))
-      }
+      _ = try shim("send", on: "the keeper of descriptors") { socket.send(bytes, waits: true) }
     }
   }
 
@@ -133,7 +128,7 @@ public struct DescriptorKeeping {
     try keeping.followDaemon()
     while try !keeping.serveNext() {}
     // By now it may be the next keeper's.
-    if clinux_inode_at(path) == keeping.inode { unlink(path) }
+    if clinux_inode_at(path) == keeping.inode { discardFile(path) }
   }
 
   private init(input: Descriptor, path: String, listener: Descriptor) {
@@ -141,7 +136,7 @@ public struct DescriptorKeeping {
   }
 
   private mutating func listen() throws(SystemCallError) {
-    _ = try systemCall("listen", on: path) { Glibc.listen(listener.raw, 4) }
+    try listener.listen(backlog: 4, path: path)
     inode = clinux_inode_at(path)
   }
 
@@ -168,7 +163,7 @@ public struct DescriptorKeeping {
     guard raw >= 0 else { return false }
     let peer = Descriptor(owning: raw)
     // There may be more than fits into the socket at once.
-    _ = fcntl(peer.raw, F_SETFL, 0)
+    do throws(SystemCallError) { try peer.setFlags(0) } catch { return false }
     guard peerUser(of: peer) == geteuid() else { return false }
     do throws(SystemCallError) {
       for (process, memory) in kept {
@@ -202,7 +197,7 @@ public final class HandedOver: Sendable {
 
   /// `nil`: there is no keeper, or it doesn't answer in time.
   public static func collect(from path: String, within time: Duration) -> HandedOver? {
-    guard access(path, F_OK) == 0 else { return nil }
+    guard fileExists(path) else { return nil }
     let deadline = Deadline(in: time)
     var memories: [ProcessIdentity: Descriptor] = [:]
     do throws(SystemCallError) {

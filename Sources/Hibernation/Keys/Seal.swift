@@ -65,7 +65,7 @@ struct Seal: Sendable {
     _ content: UnsafeRawBufferPointer, _ part: Part, at offset: UInt64
   ) throws(SystemCallError) -> [UInt8] {
     var sealed = [UInt8](repeating: 0, count: content.count + Self.overhead)
-    let context = authenticated(part, offset, content.count)
+    let context = authenticated(part, offset: offset, length: content.count)
     let isSealed = sealed.withUnsafeMutableBytes { sealed in
       do throws(CryptoLibrary.Failed) {
         try library.seal(
@@ -88,7 +88,7 @@ struct Seal: Sendable {
     do throws(CryptoLibrary.Failed) {
       try library.open(
         sealed, key: key, nonce: Self.nonce(offset),
-        authenticating: authenticated(part, offset, length))
+        authenticating: authenticated(part, offset: offset, length: length))
     } catch { throw Broken() }
     return length
   }
@@ -108,7 +108,7 @@ struct Seal: Sendable {
     return writer.bytes
   }
 
-  private func authenticated(_ part: Part, _ offset: UInt64, _ length: Int) -> [UInt8] {
+  private func authenticated(_ part: Part, offset: UInt64, length: Int) -> [UInt8] {
     var writer = ByteWriter()
     writer.append(identifier)
     writer.append(offset)
@@ -144,7 +144,7 @@ public enum SealError: Error, Sendable, CustomStringConvertible {
     switch self {
     case .key(let error): error.description
     case .library(let error): error.description
-    case .derivation: "OpenSSL's libcrypto couldn't compute HMAC-SHA-256"
+    case .derivation: "OpenSSL's libcrypto can't compute HMAC-SHA-256"
     }
   }
 

@@ -112,12 +112,15 @@ final class FaultJournal: @unchecked Sendable {
   /// parent's too.
   static func all(in pid: Int32) -> [(file: Descriptor, header: Header)] {
     let directory = "/proc/\(pid)/fd"
+    // A process that has ended has no journals.
     return ((try? listDirectory(directory)) ?? []).compactMap { entry in
       guard readLink("\(directory)/\(entry)") == "/memfd:\(name) (deleted)",
         let file = open("\(directory)/\(entry)")
       else { return nil }
       var words = [UInt64](repeating: 0, count: 8)
-      guard pread(file.raw, &words, 64, 0) == 64, let header = Header(words) else { return nil }
+      // What can't be read is another process's, or gone.
+      let count = words.withUnsafeMutableBytes { try? file.read(into: $0, at: 0) }
+      guard count == 64, let header = Header(words) else { return nil }
       return (file, header)
     }
   }
@@ -131,6 +134,7 @@ final class FaultJournal: @unchecked Sendable {
     guard held >= 0 else { return nil }
     let place = Descriptor(owning: held)
     guard clinux_is_memfd(place.raw) == 1 else { return nil }
+    // nil: it is as good as none.
     return try? Descriptor.open("/proc/self/fd/\(place.raw)", O_RDWR | O_NONBLOCK)
   }
 

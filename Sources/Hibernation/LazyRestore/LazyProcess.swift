@@ -75,7 +75,7 @@ final class LazyProcess {
 
   /// One page of a chunk, which stays decompressed for the next one.
   func cached(
-    _ chunk: Int, _ page: UInt64, _ image: ImageReader, _ buffer: ChunkBuffer
+    _ chunk: Int, page: UInt64, of image: ImageReader, buffer: ChunkBuffer
   ) throws -> (UnsafeRawPointer, Int) {
     let entry = image.chunks[chunk]
     var offset = 0

@@ -49,28 +49,30 @@ extension Hibernator {
   ) throws(HibernationError) -> LazyRestoreResult {
     let image = try openOwn(place, of: target)
     guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
-      return .refused("it has no cgroup of its own")
+      return .refused("no cgroup of its own")
     }
     guard image.progress == .atRest, !image.mappings.isEmpty else {
-      return .refused("its image wasn't made for it")
+      return .refused("its image was not made for lazy restore")
     }
     let isKnown = workingSets[target.name]?.values.contains { !$0.pages.isEmpty } == true
-    if !isKnown, !learns { return .refused("nothing is known yet of what it wants first") }
+    if !isKnown, !learns { return .refused("no history yet of the pages needed first") }
     try checkAnybodyLives(image)
     try checkAtRest(target)
     let began = Clocks.monotonic
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
-      guard process.identity.isAlive else { return .refused("a process of it has ended") }
+      guard process.identity.isAlive else { return .refused("one of its processes has ended") }
       if !image.hasBackgroundFill(of: index) { continue }
       guard let handle = handles[target.name]?[process.identity] else {
-        return .refused("process \(process.pid) has no userfaultfd of ours")
+        return .refused("process \(process.pid) has no userfaultfd made by Dormouse")
       }
       parts.append(PagerPart(process: index, handle: handle))
     }
 
     for part in parts { part.handle.journal.reset(to: .preparing) }
-    guard image.lock(waits: false) else { return .refused("somebody else uses its image") }
+    guard image.lock(waits: false) else {
+      return .refused("its image is in use by another process")
+    }
     try attempt(.writingBack) { try image.mark(.filling) }
     FaultPoint.fillMarked.pass()
     do {
@@ -107,7 +109,9 @@ extension Hibernator {
     let record = ResumeHistory.LazyResume(
       beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
       total: image.dataLength, wasLearning: !isKnown)
-    try start(image, target, cgroup, parts, Pager.Learning(isLearning: !isKnown), record)
+    try start(
+      image, target: target, cgroup: cgroup, parts: parts,
+      learning: Pager.Learning(isLearning: !isKnown), record: record)
     try attempt(.waking) { try target.wake(correctingTimeoutsOf: image) }
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
@@ -155,14 +159,15 @@ extension Hibernator {
 
   /// Starts the fill's thread.
   private func start(
-    _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [PagerPart], _ learning: Pager.Learning, _ record: ResumeHistory.LazyResume
+    _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
+    parts: [PagerPart], learning: Pager.Learning, record: ResumeHistory.LazyResume
   ) throws(HibernationError) {
     let fill = BackgroundFill(record, missing: image.backgroundFillLength)
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
     let isStarted = Thread.start(name: "dormouse-pager") {
       let outcome = Self.page(
-        image, target, cgroup, parts, learning, fill.missing, isFrozen: false,
+        image, target: target, cgroup: cgroup, parts: parts, learning: learning,
+        missing: fill.missing, isFrozen: false,
         goesOnForAnother: false)
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
@@ -176,15 +181,16 @@ extension Hibernator {
     }
     // Nobody runs yet: then all of it now.
     let outcome = Self.page(
-      image, target, cgroup, parts, nil, fill.missing, isFrozen: true, goesOnForAnother: false)
+      image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: fill.missing,
+      isFrozen: true, goesOnForAnother: false)
     standby?.retract(image: image.path)
     if let failure = outcome.failure { throw failure }
   }
 
   /// Runs a pager to its end. A worker whose pages it can't bring is killed.
   private static func page(
-    _ image: ImageReader, _ target: HibernationTarget, _ cgroup: WorkerCgroup,
-    _ parts: [PagerPart], _ learning: Pager.Learning?, _ missing: MissingBytes,
+    _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
+    parts: [PagerPart], learning: Pager.Learning?, missing: MissingBytes,
     isFrozen: Bool, goesOnForAnother: Bool
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
@@ -203,11 +209,12 @@ extension Hibernator {
       try? writeControl("\(cgroup.path)/cgroup.freeze", "1")
       let reason = HibernationError.from(error, in: .filling)
       if target.hasSurvivors() {
+        // What survives this is reported as unverifiable.
         try? cgroup.kill()
-        outcome.failure = HibernationError(.filling, reason.reason, .unverifiable)
+        outcome.failure = HibernationError(.filling, reason.reason, aftermath: .unverifiable)
       } else {
-        unlink(image.path)
-        outcome.failure = HibernationError(.filling, reason.reason, .vanished)
+        discardFile(image.path)
+        outcome.failure = HibernationError(.filling, reason.reason, aftermath: .vanished)
       }
     }
     return outcome
@@ -226,7 +233,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     guard let cgroup = target.cgroup?.freezer else {
       throw HibernationError(
-        .checking, "it has no cgroup, and yet was resumed lazily", .unverifiable)
+        .checking, "it was restored lazily without a cgroup", aftermath: .unverifiable)
     }
     let parts = try findHandles(image)
     if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
@@ -247,7 +254,8 @@ extension Hibernator {
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
     let outcome = Self.page(
-      image, target, cgroup, parts, nil, MissingBytes(0), isFrozen: isFrozen,
+      image, target: target, cgroup: cgroup, parts: parts, learning: nil, missing: MissingBytes(0),
+      isFrozen: isFrozen,
       goesOnForAnother: true)
     if let failure = outcome.failure { throw failure }
     return image.backgroundFillLength
@@ -267,14 +275,14 @@ extension Hibernator {
         if error.meansVanished { continue }
         throw HibernationError(
           .filling,
-          "the missing pages of process \(process.pid) can't be reached: \(error); it waits for them",
-          .intact)
+          "the missing pages of process \(process.pid) can't be filled in: \(error); it waits for them",
+          aftermath: .intact)
       }
       guard let handle, let phase = handle.journal.phase, phase != .idle else {
         if !HibernationTarget.hasMemory(process.pid) { continue }
         throw HibernationError(
           .filling, "process \(process.pid) has closed its userfaultfd while pages were missing",
-          .unverifiable)
+          aftermath: .unverifiable)
       }
       parts.append(PagerPart(process: index, handle: handle))
     }

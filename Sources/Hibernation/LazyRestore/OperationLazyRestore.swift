@@ -20,7 +20,7 @@ extension Operation {
   /// Opens a userfaultfd in the process, unless it has one of ours. Whatever speaks against it only
   /// makes the resume an eager one.
   func prepareForFaults(
-    _ captive: Captive, _ plan: PagePlan, _ injector: Injector
+    _ captive: Captive, plan: PagePlan, injector: Injector
   ) throws -> String? {
     guard restore.isLazy, !plan.backgroundMappings.isEmpty, freezer != nil else { return nil }
     let identity = captive.stat.identity

@@ -40,7 +40,7 @@ final class Pager {
   struct Unexpected: Error, CustomStringConvertible {
     let address: UInt64
     var description: String {
-      "the page at 0x\(String(address, radix: 16)) should be missing, and isn't"
+      "the page at 0x\(String(address, radix: 16)) should be missing and is present"
     }
   }
 
@@ -153,8 +153,8 @@ final class Pager {
       !process.done.contains(chunk), !process.filled.contains(original)
     {
       if singly {
-        let (source, _) = try process.cached(chunk, original, image, scratch)
-        try place(original, source, pageSize, Destination(process))
+        let (source, _) = try process.cached(chunk, page: original, of: image, buffer: scratch)
+        try place(original, from: source, length: pageSize, in: Destination(process))
         process.filled.insert(original)
         return
       }
@@ -203,7 +203,7 @@ final class Pager {
     let pages = try buffer.load(image.chunks[chunk], of: image)
     var offset = 0
     for range in image.chunks[chunk].ranges {
-      try place(range.address, pages + offset, range.length, destination)
+      try place(range.address, from: pages + offset, length: range.length, in: destination)
       offset += Int(range.length)
     }
     if !destination.isChild {
@@ -214,7 +214,7 @@ final class Pager {
 
   /// Fills a run of the image's pages, wherever they belong by now.
   private func place(
-    _ original: UInt64, _ source: UnsafeRawPointer, _ length: UInt64, _ destination: Destination
+    _ original: UInt64, from source: UnsafeRawPointer, length: UInt64, in destination: Destination
   ) throws {
     let process = destination.process
     let deadline = Deadline(in: .seconds(10))
@@ -282,7 +282,7 @@ final class Pager {
       do throws(SystemCallError) { return try body() } catch {
         attempts += 1
         guard error.code == ENOMEM, attempts < 500 else { throw error }
-        usleep(10_000)
+        pauseThread(for: .milliseconds(10))
       }
     }
   }

@@ -86,7 +86,7 @@ extension Pager {
     FaultPoint.thawed.pass()
     // Last of all: as long as it is there, it is locked, and a new daemon waits for us. Without it,
     // that one might hibernate the worker anew while we still thaw it.
-    unlink(image.path)
+    discardFile(image.path)
     FaultPoint.unlinked.pass()
   }
 

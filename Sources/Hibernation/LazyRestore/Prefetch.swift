@@ -31,7 +31,7 @@ struct Prefetch: Sendable {
     var offset = 0
     for range in chunk.ranges {
       if let userfault = userfault(of: process, at: range.address) {
-        try fill(range, from: pages + offset, userfault, memory)
+        try fill(range, from: pages + offset, userfault: userfault, memory: memory)
       } else {
         try memory.write([range], from: pages + offset)
       }
@@ -40,8 +40,8 @@ struct Prefetch: Sendable {
   }
 
   private func fill(
-    _ range: PageRange, from pages: UnsafeRawPointer, _ userfault: Userfault,
-    _ memory: ProcessMemory
+    _ range: PageRange, from pages: UnsafeRawPointer, userfault: Userfault,
+    memory: ProcessMemory
   ) throws(SystemCallError) {
     var done: UInt64 = 0
     while done < range.length {

@@ -13,6 +13,7 @@ public enum StandbyPager {
   public static func run(input: Descriptor) -> [String] {
     clinux_stay_out_of_core_files()
     var book = StandbyBook()
+    // An error counts as the end: the daemon is gone.
     while let part = try? input.read(upTo: 4096), !part.isEmpty { book.note(part) }
     return book.announced.compactMap { image, resume in
       resume.target.flatMap { finish(image, $0) }
@@ -20,6 +21,7 @@ public enum StandbyPager {
   }
 
   private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
+    // An image that is gone, or damaged, can't be filled from.
     guard let reader = try? ImageReader(path: image), reader.progress == .filling,
       target.root.isAlive, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isInPlace
@@ -28,7 +30,7 @@ public enum StandbyPager {
     do throws(HibernationError) {
       guard try hibernator.isFilling(reader) else { return nil }
       _ = try hibernator.continueFill(reader, target)
-      return "\(target.name): its missing pages are there"
+      return "\(target.name): all missing pages are filled in"
     } catch { return "\(target.name): \(error)" }
   }
 
@@ -94,11 +96,8 @@ public final class Standby: Sendable {
   ///
   /// - Parameter command: a program and arguments that run `StandbyPager` on descriptor 0.
   public init(command: [String]) throws {
-    var ends: [Int32] = [-1, -1]
-    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    _ = try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
-    socket = Descriptor(owning: ends[0])
-    let theirs = Descriptor(owning: ends[1])
+    let theirs: Descriptor
+    (socket, theirs) = try Descriptor.socketPair(.stream)
     let null = try Descriptor.open("/dev/null", O_RDWR)
     var request = SpawnRequest(
       path: command.first ?? "", arguments: command, environment: [:], directory: "/",
@@ -109,9 +108,7 @@ public final class Standby: Sendable {
   }
 
   /// It may have been killed. Buries it then; once.
-  public func hasEnded() -> Bool {
-    waitpid(process.pid, nil, WNOHANG) != 0
-  }
+  public func hasEnded() -> Bool { reapIfEnded(process.pid) }
 
   /// Before a worker runs with pages missing. What can't be announced, the next daemon finds.
   func announce(_ target: HibernationTarget, image: String) {
@@ -124,8 +121,6 @@ public final class Standby: Sendable {
   }
 
   private func tell(_ line: String) {
-    var line = line
-    let flags = Int32(MSG_DONTWAIT) | Int32(MSG_NOSIGNAL)
-    line.withUTF8 { _ = send(socket.raw, $0.baseAddress, $0.count, flags) }
+    _ = socket.send(Array(line.utf8), waits: false)
   }
 }

@@ -35,7 +35,7 @@ extension Hibernator {
     of target: HibernationTarget, from path: String, _ expectation: ImageExpectation
   ) throws(HibernationError) -> UInt64 {
     try settle(target.name)
-    unlink(ImageWriter.partialPath(of: path))
+    discardFile(ImageWriter.partialPath(of: path))
     if isAbsent(path) {
       dropBase(of: target.name, for: path)
       target.waitForStops()
@@ -58,7 +58,7 @@ extension Hibernator {
     if expectation != .unknown { try image.check(isOf: target, expectation) }
     if target.root.isAlive, !image.processes.contains(where: { $0.identity == target.root }) {
       // A process keeps its start time: this is an earlier worker's image, not this one's.
-      unlink(path)
+      discardFile(path)
       dropBase(of: target.name, for: path)
       try attempt(.waking) { try target.wake() }
       return 0
@@ -73,7 +73,7 @@ extension Hibernator {
     let tree = try attempt(.stopping) { try target.discover() }
     // Holding them makes them run for a moment.
     target.waits.wakes(tree)
-    let held = try hold(image, target, tree, isFrozen: isFrozen)
+    let held = try hold(image, target: target, tree: tree, isFrozen: isFrozen)
     defer { for captive in held { captive.session.detach() } }
     FaultPoint.recoverySeized.pass()
     for captive in held { try putBack(captive, target) }
@@ -102,7 +102,7 @@ extension Hibernator {
   /// Stops and seizes every process of the image that still exists, and proves that none has run.
   /// Nothing is undone on failure: whoever is stopped must stay so.
   private func hold(
-    _ image: ImageReader, _ target: HibernationTarget, _ tree: ProcessTree, isFrozen: Bool
+    _ image: ImageReader, target: HibernationTarget, tree: ProcessTree, isFrozen: Bool
   ) throws(HibernationError) -> [SeizedProcess] {
     try attempt(.stopping) {
       try tree.signalAll(SIGSTOP)
@@ -116,15 +116,15 @@ extension Hibernator {
     let known = Set(image.processes.map(\.identity))
     if let new = tree.processes.first(where: { !known.contains($0.identity) }) {
       throw HibernationError(
-        .checking, "process \(new.pid) (\(new.name)) wasn't there when it was hibernated",
-        .unverifiable)
+        .checking, "process \(new.pid) (\(new.name)) did not exist when the worker was hibernated",
+        aftermath: .unverifiable)
     }
     var held: [SeizedProcess] = []
     do throws(HibernationError) {
       for process in image.processes where tree.contains(process.pid) {
         let session = try seize(process)
         do throws(HibernationError) {
-          held.append(try prove(process, session, image, target))
+          held.append(try prove(process, session: session, image: image, target: target))
         } catch {
           session.detach()
           throw error
@@ -144,29 +144,31 @@ extension Hibernator {
       guard case .call(let cause) = error, cause.code == EPERM else {
         throw .from(error, in: .seizing)
       }
+      // Only for the error's text.
       let tracer = (try? ProcessStatus.read(process.pid))?.tracer ?? 0
       let why =
         tracer != 0
         ? "process \(tracer) traces it"
-        : "it isn't our child, and kernel.yama.ptrace_scope or missing rights forbid tracing it; "
-          + "set kernel.yama.ptrace_scope=0, or recover it with CAP_SYS_PTRACE"
+        : "it is not a child of this process, and kernel.yama.ptrace_scope or missing rights forbid "
+          + "tracing it; set kernel.yama.ptrace_scope=0, or recover it with CAP_SYS_PTRACE"
       throw HibernationError(.seizing, "can't trace process \(process.pid): \(why)")
     }
   }
 
   private func prove(
-    _ process: ImageProcess, _ session: TraceSession, _ image: ImageReader,
-    _ target: HibernationTarget
+    _ process: ImageProcess, session: TraceSession, image: ImageReader,
+    target: HibernationTarget
   ) throws(HibernationError) -> SeizedProcess {
     let threads = process.threads.compactMap(TracedThread.init)
     guard threads.count == process.threads.count else {
       throw HibernationError(
-        .reading, "the image \(image.path) has registers of another architecture", .unverifiable)
+        .reading, "the image \(image.path) has registers of another architecture",
+        aftermath: .unverifiable)
     }
     guard Set(threads.map(\.tid)) == Set(session.threads.map(\.tid)) else {
       throw HibernationError(
         .checking, "process \(process.pid) has other threads than when it was hibernated",
-        .unverifiable)
+        aftermath: .unverifiable)
     }
     let (mappings, memory) = try attempt(.checking) {
       (try MemoryMapping.all(of: process.pid), try target.memory(of: process.identity))
@@ -195,8 +197,8 @@ extension Hibernator {
     }
     throw HibernationError(
       .checking,
-      "thread \(one.tid) isn't where it was when its memory went: somebody has let it run",
-      .unverifiable)
+      "thread \(one.tid) has run since its memory was evicted",
+      aftermath: .unverifiable)
   }
 
   private func borrowedAddresses(_ captive: SeizedProcess) throws(HibernationError) -> Set<UInt64> {

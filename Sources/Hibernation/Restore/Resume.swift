@@ -104,7 +104,7 @@ extension Hibernator {
   ) throws(HibernationError) -> ImageReader {
     do throws(ImageError) { return try ImageReader(path: path, heldBase: heldBase) } catch {
       throw HibernationError(
-        .reading, error.description, error.isTransient ? .intact : .unverifiable)
+        .reading, error.description, aftermath: error.isTransient ? .intact : .unverifiable)
     }
   }
 
@@ -122,7 +122,7 @@ extension Hibernator {
   /// while they slept; if all have, the image is of use to nobody.
   func checkAnybodyLives(_ image: ImageReader) throws(HibernationError) {
     if image.processes.contains(where: { $0.identity.isAlive }) { return }
-    throw HibernationError(.writingBack, "it has ended", .vanished)
+    throw HibernationError(.writingBack, "it has ended", aftermath: .vanished)
   }
 
   /// Puts all pages back into whoever is still there. The processes rest, or are held by `sessions`.
@@ -140,7 +140,7 @@ extension Hibernator {
     } catch {
       let failure = HibernationError.from(error, in: .writingBack)
       throw HibernationError(
-        .writingBack, failure.reason, Self.isTransient(error) ? .intact : .unverifiable)
+        .writingBack, failure.reason, aftermath: Self.isTransient(error) ? .intact : .unverifiable)
     }
     for (index, process) in image.processes.enumerated()
     where memories[index] == nil || unreachable.contains(index) {
@@ -177,9 +177,9 @@ extension Hibernator {
       if deadline.hasPassed {
         throw HibernationError(
           .writingBack, "the memory of process \(process.pid) can't be reached any more",
-          .unverifiable)
+          aftermath: .unverifiable)
       }
-      usleep(1000)
+      pauseThread(for: .milliseconds(1))
     }
   }
 
@@ -193,7 +193,7 @@ extension Hibernator {
 
   /// Commit B, without anything to stay.
   func removeImage(_ path: String) throws(HibernationError) {
-    do throws(SystemCallError) { try systemCall("unlink", path: path) { Glibc.unlink($0) } } catch {
+    do throws(SystemCallError) { try removeFile(path) } catch {
       throw HibernationError(.writingBack, "can't remove \(path): \(error.reason)")
     }
     FaultPoint.unlinked.pass()
@@ -204,13 +204,17 @@ extension Hibernator {
     if resting[target.name] != nil { return }
     guard target.cgroup?.freezer != nil else {
       throw HibernationError(
-        .writingBack, "nobody has held it since it was hibernated", .unverifiable)
+        .writingBack, "no daemon has held it stopped since it was hibernated",
+        aftermath: .unverifiable)
     }
     let isFrozen = try attempt(.writingBack) { try target.isFrozen() }
     if !isFrozen {
-      if !target.hasAnybody { throw HibernationError(.writingBack, "it has ended", .vanished) }
+      if !target.hasAnybody {
+        throw HibernationError(.writingBack, "it has ended", aftermath: .vanished)
+      }
       throw HibernationError(
-        .writingBack, "somebody has thawed it while its memory was away", .unverifiable)
+        .writingBack, "another process has thawed it while its memory was in the image",
+        aftermath: .unverifiable)
     }
   }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import Linux
 import Synchronization
 
 /// Places in the protocol where the tests let the daemon die, as `kill -9` would. In the order in
@@ -39,6 +40,8 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   @inline(__always)
   func pass() {
     guard let armed = Self.armed, armed.point == self else { return }
-    if Self.passes.add(1, ordering: .relaxed).newValue == armed.pass { kill(getpid(), SIGKILL) }
+    if Self.passes.add(1, ordering: .relaxed).newValue == armed.pass {
+      sendSignal(SIGKILL, to: getpid())
+    }
   }
 }

@@ -16,13 +16,13 @@ extension Hibernator {
       // The message comes while the child is being made: its parent finishes that first.
       let deadline = Deadline(in: .seconds(2))
       while children.count < journal.openForks, !deadline.hasPassed {
-        usleep(2000)
+        pauseThread(for: .milliseconds(2))
         children = try newborns(of: parent, image, target)
       }
       guard children.count >= journal.openForks else {
         throw HibernationError(
-          .filling, "it had just forked, and the child's memory can't be reached any more",
-          .unverifiable)
+          .filling, "a child that it forked during its restore can't be reached any more",
+          aftermath: .unverifiable)
       }
       let batches = journal.batches
       let before = try PageLayout(replaying: batches.closed)
@@ -32,20 +32,21 @@ extension Hibernator {
         let child = try ForkedChild(newborn, useScan: features.pagemapScan)
         if child.mayGetHugePages, journal.hasBegunChildren {
           throw HibernationError(
-            .filling, "two daemons in a row died over a fork of it", .unverifiable)
+            .filling, "two daemons in a row ended while they restored a child that it forked",
+            aftermath: .unverifiable)
         }
         journal.hasBegunChildren = true
         for chunk in image.chunks
         where chunk.isBackgroundFilled && Int(chunk.process) == part.process {
-          try child.fill(chunk, of: image, before, after)
+          try child.fill(chunk, of: image, before: before, after: after)
         }
       }
     } catch let error as HibernationError {
       throw error
     } catch {
       throw HibernationError(
-        .filling, "it had just forked, and the child's memory can't be brought: \(error)",
-        .unverifiable)
+        .filling, "a child that it forked during its restore can't be restored: \(error)",
+        aftermath: .unverifiable)
     }
   }
 
@@ -110,7 +111,7 @@ private final class ForkedChild {
   }
 
   func fill(
-    _ chunk: ImageChunk, of image: ImageReader, _ before: PageLayout, _ after: PageLayout
+    _ chunk: ImageChunk, of image: ImageReader, before: PageLayout, after: PageLayout
   ) throws {
     var pages = try buffer.load(chunk, of: image)
     for range in chunk.ranges {

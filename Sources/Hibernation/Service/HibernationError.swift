@@ -26,7 +26,7 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
   public var reason: String
   public var aftermath: Aftermath
 
-  public init(_ phase: Phase, _ reason: String, _ aftermath: Aftermath = .intact) {
+  public init(_ phase: Phase, _ reason: String, aftermath: Aftermath = .intact) {
     self.phase = phase
     self.reason = reason
     self.aftermath = aftermath
@@ -40,9 +40,9 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
     switch error {
     case let error as HibernationError: error
     case TraceError.vanished(let pid):
-      HibernationError(phase, "process \(pid) has ended", .vanished)
+      HibernationError(phase, "process \(pid) has ended", aftermath: .vanished)
     case let error as SystemCallError where error.meansVanished:
-      HibernationError(phase, error.description, .vanished)
+      HibernationError(phase, error.description, aftermath: .vanished)
     default: HibernationError(phase, "\(error)")
     }
   }

@@ -56,7 +56,7 @@ public struct HibernationTarget: Sendable {
       let wanted = try readText("\(cgroup.path)/cgroup.freeze")
       if !wanted.hasPrefix("1") || deadline.hasPassed { return false }
       if try discover().isEmpty { return false }
-      usleep(1000)
+      pauseThread(for: .milliseconds(1))
     }
     return true
   }
@@ -67,7 +67,7 @@ public struct HibernationTarget: Sendable {
     let deadline = Deadline(in: .milliseconds(500))
     while hasAnybody {
       if deadline.hasPassed { return true }
-      usleep(2000)
+      pauseThread(for: .milliseconds(2))
     }
     return false
   }
@@ -80,6 +80,7 @@ public struct HibernationTarget: Sendable {
   }
 
   static func hasMemory(_ pid: Int32) -> Bool {
+    // A process that has ended has no memory.
     (try? readText("/proc/\(pid)/status"))?.contains("\nVmSize:") == true
   }
 
@@ -111,6 +112,7 @@ public struct HibernationTarget: Sendable {
   /// - Returns: its processes, for `wake`; `nil`: they couldn't be looked for.
   @discardableResult
   public func restartInterruptedSyscalls() -> ProcessTree? {
+    // A group that is gone isn't frozen.
     let isFrozen = (try? isFrozen()) ?? false
     // `wake` looks itself then, and says why it can't.
     guard let tree = try? discover() else { return nil }
@@ -142,11 +144,12 @@ public struct HibernationTarget: Sendable {
   func waitForStops() {
     let deadline = Deadline(in: .milliseconds(50))
     while !deadline.hasPassed,
+      // What can't be listed has ended.
       (try? discover())?.processes.contains(where: {
         $0.state == .running || $0.state == .traced
       }) == true
     {
-      usleep(1000)
+      pauseThread(for: .milliseconds(1))
     }
   }
 
@@ -154,8 +157,10 @@ public struct HibernationTarget: Sendable {
   /// it is no reason not to wake a worker.
   func correctTimeouts(_ session: TraceSession) {
     guard session.threads.contains(where: \.registers.mayNeedCorrection),
+      // Uncorrected, its calls wait for too long, but do return.
       let identity = session.identity, let memory = try? memory(of: identity)
     else { return }
+    // The same.
     try? session.correctTimeouts(waits, memory: memory)
   }
 

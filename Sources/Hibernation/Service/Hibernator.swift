@@ -44,7 +44,7 @@ public final class Hibernator {
   init(features: KernelFeatures, lanes: Int?, kept: KeptMemories) {
     self.kept = kept
     self.features = features
-    self.lanes = lanes ?? max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    self.lanes = lanes ?? onlineProcessors
   }
 
   deinit { for session in resting.values.joined() { session.detach() } }
@@ -62,11 +62,11 @@ public final class Hibernator {
     let plan = plan(request)
     let overlays = request.overlay && !plan.isLazy && !request.isSealed
     // Not under an image, which may lie over it: something has ordered this twice.
-    if !overlays, access(path, F_OK) != 0 { dropOverlays(of: target.name, for: path) }
+    if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
     guard features.canInject else {
       throw HibernationError(
         .checking, "hibernation isn't implemented for this processor architecture yet",
-        .ineligible)
+        aftermath: .ineligible)
     }
     let found: ProcessTree
     do throws(HibernationError) { found = try check(target) } catch {
@@ -107,7 +107,8 @@ public final class Hibernator {
   private func plan(_ request: HibernationRequest) -> RestorePlan {
     if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
     if kept.isNeeded {
-      return RestorePlan(eager: "a later daemon couldn't go on with it (kernel.yama.ptrace_scope)")
+      return RestorePlan(
+        eager: "a later daemon can't continue a lazy restore (kernel.yama.ptrace_scope)")
     }
     return histories[request.target.name, default: ResumeHistory()].plan(request.restore)
   }
@@ -144,11 +145,11 @@ public final class Hibernator {
     case .unverifiable: return error
     }
     if aftermath == .vanished {
-      unlink(image)
+      discardFile(image)
       dropBase(of: target.name, for: image)
       forget(target.name)
     }
-    return HibernationError(error.phase, error.reason, aftermath)
+    return HibernationError(error.phase, error.reason, aftermath: aftermath)
   }
 
   /// Stops and seizes. A worker that was suspended in the middle of a computation gets a few
@@ -165,11 +166,10 @@ public final class Hibernator {
       if operation.isIdle { return }
       guard attempt < 10 else {
         operation.detach()
-        throw HibernationError(.seizing, "it is busy: a process of it never waits for anything")
+        throw HibernationError(.seizing, "busy: one of its processes never waits in a system call")
       }
       operation.letRun()
-      var pause = timespec(tv_sec: 0, tv_nsec: 5_000_000)
-      nanosleep(&pause, nil)
+      pauseThread(for: .milliseconds(5))
     }
   }
 
@@ -191,7 +191,7 @@ public final class Hibernator {
     handles[name] = nil
     workingSets[name] = nil
     trackers[name] = nil
-    if let base = bases.removeValue(forKey: name) { unlink(base.path) }
+    if let base = bases.removeValue(forKey: name) { discardFile(base.path) }
     histories[name] = nil
     parked[name] = nil
     for session in resting.removeValue(forKey: name) ?? [] { session.detach() }

@@ -25,19 +25,21 @@ enum Eligibility {
     if Stragglers.shared.owns(tracer: status.tracer) {
       throw refuse(
         process,
-        "is still being released from an earlier try to hibernate it: a thread of it is "
-          + "in uninterruptible sleep (in vfork, for example)", .intact)
+        "is still being released from an earlier attempt to hibernate it: one of its threads is "
+          + "in uninterruptible sleep (in vfork, for example)", aftermath: .intact)
     }
     if !Yama.current.permits(process.pid) {
       throw refuse(
         process,
-        "isn't a descendant of this process, and kernel.yama.ptrace_scope forbids tracing any other: "
-          + "it can be hibernated again when it has been restarted")
+        "is not a descendant of the daemon, and kernel.yama.ptrace_scope forbids tracing it: restart "
+          + "the worker")
     }
     if status.tracer != 0 {
-      throw refuse(process, "is traced by process \(status.tracer) (a debugger?)", .intact)
+      throw refuse(
+        process, "is traced by process \(status.tracer) (a debugger?)", aftermath: .intact)
     }
     if status.lockedBytes > 0 {
+      // A process that has ended is found out by what follows.
       let maps = (try? readText("/proc/\(process.pid)/maps")) ?? ""
       if maps.contains(" /secretmem") { throw refuse(process, secretMemory) }
       throw refuse(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
@@ -56,12 +58,13 @@ enum Eligibility {
     throw refuse(
       process,
       "has \(status.pinnedBytes / 1024) KB pinned by the kernel or a device (io_uring buffers, RDMA)",
-      .intact)
+      aftermath: .intact)
   }
 
   /// ELFCLASS32 in the header of what it runs.
   private static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
     let path = "/proc/\(process.pid)/exe"
+    // What can't be opened has ended, or is refused when it is captured.
     guard let file = try? Descriptor.open(path), let head = try? file.read(upTo: 5) else { return }
     if head.count == 5, head[4] == 1 { throw refuse(process, "is a 32-bit program") }
   }
@@ -70,6 +73,7 @@ enum Eligibility {
   static func foreignUserfaults(of pid: Int32) -> [Int32] {
     let directory = "/proc/\(pid)/fd"
     let ours = FaultJournal.all(in: pid).map(\.header)
+    // A process that has ended has no descriptors.
     return ((try? listDirectory(directory)) ?? []).compactMap(Int32.init).filter { number in
       let path = "\(directory)/\(number)"
       guard readLink(path) == "anon_inode:[userfaultfd]" else { return false }
@@ -80,13 +84,15 @@ enum Eligibility {
 
   private static func checkDescriptors(_ process: ProcessStat) throws(HibernationError) {
     let directory = "/proc/\(process.pid)/fd"
+    // The same.
     guard let names = try? listDirectory(directory) else { return }
     var ours: [FaultJournal.Header]?
     for name in names {
       guard let target = readLink("\(directory)/\(name)") else { continue }
       if target == ringName {
+        // It has been closed meanwhile.
         let info = (try? readText("/proc/\(process.pid)/fdinfo/\(name)")) ?? ""
-        if let why = ringIsInUse(info) { throw refuse(process, why, .intact) }
+        if let why = ringIsInUse(info) { throw refuse(process, why, aftermath: .intact) }
       } else if target.hasPrefix("/dev/infiniband/") {
         throw refuse(process, "uses RDMA (\(target))")
       } else if target == "anon_inode:[userfaultfd]" {
@@ -131,7 +137,7 @@ enum Eligibility {
     }
     guard let buffers = fields["UserBufs"], let submitted = fields["SqTail"],
       let taken = fields["SqHead"], let completed = fields["CqTail"], let seen = fields["CqHead"]
-    else { return "uses io_uring, and this kernel doesn't tell what for" }
+    else { return "uses io_uring, and this kernel does not show its requests" }
     if buffers > 0 { return "has \(buffers) io_uring buffers registered with the kernel" }
     if submitted != taken || completed != seen || pollEntries > 0 {
       return "has io_uring requests in flight"
@@ -139,7 +145,7 @@ enum Eligibility {
     // Each request has one answer. A ring that gives some of them none or several can't be told from
     // one whose requests are with the kernel's threads.
     if UInt32(truncatingIfNeeded: taken) != UInt32(truncatingIfNeeded: completed) {
-      return "has io_uring requests in flight: \(taken) were made, \(completed) answered"
+      return "has io_uring requests in flight: \(taken) submitted, \(completed) completed"
     }
     return nil
   }
@@ -189,14 +195,15 @@ enum Eligibility {
     let rings = Set(mappings.filter { $0.name == ringName }.map(\.inode))
     if rings.isEmpty { return }
     let directory = "/proc/\(process.pid)/fd"
+    // A process that has ended has no descriptors.
     let names = (try? listDirectory(directory)) ?? []
     let open = names.filter { readLink("\(directory)/\($0)") == ringName }.map {
       clinux_inode_at("\(directory)/\($0)")
     }
     if rings.isSubset(of: open) { return }
     throw refuse(
-      process, "uses io_uring by a ring that it has registered, whose requests can't be seen",
-      .intact)
+      process, "uses io_uring through a registered ring, whose requests the kernel does not show",
+      aftermath: .intact)
   }
 
   private static let ringName = "anon_inode:[io_uring]"
@@ -211,14 +218,15 @@ enum Eligibility {
       throw HibernationError(
         .checking,
         "process \(session.pid) has a seccomp filter, and suspending that needs CAP_SYS_ADMIN "
-          + "(and CONFIG_CHECKPOINT_RESTORE)", .ineligible)
+          + "(and CONFIG_CHECKPOINT_RESTORE)", aftermath: .ineligible)
     }
   }
 
   static func refuse(
     _ process: ProcessStat, _ why: String,
-    _ aftermath: HibernationError.Aftermath = .ineligible
+    aftermath: HibernationError.Aftermath = .ineligible
   ) -> HibernationError {
-    HibernationError(.checking, "process \(process.pid) (\(process.name)) \(why)", aftermath)
+    HibernationError(
+      .checking, "process \(process.pid) (\(process.name)) \(why)", aftermath: aftermath)
   }
 }

@@ -85,7 +85,7 @@ struct Operation {
         try hibernator.kept.keep(captive.memory.descriptor, of: stat.identity, target.name)
       }
     }
-    if processes.isEmpty { throw HibernationError(.seizing, "it has ended", .vanished) }
+    if processes.isEmpty { throw HibernationError(.seizing, "it has ended", aftermath: .vanished) }
     FaultPoint.seized.pass()
   }
 
@@ -125,7 +125,7 @@ struct Operation {
     for index in processes.indices { try scan(index) }
     FaultPoint.scanned.pass()
     guard processes.contains(where: { $0.plan?.ranges.isEmpty == false }) else {
-      throw HibernationError(.scanning, "it has no memory of its own that could be moved")
+      throw HibernationError(.scanning, "it has no private memory to move")
     }
     overlay = try planOverlay()
     let writer = try attempt(.capturing) { try ImageWriter(path: path, seal: seal) }
@@ -167,7 +167,7 @@ struct Operation {
   private func checkWhoWasRead() throws(HibernationError) {
     for captive in processes where !captive.stat.identity.isAlive {
       throw HibernationError(
-        .capturing, "process \(captive.stat.pid) has ended", .vanished)
+        .capturing, "process \(captive.stat.pid) has ended", aftermath: .vanished)
     }
   }
 
@@ -184,7 +184,7 @@ struct Operation {
     try Eligibility.mayInject(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
-        .scanning, "process \(stat.pid) has no room in its address space", .ineligible)
+        .scanning, "process \(stat.pid) has no free address space", aftermath: .ineligible)
     }
     processes[index].mappings = mappings
     filePages.note(mappings, of: stat.identity)
@@ -222,6 +222,7 @@ struct Operation {
     // Frozen before it is let go, so that it doesn't run for a moment.
     var isFrozen = false
     if let cgroup = freezer {
+      // Unfrozen, the tree is stopped by its threads.
       isFrozen = (try? cgroup.freeze(until: Deadline(in: HibernationTarget.patience))) != nil
     }
     detach()
@@ -252,7 +253,8 @@ struct Operation {
     let parks = freezer == nil
     let spins = parks && Parking.mustSpin(captive.stat.pid)
     guard let vdso = captive.mappings.first(where: { $0.name == "[vdso]" }) else {
-      throw HibernationError(.evicting, "process \(captive.stat.pid) has no vdso", .ineligible)
+      throw HibernationError(
+        .evicting, "process \(captive.stat.pid) has no vdso", aftermath: .ineligible)
     }
     var injector = try Injector(session: captive.session, memory: captive.memory, vdso: vdso)
     var refusal: String?
@@ -264,8 +266,10 @@ struct Operation {
         try injector.parkOthers(spins: spins)
       }
       try evict(captive, plan, with: &injector)
-      refusal = try prepareForFaults(captive, plan, injector)
-      if overlays { trackingRefusal = try track(captive, plan, injector) ?? trackingRefusal }
+      refusal = try prepareForFaults(captive, plan: plan, injector: injector)
+      if overlays {
+        trackingRefusal = try track(captive, plan: plan, injector: injector) ?? trackingRefusal
+      }
     } catch {
       // The thread must have its own registers again before anything else is done. (Rolling back
       // gives the others theirs; the scratch area is gone then.)
@@ -333,7 +337,7 @@ struct Operation {
     clinux_trim_own_memory()
     let refusal =
       restore.isLazy && freezer == nil
-      ? "it can't rest frozen: it has no cgroup of Dormouse's" : lazyRefusal
+      ? "it has no cgroup made by Dormouse" : lazyRefusal
     let written = mark?.fileLength ?? 0
     var image = image
     if let refusal { image.restore = RestorePlan(eager: refusal) }
@@ -367,14 +371,14 @@ struct Operation {
           }
         }
       }
-      unlink(path)
+      discardFile(path)
       release()
       return error
     } catch let second {
       detach()
       if second.aftermath == .vanished { return second }
       return HibernationError(
-        error.phase, "\(error.reason); and then \(second)", .unverifiable)
+        error.phase, "\(error.reason); undoing it failed: \(second)", aftermath: .unverifiable)
     }
   }
 }

@@ -12,8 +12,8 @@ enum SharedMemoryMaps {
   ) throws(HibernationError) {
     for (index, one) in processes.enumerated() {
       for other in processes[..<index] {
-        if let why = relation(one.pid, other.pid, compare) {
-          throw Eligibility.refuse(one, why, .intact)
+        if let why = relation(of: one.pid, to: other.pid, by: compare) {
+          throw Eligibility.refuse(one, why, aftermath: .intact)
         }
       }
     }
@@ -21,15 +21,16 @@ enum SharedMemoryMaps {
 
   /// What speaks against it; `nil`: each has its own.
   private static func relation(
-    _ one: Int32, _ other: Int32, _ compare: (Int32, Int32) -> Int32
+    of one: Int32, to other: Int32, by compare: (Int32, Int32) -> Int32
   ) -> String? {
     let answer = compare(one, other)
     if answer == 0 || answer == -ESRCH { return nil }
     if answer == 1 { return "shares its memory with process \(other)" }
     if haveDifferentMemory(one, other) { return nil }
     let reason = String(cString: strerror(-answer))
-    return "may share its memory with process \(other): kcmp can't tell (\(reason)), and they "
-      + "have the same in it"
+    return
+      "may share its memory with process \(other): kcmp failed (\(reason)), and their mappings "
+      + "are equal"
   }
 
   /// Where kcmp(2) isn't permitted. One address space can't show two faces: neither in how much of
@@ -38,8 +39,10 @@ enum SharedMemoryMaps {
   /// same wasn't taken in the middle of a change: the kernel may change what smaps shows of a process that is
   /// stopped (swap, compaction, idle page tracking), and contents it doesn't.
   private static func haveDifferentMemory(_ one: Int32, _ other: Int32) -> Bool {
+    // A process that has ended shares nothing: what follows finds that out.
     guard let first = try? readFile("/proc/\(one)/smaps"),
       let second = try? readFile("/proc/\(other)/smaps"),
+      // It has ended just now.
       let again = try? readFile("/proc/\(one)/smaps")
     else { return false }
     return first == again && first != second || haveDifferentContents(one, other)
@@ -50,6 +53,7 @@ enum SharedMemoryMaps {
   private static let limit: UInt64 = 64 << 20
 
   private static func haveDifferentContents(_ one: Int32, _ other: Int32) -> Bool {
+    // The same.
     guard let mappings = try? MemoryMapping.all(of: one), let mine = try? ProcessMemory(pid: one),
       let theirs = try? ProcessMemory(pid: other)
     else { return false }
@@ -59,8 +63,10 @@ enum SharedMemoryMaps {
     where mapping.writable && !mapping.shared && mapping.anonymous > 0 {
       for start in stride(from: mapping.start, to: mapping.end, by: Int(pieceLength)) {
         let count = Int(min(pieceLength, mapping.end - start))
+        // What can't be read isn't compared.
         guard compared < limit, let first = try? mine.readBytes(at: start, count: count),
           let second = try? theirs.readBytes(at: start, count: count),
+          // The same.
           let again = try? mine.readBytes(at: start, count: count)
         else { break }
         if first == again, first != second { return true }

@@ -13,15 +13,18 @@ extension Hibernator {
     _ target: HibernationTarget, on path: String?,
     expecting expectation: ImageExpectation = .unknown
   ) -> Bool {
+    // What can't be looked at isn't known to be at rest.
     guard target.cgroup?.freezer != nil, (try? target.isFrozen()) == true,
       let tree = try? target.discover(), !tree.isEmpty
     else { return false }
     for process in tree.processes {
+      // The same.
       guard let status = try? ProcessStatus.read(process.pid), status.tracer == 0 else {
         return false
       }
     }
     guard let path else { return true }
+    // An image that can't be read is no proof.
     guard let image = try? ImageReader(path: path), image.progress == .atRest else { return false }
     do throws(HibernationError) { try image.check(isOf: target, expectation) } catch {
       return false

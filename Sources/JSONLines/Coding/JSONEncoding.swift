@@ -4,7 +4,7 @@ extension JSON {
   /// - Throws: `EncodingError` for a number that JSON has no word for, and what the value's own `encode`
   ///   throws.
   public init(encoding value: some Encodable, by rules: JSONCodingRules) throws {
-    guard let json = try EncodingNode.Entry(value, rules, nil).json else {
+    guard let json = try EncodingNode.Entry(value, rules: rules, path: nil).json else {
       throw EncodingError.invalidValue(
         value, EncodingError.Context(codingPath: [], debugDescription: "It encodes nothing."))
     }
@@ -18,7 +18,7 @@ private final class EncodingNode {
     case json(JSON)
     case node(EncodingNode)
 
-    init(_ value: some Encodable, _ rules: JSONCodingRules, _ path: JSONPath?) throws {
+    init(_ value: some Encodable, rules: JSONCodingRules, path: JSONPath?) throws {
       if let special = rules.encodeSpecial?(value) {
         self = .json(special)
       } else {
@@ -123,7 +123,7 @@ private struct KeyedNode<Key: CodingKey>: KeyedEncodingContainerProtocol {
     set(key, try encoder.scalar(value, at: key))
   }
   mutating func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
-    set(key, try EncodingNode.Entry(value, encoder.rules, JSONPath(encoder.path, key)))
+    set(key, try EncodingNode.Entry(value, rules: encoder.rules, path: JSONPath(encoder.path, key)))
   }
 
   mutating func encodeIfPresent<Value: Encodable>(_ value: Value?, forKey key: Key) throws {
@@ -187,7 +187,7 @@ private struct ListNode: UnkeyedEncodingContainer {
   }
   mutating func encode<Value: Encodable>(_ value: Value) throws {
     encoder.node.append(
-      try EncodingNode.Entry(value, encoder.rules, JSONPath(encoder.path, index)))
+      try EncodingNode.Entry(value, rules: encoder.rules, path: JSONPath(encoder.path, index)))
   }
 
   mutating func nestedContainer<Key: CodingKey>(
@@ -214,6 +214,6 @@ private struct SingleNode: SingleValueEncodingContainer {
     encoder.node.set(try encoder.scalar(value))
   }
   mutating func encode<Value: Encodable>(_ value: Value) throws {
-    encoder.node.set(try EncodingNode.Entry(value, encoder.rules, encoder.path))
+    encoder.node.set(try EncodingNode.Entry(value, rules: encoder.rules, path: encoder.path))
   }
 }

@@ -74,7 +74,7 @@ struct SampleBatch: Sendable {
     guard let entries = record["s"]?.elements else { throw JournalMismatch("`s` isn't a list") }
     return try entries.map { entry in
       guard let values = entry.elements, let event = deltas.decode(values) else {
-        throw JournalMismatch("a sample isn't one")
+        throw JournalMismatch("a sample has the wrong form")
       }
       return (deltas.last, event)
     }
@@ -139,6 +139,7 @@ struct SampleDeltas: Sendable {
     else { return nil }
     last = Instant(nanoseconds: last.nanoseconds &+ step)
     available = available &+ change
+    // A sample without a stall of that kind has none to read.
     if values.count > 3 { stalls = (try? stall(values[2]), try? stall(values[3])) }
     if values.count > 4, let free = values[4].integer { swapFree = free }
     return .memory(

@@ -1,7 +1,7 @@
 import Lifecycle
 import Policy
 
-/// Tells what happens to an engine in sentences: one for each change that matters, when its outcome
+/// Puts what happens to an engine into sentences: one for each change that matters, when its outcome
 /// is known. Between the order and the outcome it remembers why.
 public struct Narrator: Sendable {
   /// A change under way: from which rest, and why.
@@ -30,7 +30,8 @@ public struct Narrator: Sendable {
 
   public func notice(ofPolicy policy: LifecyclePolicy, at now: Instant) -> Notice {
     let mode = policy.mode == .shadow ? ", in shadow mode" : ""
-    return Notice(.policy, nil, "the policy \(policy.name) is in force\(mode)", at: now)
+    return Notice(
+      .policy, worker: nil, text: "policy \(policy.name) applied\(mode)", at: now)
   }
 
   private mutating func before(_ event: Event, _ engine: Engine, at now: Instant) -> [Notice] {
@@ -40,44 +41,43 @@ public struct Narrator: Sendable {
       verbs[request.id] = request
     case .shedFinished(let worker, let before, let after):
       guard let kind = sheds.removeValue(forKey: worker) else { return [] }
-      return [shed(kind, worker, before, after, at: now)].compactMap { $0 }
+      return [shed(kind, of: worker, from: before, to: after, at: now)].compactMap { $0 }
     case .hibernateFailed(let worker, let why, _):
-      return [failed(worker, "it couldn't be hibernated: \(why)", at: now)]
+      return [failed(worker, "can't be hibernated: \(why)", at: now)]
     case .suspendFailed(let worker, let why):
-      return [failed(worker, "it couldn't be suspended: \(why)", at: now)]
+      return [failed(worker, "can't be suspended: \(why)", at: now)]
     case .resumeFailed(let worker, let why, let intact):
-      let rest = intact ? "" : ", and its memory can't be verified"
-      return [failed(worker, "it couldn't be resumed: \(why)\(rest)", at: now)]
+      let rest = intact ? "" : "; its memory can't be verified"
+      return [failed(worker, "can't be resumed: \(why)\(rest)", at: now)]
     case .purged(let worker, let freed):
       var notice = Notice(
-        .memory, worker, "its purgeable memory was taken: \(freed)", at: now, occasion: .purge)
+        .memory, worker: worker, text: "purged: freed \(freed) of purgeable memory", at: now,
+        occasion: .purge)
       notice.freed = freed
       return [notice]
     case .purgeFailed(let worker, let why):
-      return [failed(worker, "its purgeable memory couldn't be taken: \(why)", at: now)]
+      return [failed(worker, "can't be purged: \(why)", at: now)]
     case .profileChanged(let worker, _):
-      return [Notice(.policy, worker, "its configuration has changed", at: now)]
+      return [Notice(.policy, worker: worker, text: "configuration changed", at: now)]
     default: break
     }
     return []
   }
 
   private func failed(_ worker: WorkerID, _ text: String, at now: Instant) -> Notice {
-    Notice(.failed, worker, text, at: now)
+    Notice(.failed, worker: worker, text: text, at: now)
   }
 
   /// Nothing is said of a worker that had nothing to give on its way to the background.
   private func shed(
-    _ kind: Directive.ShedKind, _ worker: WorkerID, _ before: ByteCount, _ after: ByteCount,
+    _ kind: Directive.ShedKind, of worker: WorkerID, from before: ByteCount, to after: ByteCount,
     at now: Instant
   ) -> Notice? {
     if after >= before, kind == .didEnterBackground { return nil }
-    let occasion = kind == .memoryWarning ? "warned" : "in the background"
     let what =
-      after < before
-      ? "it gave back \(before - after) (from \(before) to \(after))" : "it gave nothing back"
+      after < before ? "freed \(before - after) (from \(before) to \(after))" : "freed nothing"
     var notice = Notice(
-      .memory, worker, "\(occasion), \(what)", at: now,
+      .memory, worker: worker, text: "\(what) \(kind.spoken)", at: now,
       occasion: kind == .memoryWarning ? .warning : .background)
     notice.freed = max(.zero, before - after)
     return notice
@@ -89,19 +89,22 @@ public struct Narrator: Sendable {
     switch directive {
     case .transition(let transition): return notice(of: transition, event, engine)
     case .pressureChanged(let from, let to, let why):
-      var notice = Notice(.pressure, nil, "pressure \(from.name) → \(to.name): \(why)", at: now)
+      var notice = Notice(
+        .pressure, worker: nil, text: "pressure \(from.name) → \(to.name): \(why)", at: now)
       notice.level = to
       return notice
     case .report(let report): return notice(of: report, at: now)
-    case .wouldHave(let worker, let what): return Notice(.shadow, worker, what, at: now)
+    case .wouldHave(let worker, let what):
+      return Notice(.shadow, worker: worker, text: what, at: now)
     case .shed(let worker, let kind, _):
       sheds[worker] = kind
       guard kind == .memoryWarning else { return nil }
-      return Notice(.memory, worker, "it is warned of low memory", at: now, occasion: .warning)
+      return Notice(
+        .memory, worker: worker, text: "memory warning sent", at: now, occasion: .warning)
     case .watchdogMissed(let worker, let what): return failed(worker, what, at: now)
     case .expireTask(let worker, let task):
       return Notice(
-        .memory, worker, "its background task \(task) has run out of time", at: now,
+        .memory, worker: worker, text: "background task \(task) is out of time", at: now,
         occasion: .task)
     case .answer(let id, let answer): return notice(of: answer, verbs.removeValue(forKey: id), now)
     default: return nil
@@ -116,7 +119,7 @@ public struct Narrator: Sendable {
     case .failed: kind = .failed
     }
     let what = request.map { "`\($0.verb.rawValue)`: " } ?? ""
-    return Notice(kind, request?.worker, what + answer.text, at: now)
+    return Notice(kind, worker: request?.worker, text: what + answer.text, at: now)
   }
 
   private func notice(of report: JetsamReport, at now: Instant) -> Notice {
@@ -124,9 +127,10 @@ public struct Narrator: Sendable {
     let names = victims.map(\.worker.name).joined(separator: ", ")
     let freed = victims.reduce(ByteCount.zero) { $0 + ($1.gaveBack ?? .zero) }
     var notice = Notice(
-      .jetsam, nil,
-      "terminated for memory: \(names), which gave back \(freed); \(report.availableAfter) of "
-        + "\(report.budget) are available again (`dormouse jetsam` tells more)", at: now)
+      .jetsam, worker: nil,
+      text:
+        "terminated for lack of memory: \(names); freed \(freed), \(report.availableAfter) of "
+        + "\(report.budget) available (details: `dormouse jetsam`)", at: now)
     notice.level = report.level
     notice.freed = freed
     return notice
@@ -156,15 +160,15 @@ extension Narrator {
     if from == transition.to { from = transition.from }
     let isOutcome = transition.cause == .succeeded
     let cause = isOutcome ? journey?.cause ?? transition.cause : transition.cause
-    var notice = Notice(.state, worker, cause.sentence, at: transition.at)
+    var notice = Notice(.state, worker: worker, text: cause.sentence, at: transition.at)
     notice.from = from
     notice.to = transition.to
-    describeCost(&notice, event, cause, journey)
+    describeCost(in: &notice, of: event, cause: cause, journey: journey)
     return notice
   }
 
   private func describeCost(
-    _ notice: inout Notice, _ event: Event, _ cause: Cause, _ journey: Journey?
+    in notice: inout Notice, of event: Event, cause: Cause, journey: Journey?
   ) {
     // Others may have had to make room for it.
     guard event.subject == notice.worker else { return }
@@ -182,7 +186,7 @@ extension Narrator {
     case .exited:
       guard case .pressure = cause, let journey else { break }
       notice.freed = journey.footprint
-      notice.text += "; gave back \(journey.footprint)"
+      notice.text += "; freed \(journey.footprint)"
     default: break
     }
   }

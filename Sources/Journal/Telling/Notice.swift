@@ -43,7 +43,7 @@ public struct Notice: Hashable, Sendable {
   public var freed: ByteCount?
 
   init(
-    _ kind: Kind, _ worker: WorkerID?, _ text: String, at: Instant, occasion: Occasion? = nil
+    _ kind: Kind, worker: WorkerID?, text: String, at: Instant, occasion: Occasion? = nil
   ) {
     self.occasion = occasion
     self.kind = kind
@@ -56,11 +56,14 @@ public struct Notice: Hashable, Sendable {
 extension Notice {
   public init(daemonStarted header: SegmentHeader, at now: Instant) {
     self.init(
-      .daemon, nil,
-      "the daemon has started, version \(header.version), policy \(header.policy.name)", at: now)
+      .daemon, worker: nil,
+      text: "daemon started: version \(header.version), policy \(header.policy.name)",
+      at: now)
   }
 
   public init(gapAt now: Instant) {
-    self.init(.daemon, nil, "the journal has a gap here: something before this is missing", at: now)
+    self.init(
+      .daemon, worker: nil, text: "gap in the journal: earlier events are missing",
+      at: now)
   }
 }

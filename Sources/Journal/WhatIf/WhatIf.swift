@@ -68,7 +68,7 @@ public struct WhatIf: Sendable {
         awake[worker] = bytes
       }
       if case .fileLocks(let worker, let held) = event { locks[worker] = held }
-      for event in translated(event, step, then) { deliver(event, at: step.at) }
+      for event in translated(event, in: step, of: then) { deliver(event, at: step.at) }
     }
   }
 
@@ -98,12 +98,14 @@ public struct WhatIf: Sendable {
   private mutating func take(budgetOf recorded: LifecyclePolicy) {
     guard budget == .host, policy.memory != recorded.memory else { return }
     policy.memory = recorded.memory
+    // A policy was read from text, and can be written again.
     if let new = try? JSON(encoding: policy) { tree = new }
   }
 
   /// A worker's own keys are laid over the other policy.
   private func mapped(_ profile: WorkerProfile, under base: LifecyclePolicy) -> WorkerProfile {
     var profile = profile
+    // A policy that can't be written or read again stays as it is.
     guard let own = try? JSON(encoding: profile.policy), let base = try? JSON(encoding: base),
       let policy = try? tree.overlaid(with: own.difference(from: base))
         .decode(LifecyclePolicy.self)
@@ -117,7 +119,7 @@ public struct WhatIf: Sendable {
   // MARK: what comes from outside
 
   private mutating func translated(
-    _ event: Event, _ step: JournalStep, _ then: Engine
+    _ event: Event, in step: JournalStep, of then: Engine
   ) -> [Event] {
     switch event {
     case .added(let worker, let profile):
@@ -135,9 +137,10 @@ public struct WhatIf: Sendable {
       .hold(let worker, _), .extendTimeout(let worker, _), .unhealthy(let worker, _),
       .watchdogInterval(let worker, _), .watchdogTriggered(let worker):
       return engine.state(of: worker)?.runs == true ? [event] : []
-    case .activity(let worker): return needed(worker, "it was active then")
+    case .activity(let worker): return needed(worker, "activity in the journal")
     case .worked(let worker):
-      return engine.state(of: worker)?.runs == true ? [event] : needed(worker, "it was active then")
+      return engine.state(of: worker)?.runs == true
+        ? [event] : needed(worker, "activity in the journal")
     case .timerDue(let worker, let why):
       // Asleep only there: it does its work awake here.
       return needed(worker, why).filter { if case .wakeNeeded = $0 { true } else { false } }

@@ -6,20 +6,22 @@ extension Engine {
     let worker = workers[index]
     let deeper = worker.state == .hibernated && worker.goal?.destination == .suspended
     concludeGoal(
-      index, .done, "\(worker.id) is \(worker.state.spoken)\(deeper ? " already" : "")")
+      index, code: .done, text: "\(worker.id) is \(deeper ? "already " : "")\(worker.state.spoken)")
   }
 
-  mutating func failGoal(_ index: Int, _ text: String) { concludeGoal(index, .failed, text) }
+  mutating func failGoal(_ index: Int, _ text: String) {
+    concludeGoal(index, code: .failed, text: text)
+  }
 
   /// The goal is no goal any more, and everybody who asked for it is answered.
-  mutating func concludeGoal(_ index: Int, _ code: Answer.Code, _ text: String) {
+  mutating func concludeGoal(_ index: Int, code: Answer.Code, text: String) {
     guard let goal = workers[index].goal else { return }
     workers[index].goal = nil
     decisions += 1
     for request in goal.requests { emit(.answer(request, Answer(code, text))) }
   }
 
-  mutating func answerStarts(_ index: Int, _ code: Answer.Code, _ text: String) {
+  mutating func answerStarts(_ index: Int, code: Answer.Code, text: String) {
     for request in workers[index].starts { emit(.answer(request, Answer(code, text))) }
     workers[index].starts = []
   }

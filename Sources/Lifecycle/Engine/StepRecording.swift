@@ -33,7 +33,8 @@ extension Engine {
     case .launchFailed(_, let why): recordLaunchFailed(index, why)
     case .ready: recordReady(index)
     case .shedAnswered: recordShedAnswered(index)
-    case .shedFinished(_, let before, let after): recordShedFinished(index, before, after)
+    case .shedFinished(_, let before, let after):
+      recordShedFinished(index, before: before, after: after)
     case .suspended: recordSuspended(index)
     case .suspendFailed(_, let why): recordSuspendFailed(index, why)
     case .hibernated(_, let result): recordHibernated(index, result)
@@ -44,7 +45,7 @@ extension Engine {
     case .exited(_, let status): recordExited(index, status)
     case .found(_, let condition): recordFound(index, condition)
     case .footprint(_, let footprint): recordFootprint(index, footprint)
-    case .taskBegan(_, let task, let limit): recordTaskBegan(index, task, limit)
+    case .taskBegan(_, let task, let limit): recordTaskBegan(index, name: task, limit: limit)
     case .taskEnded(_, let task): workers[index].run.tasks.removeAll { $0.name == task }
     case .activity: recordActivity(index)
     case .worked: recordWork(index)

@@ -47,7 +47,7 @@ public struct Obstacle: Hashable, Sendable {
   public var limit: ByteCount?
 
   init(
-    _ code: String, _ sentence: String, _ key: String?, clearsIn: Duration? = nil,
+    _ code: String, _ sentence: String, key: String?, clearsIn: Duration? = nil,
     measured: ByteCount? = nil,
     limit: ByteCount? = nil
   ) {
@@ -72,8 +72,8 @@ public struct Move: Hashable, Sendable {
   public var key: PolicyKey?
 
   init(
-    _ to: WorkerState, _ code: String, _ sentence: String, after: Duration? = nil,
-    _ key: String? = nil
+    to: WorkerState, code: String, sentence: String, after: Duration? = nil,
+    key: String? = nil
   ) {
     self.to = to
     self.code = code
@@ -109,7 +109,7 @@ extension Engine {
     if isShadow(worker), worker.nextByItself != nil, worker.state != .launching {
       let key = worker.modeByRequest == nil ? "mode" : nil
       obstacles.append(
-        Obstacle("shadow_mode", "it is in shadow mode: this is only told, and not done", key))
+        Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", key: key))
     }
     return obstacles
   }
@@ -129,20 +129,22 @@ extension WorkerRecord {
   }
 
   fileprivate func launchObstacles(at now: Instant) -> [Obstacle] {
-    if !run.isSpawned { return [Obstacle("not_spawned", "its process isn't started yet", nil)] }
+    if !run.isSpawned {
+      return [Obstacle("not_spawned", "its process has not been started yet", key: nil)]
+    }
     guard profile.announcesReadiness else { return [] }
-    return [Obstacle("not_ready", "it hasn't announced readiness yet", nil)]
+    return [Obstacle("not_ready", "it has not reported readiness yet", key: nil)]
   }
 
   fileprivate func frontObstacles(at now: Instant) -> [Obstacle] {
     guard policy.foreground.mode == .activity else {
-      let text = "foreground.mode is manual: people and programs say who is in front"
-      return [Obstacle("manual_foreground", text, "foreground.mode")]
+      let text = "foreground.mode is manual: only a request moves it to the background"
+      return [Obstacle("manual_foreground", text, key: "foreground.mode")]
     }
     guard let idleAt, now < idleAt else { return [] }
     let whole = policy.foreground.idleAfter
     let text =
       "idle for \((whole - (idleAt - now)).spoken) of foreground.idle_after \(whole.spoken)"
-    return [Obstacle("idle_time", text, "foreground.idle_after", clearsIn: idleAt - now)]
+    return [Obstacle("idle_time", text, key: "foreground.idle_after", clearsIn: idleAt - now)]
   }
 }

@@ -5,21 +5,24 @@ import Policy
 extension SuspensionObstacle {
   var told: Obstacle {
     switch self {
-    case .shedding: Obstacle(code, sentence, "background.shed_deadline")
-    case .task(_, let left): Obstacle(code, sentence, "background.task_limit", clearsIn: left)
-    case .held(let left): Obstacle(code, sentence, "background.safe_point.hold", clearsIn: left)
-    case .failedLately(_, let wait): Obstacle(code, sentence, nil, clearsIn: wait)
-    case .never: Obstacle(code, sentence, "background.suspend_after")
+    case .shedding: Obstacle(code, sentence, key: "background.shed_deadline")
+    case .task(_, let left): Obstacle(code, sentence, key: "background.task_limit", clearsIn: left)
+    case .held(let left):
+      Obstacle(code, sentence, key: "background.safe_point.hold", clearsIn: left)
+    case .failedLately(_, let wait): Obstacle(code, sentence, key: nil, clearsIn: wait)
+    case .never: Obstacle(code, sentence, key: "background.suspend_after")
     case .grace(let spent, let whole, _):
-      Obstacle(code, sentence, "background.suspend_after", clearsIn: whole - spent)
-    case .heartbeat(let left): Obstacle(code, sentence, "background.heartbeat.for", clearsIn: left)
-    case .timer(let left): Obstacle(code, sentence, "background.wake_for_timers", clearsIn: left)
+      Obstacle(code, sentence, key: "background.suspend_after", clearsIn: whole - spent)
+    case .heartbeat(let left):
+      Obstacle(code, sentence, key: "background.heartbeat.for", clearsIn: left)
+    case .timer(let left):
+      Obstacle(code, sentence, key: "background.wake_for_timers", clearsIn: left)
     case .launchedLately(let spent, let least):
-      Obstacle(code, sentence, "background.safe_point.after_launch", clearsIn: least - spent)
+      Obstacle(code, sentence, key: "background.safe_point.after_launch", clearsIn: least - spent)
     case .wokenLately(let spent, let least):
-      Obstacle(code, sentence, "background.safe_point.after_wake", clearsIn: least - spent)
+      Obstacle(code, sentence, key: "background.safe_point.after_wake", clearsIn: least - spent)
     case .fileLocks(_, let left):
-      Obstacle(code, sentence, "background.safe_point.file_locks", clearsIn: left)
+      Obstacle(code, sentence, key: "background.safe_point.file_locks", clearsIn: left)
     }
   }
 }
@@ -27,26 +30,29 @@ extension SuspensionObstacle {
 extension HibernationObstacle {
   var told: Obstacle {
     switch self {
-    case .disabled: Obstacle(code, sentence, "hibernate.enabled")
-    case .refusedForGood, .measuring, .unmeasured: Obstacle(code, sentence, nil)
+    case .disabled: Obstacle(code, sentence, key: "hibernate.enabled")
+    case .refusedForGood, .measuring, .unmeasured: Obstacle(code, sentence, key: nil)
     case .tooBig(let size, let limit):
-      Obstacle(code, sentence, "hibernate.max_footprint", measured: size, limit: limit)
+      Obstacle(code, sentence, key: "hibernate.max_footprint", measured: size, limit: limit)
     case .tooSmall(let size, let limit):
-      Obstacle(code, sentence, "hibernate.min_footprint", measured: size, limit: limit)
+      Obstacle(code, sentence, key: "hibernate.min_footprint", measured: size, limit: limit)
     case .overDiskBudget(let held, let adding, let limit):
-      Obstacle(code, sentence, "hibernate.disk.budget", measured: held + adding, limit: limit)
+      Obstacle(code, sentence, key: "hibernate.disk.budget", measured: held + adding, limit: limit)
     case .overDailyWrites(let written, let adding, let limit):
       Obstacle(
-        code, sentence, "hibernate.disk.daily_writes", measured: written + adding, limit: limit)
+        code, sentence, key: "hibernate.disk.daily_writes", measured: written + adding, limit: limit
+      )
     case .diskNearlyFull(let free, let adding, let least):
-      Obstacle(code, sentence, "hibernate.disk.min_free", measured: free - adding, limit: least)
-    case .slowerThanRelaunch: Obstacle(code, sentence, "hibernate.only_if_faster_than_relaunch")
+      Obstacle(
+        code, sentence, key: "hibernate.disk.min_free", measured: free - adding, limit: least)
+    case .slowerThanRelaunch:
+      Obstacle(code, sentence, key: "hibernate.only_if_faster_than_relaunch")
     case .coolingDown(let spent, let whole):
-      Obstacle(code, sentence, "hibernate.cooldown", clearsIn: whole - spent)
-    case .failedLately(_, let wait): Obstacle(code, sentence, nil, clearsIn: wait)
-    case .onlyUnderPressure: Obstacle(code, sentence, "hibernate.after")
+      Obstacle(code, sentence, key: "hibernate.cooldown", clearsIn: whole - spent)
+    case .failedLately(_, let wait): Obstacle(code, sentence, key: nil, clearsIn: wait)
+    case .onlyUnderPressure: Obstacle(code, sentence, key: "hibernate.after")
     case .tooEarly(let spent, let whole, _):
-      Obstacle(code, sentence, "hibernate.after", clearsIn: whole - spent)
+      Obstacle(code, sentence, key: "hibernate.after", clearsIn: whole - spent)
     }
   }
 }
@@ -64,7 +70,8 @@ extension Cause {
     case .timer, .quietAgain: "background.wake_for_timers"
     case .pressure(let level): "ladder.\(level.name)"
     case .watchdog: "watchdog"
-    case .added, .requested, .launched, .becameReady, .wakeNeeded, .exited, .failed, .adopted,
+    case .added, .requested, .starting, .launched, .becameReady, .wakeNeeded, .exited, .failed,
+      .adopted,
       .released, .succeeded, .led:
       nil
     }

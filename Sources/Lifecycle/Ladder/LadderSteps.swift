@@ -27,7 +27,9 @@ extension Engine {
   }
 
   private mutating func hibernateBiggest(_ level: PressureLevel) -> LadderState.Outcome {
-    if let search = workers.fruitless, search.holds(workers.sleeperChanges, disk, resumeRate) {
+    if let search = workers.fruitless,
+      search.holds(workers.sleeperChanges, disk: disk, resumeRate: resumeRate)
+    {
       return search.lacksDisk ? makeRoomOnDisk(level) : search.outcome
     }
     let before = decisions
@@ -71,7 +73,7 @@ extension Engine {
       workers[index].warnedIn = PressureEpisode(episode: gauge.episode, level: level)
       if isShadow(index) {
         let name = workers[index].id
-        emit(.wouldHave(name, "\(name) would have been warned: the pressure is \(level.name)"))
+        emit(.wouldHave(name, "\(name) would have been warned: \(Cause.pressure(level).sentence)"))
       } else {
         workers[index].run.owesWarning = true
         longest = max(longest ?? .zero, workers[index].policy.background.shedDeadline)
@@ -95,7 +97,7 @@ struct FruitlessSearch: Sendable {
   var outcome: LadderState.Outcome
   var lacksDisk: Bool
 
-  func holds(_ changes: Int, _ disk: DiskReading?, _ resumeRate: ResumeRate) -> Bool {
+  func holds(_ changes: Int, disk: DiskReading?, resumeRate: ResumeRate) -> Bool {
     self.changes == changes && self.disk == disk && self.resumeRate == resumeRate
   }
 }
@@ -114,7 +116,9 @@ extension Engine {
   /// Whether this was the engine's step.
   private mutating func noteShadowHibernation(_ index: Int, _ level: PressureLevel) -> Bool {
     guard !workers[index].notes.contains(.hibernation) else { return false }
-    note(index, .hibernation, "would have been hibernated: the pressure is \(level.name)")
+    note(
+      index, step: .hibernation,
+      text: "would have been hibernated: \(Cause.pressure(level).sentence)")
     countImagined(index, .hibernated)
     return countShadowStep(index)
   }
@@ -123,7 +127,8 @@ extension Engine {
     let offer = workers[index].run.purgeable
     guard workers[index].notes.insert(.purge).inserted else { return false }
     let name = workers[index].id
-    let text = "\(name) would have been purged of \(offer): the pressure is \(level.name)"
+    let text =
+      "\(name) would have lost \(offer) of purgeable memory: \(Cause.pressure(level).sentence)"
     workers[index].shadow.summary.freed += offer
     emit(.wouldHave(name, text))
     return countShadowStep(index, freed: offer)

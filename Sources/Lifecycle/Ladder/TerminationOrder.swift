@@ -18,16 +18,16 @@ extension Engine {
 
   /// By `hibernate.order`, ties by name.
   func sleepersFirst(_ indices: [Int]) -> PartialHeap<OrderKey> {
-    PartialHeap(keys(indices, policy.hibernate.order, hibernationRank))
+    PartialHeap(keys(of: indices, order: policy.hibernate.order, hibernationRank))
   }
 
   /// Ties go to the longest unused.
   private func terminationKeys(_ indices: [Int]) -> [(key: OrderKey, index: Int)] {
-    keys(indices, policy.terminate.order + [.recency], rank)
+    keys(of: indices, order: policy.terminate.order + [.recency], rank)
   }
 
   private func keys(
-    _ indices: [Int], _ order: [TerminationRules.Criterion],
+    of indices: [Int], order: [TerminationRules.Criterion],
     _ rank: (WorkerRecord, TerminationRules.Criterion) -> Int64
   ) -> [(key: OrderKey, index: Int)] {
     var criteria: [TerminationRules.Criterion] = []

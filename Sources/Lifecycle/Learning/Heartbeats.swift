@@ -13,7 +13,8 @@ extension Engine {
     guard gauge.level == .normal else { return }
     if isShadow(index) {
       return note(
-        index, .heartbeat, "would have been woken for a moment: \(Cause.heartbeat.sentence)")
+        index, step: .heartbeat,
+        text: "would have been woken: \(Cause.heartbeat.sentence)")
     }
     workers[index].goal = Goal(destination: .background, cause: .heartbeat, requests: [])
   }

@@ -70,9 +70,9 @@ public struct IdleBackOff: Hashable, Sendable {
 }
 
 extension IdleBackOff {
-  /// `wanted within 20 s of falling asleep 5 times of the last 6: idle time 30 s → 2 min`.
+  /// `needed within 20 s of falling asleep in 5 of its last 6 sleeps: idle time 30 s → 2 min`.
   public var sentence: String {
-    "wanted within \(within.spoken) of falling asleep \(early) times of the last \(sleeps): "
+    "needed within \(within.spoken) of falling asleep in \(early) of its last \(sleeps) sleeps: "
       + "idle time \(base.spoken) → \(idle.spoken)"
   }
 }
@@ -81,13 +81,13 @@ extension WorkerRecord {
   /// `background.suspend_after`, as far as it is raised.
   func idleBackOff(from start: Instant) -> IdleBackOff? {
     guard let sleeps, let base = policy.background.suspendAfter else { return nil }
-    return backOff(sleeps, "background.suspend_after", base, from: start)
+    return backOff(sleeps, key: "background.suspend_after", base: base, from: start)
   }
 
   /// `hibernate.after`, likewise.
   var hibernationBackOff: IdleBackOff? {
     guard let images, let base = policy.hibernate.after else { return nil }
-    return backOff(images, "hibernate.after", base, from: imageWantedAt)
+    return backOff(images, key: "hibernate.after", base: base, from: imageWantedAt)
   }
 
   /// Its rest goes on over its own timers; but where its images are needed too soon, it counts from the
@@ -106,7 +106,7 @@ extension WorkerRecord {
   }
 
   private func backOff(
-    _ record: SleepRecord, _ key: String, _ base: Duration, from start: Instant
+    _ record: SleepRecord, key: String, base: Duration, from start: Instant
   ) -> IdleBackOff? {
     let rules = policy.earlyWake
     guard let idle = record.raised(base, from: start, rules) else { return nil }

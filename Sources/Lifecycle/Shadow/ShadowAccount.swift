@@ -66,7 +66,8 @@ extension Engine {
       return
     }
     let slept = now - sleeper.run.restingSince
-    note(index, .hibernation, "would have been hibernated: suspended for \(slept.spoken)")
+    note(
+      index, step: .hibernation, text: "would have been hibernated: suspended for \(slept.spoken)")
     countImagined(index, .hibernated)
   }
 

@@ -18,7 +18,7 @@ extension Engine {
   /// From `expireTask` to the task's counting no longer.
   public static var lastWordsOfTask: Duration { BackgroundTask.lastWords }
 
-  mutating func recordTaskBegan(_ index: Int, _ name: String, _ limit: Duration?) {
+  mutating func recordTaskBegan(_ index: Int, name: String, limit: Duration?) {
     guard workers[index].state.isAlive else { return }
     workers[index].run.tasks.removeAll { $0.name == name }
     // A worker that forgets to end its tasks is kept awake by those that it has.
@@ -35,7 +35,7 @@ extension Engine {
       guard now >= worker.end(of: task) else { continue }
       workers[index].run.tasks[place].expiredAt = now
       if isShadow(index) {
-        let text = "\(worker.id) would have been told that its task \(task.name) ran out of time"
+        let text = "\(worker.id) would have been asked to end its task \(task.name): out of time"
         emit(.wouldHave(worker.id, text))
       } else {
         emit(.expireTask(worker.id, task: task.name))

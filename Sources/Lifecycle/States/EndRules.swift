@@ -43,9 +43,9 @@ extension Engine {
     }
     if !ending.hasGivenUp, now >= ending.giveUpAt {
       workers[index].run.ending?.hasGivenUp = true
-      let text = "\(workers[index].id) did not die within \(Ending.patience.spoken) of SIGKILL"
+      let text = "\(workers[index].id) did not end within \(Ending.patience.spoken) of SIGKILL"
       failGoal(index, text)
-      answerStarts(index, .failed, text)
+      answerStarts(index, code: .failed, text: text)
       failWarns(index, text)
     }
   }
@@ -70,8 +70,8 @@ extension Engine {
     let restarts = state == .terminating ? workers[index].starts : []
     if !restarts.isEmpty { workers[index].starts = [] }
     if let ending { notePutAway(index, ending.cause) }
-    let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while it was \(state.spoken)"
-    concludeRun(index, "\(name) is gone: \(why)")
+    let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while \(state.spoken)"
+    concludeRun(index, "\(name) has ended: \(why)")
     guard !restarts.isEmpty else { return }
     launch(
       index, for: nil, verb: workers[index].startsForFront ? .start : .restart,
@@ -92,11 +92,11 @@ extension Engine {
   mutating func concludeRun(_ index: Int, _ text: String) {
     let wantedEnd = workers[index].goal?.destination.isEnd ?? false
     if wantedEnd {
-      concludeGoal(index, .done, "\(workers[index].id) has ended")
+      concludeGoal(index, code: .done, text: "\(workers[index].id) has ended")
     } else {
       failGoal(index, text)
     }
-    answerStarts(index, .failed, text)
+    answerStarts(index, code: .failed, text: text)
     failWarns(index, text)
     workers[index].run = Run()
     workers[index].shadow.depth = nil

@@ -6,7 +6,8 @@ extension Engine {
   func moves(of worker: WorkerRecord, at now: Instant) -> [Move] {
     let name = worker.id
     switch worker.state {
-    case .terminated: return [Move(.launching, "request", "`dormouse start \(name)`")]
+    case .terminated:
+      return [Move(to: .launching, code: "request", sentence: "`dormouse start \(name)`")]
     case .launching: return launchMoves(worker, at: now) + pressureMoves(worker)
     case .foreground:
       return frontMoves(worker, at: now) + watchdogMoves(worker, at: now) + pressureMoves(worker)
@@ -19,14 +20,18 @@ extension Engine {
     case .hibernated:
       return wakeMoves(worker) + beatMoves(worker, at: now) + pressureMoves(worker)
     case .suspending:
-      return [Move(.suspended, "outcome", "the outcome of suspending it")]
+      return [Move(to: .suspended, code: "outcome", sentence: "suspending it succeeds")]
         + inspectionMoves(worker, at: now)
     case .hibernating:
-      return [Move(.hibernated, "outcome", "the outcome of hibernating it")]
+      return [Move(to: .hibernated, code: "outcome", sentence: "hibernating it succeeds")]
         + inspectionMoves(worker, at: now)
     case .resuming:
       let toFront = worker.goal?.destination == .foreground
-      return [Move(toFront ? .foreground : .background, "outcome", "the outcome of resuming it")]
+      return [
+        Move(
+          to: toFront ? .foreground : .background, code: "outcome",
+          sentence: "resuming it succeeds")
+      ]
         + inspectionMoves(worker, at: now)
     case .terminating: return endMoves(worker, at: now)
     }
@@ -38,18 +43,20 @@ extension Engine {
     let after = max(.zero, transit.inspectAt - now)
     return [
       Move(
-        worker.origin, "inspection", "an inspection, if there is no outcome by then", after: after)
+        to: worker.origin, code: "inspection",
+        sentence: "no outcome by then: its state is inspected", after: after)
     ]
   }
 
   private func launchMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(.foreground, "readiness", "its readiness")]
+    var moves = [Move(to: .foreground, code: "readiness", sentence: "it reports readiness")]
     if let deadline = worker.readinessDeadline, worker.policy.watchdog.onTimeout == .terminate {
-      let text = "no readiness within watchdog.launch"
+      let text = "not ready by then"
       moves.append(
         Move(
-          .terminating, "launch_deadline", text, after: max(.zero, deadline - now),
-          "watchdog.launch"))
+          to: .terminating, code: "launch_deadline", sentence: text,
+          after: max(.zero, deadline - now),
+          key: "watchdog.launch"))
     }
     return moves
   }
@@ -59,19 +66,26 @@ extension Engine {
       return []
     }
     let text = "no WATCHDOG=1 for \(watchdog.interval.spoken)"
-    return [Move(.terminating, "watchdog", text, after: max(.zero, due - now))]
+    return [Move(to: .terminating, code: "watchdog", sentence: text, after: max(.zero, due - now))]
   }
 
   private func frontMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(.background, "request", "`dormouse background \(worker.id)`")]
+    var moves = [
+      Move(to: .background, code: "request", sentence: "`dormouse background \(worker.id)`")
+    ]
     if let idleAt = worker.idleAt {
       let after = max(.zero, idleAt - now)
       moves.append(
-        Move(.background, "time", "no activity until then", after: after, "foreground.idle_after"))
+        Move(
+          to: .background, code: "time", sentence: "no activity until then", after: after,
+          key: "foreground.idle_after"))
     }
     if let most = policy.foreground.max {
-      let room = most == 1 ? "another worker that comes" : "more than \(most) workers that come"
-      moves.append(Move(.background, "displacement", "\(room) to the front", "foreground.max"))
+      let room = most == 1 ? "another worker comes" : "more than \(most) workers come"
+      moves.append(
+        Move(
+          to: .background, code: "displacement", sentence: "\(room) to the front",
+          key: "foreground.max"))
     }
     return moves
   }
@@ -82,11 +96,17 @@ extension Engine {
     let wait = times.compactMap { $0 }.max() ?? .zero
     if times.allSatisfy({ $0 != nil }), !isShadow(worker) {
       moves.append(
-        Move(.suspended, "time", "nothing new until then", after: wait, "background.suspend_after"))
+        Move(
+          to: .suspended, code: "time", sentence: "nothing else happens until then", after: wait,
+          key: "background.suspend_after"))
     }
-    moves.append(Move(.foreground, "request", "`dormouse foreground \(worker.id)`"))
+    moves.append(
+      Move(to: .foreground, code: "request", sentence: "`dormouse foreground \(worker.id)`"))
     if worker.policy.foreground.mode == .activity {
-      moves.append(Move(.foreground, "traffic", "traffic, or processor time", "foreground.mode"))
+      moves.append(
+        Move(
+          to: .foreground, code: "traffic", sentence: "traffic or processor time",
+          key: "foreground.mode"))
     }
     return moves
   }
@@ -94,11 +114,11 @@ extension Engine {
   private func wakeMoves(_ worker: WorkerRecord) -> [Move] {
     let toFront = worker.policy.foreground.mode == .activity
     return [
-      Move(.background, "request", "`dormouse wake \(worker.id)`"),
-      Move(.foreground, "request", "`dormouse foreground \(worker.id)`"),
+      Move(to: .background, code: "request", sentence: "`dormouse wake \(worker.id)`"),
+      Move(to: .foreground, code: "request", sentence: "`dormouse foreground \(worker.id)`"),
       Move(
-        toFront ? .foreground : .background, "traffic",
-        "a connection or data at one of its sockets or pipes"),
+        to: toFront ? .foreground : .background, code: "traffic",
+        sentence: "a connection, or data on one of its sockets or pipes"),
     ]
   }
 
@@ -106,7 +126,9 @@ extension Engine {
     guard let due = worker.heartbeatAt else { return [] }
     let after = max(.zero, due - now)
     return [
-      Move(.background, "heartbeat", "its heartbeat", after: after, "background.heartbeat.every")
+      Move(
+        to: .background, code: "heartbeat", sentence: "its heartbeat is due", after: after,
+        key: "background.heartbeat.every")
     ]
   }
 
@@ -117,11 +139,16 @@ extension Engine {
     if times.allSatisfy({ $0 != nil }) {
       let wait = times.compactMap { $0 }.max() ?? .zero
       moves.append(
-        Move(.hibernated, "time", "nothing that wakes it", after: wait, "hibernate.after"))
+        Move(
+          to: .hibernated, code: "time", sentence: "nothing wakes it until then", after: wait,
+          key: "hibernate.after"))
     }
     let levels = PressureLevel.allCases.filter { policy.ladder[$0].contains(.hibernate) }
     if let level = levels.first, obstacle(worker, to: .pressure, at: now) == nil {
-      moves.append(Move(.hibernated, "pressure", "pressure \(level.name)", "ladder.\(level.name)"))
+      moves.append(
+        Move(
+          to: .hibernated, code: "pressure", sentence: "memory pressure \(level.name)",
+          key: "ladder.\(level.name)"))
     }
     return moves
   }
@@ -129,8 +156,8 @@ extension Engine {
   /// From which level on it may be terminated for memory.
   private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
     guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
-    let text = "pressure \(level.name), when its turn comes (`dormouse explain --next`)"
-    return [Move(.terminating, "pressure", text, "ladder.\(level.name)")]
+    let text = "memory pressure \(level.name), when it is next in order (`dormouse explain --next`)"
+    return [Move(to: .terminating, code: "pressure", sentence: text, key: "ladder.\(level.name)")]
   }
 
   func levelOfTermination(_ worker: WorkerRecord) -> PressureLevel? {
@@ -146,10 +173,13 @@ extension Engine {
   }
 
   private func endMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    var moves = [Move(.terminated, "end", "its end")]
+    var moves = [Move(to: .terminated, code: "end", sentence: "it ends")]
     if let killBy = worker.run.ending?.killBy {
       let after = max(.zero, killBy.until - now)
-      moves.append(Move(.terminated, "kill", "SIGKILL", after: after, "terminate.grace"))
+      moves.append(
+        Move(
+          to: .terminated, code: "kill", sentence: "killed by SIGKILL", after: after,
+          key: "terminate.grace"))
     }
     return moves
   }

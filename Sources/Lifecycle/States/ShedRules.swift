@@ -24,7 +24,7 @@ extension Engine {
     if let shed = worker.run.shed {
       if !shed.isFinishing, now >= shed.deadline.until { finishShed(index) }
       if let finishBy = shed.finishBy, now >= finishBy {
-        recordShedFinished(index, worker.footprint, worker.footprint)
+        recordShedFinished(index, before: worker.footprint, after: worker.footprint)
       }
     } else if worker.run.owesBackgroundShed {
       workers[index].run.owesBackgroundShed = false
@@ -58,14 +58,14 @@ extension Engine {
     finishShed(index)
   }
 
-  mutating func recordShedFinished(_ index: Int, _ before: ByteCount, _ after: ByteCount) {
+  mutating func recordShedFinished(_ index: Int, before: ByteCount, after: ByteCount) {
     recordFootprint(index, after)
     guard let shed = workers[index].run.shed, shed.isFinishing else { return }
     workers[index].run.shed = nil
     decisions += 1
     workers[index].lastShed = ShedRecord(
       kind: shed.kind, at: now, before: before, after: after, answered: shed.isAnswered)
-    noteYield(index, shed, before - after)
+    learnYield(index, of: shed, freed: before - after)
     guard shed.kind == .memoryWarning else { return }
     let text = workers[index].lastShed?.sentence ?? ""
     for request in workers[index].warns {
@@ -78,7 +78,7 @@ extension Engine {
 extension Engine {
   /// Who answers and gives nothing back is remembered for it. Silence is the watchdog's business, and no
   /// proof that there was nothing.
-  private mutating func noteYield(_ index: Int, _ shed: ShedInFlight, _ freed: ByteCount) {
+  private mutating func learnYield(_ index: Int, of shed: ShedInFlight, freed: ByteCount) {
     if freed >= FruitlessWarnings.minYield {
       workers[index].run.fruitless = nil
     } else if shed.isAnswered, shed.kind == .memoryWarning {

@@ -28,10 +28,14 @@ extension Engine {
       guard !workers[index].notes.contains(.suspension) else { return }
       imagineSuspension(index)
       let time = (now - workers[index].since).spoken
-      return note(index, .suspension, "would have been suspended: in the background for \(time)")
+      return note(
+        index, step: .suspension, text: "would have been suspended: in the background for \(time)")
     }
     guard isAtSafePoint(index) else { return }
-    suspend(index, workers[index].goal?.cause ?? workers[index].causeToSleepAgain ?? .graceOver)
+    let worker = workers[index]
+    let grace = Cause.graceOver(
+      now - worker.graceBegan, isIdle: worker.policy.foreground.mode == .activity)
+    suspend(index, worker.goal?.cause ?? worker.causeToSleepAgain ?? grace)
   }
 
   private mutating func suspend(_ index: Int, _ cause: Cause) {

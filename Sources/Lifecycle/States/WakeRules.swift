@@ -76,7 +76,7 @@ extension Engine {
   private mutating func learnResume(_ index: Int, _ cost: Duration?) {
     if let image = workers[index].run.hibernation.imageSize { noteImageRemoved(image) }
     let footprint = workers[index].run.hibernation.footprintBefore ?? .zero
-    if let cost { learnResumeCost(index, cost, footprint) }
+    if let cost { learnResumeCost(index, cost: cost, footprint: footprint) }
     workers[index].run.hibernation.lastResume = now
     workers[index].run.hibernation.failures = 0
     workers[index].run.hibernation.retryAt = nil
@@ -93,7 +93,7 @@ extension Engine {
   ) {
     guard workers[index].state == .resuming else { return }
     let name = workers[index].id
-    guard intact else { return endUnverified(index, "resuming failed: \(why)") }
+    guard intact else { return endUnverified(index, "the resume failed: \(why)") }
     let goal = workers[index].goal
     let origin = workers[index].origin
     if let found, found != origin {

@@ -44,7 +44,7 @@ extension Engine {
       guard !workers[index].notes.contains(.hibernation) else { return }
       countImagined(index, .hibernated)
       let text = "would have been hibernated: suspended for \(slept.spoken)"
-      return note(index, .hibernation, text)
+      return note(index, step: .hibernation, text: text)
     }
     hibernate(index, .suspendedFor(slept))
   }
@@ -55,7 +55,8 @@ extension Engine {
     case nil: hibernate(index, goal.cause)
     case .measuring?: break
     case .some(let obstacle):
-      concludeGoal(index, .refused, "\(workers[index].id) stays suspended: \(obstacle.sentence)")
+      concludeGoal(
+        index, code: .refused, text: "\(workers[index].id) stays suspended: \(obstacle.sentence)")
     }
   }
 
@@ -76,10 +77,10 @@ extension Engine {
     move(index, to: .hibernated, workers[index].cause)
     if workers[index].goal?.destination == .hibernated {
       let text = """
-        \(workers[index].id) is hibernated: from \(result.footprintBefore) to \
-        \(result.footprintAfter), in an image of \(result.imageSize), in \(result.duration.spoken)
+        \(workers[index].id) is hibernated in \(result.duration.spoken): footprint \
+        \(result.footprintBefore) → \(result.footprintAfter), image \(result.imageSize)
         """
-      concludeGoal(index, .done, text)
+      concludeGoal(index, code: .done, text: text)
     }
   }
 

@@ -41,7 +41,7 @@ extension Engine {
     (worker.resumeRate.isKnown ? worker.resumeRate : resumeRate).expected(worker.footprint)
   }
 
-  mutating func learnResumeCost(_ index: Int, _ cost: Duration, _ footprint: ByteCount) {
+  mutating func learnResumeCost(_ index: Int, cost: Duration, footprint: ByteCount) {
     workers[index].resumeCost = cost
     workers[index].resumeRate.learn(cost, footprint)
     latestResumeRate.learn(cost, footprint)

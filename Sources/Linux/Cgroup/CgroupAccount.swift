@@ -26,8 +26,10 @@ extension WorkerCgroup {
     account.memory = number("memory.current")
     account.memoryPeak = number("memory.peak")
     account.tasks = number("pids.current").map { Int($0) }
+    // A kernel without pressure stall information (CONFIG_PSI) has no such files.
     account.memoryStall = try? PressureStall.read("\(path)/memory.pressure")
     account.cpuStall = try? PressureStall.read("\(path)/cpu.pressure")
+    // The same.
     account.inputOutputStall = try? PressureStall.read("\(path)/io.pressure")
     return account
   }
@@ -43,6 +45,7 @@ extension WorkerCgroup {
   }
 
   private func number(_ file: String) -> Int64? {
+    // nil: the controller isn't enabled.
     guard let bytes = try? readNamedFile("\(path)/\(file)") else { return nil }
     return bytes.lines().first?.number()
   }

@@ -26,6 +26,7 @@ extension WorkerCgroup {
   }
 
   private static func search(_ directory: String, _ name: String, depth: Int) -> [String] {
+    // A group that is gone, or can't be listed, holds nothing that could be found.
     guard depth > 0, let children = try? listDirectory(directory, onlyDirectories: true) else {
       return []
     }

@@ -44,6 +44,7 @@ public final class BorrowedDirectory {
 
   public func end() {
     if let inner {
+      // What can't be listed stays.
       for name in (try? listDirectory(inner)) ?? [] { unlink("\(inner)/\(name)") }
       rmdir(inner)
     }

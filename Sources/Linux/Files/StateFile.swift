@@ -37,7 +37,7 @@ public final class StateFile {
   public convenience init(
     _ path: String, mode: mode_t = 0o600, partialSuffix: String = ".partial"
   ) throws(SystemCallError) {
-    try self.init(.path(path, partial: path + partialSuffix), mode, nil)
+    try self.init(.path(path, partial: path + partialSuffix), mode: mode, fault: nil)
   }
 
   /// The same for a file of a directory that is held open.
@@ -45,10 +45,11 @@ public final class StateFile {
     _ name: String, in directory: DirectoryHandle, mode: mode_t = 0o600,
     partialSuffix: String = ".partial"
   ) throws(SystemCallError) {
-    try self.init(.entry(name, partial: name + partialSuffix, of: directory), mode, nil)
+    try self.init(
+      .entry(name, partial: name + partialSuffix, of: directory), mode: mode, fault: nil)
   }
 
-  init(_ place: Place, _ mode: mode_t, _ fault: Fault?) throws(SystemCallError) {
+  init(_ place: Place, mode: mode_t, fault: Fault?) throws(SystemCallError) {
     self.place = place
     self.fault = fault
     try fault?(.create)

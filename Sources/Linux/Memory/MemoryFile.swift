@@ -18,7 +18,9 @@ public struct MemoryFile: Hashable, Sendable {
   /// traced by us.
   public func open(in tree: ProcessTree) -> Descriptor? {
     for pid in tree.pids {
+      // It has ended.
       guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
+      // It has ended, or can't be looked into.
       for number in (try? listNumbers("/proc/\(pid)/fd")) ?? [] where isNamed(by: number, of: pid) {
         let raw = clinux_pidfd_getfd(pidfd.raw, number)
         guard raw >= 0 else { continue }

@@ -90,6 +90,7 @@ extension Injector {
       try closeDescriptor(number)
       return try WriteTracker(pid: session.pid, descriptor: descriptor)
     } catch {
+      // The first error is the one to report.
       try? closeDescriptor(number)
       throw error
     }

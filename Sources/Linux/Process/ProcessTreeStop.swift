@@ -70,6 +70,7 @@ extension ProcessTree {
         }
       }
     } catch {
+      // One that has ended needs no SIGCONT.
       for identity in stopped { _ = try? signal(identity, SIGCONT) }
       throw error
     }

@@ -20,6 +20,7 @@ struct ThreadRun: Hashable {
 
   /// nil where the kernel doesn't have it (no CONFIG_SCHED_DEBUG before Linux 6.15), or hides it.
   static func read(thread: Int32, of pid: Int32) -> ThreadRun? {
+    // A thread that has ended has no run.
     guard let bytes = try? readFile("/proc/\(pid)/task/\(thread)/sched"),
       let stat = try? readFile("/proc/\(pid)/task/\(thread)/stat"),
       let (state, processor) = facts(inStat: stat),
@@ -92,6 +93,7 @@ struct ProcessorClocks {
     // Its own time is noted when it begins to run.
     var pause = timespec(tv_sec: 0, tv_nsec: 1)
     nanosleep(&pause, nil)
+    // A kernel without CONFIG_SCHED_DEBUG has no such file.
     guard let bytes = try? readFile("/proc/thread-self/sched"),
       let run = ThreadRun(sched: bytes, processor: processor)
     else { return nil }

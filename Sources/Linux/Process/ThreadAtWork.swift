@@ -4,6 +4,7 @@ extension ProcessTree {
   /// trace; who may not be looked at counts as waiting.
   public var threadAtWork: Int32? {
     for pid in pids {
+      // What has ended, or can't be looked into, isn't at work.
       for thread in (try? threads(of: pid)) ?? [] {
         let line = (try? readFile("/proc/\(pid)/task/\(thread)/syscall")) ?? []
         if line.starts(with: "-1 ".utf8) { return thread }

@@ -3,7 +3,17 @@ import Glibc
 
 /// Making Unix sockets (unix(7)).
 public enum UnixSocket {
-  public enum Kind: Hashable, Sendable { case stream, datagram, packets }
+  public enum Kind: Hashable, Sendable {
+    case stream, datagram, packets
+
+    var type: __socket_type {
+      switch self {
+      case .stream: SOCK_STREAM
+      case .datagram: SOCK_DGRAM
+      case .packets: SOCK_SEQPACKET
+      }
+    }
+  }
 
   /// The longest path that every program can use: sun_path has 108 bytes, one for the NUL.
   public static let maxPath = 107
@@ -60,13 +70,7 @@ public enum UnixSocket {
   private static func make(
     _ kind: Kind, isForeign: Bool = false
   ) throws(SystemCallError) -> Descriptor {
-    let type =
-      switch kind {
-      case .stream: SOCK_STREAM
-      case .datagram: SOCK_DGRAM
-      case .packets: SOCK_SEQPACKET
-      }
-    let flags = type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
+    let flags = kind.type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
     let raw = try systemCall("socket") { socket(AF_UNIX, Int32(flags), 0) }
     return isForeign ? Descriptor(foreign: raw) : Descriptor(owning: raw)
   }

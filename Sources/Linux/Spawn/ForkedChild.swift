@@ -31,7 +31,7 @@ public final class ForkedChild: Sendable {
       }
       guard pid > 0 else { throw SpawnError(step: .fork, code: -pid, request: request) }
       report = Descriptor(owning: birth.report)
-      process = try Self.hold(pid, &birth, request)
+      process = try Self.hold(pid, birth: &birth, request: request)
     } catch {
       Self.unclaimed.subtract(1, ordering: .sequentiallyConsistent)
       throw error
@@ -41,7 +41,7 @@ public final class ForkedChild: Sendable {
   }
 
   private static func hold(
-    _ pid: Int32, _ birth: inout clinux_birth, _ request: SpawnRequest
+    _ pid: Int32, birth: inout clinux_birth, request: SpawnRequest
   ) throws(SpawnError) -> SpawnedProcess {
     do throws(SystemCallError) {
       let held = birth.pidfd >= 0 ? Descriptor(owning: birth.pidfd) : try Descriptor.pidfd(of: pid)

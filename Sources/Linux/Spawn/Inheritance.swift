@@ -44,7 +44,7 @@ public struct Inheritance: Hashable, Sendable {
 
 /// Lends a request whose program inherits.
 func withInherited<Result>(
-  _ request: SpawnRequest, _ inheritance: Inheritance,
+  _ request: SpawnRequest, inheritance: Inheritance,
   _ body: (inout clinux_spawn) -> Result
 ) -> Result {
   // `char *const[]`, ended by nil, for as long as we live.

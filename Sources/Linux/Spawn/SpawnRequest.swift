@@ -84,7 +84,7 @@ func withPrepared<Result>(
     throw SpawnError(step: .prepare, code: EINVAL, request: request)
   }
   if let inheritance = request.inheritance {
-    return withInherited(request, inheritance, body)
+    return withInherited(request, inheritance: inheritance, body)
   }
   let arguments = request.arguments.map { strdup($0) } + [nil]
   // The child writes its own number over the zeros.
@@ -96,7 +96,7 @@ func withPrepared<Result>(
     request.directory.withCString { directory in
       arguments.withUnsafeBufferPointer { arguments in
         variables.withUnsafeBufferPointer { variables in
-          withTerms(request.terms, digits) { terms in
+          withTerms(request.terms, ownNumbers: digits) { terms in
             var prepared = clinux_spawn(
               path: path, arguments: arguments.baseAddress, environment: variables.baseAddress,
               directory: directory, input: request.input, output: request.output,

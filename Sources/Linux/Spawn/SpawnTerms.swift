@@ -64,7 +64,7 @@ public struct SpawnTerms: Hashable, Sendable {
 
 /// Lends the terms as C has them.
 func withTerms<Result>(
-  _ terms: SpawnTerms?, _ ownNumbers: [UnsafeMutablePointer<CChar>?],
+  _ terms: SpawnTerms?, ownNumbers: [UnsafeMutablePointer<CChar>?],
   _ body: (UnsafePointer<clinux_terms>?) -> Result
 ) -> Result {
   guard let terms else { return body(nil) }

@@ -113,6 +113,7 @@ public func spawn(
     // Nobody else may be there to reap it. One that can't be killed now is left.
     let end = Deadline(in: .seconds(1))
     let process = starting.process
+    // An error counts as not ended.
     if (try? pollDescriptor(process.pidfd.raw, for: POLLIN, until: end)) == true {
       process.reapIfEnded()
     }

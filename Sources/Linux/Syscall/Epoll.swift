@@ -66,6 +66,7 @@ public final class EventCounter: Sendable {
     _ = withUnsafeBytes(of: &one) { write(descriptor.raw, $0.baseAddress, 8) }
   }
 
+  // Nothing to read (EAGAIN): it is clear already.
   public func clear() { _ = try? descriptor.read(upTo: 8) }
 }
 
@@ -82,5 +83,6 @@ public final class DeadlineTimer: Sendable {
     _ = clinux_timerfd_set(descriptor.raw, nanoseconds.map { max($0, 1) } ?? 0)
   }
 
+  // Nothing to read (EAGAIN): it is clear already.
   public func clear() { _ = try? descriptor.read(upTo: 8) }
 }

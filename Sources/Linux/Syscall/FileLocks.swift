@@ -21,9 +21,11 @@ public enum FileLocks {
   }
 
   private static func ofDescriptors(of pid: Int32) -> Set<String>? {
+    // A process that has ended, or can't be looked into, shows no locks.
     guard let descriptors = try? listDirectory("/proc/\(pid)/fdinfo") else { return nil }
     var found: Set<String> = []
     for descriptor in descriptors {
+      // It has been closed meanwhile.
       guard let info = try? readText("/proc/\(pid)/fdinfo/\(descriptor)") else { continue }
       for line in info.split(separator: "\n") where line.hasPrefix("lock:") {
         if let lock = Lock(line.dropFirst("lock:".count)) { found.insert(lock.identity) }

@@ -24,6 +24,7 @@ public struct KernelFeatures: Sendable, Hashable {
 
   public static func detect() -> KernelFeatures {
     var scans = false
+    // Without it nothing is scanned.
     if let pagemap = try? Descriptor.open("/proc/self/pagemap") {
       var region = clinux_page_region()
       var end: UInt64 = 0

@@ -91,6 +91,16 @@ public func waitForChild(_ pid: Int32) -> Int32? {
   }
 }
 
+/// Whether a child of this process has ended, or is none any more; its status is taken, so this asks once.
+public func reapIfEnded(_ pid: Int32) -> Bool { waitpid(pid, nil, WNOHANG) != 0 }
+
+/// kill(2): 0, or the error as a negative number. A negative `pid` means a process group. 0 as the signal only asks
+/// whether it may be sent.
+@discardableResult
+public func sendSignal(_ signal: Int32, to pid: Int32) -> Int32 {
+  kernelResult { kill(pid, signal) }
+}
+
 /// readdir(3): the next entry, or nil at the end of the directory.
 func nextEntry(
   of directory: OpaquePointer, at path: String

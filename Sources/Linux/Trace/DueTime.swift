@@ -31,10 +31,12 @@ public struct DueTime: Hashable, Sendable {
 extension DueTime {
   private static func timers(of pid: Int32) -> [DueTime] {
     let directory = "/proc/\(pid)/fd"
+    // A process that has ended has no timers.
     return ((try? listNumbers(directory)) ?? []).compactMap { number -> DueTime? in
       var target = [UInt8](repeating: 0, count: 64)
       let length = readlink("\(directory)/\(number)", &target, target.count)
       guard length > 0, target[..<length].elementsEqual("anon_inode:[timerfd]".utf8),
+        // nil: it has been closed meanwhile.
         let bytes = try? readFile("/proc/\(pid)/fdinfo/\(number)")
       else { return nil }
       return DueTime(fdinfo: bytes)
@@ -85,6 +87,7 @@ struct WaitingCall: Hashable {
   }
 
   static func read(thread: Int32, of pid: Int32) -> WaitingCall? {
+    // A thread that has ended waits for nothing.
     (try? readText("/proc/\(pid)/task/\(thread)/syscall")).flatMap { WaitingCall($0) }
   }
 

@@ -24,6 +24,7 @@ public struct OutsideWait: Hashable, Sendable {
   /// the event loop's thread: reading a process's memory waits for its lock.
   public static func all(of tree: ProcessTree) -> [OutsideWait] {
     tree.pids.flatMap { pid in
+      // A process that has ended has no threads.
       ((try? threads(of: pid)) ?? []).compactMap { thread in
         call(of: thread, in: pid).flatMap { reason(of: $0, in: pid) }.map {
           OutsideWait(pid: pid, thread: thread, reason: $0)

@@ -71,6 +71,7 @@ public final class TimedWaits: Sendable {
     var seen: [Int32: Seen] = [:]
     for pid in tree.pids {
       let reader = WaitReader(pid: pid)
+      // A process that has ended has no threads.
       for thread in (try? threads(of: pid)) ?? [] {
         // Most threads wait for ever: then the scheduler isn't asked.
         guard let first = WaitingCall.read(thread: thread, of: pid) else { continue }
@@ -99,7 +100,7 @@ public final class TimedWaits: Sendable {
         wait.began = began
         wait.isExact = true
       }
-      complete(&wait, before, now: now, earlier[thread])
+      complete(&wait, before: before, now: now, earlier: earlier[thread])
       waits[thread] = wait
     }
     state.withLock {
@@ -131,7 +132,7 @@ public final class TimedWaits: Sendable {
   }
 
   /// When it ends, and how long it was to be.
-  private func complete(_ wait: inout Wait, _ before: Seen, now: Int64, _ earlier: Wait?) {
+  private func complete(_ wait: inout Wait, before: Seen, now: Int64, earlier: Wait?) {
     switch before.limit {
     case .relative(let span):
       wait.whole = .nanoseconds(span)
@@ -195,6 +196,7 @@ public final class TimedWaits: Sendable {
     var clocks = ProcessorClocks()
     var lastRan: [Int32: Int64] = [:]
     for pid in tree.pids {
+      // A process that has ended has no threads.
       for thread in (try? threads(of: pid)) ?? [] where !known.contains(thread) {
         if let restsSince {
           lastRan[thread] = restsSince
@@ -315,6 +317,7 @@ struct WaitReader {
   private let pidfd: Descriptor?
 
   init(pid: Int32) {
+    // nil: it has ended, or can't be looked into; its waits stay unknown.
     memory = try? Descriptor.open("/proc/\(pid)/mem")
     pidfd = try? Descriptor.pidfd(of: pid)
   }

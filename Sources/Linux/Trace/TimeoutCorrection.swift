@@ -101,15 +101,15 @@ extension TraceSession {
         waiting, limit: limit, waited: waited, rested: rested,
         wroteRemainder: waiting.again == CLINUX_AGAIN_FROM_REMAINDER
           && isWritable(waiting.timeAddress))
-      let changed = try apply(correction, to: thread, memory, reader)
+      let changed = try apply(correction, to: thread, memory: memory, reader: reader)
       waits.isCorrected(thread.tid, now: now, call: changed)
     }
   }
 
   /// The call, where it has changed.
   private func apply(
-    _ correction: TimeoutCorrection, to thread: TracedThread, _ memory: ProcessMemory,
-    _ reader: WaitReader
+    _ correction: TimeoutCorrection, to thread: TracedThread, memory: ProcessMemory,
+    reader: WaitReader
   ) throws(TraceError) -> clinux_call? {
     var registers = thread.registers
     switch correction {
@@ -117,11 +117,11 @@ extension TraceSession {
     case .argument(let index, let value, let number):
       clinux_registers_change_call(&registers, number, index, value)
     case .remainder(let address, let seconds, let fraction):
-      try write(seconds, fraction, at: address, memory)
+      try write(seconds: seconds, fraction: fraction, at: address, in: memory)
       return nil
     case .pointer(let index, let seconds, let nanoseconds):
       guard let place = registers.timePlace, isWritable(place) else { return nil }
-      try write(seconds, nanoseconds, at: place, memory)
+      try write(seconds: seconds, fraction: nanoseconds, at: place, in: memory)
       clinux_registers_change_call(
         &registers, registers.interruptedCall?.number ?? -1, index, place)
     case .endUnlessReady(let descriptor, let isSending):
@@ -149,12 +149,12 @@ extension TraceSession {
         waiting.timeAddress != place, isWritable(place)
       else { continue }
       // A page of zeros would be left out.
-      try write(1, 1, at: place, memory)
+      try write(seconds: 1, fraction: 1, at: place, in: memory)
     }
   }
 
   private func write(
-    _ seconds: Int64, _ fraction: Int64, at address: UInt64, _ memory: ProcessMemory
+    seconds: Int64, fraction: Int64, at address: UInt64, in memory: ProcessMemory
   ) throws(TraceError) {
     let bytes = [seconds, fraction].withUnsafeBytes { Array($0) }
     try wrap { () throws(SystemCallError) in try memory.writeBytes(bytes, at: address) }

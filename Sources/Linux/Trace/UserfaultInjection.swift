@@ -11,7 +11,8 @@ extension Injector {
   public func openUserfault() throws(TraceError) -> Int32 {
     let flags = UInt64(O_CLOEXEC | O_NONBLOCK)
     do throws(TraceError) {
-      return try moveAway(perform("userfaultfd", CLINUX_SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]))
+      return try moveAway(
+        perform("userfaultfd", number: CLINUX_SYS_userfaultfd, arguments: [flags, 0, 0, 0, 0, 0]))
     } catch {
       guard case .injected(_, _, let code) = error, code == EPERM,
         let number = try openUserfaultDevice(flags)
@@ -43,7 +44,7 @@ extension Injector {
     let flags = UInt64(O_CLOEXEC | O_NONBLOCK) | UInt64(CLINUX_UFFD_USER_MODE_ONLY)
     return Int32(
       truncatingIfNeeded: try perform(
-        "userfaultfd", CLINUX_SYS_userfaultfd, [flags, 0, 0, 0, 0, 0]))
+        "userfaultfd", number: CLINUX_SYS_userfaultfd, arguments: [flags, 0, 0, 0, 0, 0]))
   }
 
   /// Makes the process create an anonymous file. Its number there.
@@ -53,11 +54,12 @@ extension Injector {
     }
     let flags: UInt64 = 1 | 2  // MFD_CLOEXEC | MFD_ALLOW_SEALING
     return try moveAway(
-      perform("memfd_create", CLINUX_SYS_memfd_create, [address, flags, 0, 0, 0, 0]))
+      perform(
+        "memfd_create", number: CLINUX_SYS_memfd_create, arguments: [address, flags, 0, 0, 0, 0]))
   }
 
   public func closeDescriptor(_ number: Int32) throws(TraceError) {
-    _ = try perform("close", CLINUX_SYS_close, [UInt64(number), 0, 0, 0, 0, 0])
+    _ = try perform("close", number: CLINUX_SYS_close, arguments: [UInt64(number), 0, 0, 0, 0, 0])
   }
 
   private func moveAway(_ number: Int64) throws(TraceError) -> Int32 {
@@ -72,7 +74,7 @@ extension Injector {
   }
 
   private func perform(
-    _ name: String, _ which: Int, _ arguments: [UInt64]
+    _ name: String, number which: Int, arguments: [UInt64]
   ) throws(TraceError) -> Int64 {
     let result = try call(number: clinux_userfault_syscall_number(Int32(which)), arguments)
     if result < 0 {

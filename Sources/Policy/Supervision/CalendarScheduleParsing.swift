@@ -119,7 +119,7 @@ extension CalendarSchedule {
       var step = 1
       if halves.count == 2 {
         guard let number = number(halves[1]), (1...range.upperBound).contains(number) else {
-          throw wrong(word, "has a step that isn't from 1 to \(range.upperBound)")
+          throw wrong(word, why: "has a step that isn't from 1 to \(range.upperBound)")
         }
         step = number
       }
@@ -142,7 +142,8 @@ extension CalendarSchedule {
       guard let high = value(ends[1]) else { throw wrong(word) }
       guard low <= high else {
         throw wrong(
-          word, "goes backwards", "write `\(low)-\(whole.upperBound),\(whole.lowerBound)-\(high)`")
+          word, why: "goes backwards",
+          suggestion: "write `\(low)-\(whole.upperBound),\(whole.lowerBound)-\(high)`")
       }
       return low...high
     }
@@ -159,7 +160,7 @@ extension CalendarSchedule {
     }
 
     private func wrong(
-      _ word: Word, _ why: String? = nil, _ suggestion: String? = nil
+      _ word: Word, why: String? = nil, suggestion: String? = nil
     ) -> ScheduleError {
       let why = why ?? "must be from \(range.lowerBound) to \(range.upperBound)"
       let named =

@@ -13,18 +13,18 @@ final class DiagnosticSink {
   init(source: SourceText) { self.source = source }
 
   func error(at position: Position?, _ message: String, suggestion: String? = nil) {
-    report(.error, position, message, suggestion)
+    report(.error, at: position, message, suggestion: suggestion)
   }
 
   func warning(at position: Position?, _ message: String, suggestion: String? = nil) {
-    report(.warning, position, message, suggestion)
+    report(.warning, at: position, message, suggestion: suggestion)
   }
 
   func add(_ diagnostics: [Diagnostic]) { foreign += diagnostics }
 
   private func report(
-    _ severity: Diagnostic.Severity, _ position: Position?, _ message: String,
-    _ suggestion: String?
+    _ severity: Diagnostic.Severity, at position: Position?, _ message: String,
+    suggestion: String?
   ) {
     // An error must not be lost because a hundred warnings came before it.
     guard found.count < Self.limit || (severity == .error && !hasErrors) else { return }

@@ -14,7 +14,7 @@ public enum ProcessComposeImport {
     let shared = ProcessImport.Shared(
       shell: shell(&top), environment: top.variables("environment"))
     guard let processes = mapping["processes"], case .mapping(let entries) = processes else {
-      sink.error(at: nil, "there are no `processes`: this is no process-compose file")
+      sink.error(at: nil, "not a process-compose file: no `processes`")
       return sink.result(nil)
     }
     var copies: [String: [String]] = [:]
@@ -30,7 +30,7 @@ public enum ProcessComposeImport {
         guard case (.mapping(let rendered), let unknown) = template.render(.mapping(process)) else {
           continue
         }
-        var one = ProcessImport(name: replica, rendered, shared, copies)
+        var one = ProcessImport(name: replica, mapping: rendered, shared: shared, names: copies)
         if replica != name { one.add(replica: index) }
         guard var worker = one.worker() else {
           sink.error(

@@ -56,7 +56,7 @@ struct ConfigurationReader {
       guard part.position(ofKey: key) != nil else { continue }
       if let first {
         part.sink.error(
-          at: part.position(ofKey: key), "`\(key)` stands twice; the first is \(first.place)",
+          at: part.position(ofKey: key), "`\(key)` is given twice; the first is \(first.place)",
           suggestion: "leave one of them out")
       } else {
         first = (part.place(ofKey: key), value)
@@ -142,11 +142,11 @@ struct ConfigurationReader {
             suggestion: "give one of them another name, or leave it out")
           // For the errors that are in it.
           var unused = configuration
-          worker(name, entry, at: reader.position(ofKey: name), &unused)
+          worker(name, entry: entry, at: reader.position(ofKey: name), into: &unused)
           continue
         }
         declared[name] = (reader.place(ofKey: name), entry)
-        worker(name, entry, at: reader.position(ofKey: name), &configuration)
+        worker(name, entry: entry, at: reader.position(ofKey: name), into: &configuration)
       }
     }
     WorkerChecks(
@@ -167,8 +167,8 @@ struct ConfigurationReader {
   }
 
   private func worker(
-    _ name: String, _ entry: MappingReader, at position: Position?,
-    _ configuration: inout DaemonConfiguration
+    _ name: String, entry: MappingReader, at position: Position?,
+    into configuration: inout DaemonConfiguration
   ) {
     let reader = WorkerReader(
       name: name, reader: entry, directory: directory, environment: environment,

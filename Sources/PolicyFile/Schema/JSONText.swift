@@ -18,11 +18,12 @@ indirect enum JSONText {
       guard items.contains(where: \.isNested) else {
         return "[" + items.map { $0.rendered() }.joined(separator: ", ") + "]"
       }
-      return block("[", items.map { $0.rendered(indent: indent + "  ") }, "]", indent)
+      return block(
+        "[", items.map { $0.rendered(indent: indent + "  ") }, close: "]", indent: indent)
     case .object(let pairs):
       guard !pairs.isEmpty else { return "{}" }
       let lines = pairs.map { "\(Self.quoted($0)): \($1.rendered(indent: indent + "  "))" }
-      return block("{", lines, "}", indent)
+      return block("{", lines, close: "}", indent: indent)
     }
   }
 
@@ -33,8 +34,7 @@ indirect enum JSONText {
     }
   }
 
-  private func block(_ open: String, _ lines: [String], _ close: String, _ indent: String) -> String
-  {
+  private func block(_ open: String, _ lines: [String], close: String, indent: String) -> String {
     let inner = lines.map { "\(indent)  \($0)" }.joined(separator: ",\n")
     return "\(open)\n\(inner)\n\(indent)\(close)"
   }

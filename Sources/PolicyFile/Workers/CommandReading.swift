@@ -19,15 +19,16 @@ struct CommandReader {
     guard let node = reader.node(key) else { return nil }
     if case .sequence(let sequence) = node {
       let words = sequence.map { reader.convert($0, called: key, as: .word, by: expander) }
-      return nonEmpty(words, node, key, reader)
+      return nonEmpty(words, in: node, key: key, reader: reader)
     }
     let expects = "a list of words such as `[python3, server.py]`"
     let split = Converter<CommandWords>.scalar(expects) { CommandWords.split($0) }
     guard let command = reader.convert(node, called: key, as: split, by: nil) else { return nil }
     if let sign = command.shellSign, node.scalar?.style != .literal {
       reader.sink.warning(
-        at: node.position, "`\(sign)` reaches the program as a word: no shell runs this command",
-        suggestion: "write `[sh, -c, '…']` if a shell is meant")
+        at: node.position,
+        "`\(sign)` is passed to the program as an argument: no shell runs this command",
+        suggestion: "for a shell, write `[sh, -c, '…']`")
     }
     let words = command.words.map { word -> String? in
       guard case .scalar(let whole) = node else { return nil }
@@ -35,11 +36,11 @@ struct CommandReader {
         .init(word, tag: whole.tag, style: .doubleQuoted, mark: whole.mark))
       return reader.convert(node, called: key, as: .word, by: expander)
     }
-    return nonEmpty(words, node, key, reader)
+    return nonEmpty(words, in: node, key: key, reader: reader)
   }
 
   private func nonEmpty(
-    _ words: [String?], _ node: YAMLNode, _ key: String, _ reader: MappingReader
+    _ words: [String?], in node: YAMLNode, key: String, reader: MappingReader
   ) -> [String]? {
     guard !words.contains(nil) else { return nil }
     let words = words.compactMap(\.self)

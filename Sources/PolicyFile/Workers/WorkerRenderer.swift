@@ -120,18 +120,20 @@ struct WorkerRenderer {
       pairs = [("tcpSocket", .mapping(place + other))]
     }
     let standard = Probe(probe.action)
-    func add(_ key: String, _ value: Int64, _ usual: Int64) {
+    func add(_ key: String, _ value: Int64, usual: Int64) {
       if value != usual { pairs.append((key, .plain("\(value)"))) }
     }
     add(
       "initialDelaySeconds", probe.initialDelay.components.seconds,
-      standard.initialDelay.components.seconds)
-    add("periodSeconds", probe.period.components.seconds, standard.period.components.seconds)
-    add("timeoutSeconds", probe.timeout.components.seconds, standard.timeout.components.seconds)
+      usual: standard.initialDelay.components.seconds)
+    add("periodSeconds", probe.period.components.seconds, usual: standard.period.components.seconds)
     add(
-      "successThreshold", Int64(probe.successThreshold), Int64(standard.successThreshold))
+      "timeoutSeconds", probe.timeout.components.seconds, usual: standard.timeout.components.seconds
+    )
     add(
-      "failureThreshold", Int64(probe.failureThreshold), Int64(standard.failureThreshold))
+      "successThreshold", Int64(probe.successThreshold), usual: Int64(standard.successThreshold))
+    add(
+      "failureThreshold", Int64(probe.failureThreshold), usual: Int64(standard.failureThreshold))
     return pairs
   }
 

@@ -42,7 +42,9 @@ extension FleetSimulation {
   }
 
   private mutating func tell(_ event: Event, of worker: Int, in time: Duration) {
-    news.add(now + time.wholeNanoseconds, Int32(worker), workers[worker].life, .event(event))
+    news.add(
+      at: now + time.wholeNanoseconds, worker: Int32(worker), life: workers[worker].life,
+      what: .event(event))
   }
 
   private mutating func launch(_ worker: Int) {

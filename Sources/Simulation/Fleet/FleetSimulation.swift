@@ -87,7 +87,7 @@ public struct FleetSimulation {
         announcesReadiness: true)
       deliver(.added(worker.id, profile))
     }
-    news.add(0, -1, 0, .sample)
+    news.add(at: 0, worker: -1, life: 0, what: .sample)
   }
 
   mutating func deliver(_ event: Event) {
@@ -119,7 +119,7 @@ public struct FleetSimulation {
 
   /// Once a second, as the daemon does, unless there is nothing new.
   private mutating func sample() {
-    news.add(now + 1_000_000_000, -1, 0, .sample)
+    news.add(at: now + 1_000_000_000, worker: -1, life: 0, what: .sample)
     if now / 86_400_000_000_000 > day {
       day = now / 86_400_000_000_000
       writtenToday = 0
@@ -186,7 +186,7 @@ extension FleetSimulation {
       die(biggest)
       deliver(.exited(workers[biggest].id, .signaled(9)))
       // Not at once: the machine would never get anywhere.
-      news.add(now + 1_000_000_000, Int32(biggest), 0, .retry)
+      news.add(at: now + 1_000_000_000, worker: Int32(biggest), life: 0, what: .retry)
     }
   }
 

@@ -91,7 +91,7 @@ extension FleetSimulation {
     if workers[worker].longUses == 1 {
       deliver(.taskBegan(workers[worker].id, task: "use", limit: nil))
     }
-    news.add(now + time, Int32(worker), workers[worker].life, .useEnds)
+    news.add(at: now + time, worker: Int32(worker), life: workers[worker].life, what: .useEnds)
   }
 
   mutating func endUse(_ number: Int32, _ life: Int32) {

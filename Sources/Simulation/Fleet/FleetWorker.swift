@@ -67,7 +67,7 @@ struct NewsQueue {
 
   var first: Int64? { heap.first?.at }
 
-  mutating func add(_ at: Int64, _ worker: Int32, _ life: Int32, _ what: FleetNews.What) {
+  mutating func add(at: Int64, worker: Int32, life: Int32, what: FleetNews.What) {
     count &+= 1
     let place = free.popLast() ?? Int32(news.count)
     if Int(place) == news.count { news.append(nil) }

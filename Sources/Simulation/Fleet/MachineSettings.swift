@@ -5,23 +5,23 @@ extension MachineModel {
   /// `64GB`, `20%`. What is wrong, or `nil`.
   public mutating func set(_ key: String, _ text: String) -> String? {
     if let path = Self.durations[key] {
-      return assign(Self.duration(text), to: path, key, "a duration such as 1.3ms")
+      return assign(Self.duration(text), to: path, key: key, expected: "a duration such as 1.3ms")
     }
     if let path = Self.sizes[key] {
-      return assign(Self.size(text), to: path, key, "a size such as 64GB")
+      return assign(Self.size(text), to: path, key: key, expected: "a size such as 64GB")
     }
     if let path = Self.shares[key] {
-      return assign(Self.share(text), to: path, key, "a share from 0% to 100%")
+      return assign(Self.share(text), to: path, key: key, expected: "a share from 0% to 100%")
     }
     let known = Self.durations.keys.sorted() + Self.sizes.keys.sorted() + Self.shares.keys.sorted()
-    return "there is no such setting; there are \(known.joined(separator: ", "))"
+    return "unknown setting; known: \(known.joined(separator: ", "))"
   }
 
   private mutating func assign<Value>(
-    _ value: Value?, to path: WritableKeyPath<MachineModel, Value>, _ key: String,
-    _ expected: String
+    _ value: Value?, to path: WritableKeyPath<MachineModel, Value>, key: String,
+    expected: String
   ) -> String? {
-    guard let value else { return "\(key) is \(expected)" }
+    guard let value else { return "\(key) must be \(expected)" }
     self[keyPath: path] = value
     return nil
   }

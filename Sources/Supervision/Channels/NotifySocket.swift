@@ -102,6 +102,6 @@ public final class NotifySocket {
 
   /// Takes the name away; not done on release, since a later daemon may have bound it again.
   public func remove() {
-    if !path.hasPrefix("@") { unlink(path) }
+    if !path.hasPrefix("@") { discardFile(path) }
   }
 }

@@ -33,8 +33,7 @@ public final class PressureWatch {
     self.path = path
     listener = try UnixSocket.bound(to: path, .stream)
     UnixSocket.refuseDescriptors(listener)
-    let raw = listener.raw
-    _ = try systemCall("listen", on: path) { listen(raw, 16) }
+    try listener.listen(backlog: 16, path: path)
     descriptor = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
     try startAccepting()
   }
@@ -71,7 +70,7 @@ public final class PressureWatch {
   }
 
   /// Takes the name away; see `NotifySocket.remove`.
-  public func remove() { unlink(path) }
+  public func remove() { discardFile(path) }
 
   private func startAccepting() throws(SystemCallError) {
     try shim("epoll_ctl", on: path) {

@@ -141,10 +141,13 @@ extension PurgeableRegion {
   }
 
   private static func header(of descriptor: Descriptor) throws(PurgeableError) -> Header {
-    var bytes = [UInt8](repeating: 0, count: PurgeableLayout.headerLength)
+    let length = PurgeableLayout.headerLength
+    var bytes: [UInt8]
     do throws(SystemCallError) {
-      _ = try systemCall("pread") { pread(descriptor.raw, &bytes, bytes.count, 0) }
+      bytes = try descriptor.readBytes(upTo: length, at: 0)
     } catch { throw .unreadable(error) }
+    // A file that is shorter has no table, which zeros say.
+    bytes += [UInt8](repeating: 0, count: length - bytes.count)
     return bytes.withUnsafeBytes { bytes in
       Header(
         magic: bytes.load(as: UInt64.self),
@@ -172,7 +175,9 @@ extension PurgeableRegion {
       while first < slotCount {
         let wanted = min(Self.slotsAtOnce, slotCount - first)
         let place = PurgeableLayout.offset(ofSlot: first)
-        let length = pread(descriptor.raw, buffer.baseAddress, wanted * slotLength, off_t(place))
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<(wanted * slotLength)])
+        // A table that can't be read has ended.
+        let length = (try? descriptor.read(into: part, at: Int64(place))) ?? 0
         guard length >= slotLength else { return }
         let count = length / slotLength
         for index in 0..<count where !body(first + index, slot(in: buffer, at: index)) { return }

@@ -48,8 +48,7 @@ public final class WorkerSocket {
   public init(path: String) throws(SystemCallError) {
     self.path = path
     listener = try UnixSocket.bound(to: path, .stream)
-    let raw = listener.raw
-    _ = try systemCall("listen", on: path) { listen(raw, 16) }
+    try listener.listen(backlog: 16, path: path)
     descriptor = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
     try startAccepting()
   }
@@ -62,7 +61,7 @@ public final class WorkerSocket {
   public func descriptor(of id: ConnectionID) -> Descriptor? { connections[id]?.descriptor }
 
   /// Takes the name away; see `NotifySocket.remove`.
-  public func remove() { unlink(path) }
+  public func remove() { discardFile(path) }
 
   /// Accepts who has come, reads what was said, writes what waits. `isMember` says whether a pid is
   /// one of the worker's.
@@ -139,22 +138,22 @@ public final class WorkerSocket {
         // Out of descriptors, most likely. The listener would be readable all the time.
         clinux_epoll_remove(descriptor.raw, listener.raw)
         isAccepting = false
-        news.append(.refused("a connection has to wait: \(String(cString: strerror(-raw)))"))
+        news.append(.refused("a connection must wait: \(String(cString: strerror(-raw)))"))
         return setTimer()
       }
-      admit(Descriptor(foreign: raw), isMember, &news)
+      admit(Descriptor(foreign: raw), isMember: isMember, news: &news)
     }
   }
 
   private func admit(
-    _ descriptor: Descriptor, _ isMember: (Int32) -> Bool, _ news: inout [News]
+    _ descriptor: Descriptor, isMember: (Int32) -> Bool, news: inout [News]
   ) {
     var pid: pid_t = 0
     var user: uid_t = 0
     var group: gid_t = 0
     // 0: from a pid namespace that we don't see into.
     guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0, pid > 0, isMember(pid)
-    else { return news.append(.refused("pid \(pid) isn't one of its processes")) }
+    else { return news.append(.refused("pid \(pid) is not one of its processes")) }
     guard connections.count < Self.maxConnections else {
       return news.append(.refused("it has \(Self.maxConnections) connections already"))
     }
@@ -168,11 +167,11 @@ public final class WorkerSocket {
 
   private func serve(_ id: ConnectionID, _ news: inout [News]) {
     guard let connection = connections[id] else { return }
-    guard connection.flush() else { return leave(id, WorkerConnection.unread, &news) }
+    guard connection.flush() else { return leave(id, why: WorkerConnection.unread, news: &news) }
     switch connection.read(at: Clocks.boottime, { news.append(.said(id, $0, passed: $1)) }) {
     case .read: watch(id, connection)
-    case .ended: leave(id, nil, &news)
-    case .shutOut(let why): leave(id, why, &news)
+    case .ended: leave(id, why: nil, news: &news)
+    case .shutOut(let why): leave(id, why: why, news: &news)
     case .slowed:
       // Out of the set, and not only deaf: a hang-up would be reported over and over.
       if slowed.insert(id).inserted {
@@ -195,6 +194,7 @@ public final class WorkerSocket {
   }
 
   private func setTimer() {
+    // Without a descriptor there is no timer; the next call tries again.
     if timer == nil, let new = try? DeadlineTimer() {
       timer = new
       _ = clinux_epoll_add(
@@ -214,7 +214,7 @@ public final class WorkerSocket {
     }
   }
 
-  private func leave(_ id: ConnectionID, _ why: String?, _ news: inout [News]) {
+  private func leave(_ id: ConnectionID, why: String?, news: inout [News]) {
     drop(id)
     news.append(.left(id, why: why))
   }

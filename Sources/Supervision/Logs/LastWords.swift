@@ -23,7 +23,7 @@ public struct LastWords: Sendable {
     let tail = try? place.reading { (file, size) throws(SystemCallError) in
       // Rotated meanwhile, it begins anew.
       let start = max(logStart <= size ? logStart : 0, size - Self.maxTail)
-      _ = try systemCall("lseek", on: place.path) { lseek(file.raw, off_t(start), SEEK_SET) }
+      try file.seek(to: start, path: place.path)
       return try file.read(upTo: Int(size - start))
     }
     return tail.flatMap(Self.lastLine)

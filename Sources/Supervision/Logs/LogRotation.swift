@@ -38,12 +38,10 @@ public struct LogRotation: Sendable {
     let status: stat
     do throws(SystemCallError) {
       status = try place.acting { () throws(SystemCallError) in
-        var status = stat()
-        try systemCall("stat", path: place.path) { stat($0, &status) }
-        return status
+        try readStatus(of: place.path)
       }
     } catch { return }
-    guard status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) > limit else { return }
+    guard status.isRegularFile, Int64(status.st_size) > limit else { return }
     try rotate()
   }
 
@@ -55,11 +53,11 @@ public struct LogRotation: Sendable {
     }
     if place.keep == 0 { return try cut(log, to: 0) }
     try place.acting { () throws(SystemCallError) in
-      if access(partial, F_OK) == 0 { name() }
+      if fileExists(partial) { name() }
       do throws(SystemCallError) {
         try putAside(log)
       } catch {
-        unlink(partial)
+        discardFile(partial)
         throw error
       }
       name()
@@ -68,15 +66,20 @@ public struct LogRotation: Sendable {
 
   private func name() {
     place.shift()
-    rename(partial, place.aside(1))
+    // Unnamed it stays: the next rotation names it.
+    try? renameFile(partial, to: place.aside(1))
   }
 
   private func putAside(_ log: Descriptor) throws(SystemCallError) {
     let copy = try Descriptor.open(
       partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
-    let status = try log.status(place.path)
-    if geteuid() == 0 { fchown(copy.raw, status.st_uid, status.st_gid) }
-    fchmod(copy.raw, status.st_mode & 0o777)
+    let status = try log.readStatus(place.path)
+    // A file system without owners or modes (vfat) refuses both; the bytes matter more.
+    if geteuid() == 0 {
+      try? copy.setOwner(user: status.st_uid, group: status.st_gid, path: partial)
+    }
+    // The same.
+    try? copy.setMode(status.st_mode & 0o777, path: partial)
 
     let block = max(Int64(status.st_blksize), 512)
     // Not all of it: a range that reaches the end can't be cut out.
@@ -88,7 +91,7 @@ public struct LogRotation: Sendable {
     var copied = max(whole, 0)
     // A worker that writes as fast as we copy isn't followed for ever.
     for _ in 0..<Self.maxRounds {
-      let size = Int64(try log.status(place.path).st_size)
+      let size = Int64(try log.readStatus(place.path).st_size)
       if size <= copied { break }
       try append(log, wanted(of: copied..<size), to: copy)
       copied = size
@@ -102,7 +105,7 @@ public struct LogRotation: Sendable {
   }
 
   private func cut(_ log: Descriptor, to size: off_t) throws(SystemCallError) {
-    _ = try systemCall("ftruncate", on: place.path) { ftruncate(log.raw, size) }
+    try log.truncate(to: Int64(size), path: place.path)
   }
 
   private static let maxRounds = 64
@@ -122,9 +125,7 @@ public struct LogRotation: Sendable {
       try copyBytes(log, part, to: copy)
       position = part.upperBound
     }
-    _ = try systemCall("ftruncate", on: partial) {
-      ftruncate(copy.raw, off_t(range.upperBound))
-    }
+    try copy.truncate(to: range.upperBound, path: partial)
   }
 
   /// The first part of the range that isn't a hole; nil: there is none.
@@ -150,14 +151,12 @@ public struct LogRotation: Sendable {
   ) throws(SystemCallError) {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
     defer { buffer.deallocate() }
-    _ = try systemCall("lseek", on: partial) { lseek(copy.raw, off_t(range.lowerBound), SEEK_SET) }
+    try copy.seek(to: range.lowerBound, path: partial)
     var position = range.lowerBound
     while position < range.upperBound {
       let wanted = min(buffer.count, Int(range.upperBound - position))
-      let at = off_t(position)
-      let count = try systemCall("pread", on: place.path) {
-        pread(log.raw, buffer.baseAddress, wanted, at)
-      }
+      let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
+      let count = try log.read(into: part, at: position, path: place.path)
       if count == 0 { return }
       do throws(SystemCallError) {
         try copy.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
@@ -166,20 +165,5 @@ public struct LogRotation: Sendable {
       }
       position += Int64(count)
     }
-  }
-}
-
-extension Descriptor {
-  fileprivate func status(_ path: String) throws(SystemCallError) -> stat {
-    var status = stat()
-    _ = try systemCall("fstat", on: path) { fstat(raw, &status) }
-    return status
-  }
-
-  /// Bytes, of a regular file; `nil` for anything else.
-  public var fileSize: Int64? {
-    var status = stat()
-    guard fstat(raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-    return Int64(status.st_size)
   }
 }

@@ -48,13 +48,9 @@ extension LogPlace {
       // Somebody has emptied it.
       if size < position { position = 0 }
       if size <= position { return nil }
-      var bytes = [UInt8](repeating: 0, count: Int(min(size - position, most)))
-      let start = off_t(position)
-      let count = try systemCall("pread", on: path) {
-        pread(file.raw, &bytes, bytes.count, start)
-      }
-      position += Int64(count)
-      bytes.removeLast(bytes.count - count)
+      let bytes = try file.readBytes(
+        upTo: Int(min(size - position, most)), at: position, path: path)
+      position += Int64(bytes.count)
       return bytes
     }
   }

@@ -28,6 +28,7 @@ public struct OutputMeter: Sendable {
   }
 
   private static func written(by pid: Int32) -> UInt64 {
+    // It has ended, or can't be looked into.
     guard let text = try? readText("/proc/\(pid)/io") else { return 0 }
     for line in text.split(separator: "\n") where line.hasPrefix("wchar: ") {
       return UInt64(line.dropFirst(7)) ?? 0
@@ -42,7 +43,6 @@ public struct OutputMeter: Sendable {
     let raw = clinux_pidfd_getfd(pidfd.raw, number)
     guard raw >= 0 else { return false }
     let duplicate = Descriptor(foreign: raw)
-    var entry = pollfd(fd: duplicate.raw, events: Int16(POLLOUT), revents: 0)
-    return poll(&entry, 1, 0) == 0
+    return !duplicate.isWritable
   }
 }

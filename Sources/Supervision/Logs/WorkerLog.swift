@@ -17,7 +17,7 @@ public struct WorkerLog: Sendable {
     guard log.start > limit, log.isFile else { return log }
     try place.acting { () throws(SystemCallError) in
       if place.keep == 0 {
-        try systemCall("unlink", path: place.path) { unlink($0) }
+        try removeFile(place.path)
       } else {
         place.shift()
         try renameFile(place.path, to: place.aside(1))
@@ -34,10 +34,7 @@ public struct WorkerLog: Sendable {
   }
 
   /// What rotates; `/dev/null`, say, doesn't.
-  private var isFile: Bool {
-    var status = stat()
-    return fstat(descriptor.raw, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-  }
+  private var isFile: Bool { descriptor.status?.isRegularFile == true }
 
   private static func append(_ place: LogPlace) throws(SystemCallError) -> WorkerLog {
     let file = try place.acting { () throws(SystemCallError) in
@@ -47,24 +44,18 @@ public struct WorkerLog: Sendable {
       if !place.isElsewhere { flags |= O_NOFOLLOW }
       return try Descriptor.open(place.path, flags, mode: 0o600)
     }
-    var status = stat()
-    _ = try systemCall("fstat", on: place.path) { fstat(file.raw, &status) }
+    let status = try file.readStatus(place.path)
     // A program may open its output again (`/dev/stdout`), for which it must be its own. A file that has
     // another name too, or is no file, isn't one that we made here.
     if let account = place.account, !place.isElsewhere, status.st_nlink == 1,
-      status.st_mode & S_IFMT == S_IFREG
+      status.isRegularFile
     {
-      _ = try systemCall("fchown", on: place.path) {
-        fchown(file.raw, account.identity.user, account.identity.group)
-      }
+      try file.setOwner(
+        user: account.identity.user, group: account.identity.group, path: place.path)
     }
-    _ = clearNonblocking(file)
+    // Without O_NONBLOCK, which the worker would share with us.
+    try file.setFlags(O_APPEND)
     return WorkerLog(descriptor: file, start: Int64(status.st_size))
-  }
-
-  /// The worker shares the flag with us.
-  private static func clearNonblocking(_ file: Descriptor) -> Int32 {
-    fcntl(file.raw, F_SETFL, O_APPEND)
   }
 }
 
@@ -113,9 +104,8 @@ public struct LogPlace: Hashable, Sendable {
   func openRegular(_ flags: Int32) throws(SystemCallError) -> (file: Descriptor, status: stat) {
     let link = isElsewhere ? 0 : O_NOFOLLOW
     let file = try Descriptor.open(path, flags | O_NONBLOCK | O_NOCTTY | link)
-    var status = stat()
-    _ = try systemCall("fstat", on: path) { fstat(file.raw, &status) }
-    guard status.st_mode & S_IFMT == S_IFREG else {
+    let status = try file.readStatus(path)
+    guard status.isRegularFile else {
       throw SystemCallError("read a file that isn't a regular one:", on: path, code: ESPIPE)
     }
     return (file, status)
@@ -124,9 +114,10 @@ public struct LogPlace: Hashable, Sendable {
   /// Makes `path.1` free; the oldest goes.
   func shift() {
     var number = keep
-    unlink(aside(number))
+    discardFile(aside(number))
     while number > 1 {
-      rename(aside(number - 1), aside(number))
+      // There may be no such file yet.
+      try? renameFile(aside(number - 1), to: aside(number))
       number -= 1
     }
   }

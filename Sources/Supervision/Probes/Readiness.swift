@@ -86,8 +86,8 @@ public struct ReadinessChannel: Sendable {
   }
 
   static func holdsLine(_ file: Descriptor) -> Bool {
-    var bytes = [UInt8](repeating: 0, count: 4096)
-    let count = pread(file.raw, &bytes, bytes.count, 0)
-    return count > 0 && bytes.prefix(count).contains(UInt8(ascii: "\n"))
+    // What can't be read holds no line.
+    let bytes = (try? file.readBytes(upTo: 4096, at: 0)) ?? []
+    return bytes.contains(UInt8(ascii: "\n"))
   }
 }

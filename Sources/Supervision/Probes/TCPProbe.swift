@@ -17,13 +17,13 @@ public final class TCPProbe {
 
   private func attempt(_ family: Int32) -> Bool {
     if let connection = pending[family] { return finish(connection, family) }
-    let flags = SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue
-    let raw = socket(family, Int32(flags), 0)
-    if raw < 0 { return false }
-    let connection = Descriptor(owning: raw)
+    let connection: Descriptor
+    do throws(SystemCallError) {
+      connection = try .socket(family: family, type: SOCK_STREAM, isBlocking: false)
+    } catch { return false }
     do throws(SystemCallError) {
       _ = try systemCall("connect") {
-        family == AF_INET ? connectIPv4(raw) : connectIPv6(raw)
+        family == AF_INET ? connectIPv4(connection.raw) : connectIPv6(connection.raw)
       }
       return isSomebodyElse(connection)
     } catch {
@@ -33,13 +33,9 @@ public final class TCPProbe {
   }
 
   private func finish(_ connection: Descriptor, _ family: Int32) -> Bool {
-    var entry = pollfd(fd: connection.raw, events: Int16(POLLOUT), revents: 0)
-    if poll(&entry, 1, 0) <= 0 { return false }
+    if !connection.isWritable { return false }
     pending[family] = nil
-    var code: Int32 = 0
-    var length = socklen_t(MemoryLayout<Int32>.size)
-    let result = getsockopt(connection.raw, SOL_SOCKET, SO_ERROR, &code, &length)
-    return result == 0 && code == 0 && isSomebodyElse(connection)
+    return connection.connectionError == 0 && isSomebodyElse(connection)
   }
 
   /// TCP lets a socket connect to itself, when the port that it was given happens to be the one

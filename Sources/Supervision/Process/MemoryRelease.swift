@@ -41,7 +41,7 @@ public struct MemoryRelease: Sendable {
         if result == 0 { released += 1 }
         guard result == -EAGAIN, attempt < Self.maxTries else { break }
         // On a thread of its own; there is no event for it.
-        usleep(1000)
+        pauseThread(for: .milliseconds(1))
       }
     }
     return released

@@ -41,7 +41,7 @@ public struct WorkerKilling: Sendable {
     if let stat = try? ProcessStat.read(root.pid), stat.identity == root, stat.parent == getpid(),
       getpgid(root.pid) == root.pid
     {
-      _ = kernelResult { Glibc.kill(-root.pid, SIGKILL) }
+      sendSignal(SIGKILL, to: -root.pid)
     }
     do throws(SystemCallError) {
       try ProcessTree.killAll(root: root, session: session, until: deadline)
@@ -174,9 +174,11 @@ public final class WorkerProcess {
   /// Whether a pid is one of the worker's, without looking at all processes.
   public func owns(_ pid: Int32) -> Bool {
     if pid == identity.pid { return isAlive }
+    // A group that is gone holds no process.
     if let cgroup { return (try? cgroup.processes().contains(pid)) ?? false }
     var current = pid
     for _ in 0..<64 where current > 1 {
+      // It has ended.
       guard let stat = try? ProcessStat.read(current), stat.startTime >= identity.startTime else {
         return false
       }

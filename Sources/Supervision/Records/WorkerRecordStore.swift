@@ -9,12 +9,9 @@ public struct WorkerRecordStore: Sendable {
   public init(directory: String) throws(WorkerRecordError) {
     self.directory = directory
     do throws(SystemCallError) {
-      let result = kernelResult(directory) { mkdir($0, 0o700) }
-      if result != 0 && result != -EEXIST {
-        throw SystemCallError("mkdir", on: directory, code: -result)
-      }
+      try makeDirectory(directory, mode: 0o700)
       let opened = try Descriptor.open(directory, O_RDONLY | O_DIRECTORY)
-      _ = try systemCall("fchmod", on: directory) { fchmod(opened.raw, 0o700) }
+      try opened.setMode(0o700, path: directory)
     } catch { throw .unusable(error) }
   }
 
@@ -74,7 +71,7 @@ public struct WorkerRecordStore: Sendable {
   }
 
   /// Forgets a worker; nothing when it isn't known.
-  public func remove(_ name: String) { unlink(path(of: name)) }
+  public func remove(_ name: String) { discardFile(path(of: name)) }
 }
 
 /// Why a worker's record can't be saved or read.
@@ -94,12 +91,12 @@ public enum WorkerRecordError: Error, Hashable, Sendable, CustomStringConvertibl
     switch self {
     case .unusable(let error): "\(error)"
     case .damaged(let path, .torn):
-      "\(path) is damaged: its checksum doesn't fit. The worker that it described, if it still "
-        + "runs, has to be found and ended by hand"
+      "\(path) is damaged: wrong checksum; if the worker that it described still runs, find and "
+        + "end it by hand"
     case .damaged(let path, .version(let version)):
-      "\(path) is of version \(version), which this dormouse doesn't know; use the newer one"
+      "\(path) has version \(version), which this Dormouse doesn't know; use the newer one"
     case .damaged(let path, .missing(let key)): "\(path) lacks a valid `\(key)`"
-    case .damaged(let path, .malformed(let line)): "\(path): a line that makes no sense: \(line)"
+    case .damaged(let path, .malformed(let line)): "\(path): malformed line: \(line)"
     }
   }
 }

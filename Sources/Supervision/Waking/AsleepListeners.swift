@@ -40,6 +40,7 @@ public struct AsleepListener: Sendable {
   public func look() -> Queue {
     let count = queued
     if count == 0 { return .empty }
+    // What the kernel doesn't list counts as a call.
     guard let waiting = try? UnacceptedConnection.list(at: port, networkOf: pid) else {
       return .call
     }
@@ -50,6 +51,7 @@ public struct AsleepListener: Sendable {
   /// Takes so many connections that nobody is at the other end of.
   public func discard(_ count: Int) {
     for _ in 0..<count {
+      // There is none any more.
       guard let connection = try? acceptConnection(descriptor) else { return }
       withExtendedLifetime(connection) {}
     }

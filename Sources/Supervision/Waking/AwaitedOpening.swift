@@ -66,7 +66,7 @@ final class AwaitedOpening: Sendable {
     let isStarted = Thread.start(name: "dormouse-fifo") { [self] in
       let deadline = Deadline(in: .seconds(10))
       // On a thread of its own: inotify reports our own openings, too, so this looks again and again.
-      while !hasBeenOpened, !wait.isOver, !deadline.hasPassed { usleep(2000) }
+      while !hasBeenOpened, !wait.isOver, !deadline.hasPassed { pauseThread(for: .milliseconds(2)) }
       withExtendedLifetime((self, other)) {}
     }
     // Without a thread the ends are closed at once, and the worker waits for the next opening.
@@ -75,8 +75,7 @@ final class AwaitedOpening: Sendable {
 
   /// The worker has a descriptor of it.
   private var hasBeenOpened: Bool {
-    var status = stat()
-    guard fstat(node.raw, &status) == 0 else { return true }
+    guard let status = node.status else { return true }
     // What can't be listed has ended, which `isOver` finds.
     return ((try? OpenDescriptor.list(of: wait.pid)) ?? []).contains {
       $0.kind == .fifo && $0.inode == UInt64(status.st_ino)
@@ -96,18 +95,18 @@ final class AwaitedOpening: Sendable {
   }
 
   private static func isOurRoot(_ pid: Int32) -> Bool {
-    var (ours, other) = (stat(), stat())
-    return stat("/", &ours) == 0 && stat("/proc/\(pid)/root", &other) == 0
-      && ours.st_dev == other.st_dev && ours.st_ino == other.st_ino
+    guard let ours = fileStatus(of: "/"), let other = fileStatus(of: "/proc/\(pid)/root") else {
+      return false
+    }
+    return ours.isSameFile(as: other)
   }
 
   /// A daemon that is root must not open for a worker what its user may not: by the mode alone, which
   /// refuses what only an access control list permits.
   private static func isPermitted(_ node: Descriptor, to pid: Int32, writes: Bool) -> Bool {
-    var (file, process) = (stat(), stat())
-    guard fstat(node.raw, &file) == 0, file.st_mode & S_IFMT == S_IFIFO,
-      stat("/proc/\(pid)", &process) == 0
-    else { return false }
+    guard let file = node.status, file.isFIFO, let process = fileStatus(of: "/proc/\(pid)") else {
+      return false
+    }
     if process.st_uid == 0 { return true }
     let bit: mode_t = writes ? 2 : 4
     if file.st_uid == process.st_uid { return file.st_mode & (bit << 6) != 0 }
@@ -122,7 +121,7 @@ extension OutsideWait {
     switch reason {
     case .opening(_, let path, _): "the opening of \(path)"
     case .fileLock: "the release of a file lock"
-    case .sharedMemory: "a wake-up through memory that it shares with another process"
+    case .sharedMemory: "a wake-up through memory shared with another process"
     case .semaphore: "a System V semaphore"
     case .messages: "a message in a System V queue"
     case .messageQueue: "a message in a POSIX queue"

@@ -18,6 +18,7 @@ struct UnreadInput: Hashable, Sendable {
       amount = input.duplicate.unreadBytes
       return
     }
+    // nil: no socket.
     let facts = try? SocketFacts.read(input.duplicate)
     amount =
       facts?.traffic.map { Int64(truncatingIfNeeded: $0.received) } ?? facts?.unread
@@ -56,7 +57,7 @@ public struct LeftUnread: Sendable {
       }
       left.unread = now
       if now.isEmpty || deadline.hasPassed { return left }
-      usleep(10_000)
+      pauseThread(for: .milliseconds(10))
     }
   }
 }

@@ -78,6 +78,7 @@ public final class TrafficMonitor {
     guard let latch, let latches else { return }
     var events = [clinux_event](repeating: clinux_event(), count: 64)
     while clinux_epoll_wait(inputs.set.raw, &events, 64, 0) > 0 {}
+    // Without a latch each look asks the kernel again.
     try? latches.arm(latch, at: inputs.set)
   }
 }
@@ -113,12 +114,12 @@ private final class MonitoredInputs: Sendable {
 
   func look(at tree: ProcessTree, isListed: Bool, isFirst: Bool) -> Bool {
     state.withLock { state in
-      if isListed { scan(tree, isFirst, &state) }
+      if isListed { scan(tree, isFirst: isFirst, state: &state) }
       return Self.countTraffic(&state)
     }
   }
 
-  private func scan(_ tree: ProcessTree, _ isFirst: Bool, _ state: inout State) {
+  private func scan(_ tree: ProcessTree, isFirst: Bool, state: inout State) {
     let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
     let present = Set(inputs.candidates.map { InputKey($0.open, of: $0.pid) })
     state.known.formIntersection(present)
@@ -132,11 +133,11 @@ private final class MonitoredInputs: Sendable {
     let known = state.known
     _ = inputs.forEach(where: { !known.contains($0) }) { input in
       state.known.insert(input.key)
-      add(input, isFirst, &state)
+      add(input, isFirst: isFirst, state: &state)
     }
   }
 
-  private func add(_ input: WorkerInput, _ isFirst: Bool, _ state: inout State) {
+  private func add(_ input: WorkerInput, isFirst: Bool, state: inout State) {
     if case .internet(_, let port)? = input.facts?.local, ignored.contains(port) { return }
     // EPOLLET, as in `WakeSources`: what the worker leaves unread is no traffic.
     let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | 1 << 31
@@ -155,9 +156,11 @@ private final class MonitoredInputs: Sendable {
       state.nextConnection = (state.nextConnection + 1) % state.connections.count
       let connection = state.connections[state.nextConnection]
       if pidfd?.pid != connection.pid {
+        // nil: it has ended.
         pidfd = (try? Descriptor.pidfd(of: connection.pid)).map { (connection.pid, $0) }
       }
       guard let pidfd,
+        // nil: it has been closed, or can't be looked into.
         let input = try? WorkerInputs.take(
           connection.open, of: connection.pid, from: pidfd.descriptor),
         let facts = input.facts, let traffic = facts.traffic

@@ -81,13 +81,13 @@ public final class WakeSources: Sendable {
       guard found == nil, names.indices.contains(index) else { continue }
       // Its writer may have thought better of it, or it was another process's look at the FIFO.
       if let opening = openings[index], !opening.isOpened { continue }
-      found = Self.sentence(names[index], event.events, served)
+      found = Self.sentence(names[index], events: event.events, served: served)
     }
     return found
   }
 
   fileprivate static func sentence(
-    _ name: InputName, _ events: UInt32, _ served: Set<UInt16>
+    _ name: InputName, events: UInt32, served: Set<UInt16>
   ) -> String {
     let hangUps = UInt32(CLINUX_EPOLLHUP | CLINUX_EPOLLRDHUP | CLINUX_EPOLLERR)
     return name.sentence(isHangUp: events & hangUps != 0, served: served)
@@ -207,16 +207,16 @@ private struct Register {
       {
         continue
       }
-      return WakeSources.sentence(names[index], edge.events, served)
+      return WakeSources.sentence(names[index], events: edge.events, served: served)
     }
     for (index, opening) in openings where opening.isOpened {
-      return WakeSources.sentence(names[index], 0, served)
+      return WakeSources.sentence(names[index], events: 0, served: served)
     }
     for (index, traffic) in traffic {
       guard case .connection(.internet(_, let port), _) = names[index], served.contains(port),
         traffic.isUnanswered(within: Self.recently)
       else { continue }
-      return "a request on port \(port) that it was about to answer"
+      return "a request on port \(port) that it had not answered"
     }
     return nil
   }

@@ -74,7 +74,7 @@ struct WorkerInputs {
       guard open.isReadable, open.number != 1, open.number != 2 else { return false }
       if open.kind == .pipe, written.contains(open.inode) { return false }
       if case .device(let device) = open.kind, let process = jobs[entry.pid],
-        Self.isForAnotherJob(device, process, groups)
+        Self.isForAnotherJob(device, process: process, groups: groups)
       {
         return false
       }
@@ -110,7 +110,7 @@ struct WorkerInputs {
 
   /// A controlling terminal gives its input to the foreground job only.
   private static func isForAnotherJob(
-    _ device: Int32, _ process: ProcessStat, _ groups: Set<Int32>
+    _ device: Int32, process: ProcessStat, groups: Set<Int32>
   ) -> Bool {
     device == process.terminal && !groups.contains(process.terminalGroup)
   }
@@ -128,10 +128,7 @@ struct WorkerInputs {
     try Yama.check("pidfd_getfd", pid)
     let duplicate = try open.duplicate(from: pidfd)
     if unreadOnly, duplicate.inputEvents == 0 { return nil }
-    var status = stat()
-    guard fstat(duplicate.raw, &status) == 0, UInt64(status.st_ino) == open.inode else {
-      return nil
-    }
+    guard let status = duplicate.status, UInt64(status.st_ino) == open.inode else { return nil }
     let facts = open.kind == .socket ? try SocketFacts.read(duplicate) : nil
     return WorkerInput(pid: pid, open: open, duplicate: duplicate, facts: facts)
   }

@@ -33,13 +33,13 @@ public final class Listener: Sendable {
       var maker: Account?
       let descriptor: Descriptor
       switch socket.address {
-      case .tcp(let host, let port): descriptor = try internet(host, port, SOCK_STREAM)
-      case .udp(let host, let port): descriptor = try internet(host, port, SOCK_DGRAM)
+      case .tcp(let host, let port): descriptor = try internet(host, port: port, type: SOCK_STREAM)
+      case .udp(let host, let port): descriptor = try internet(host, port: port, type: SOCK_DGRAM)
       case .unix(let path):
-        (descriptor, maker) = try unix(path, account, isForGroup ? 0o660 : 0o600)
+        (descriptor, maker) = try unix(path, account: account, mode: isForGroup ? 0o660 : 0o600)
       }
       if socket.isStream {
-        _ = try systemCall("listen") { listen(descriptor.raw, backlog) }
+        try descriptor.listen(backlog: backlog)
       }
       return Listener(socket, descriptor, madeBy: maker)
     } catch {
@@ -48,22 +48,17 @@ public final class Listener: Sendable {
   }
 
   private static func internet(
-    _ host: String, _ port: UInt16, _ type: __socket_type
+    _ host: String, port: UInt16, type: __socket_type
   ) throws(SystemCallError) -> Descriptor {
     guard let address = InternetAddress(host, port) else {
       throw SystemCallError("bind", on: host, code: EINVAL)
     }
-    let kind = Int32(type.rawValue | SOCK_CLOEXEC.rawValue)
-    let descriptor = Descriptor(
-      owning: try systemCall("socket") { Glibc.socket(address.family, kind, 0) })
-    var on: Int32 = 1
-    var off: Int32 = 0
-    let size = socklen_t(MemoryLayout<Int32>.size)
+    let descriptor = try Descriptor.socket(family: address.family, type: type)
     // Connections of an earlier socket may still be ending. (For datagrams it would let two have it.)
-    if type == SOCK_STREAM { setsockopt(descriptor.raw, SOL_SOCKET, SO_REUSEADDR, &on, size) }
+    if type == SOCK_STREAM { descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, to: true) }
     // `::` stands for IPv4 as well, whatever the machine's default is.
     if address.family == AF_INET6 {
-      setsockopt(descriptor.raw, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, size)
+      descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, to: false)
     }
     _ = try systemCall("bind") { address.withPointer { bind(descriptor.raw, $0, $1) } }
     return descriptor
@@ -72,12 +67,12 @@ public final class Listener: Sendable {
   // MARK: Unix sockets
 
   private static func unix(
-    _ path: String, _ account: Account?, _ mode: mode_t
+    _ path: String, account: Account?, mode: mode_t
   ) throws(SystemCallError) -> (Descriptor, madeBy: Account?) {
     let bound = { () throws(SystemCallError) in
       try removeDeadSocket(path)
       let descriptor = try UnixSocket.free(path, mode: mode)
-      _ = try systemCall("fcntl") { fcntl(descriptor.raw, F_SETFL, 0) }
+      try descriptor.setFlags(0)
       return descriptor
     }
     guard let account, !path.hasPrefix("@") else { return (try bound(), nil) }
@@ -99,9 +94,8 @@ public final class Listener: Sendable {
   /// What is left of a daemon that was killed. A socket at which somebody answers, and any other file,
   /// isn't ours to take away.
   private static func removeDeadSocket(_ path: String) throws(SystemCallError) {
-    var status = stat()
-    if path.hasPrefix("@") || lstat(path, &status) != 0 { return }
-    guard status.st_mode & S_IFMT == S_IFSOCK else {
+    guard !path.hasPrefix("@"), let status = linkStatus(of: path) else { return }
+    guard status.isSocket else {
       throw SystemCallError("bind", on: path, code: EEXIST)
     }
     for kind in [UnixSocket.Kind.stream, .datagram] {
@@ -114,7 +108,7 @@ public final class Listener: Sendable {
       }
       throw SystemCallError("bind", on: path, code: EADDRINUSE)
     }
-    try systemCall("unlink", path: path) { unlink($0) }
+    try Linux.removeFile(path)
   }
 
   /// The socket won't be needed any more. Not done on release: a later daemon may go on with it.
@@ -125,7 +119,7 @@ public final class Listener: Sendable {
     let trust = DirectoryTrust.ofThisProcess
     if maker == nil, trust.isStrict, !trust.holds(directoryOf: path, as: .shared) { return }
     let remove = { () throws(SystemCallError) in
-      if Self.identity(path) == file { unlink(path) }
+      if Self.identity(path) == file { discardFile(path) }
     }
     do throws(SystemCallError) {
       if let maker { try maker.acting(remove) } else { try remove() }
@@ -138,8 +132,7 @@ public final class Listener: Sendable {
   public var filePath: String? { socket.filePath }
 
   private static func identity(_ path: String) -> [UInt64]? {
-    var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return nil }
+    guard let status = linkStatus(of: path), status.isSocket else { return nil }
     return [UInt64(status.st_dev), UInt64(status.st_ino)]
   }
 
@@ -151,8 +144,11 @@ public final class Listener: Sendable {
     var left = wanted
     var found: [Listener] = []
     for pid in tree.pids where !left.isEmpty {
+      // It has ended.
       guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
+      // The same.
       for open in (try? OpenDescriptor.list(of: pid)) ?? [] where open.kind == .socket {
+        // It has been closed meanwhile.
         guard let duplicate = try? open.duplicate(from: pidfd),
           let facts = try? SocketFacts.read(duplicate),
           let index = left.firstIndex(where: { $0.isSeen(in: facts) })
@@ -216,13 +212,13 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
 
   private var reason: String {
     switch code {
-    case EADDRINUSE: "\(owner ?? "another program") has it"
+    case EADDRINUSE: "in use by \(owner ?? "another program")"
     case EADDRNOTAVAIL: "this machine has no such address"
-    case EEXIST: "there is a file of that name, and it isn't a socket"
+    case EEXIST: "a file of that name exists and is not a socket"
     case EACCES:
       switch address {
-      case .unix: "its directory can't be written to"
-      default: "ports under 1024 take root, or CAP_NET_BIND_SERVICE"
+      case .unix: "its directory is not writable"
+      default: "ports below 1024 need root or CAP_NET_BIND_SERVICE"
       }
     default: String(cString: strerror(code))
     }

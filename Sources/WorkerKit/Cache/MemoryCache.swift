@@ -43,7 +43,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @usableFromInline let discardability: Discardability?
 
   init(
-    _ name: String, _ options: CacheOptions, _ discardability: Discardability?, _ worker: Worker
+    _ name: String, options: CacheOptions, discardability: Discardability?, worker: Worker
   ) {
     self.name = name
     self.discardability = discardability
@@ -60,19 +60,19 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   public convenience init(
     name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
   ) {
-    self.init(name, options, nil, worker)
+    self.init(name, options: options, discardability: nil, worker: worker)
   }
 
   /// With limits; 0: none.
   public convenience init(
     name: String = "", countLimit: Int = 0, costLimit: Int, worker: Worker = .shared
   ) {
-    self.init(name, .limits(countLimit, costLimit), nil, worker)
+    self.init(name, options: .limits(countLimit, costLimit), discardability: nil, worker: worker)
   }
 
   /// With a limit; 0: none.
   public convenience init(name: String = "", countLimit: Int, worker: Worker = .shared) {
-    self.init(name, .limits(countLimit, 0), nil, worker)
+    self.init(name, options: .limits(countLimit, 0), discardability: nil, worker: worker)
   }
 }
 
@@ -84,19 +84,20 @@ extension MemoryCache where Value: DiscardableContent {
   public convenience init(
     name: String = "", options: CacheOptions = CacheOptions(), worker: Worker = .shared
   ) {
-    self.init(name, options, .ofContent, worker)
+    self.init(name, options: options, discardability: .ofContent, worker: worker)
   }
 
   /// With limits; 0: none.
   public convenience init(
     name: String = "", countLimit: Int = 0, costLimit: Int, worker: Worker = .shared
   ) {
-    self.init(name, .limits(countLimit, costLimit), .ofContent, worker)
+    self.init(
+      name, options: .limits(countLimit, costLimit), discardability: .ofContent, worker: worker)
   }
 
   /// With a limit; 0: none.
   public convenience init(name: String = "", countLimit: Int, worker: Worker = .shared) {
-    self.init(name, .limits(countLimit, 0), .ofContent, worker)
+    self.init(name, options: .limits(countLimit, 0), discardability: .ofContent, worker: worker)
   }
 }
 

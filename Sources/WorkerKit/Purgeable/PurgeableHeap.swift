@@ -88,7 +88,7 @@ final class PurgeableHeap: Sendable {
       guard isGiven(place, state) else { return }
       let word = mapping.word(place.slot)
       if let taken = word.seize(generation: place.generation) {
-        empty(place, taken, &state)
+        empty(place, taken: taken, in: &state)
       } else if word.state.isUsed {
         // Being taken; or spared since.
         state.orphans.append(place)
@@ -114,7 +114,7 @@ final class PurgeableHeap: Sendable {
   private func discard(_ place: Place, _ state: inout State) {
     guard isGiven(place, state) else { return }
     if let taken = mapping.word(place.slot).take(generation: place.generation) {
-      empty(place, taken, &state)
+      empty(place, taken: taken, in: &state)
     } else {
       collectIfLost(place, &state)
     }
@@ -139,7 +139,7 @@ final class PurgeableHeap: Sendable {
     state.given[place.slot]?.generation == place.generation
   }
 
-  private func empty(_ place: Place, _ taken: PurgeableState, _ state: inout State) {
+  private func empty(_ place: Place, taken: PurgeableState, in state: inout State) {
     mapping.punch(page: place.page, pages: place.pages)
     mapping.word(place.slot).empty(taken)
     recycle(place, &state)
@@ -169,7 +169,7 @@ final class PurgeableHeap: Sendable {
       let word = mapping.word(place.slot)
       if let taken = word.seize(generation: place.generation) {
         // The daemon has spared it after all.
-        empty(place, taken, &state)
+        empty(place, taken: taken, in: &state)
       } else if word.state.isUsed {
         state.orphans.append(place)
       } else {

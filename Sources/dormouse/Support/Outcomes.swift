@@ -55,7 +55,7 @@ extension DaemonConnection {
     let before = selection.json ? states() : [:]
     let choice = try selection.choose(intent, with: &self)
     if selection.json {
-      try applyAsJSON(name, selection, choice, before, by: perform)
+      try applyAsJSON(name, selection: selection, choice: choice, before: before, by: perform)
     } else {
       if let nothing = choice.nothing { try Output.line(nothing) }
       for plan in choice.plans where plan.failure == nil { try Output.line(plan.text) }
@@ -65,8 +65,8 @@ extension DaemonConnection {
   }
 
   private mutating func applyAsJSON(
-    _ name: String, _ selection: WorkerSelection, _ choice: WorkerSelection.Choice,
-    _ before: [String: String],
+    _ name: String, selection: WorkerSelection, choice: WorkerSelection.Choice,
+    before: [String: String],
     by perform: (inout DaemonConnection, [String]) throws -> [WorkerAttempt]
   ) throws {
     let attempts = selection.dryRun ? choice.plans : try perform(&self, choice.names)

@@ -7,14 +7,14 @@ func currentDirectory() throws(FileError) -> String {
   var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
   // getcwd(3) returns its argument, or NULL.
   let result = kernelResult { getcwd(&buffer, buffer.count) == nil ? Int32(-1) : 0 }
-  try check("finding", "the working directory", result)
+  try check("finding", on: "the working directory", result: result)
   return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
 }
 
 /// Throws what `kernelResult` or a shim answered, if it is an error; else it returns the result.
 @discardableResult
 func check<Result: SignedInteger>(
-  _ operation: String, _ path: String, _ result: Result
+  _ operation: String, on path: String, result: Result
 ) throws(FileError) -> Result {
   if result >= 0 { return result }
   throw FileError(operation: operation, path: path, code: Int32(-result))
@@ -30,7 +30,7 @@ func writeAll(
       rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
     }
     if count == -Int(EINTR) { continue }
-    rest = rest.dropFirst(try check(operation, path, count))
+    rest = rest.dropFirst(try check(operation, on: path, result: count))
   }
 }
 
@@ -40,6 +40,6 @@ func readSome(_ buffer: inout [UInt8], from file: Int32, path: String) throws(Fi
     let count = kernelResult {
       buffer.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
     }
-    if count != -Int(EINTR) { return try check("reading", path, count) }
+    if count != -Int(EINTR) { return try check("reading", on: path, result: count) }
   }
 }

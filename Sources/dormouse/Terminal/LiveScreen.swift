@@ -21,11 +21,14 @@ final class LiveScreen {
   init() throws {
     // First: one that came in between would leave the terminal as nobody wants it.
     signals = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH])
-    try check("asking", "the terminal", kernelResult { tcgetattr(STDIN_FILENO, &before) })
+    try check(
+      "asking", on: "the terminal", result: kernelResult { tcgetattr(STDIN_FILENO, &before) })
     var raw = before
     // Keys at once, and not shown; Ctrl-C still is a signal.
     raw.c_lflag &= ~tcflag_t(ICANON | ECHO)
-    try check("setting", "the terminal", kernelResult { tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) })
+    try check(
+      "setting", on: "the terminal",
+      result: kernelResult { tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) })
     // The other screen, and no cursor.
     try Output.write("\u{1B}[?1049h\u{1B}[?25l")
   }
@@ -35,6 +38,7 @@ final class LiveScreen {
   func close() {
     guard isOpen else { return }
     isOpen = false
+    // The terminal may be gone.
     try? Output.write("\u{1B}[?25h\u{1B}[?1049l")
     tcsetattr(STDIN_FILENO, TCSADRAIN, &before)
   }
@@ -51,9 +55,7 @@ final class LiveScreen {
     var entries = [STDIN_FILENO, signals.raw].map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
-    let count = try systemCall("poll") {
-      poll(&entries, nfds_t(entries.count), deadline.remainingMilliseconds)
-    }
+    let count = try waitForEvents(&entries, milliseconds: deadline.remainingMilliseconds)
     if count == 0 { return .nothing }
     if entries[1].revents != 0, let number = signals.next() {
       switch number {

@@ -46,7 +46,7 @@ struct TerminalDrawing: ParsableArguments {
 struct OverOption: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Tell how long the footprint was over this. 16MB is what `ios-5` hibernates.",
+      "Report how long the footprint was over this; `ios-5` hibernates up to 16MB.",
       valueName: "size"))
   var over: String?
 
@@ -64,8 +64,10 @@ enum RecordingFiles {
   /// `-`: standard input.
   static func read(_ path: String) throws -> Recording {
     let file = try check(
-      "reading", path,
-      kernelResult(path) { path == "-" ? dup(STDIN_FILENO) : open($0, O_RDONLY | O_CLOEXEC) })
+      "reading", on: path,
+      result: kernelResult(path) {
+        path == "-" ? dup(STDIN_FILENO) : open($0, O_RDONLY | O_CLOEXEC)
+      })
     defer { close(file) }
     var reader = RecordingReader(file: path == "-" ? "standard input" : path)
     var buffer = [UInt8](repeating: 0, count: 1 << 18)

@@ -40,7 +40,7 @@ struct FootprintCompareCommand: ParsableCommand {
     if json {
       try Output.json(comparison)
     } else {
-      let lines = renderComparison(comparison, first, second, style: drawing.style)
+      let lines = renderComparison(comparison, of: first, with: second, style: drawing.style)
       try Output.line(lines.joined(separator: "\n"))
     }
     if !comparison.exceeded.isEmpty {

@@ -36,6 +36,7 @@ final class RecordingView {
 
   func tell(_ mark: FootprintMark) {
     guard !isLive, !isCommand, !isQuiet else { return }
+    // Output that can't be written doesn't stop the recording.
     try? Output.line("\(durationText(mark.at)): \(mark.sentence)")
   }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Control
 import Glibc
+import Linux
 
 struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -54,7 +55,7 @@ struct LogsCommand: ParsableCommand {
         return "\(escaped(name)) has been removed"
       } catch {
         // The next daemon may be on its way (an upgrade).
-        if attempt < 49 { usleep(100_000) }
+        if attempt < 49 { pauseThread(for: .milliseconds(100)) }
       }
     }
     return "the daemon has ended"
@@ -65,7 +66,7 @@ struct LogsCommand: ParsableCommand {
     let response = try daemon.ask(.status, worker: name)
     guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
     guard let log = worker.log else {
-      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) keeps no log")
+      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has no log")
     }
     return log
   }

@@ -33,9 +33,7 @@ struct Clock {
   private let today = Clock.parts(Self.now().seconds)
 
   static func now() -> WallTime {
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    return WallTime(nanoseconds: Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec))
+    WallTime(nanoseconds: Clocks.realtime)
   }
 
   /// `14:03:27.104`, with the date before it on other days; from ISO 8601.
@@ -66,19 +64,19 @@ struct Clock {
 enum JournalFiles {
   /// A directory's segments, or one file, the oldest first.
   static func segments(at path: String) throws -> [JournalSegment] {
-    var status = stat()
-    do throws(SystemCallError) { try systemCall("stat", path: path) { stat($0, &status) } } catch {
+    let status: stat
+    do throws(SystemCallError) { status = try readStatus(of: path) } catch {
       throw CommandFailure(
-        exit: .notDone, text: "there is no journal at \(escaped(path)): \(error.reason)")
+        exit: .notDone, text: "no journal at \(escaped(path)): \(error.reason)")
     }
     guard status.st_mode & S_IFMT == S_IFDIR else { return [JournalDirectory.segment(path)] }
     let segments: [JournalSegment]
     do { segments = try JournalDirectory(path: path).segments() } catch {
-      throw CommandFailure(exit: .notDone, text: "the journal can't be read: \(error)")
+      throw CommandFailure(exit: .notDone, text: "can't read the journal: \(error)")
     }
     guard !segments.isEmpty else {
       throw CommandFailure(
-        exit: .notDone, text: "the directory \(escaped(path)) has no segments of a journal in it")
+        exit: .notDone, text: "the directory \(escaped(path)) has no journal segments")
     }
     return segments
   }

@@ -23,7 +23,7 @@ struct TraceOptions: ParsableArguments {
   var hours = 24.0
   @Option(help: "How often an average worker is used in an hour, in a generated trace.")
   var usesPerHour = 2.0
-  @Option(help: "What is left to chance, comes from this number.")
+  @Option(help: "Random seed.")
   var seed: UInt64 = 1
   @Option(help: "What is a worker in Azure's data: an app or a function.")
   var unit = TraceLoader.Unit.app
@@ -70,7 +70,8 @@ extension TraceLoader.Unit: ExpressibleByArgument {}
 enum TraceFiles {
   /// Piece by piece: a day of the data set of 2019 is a gigabyte and a half.
   static func read(_ path: String, into loader: inout TraceLoader) throws {
-    let file = try check("reading", path, kernelResult(path) { open($0, O_RDONLY | O_CLOEXEC) })
+    let file = try check(
+      "reading", on: path, result: kernelResult(path) { open($0, O_RDONLY | O_CLOEXEC) })
     defer { close(file) }
     var status = stat()
     let size = fstat(file, &status) == 0 ? Double(max(1, status.st_size)) : 1
@@ -90,7 +91,7 @@ enum TraceFiles {
 
   static func write(_ trace: Trace, _ format: TraceFormat, to directory: String) throws {
     let made = kernelResult(directory) { mkdir($0, 0o755) }
-    if made != -EEXIST { try check("making", directory, made) }
+    if made != -EEXIST { try check("making", on: directory, result: made) }
     let writer = TraceWriter(trace)
     for file in writer.files(format) {
       let path = "\(directory)/\(file.name)"

@@ -81,16 +81,14 @@ struct PolicyCheck {
 
   func policy(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
     // A file without an ending, here: a person means that one, if no policy is called so.
-    if library.path(of: nameOrPath) == nil, access(nameOrPath, F_OK) == 0 {
+    if library.path(of: nameOrPath) == nil, fileExists(nameOrPath) {
       return PolicyFile.loadWithOrigins(path: nameOrPath)
     }
     return library.loadWithOrigins(nameOrPath)
   }
 
   private func isDirectory(_ path: String) -> Bool {
-    var status = stat()
-    return library.path(of: path) == nil && stat(path, &status) == 0
-      && status.st_mode & S_IFMT == S_IFDIR
+    library.path(of: path) == nil && fileStatus(of: path)?.isDirectory == true
   }
 
   /// The way compilers do it, on standard error.
@@ -114,9 +112,8 @@ struct PolicyCheck {
 /// Tells a configuration from a policy by a look at its top: they have no key in common.
 enum ConfigurationText {
   static func isConfiguration(_ path: String) -> Bool {
-    var status = stat()
     // Only a file that can be read twice; anything else is left to those who read it for good.
-    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+    guard let status = fileStatus(of: path), status.isRegularFile,
       status.st_size <= 1 << 20, let text = try? readText(path)
     else { return false }
     // By its name too: with a typo in its only key it looks like nothing.

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Control
-import Glibc
+import Linux
 import PolicyFile
 
 struct CompletionsCommand: ParsableCommand {
@@ -76,18 +76,12 @@ enum PathCompletion {
   static func paths(startingWith typed: String) -> [String] {
     let cut = typed.lastIndex(of: "/").map { typed.index(after: $0) } ?? typed.startIndex
     let (lead, stem) = (String(typed[..<cut]), typed[cut...])
-    guard let stream = opendir(lead.isEmpty ? "." : lead) else { return [] }
-    defer { closedir(stream) }
+    // A directory that can't be read offers nothing.
+    let names = (try? listDirectory(lead.isEmpty ? "." : lead)) ?? []
     var found: [String] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
-        String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      guard name.hasPrefix(stem), name != ".", name != "..",
-        stem.hasPrefix(".") || !name.hasPrefix(".")
-      else { continue }
-      var status = stat()
-      let isDirectory = stat(lead + name, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    for name in names {
+      guard name.hasPrefix(stem), stem.hasPrefix(".") || !name.hasPrefix(".") else { continue }
+      let isDirectory = fileStatus(of: lead + name)?.isDirectory == true
       found.append(lead + name + (isDirectory ? "/" : ""))
     }
     return found.sorted()

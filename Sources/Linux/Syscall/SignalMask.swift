@@ -1,0 +1,30 @@
+import Glibc
+
+/// The signals that are blocked in a thread, kept to be restored there.
+public struct SignalMask {
+  private var blocked = sigset_t()
+
+  /// The calling thread's.
+  public static var current: SignalMask {
+    var mask = SignalMask()
+    pthread_sigmask(SIG_BLOCK, nil, &mask.blocked)
+    return mask
+  }
+
+  /// Blocks some more in the calling thread.
+  ///
+  /// - Returns: the mask before.
+  public static func blocking(_ signals: [Int32]) -> SignalMask {
+    var (mask, added) = (SignalMask(), sigset_t())
+    sigemptyset(&added)
+    for signal in signals { sigaddset(&added, signal) }
+    pthread_sigmask(SIG_BLOCK, &added, &mask.blocked)
+    return mask
+  }
+
+  /// Makes it the calling thread's again.
+  public func restore() {
+    var blocked = blocked
+    pthread_sigmask(SIG_SETMASK, &blocked, nil)
+  }
+}

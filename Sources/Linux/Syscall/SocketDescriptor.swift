@@ -1,0 +1,73 @@
+import CLinux
+import Glibc
+
+/// What is done with a socket that is open.
+extension Descriptor {
+  /// Two stream sockets that are connected with each other, or two for packets.
+  public static func socketPair(
+    _ kind: UnixSocket.Kind
+  ) throws(SystemCallError) -> (Descriptor, Descriptor) {
+    var ends: [Int32] = [-1, -1]
+    let type = Int32(kind.type.rawValue | SOCK_CLOEXEC.rawValue)
+    _ = try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
+    return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+  }
+
+  /// A stream socket of an address family; `O_CLOEXEC` is set.
+  public static func streamSocket(
+    family: Int32, isBlocking: Bool = true
+  ) throws(SystemCallError) -> Descriptor {
+    try socket(family: family, type: SOCK_STREAM, isBlocking: isBlocking)
+  }
+
+  public static func socket(
+    family: Int32, type: __socket_type, isBlocking: Bool = true
+  ) throws(SystemCallError) -> Descriptor {
+    let flags = SOCK_CLOEXEC.rawValue | (isBlocking ? 0 : SOCK_NONBLOCK.rawValue)
+    return Descriptor(
+      owning: try systemCall("socket") { Glibc.socket(family, Int32(type.rawValue | flags), 0) })
+  }
+
+  public func listen(backlog: Int32, path: String = "") throws(SystemCallError) {
+    _ = try systemCall("listen", on: path) { Glibc.listen(raw, backlog) }
+  }
+
+  /// send(2), once: how many bytes the kernel took, or its error as a negative number. An end that is gone causes no
+  /// SIGPIPE.
+  public func send(_ bytes: UnsafeRawBufferPointer, waits: Bool) -> Int {
+    let flags = Int32(MSG_NOSIGNAL) | (waits ? 0 : Int32(MSG_DONTWAIT))
+    return kernelResult { Glibc.send(raw, bytes.baseAddress, bytes.count, flags) }
+  }
+
+  public func send(_ bytes: [UInt8], waits: Bool) -> Int {
+    bytes.withUnsafeBytes { send($0, waits: waits) }
+  }
+
+  /// Sends all of it, and waits for that.
+  public func sendAll(_ bytes: [UInt8], on subject: String = "") throws(SystemCallError) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = try shim("send", on: subject) {
+        rest.withUnsafeBytes { send($0, waits: true) }
+      }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// The error that a connection attempt has ended with, as in errno(3); 0: it is connected.
+  public var connectionError: Int32 {
+    var code: Int32 = 0
+    var length = socklen_t(MemoryLayout<Int32>.size)
+    let result = kernelResult { getsockopt(raw, SOL_SOCKET, SO_ERROR, &code, &length) }
+    return result == 0 ? code : -result
+  }
+
+  /// A switch of setsockopt(2); a kernel that doesn't know it leaves the socket as it is.
+  public func setOption(_ level: Int32, _ name: Int32, to isOn: Bool) {
+    var value: Int32 = isOn ? 1 : 0
+    setsockopt(raw, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  /// The other end reads its end of file.
+  public func endOutput() { shutdown(raw, Int32(SHUT_WR)) }
+}
