@@ -337,7 +337,8 @@ public final class Daemon {
     let count = workers.count == 1 ? "1 worker" : "\(workers.count) workers"
     services.log(.info, "ready: \(count), policy \(driver.state.policy.name), \(freezer.text)")
     senses.sampling.sampleRegularly()
-    StartupMemory(timers: services.loop, driver: driver, workers: workers).releaseAfterStart()
+    StartupMemory(timers: services.loop, driver: driver, workers: workers, learned: learnedMemory)
+      .releaseAfterStart()
     pendingSignals.follow()
     ServiceManager.send("READY=1")
   }

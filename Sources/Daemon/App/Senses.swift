@@ -50,7 +50,10 @@ final class Senses {
     )
     activity = ActivitySampler(
       clock: loop, driver: driver, workers: workers, looks: looks, meter: meter)
-    kernelKills = KernelKillWatch(clock: loop, driver: driver, jetsam: parts.jetsam, log: log)
+    let counts = KernelKillCounts.kernel { [pressure = parts.pressure] in
+      pressure.stalledMicroseconds
+    }
+    kernelKills = KernelKillWatch(clock: loop, driver: driver, jetsam: parts.jetsam, counts, log: log)
     safePoints = SafePointCheck(services: services, driver: driver, workers: workers)
 
     probes = ProbeAsker(loop, loop)

@@ -15,7 +15,7 @@ struct ActivitySample {
   private var skipped = 0
 
   /// A whole look at the worker, every so many looks, doesn't depend on its processor time.
-  static let mostSkipped = 9
+  static let mostSkipped = 29
 
   /// Whether the worker's processor time says that a whole look would find nothing new: it hasn't run since the
   /// last one, which had found nothing new either. Counts as a look then.

@@ -19,6 +19,11 @@ struct KernelKills {
     onMachine = now
   }
 
+  /// False: a look with these counts would find nothing, and change nothing.
+  func differs(inGroup count: Int?, onMachine total: Int?) -> Bool {
+    onMachine != total || count.map { $0 != inGroup } ?? false
+  }
+
   /// How many processes of the worker the kernel has ended since the last look, as far as its cgroup
   /// counts them.
   mutating func look(inGroup count: Int?, onMachine total: Int?) -> Int {
@@ -43,10 +48,31 @@ struct KernelKillCounts {
   /// nil: there is no group, or it doesn't count.
   var inGroup: (WorkerCgroup?) -> Int?
   var onMachine: () -> Int?
+  /// For how long tasks have been stalled on memory until the last sample, in microseconds: the kernel tries to free
+  /// memory before it ends a process. nil: not known.
+  var memoryStall: () -> UInt64? = { nil }
 
-  static var kernel: KernelKillCounts {
+  static func kernel(memoryStall: @escaping () -> UInt64?) -> KernelKillCounts {
     KernelKillCounts(
-      inGroup: { $0?.killedForMemory() }, onMachine: MemoryInfo.killedForMemory)
+      inGroup: { $0?.killedForMemory() }, onMachine: MemoryInfo.killedForMemory,
+      memoryStall: memoryStall)
+  }
+}
+
+/// The machine's count, which isn't read again while nothing has been stalled on memory.
+private struct MachineKills {
+  private var count: Int?
+  private var stall: UInt64?
+  /// A process may be ended a moment after the stall that led to it: so there is one more look.
+  private var isSettled = false
+
+  mutating func read(_ counts: KernelKillCounts) -> Int? {
+    let now = counts.memoryStall()
+    if let now, now == stall, isSettled { return count }
+    isSettled = now == stall
+    stall = now
+    count = counts.onMachine()
+    return count
   }
 }
 
@@ -57,11 +83,12 @@ final class KernelKillWatch {
   private let driver: EngineDriver
   private let jetsam: JetsamKeeper
   private let counts: KernelKillCounts
+  private var onMachine = MachineKills()
   private let log: (DaemonLog.Priority, String) -> Void
 
   init(
     clock: any Timers, driver: EngineDriver, jetsam: JetsamKeeper,
-    counts: KernelKillCounts = .kernel,
+    counts: KernelKillCounts,
     log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.clock = clock
@@ -85,11 +112,15 @@ final class KernelKillWatch {
 
   /// At each sample: the kernel may end one process of a worker, and leave the others.
   func lookForKernelKills(of runtime: WorkerUnit) {
-    guard let process = runtime.process, process.isAlive else { return }
+    guard let process = runtime.process else { return }
     let inGroup = counts.inGroup(process.cgroup)
     // The machine's count stands in only where the group has none.
-    let count = runtime.kernelKills.look(
-      inGroup: inGroup, onMachine: inGroup == nil ? counts.onMachine() : nil)
+    let total = inGroup == nil ? onMachine.read(counts) : nil
+    // What led to the end of the worker itself is left to `status`.
+    guard runtime.kernelKills.differs(inGroup: inGroup, onMachine: total), process.isAlive else {
+      return
+    }
+    let count = runtime.kernelKills.look(inGroup: inGroup, onMachine: total)
     guard count > 0 else { return }
     let limit = runtime.configuration.limits.memory
     log(

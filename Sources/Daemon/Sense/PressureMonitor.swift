@@ -12,6 +12,8 @@ final class PressureMonitor {
   private var triggers: [(trigger: PressureTrigger, watch: EventLoop.Token)] = []
   /// Percent of the window that the last sample ended; nil: not known yet, or there is no PSI.
   private(set) var lastStall: (some: Double, full: Double)?
+  /// Until the last sample, of some task, since the machine's start; nil: there is no PSI.
+  var stalledMicroseconds: UInt64? { stalls.someTotal }
   private var rules = PressureRules()
 
   init(

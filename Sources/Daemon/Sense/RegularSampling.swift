@@ -57,7 +57,7 @@ final class RegularSampling {
   func sampleRegularly() {
     if let next { clock.cancel(next) }
     host.beginSample()
-    let running = workers.values.filter { driver.state.state(of: $0.id)?.runs == true }
+    let running = driver.state.runningWorkers.compactMap { workers[$0] }
     for runtime in running {
       host.sample(runtime)
       clock.checkpoint()

@@ -76,8 +76,11 @@ final class LearnedMemoryKeeper {
     save(at: now)
   }
 
+  /// Writes down now what has changed.
+  func save() { save(at: clock.now) }
+
   /// At the daemon's end; draining the queue of the disk waits for it.
-  func close() { save(at: clock.now) }
+  func close() { save() }
 
   private func save(at now: Instant) {
     guard let path = file?.path, let current = memory(),

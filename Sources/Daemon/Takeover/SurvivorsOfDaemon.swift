@@ -89,9 +89,13 @@ final class SurvivorsOfDaemon: SurvivorHost {
     }
     try parts.processes.attach(process, to: runtime)
     parts.kernelKills.adopt(runtime)
-    runtime.launched = runtime.configuration
-    runtime.launched?.command = record.command
-    runtime.launched?.directory = record.directory
+    runtime.noteLaunch()
+    if let launched = runtime.launched,
+      (launched.command, launched.directory) != (record.command, record.directory)
+    {
+      runtime.launched?.command = record.command
+      runtime.launched?.directory = record.directory
+    }
     // What it says before the engine knows it again would be lost: it waits in the socket.
     try runtime.conversation?.listen()
   }

@@ -20,7 +20,7 @@ public struct PressureStall: Hashable, Sendable {
   public static func read(
     _ path: String = systemMemoryPath
   ) throws(SystemCallError) -> PressureStall {
-    guard let stall = PressureStall(parsing: try readNamedFile(path)) else {
+    guard let stall = PressureStall(parsing: try readRecord(path)) else {
       throw malformed(path)
     }
     return stall

@@ -12,10 +12,10 @@ import Testing
     return sample
   }
 
-  @Test func `is looked at as a whole every tenth time only`() {
+  @Test func `is looked at as a whole every thirtieth time only`() {
     var sample = sample()
-    let skipped = (0..<30).map { sample.canSkip(cpu: 500, at: Instant(nanoseconds: $0)) }
-    let period = Array(repeating: true, count: 9) + [false]
+    let skipped = (0..<90).map { sample.canSkip(cpu: 500, at: Instant(nanoseconds: $0)) }
+    let period = Array(repeating: true, count: 29) + [false]
     #expect(skipped == period + period + period)
   }
 

@@ -14,6 +14,8 @@ import Testing
   private final class Counts {
     var group: Int?
     var machine: Int?
+    var stall: UInt64?
+    var looks = 0
   }
 
   private let world = SenseWorld()
@@ -31,7 +33,11 @@ import Testing
     watch = KernelKillWatch(
       clock: world.timers, driver: world.driver, jetsam: jetsam,
       counts: KernelKillCounts(
-        inGroup: { [counts] _ in counts.group }, onMachine: { [counts] in counts.machine }),
+        inGroup: { [counts] _ in counts.group },
+        onMachine: { [counts] in
+          counts.looks += 1
+          return counts.machine
+        }, memoryStall: { [counts] in counts.stall }),
       log: world.log)
   }
 
@@ -110,6 +116,33 @@ import Testing
     // Nothing counts.
     counts.machine = nil
     #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+  }
+
+  @Test("The machine's count is read again only where something has been stalled on memory since")
+  func quietMachine() throws {
+    let (web, db) = (try world.add("web"), try world.add("db"))
+    counts.machine = 7
+    counts.stall = 1000
+    for runtime in [web, db] { watch.begin(runtime) }
+    for _ in 1...5 { for runtime in [web, db] { watch.lookForKernelKills(of: runtime) } }
+    let looks = counts.looks
+    for _ in 1...5 { for runtime in [web, db] { watch.lookForKernelKills(of: runtime) } }
+    #expect(counts.looks == looks)
+    // The kernel has ended another process: an end of this one by SIGKILL is no consequence of that.
+    counts.stall = 1500
+    watch.lookForKernelKills(of: web)
+    counts.machine = 8
+    watch.lookForKernelKills(of: web)
+    #expect(counts.looks == looks + 2, "once more than the stall has moved")
+    #expect(watch.status(.signaled(SIGKILL), of: web) == .signaled(SIGKILL))
+    // At the end itself the count is always read.
+    counts.machine = 9
+    #expect(watch.status(.signaled(SIGKILL), of: web) == .outOfMemory)
+    // Without the kernel's account of stalls it is read each time.
+    counts.stall = nil
+    let before = counts.looks
+    for _ in 1...3 { watch.lookForKernelKills(of: web) }
+    #expect(counts.looks == before + 3)
   }
 
   @Test("The next run begins with the counts as they are then")

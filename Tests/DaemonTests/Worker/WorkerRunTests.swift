@@ -195,7 +195,7 @@ struct WorkerRunTests {
   func onlyTheWorkers() {
     #expect(
       Set(properties(runtime()).keys) == [
-        "id", "configuration", "environment", "isDeclared", "external", "run",
+        "id", "_configuration", "environment", "isDeclared", "external", "run",
         // Stored descriptors are kept from one run to the next.
         "stored",
         // The next run waits for it before it writes an image.

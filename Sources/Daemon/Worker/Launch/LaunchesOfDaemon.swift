@@ -46,7 +46,7 @@ final class LaunchesOfDaemon: LaunchHost {
 
   func programRuns(_ id: WorkerID) {
     guard let runtime = parts.workers[id], let process = runtime.process else { return }
-    runtime.launched = runtime.configuration
+    runtime.noteLaunch()
     parts.program?.hasLaunched()
     // From its first moment on: a daemon that dies now must leave it to the next.
     parts.recordWriter.save(runtime, state: .launching)
