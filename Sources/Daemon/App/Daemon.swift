@@ -227,7 +227,7 @@ public final class Daemon {
     try self.init(settings, .daemon())
   }
 
-  init(_ settings: DaemonSettings, _ role: DaemonRole) throws(StartError) {
+  package init(_ settings: DaemonSettings, _ role: DaemonRole) throws(StartError) {
     self.role = role
     configuration = ConfigurationInForce(settings.configuration)
     socket = settings.socket
@@ -362,7 +362,7 @@ public final class Daemon {
   }
 
   /// - Parameter id: of the only worker, its caller's program.
-  func programRun(of id: WorkerID) -> ProgramRun {
+  package func programRun(of id: WorkerID) -> ProgramRun {
     ProgramRun(
       id,
       .init(

@@ -8,7 +8,7 @@ import Supervision
 
 /// The caller's program as the only worker (`DaemonRole.program`), and what runs in place of `Daemon.run`. Fewer of
 /// the daemon's parts begin: no journal, no earlier daemon's workers, no restarts, no schedules.
-final class ProgramRun {
+package final class ProgramRun {
   struct Parts {
     let services: Services
     let driver: EngineDriver
@@ -40,7 +40,7 @@ final class ProgramRun {
   // MARK: its life
 
   /// Before anything is started.
-  static func prepareProcess() {
+  package static func prepareProcess() {
     clinux_keep_heap_small()
     // Whatever loses its parent stays below us: so all of it is found without a look at all of /proc.
     clinux_become_subreaper()
@@ -51,7 +51,7 @@ final class ProgramRun {
   }
 
   /// Starts the program.
-  func begin() {
+  package func begin() {
     do throws(StartError) { try parts.openControlSocket() } catch {
       log(.notice, "can't open a control socket: \(error)")
     }
@@ -65,7 +65,7 @@ final class ProgramRun {
   }
 
   /// Until its end.
-  func turn(until hasEnded: () -> Bool) {
+  package func turn(until hasEnded: () -> Bool) {
     do throws(SystemCallError) {
       while !hasEnded(), !parts.ending.hasEnded {
         try services.loop.turn(until: parts.driver.nextDeadline)
@@ -78,7 +78,7 @@ final class ProgramRun {
   }
 
   /// At the end, also of one that never began.
-  func clearAway() {
+  package func clearAway() {
     parts.cgroups?.remove()
     services.log.drain()
   }
@@ -86,17 +86,17 @@ final class ProgramRun {
   // MARK: what is known of it
 
   /// nil: the engine doesn't know it.
-  var state: WorkerState? { parts.driver.state.state(of: id) }
-  var footprint: ByteCount { parts.driver.state.footprint(of: id) }
+  package var state: WorkerState? { parts.driver.state.state(of: id) }
+  package var footprint: ByteCount { parts.driver.state.footprint(of: id) }
   /// nil: it has no process.
-  var process: WorkerProcess? { unit?.process }
+  package var process: WorkerProcess? { unit?.process }
   /// The root's number may be another process's by now.
-  var isReaped: Bool { unit?.isReaped ?? true }
+  package var isReaped: Bool { unit?.isReaped ?? true }
   /// An operation on it is under way on another thread.
-  var isBusy: Bool { unit?.isBusy == true }
+  package var isBusy: Bool { unit?.isBusy == true }
 
   /// The worker as of now, as `status` shows it.
-  func report(then: @escaping (WorkerReport) -> Void) {
+  package func report(then: @escaping (WorkerReport) -> Void) {
     let request = ControlRequest(id: 0, verb: .status, worker: id.name)
     parts.senses.scanner.withRecentScan(of: parts.workers.values) { [parts] scan in
       if let report = parts.status.report(request, scan).workers?.first { then(report) }
@@ -105,26 +105,26 @@ final class ProgramRun {
 
   // MARK: what is done with it
 
-  func wake(_ reason: String) { parts.driver.send(.wakeNeeded(id, reason)) }
+  package func wake(_ reason: String) { parts.driver.send(.wakeNeeded(id, reason)) }
 
   /// From now on it is looked at again as often as what runs is.
-  func sampleAgain() { if let unit { parts.senses.sampling.sampleAnew(unit) } }
+  package func sampleAgain() { if let unit { parts.senses.sampling.sampleAnew(unit) } }
 
   /// Children that have ended, traced ones and orphans.
-  func reapChildren() {
+  package func reapChildren() {
     services.hibernation.reapChildren()
     parts.orphans.reapOrphans()
   }
 
   // MARK: what its wrapper may use
 
-  var loop: any Timers & DescriptorWatches { services.loop }
+  package var loop: any Timers & DescriptorWatches { services.loop }
 
-  func log(_ priority: DaemonLog.Priority, _ text: String) { services.log(priority, text) }
+  private func log(_ priority: DaemonLog.Priority, _ text: String) { services.log(priority, text) }
 
   /// The way to a socket may lead through a file system that doesn't answer. Calls back with nil where nothing
   /// listens there.
-  func connect(to path: String, then: @escaping (Descriptor?) -> Void) {
+  package func connect(to path: String, then: @escaping (Descriptor?) -> Void) {
     services.jobs.run(about: "daemon at \(path)", within: .seconds(5)) {
       // None runs, mostly: that is no failure.
       try? UnixSocket.connected(to: path, .stream)

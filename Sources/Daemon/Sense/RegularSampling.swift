@@ -16,17 +16,24 @@ protocol SamplingHost: AnyObject {
   func dropOutdatedBases()
 }
 
+/// From one sample to the next.
+package struct SamplingPace {
+  /// While some worker runs.
+  package var running: Duration
+  /// While none does.
+  package var resting: Duration
+
+  package init(running: Duration = .seconds(1), resting: Duration = .seconds(1)) {
+    self.running = running
+    self.resting = resting
+  }
+}
+
 /// Says what is looked at when. At each sample that is the machine's memory, and each worker that runs. A worker
 /// that sleeps costs nothing: what is frozen doesn't change. Between two samples nothing wakes the daemon.
 /// Belongs to the loop's thread.
 final class RegularSampling {
-  /// From one sample to the next.
-  struct Pace {
-    /// While some worker runs.
-    var running = Duration.seconds(1)
-    /// While none does.
-    var resting = Duration.seconds(1)
-  }
+  typealias Pace = SamplingPace
 
   /// Samples from one look at the disk to the next: for midnight, and for what others write to it.
   private static let samplesPerDiskReading = 60

@@ -7,6 +7,7 @@ import Glibc
 import Linux
 import PolicyFile
 import Supervision
+import Wrap
 
 struct FootprintRecordCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -5,6 +5,7 @@ import Glibc
 import Linux
 import Policy
 import PolicyFile
+import Wrap
 
 struct WrapCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

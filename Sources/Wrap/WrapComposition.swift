@@ -1,5 +1,6 @@
 import CLinux
 import Control
+import Daemon
 import Glibc
 import Lifecycle
 import Linux
@@ -16,10 +17,7 @@ public final class WrapComposition {
   private let run: ProgramRun
   private let signals: PassedSignals
   private let code: IdleCodeRelease
-  private lazy var registration = WrapperRegistration(
-    of: WrapperRegistration.Wrapper(
-      worker: program.id, socket: socket, mayBeTerminated: settings.mayBeTerminated),
-    to: settings.daemonSocket, timers: run.loop, watches: run.loop, host: self)
+  private var registration: WrapperRegistration?
   /// The wrapper's own.
   private let socket: String
   /// The process that has started the wrapper.
@@ -81,7 +79,7 @@ public final class WrapComposition {
     } catch { throw .system(error) }
     run.begin()
     watchCaller()
-    registration.begin()
+    beginRegistration()
     run.turn { hasEnded }
     return program.end ?? .exited(CommandExit.internalError.rawValue)
   }
@@ -91,12 +89,21 @@ public final class WrapComposition {
   private func watchCaller() {
     guard let caller else { return }
     let run = run
-    var token: EventLoop.Token?
+    var token: LoopToken?
     // Without a watch, what the program itself reads wakes it.
     token = try? run.loop.whenReadable(caller) { [unowned run] in
       if let token { run.loop.unwatch(caller, token) }
       run.wake("the end of the process that started it")
     }
+  }
+
+  private func beginRegistration() {
+    let registration = WrapperRegistration(
+      of: WrapperRegistration.Wrapper(
+        worker: program.id, socket: socket, mayBeTerminated: settings.mayBeTerminated),
+      to: settings.daemonSocket, timers: run.loop, watches: run.loop, host: self)
+    self.registration = registration
+    registration.begin()
   }
 }
 
@@ -108,7 +115,7 @@ extension WrapComposition: WrappedProgramHost {
   func deliverWaitingSignals() { signals.deliverWaiting() }
 
   func reportState() {
-    registration.report()
+    registration?.report()
     code.postpone()
   }
 
@@ -131,19 +138,17 @@ extension WrapComposition: RegistrationHost {
 
 extension DaemonRole {
   /// Often enough for `idle_after`, and no oftener; asleep, only the machine's memory is looked at.
-  static func paceOfWrapper(idleAfter: Duration) -> RegularSampling.Pace {
-    RegularSampling.Pace(
+  static func paceOfWrapper(idleAfter: Duration) -> SamplingPace {
+    SamplingPace(
       running: min(max(idleAfter / 8, .milliseconds(100)), .seconds(2)), resting: .seconds(5))
   }
 
   static func wrapper(_ settings: WrapSettings, _ program: WrappedProgram) -> DaemonRole {
     let directory = settings.stateDirectory
-    return DaemonRole(
-      log: DaemonLog(ofWrapper: settings.log), hasSuccessor: false,
-      // It shares its group with its caller.
-      leavesCgroup: false, looksAtDescendantsOnly: true,
-      pace: paceOfWrapper(idleAfter: settings.policy.foreground.idleAfter), metersWork: true,
-      sharedImages: { WrapStore.imageBytes(in: directory) }, program: program)
+    return standingFor(
+      program, log: settings.log,
+      pace: paceOfWrapper(idleAfter: settings.policy.foreground.idleAfter),
+      sharedImages: { WrapStore.imageBytes(in: directory) })
   }
 }
 

@@ -1,5 +1,6 @@
 import CLinux
 import Control
+import Daemon
 import Glibc
 import Lifecycle
 import Linux
@@ -35,7 +36,7 @@ final class WrapperRegistration {
   private let timers: any Timers
   private let watches: any DescriptorWatches
   private unowned let host: any RegistrationHost
-  private var connection: (socket: Descriptor, token: EventLoop.Token)?
+  private var connection: (socket: Descriptor, token: LoopToken)?
   private var count: UInt64 = 0
   private var looks = 0
   private var reported = ByteCount.zero

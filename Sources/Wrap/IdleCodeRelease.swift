@@ -1,3 +1,4 @@
+import Daemon
 import Linux
 import Policy
 
@@ -7,7 +8,7 @@ import Policy
 final class IdleCodeRelease {
   private let timers: any Timers
   private let release: () -> Void
-  private var timer: EventLoop.Token?
+  private var timer: LoopToken?
 
   static let delay = Duration.seconds(3)
 

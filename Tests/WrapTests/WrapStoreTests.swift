@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Wrap
 
 @Suite("Where wrappers keep what must outlive them") struct WrapStoreTests {
   private let scratch: Scratch

@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-@testable import Daemon
+@testable import Wrap
 
 /// A program that notes what is done with it.
 private final class Target: SignalTarget {

@@ -1,4 +1,6 @@
 import Control
+import Daemon
+import DaemonFakes
 import Glibc
 import JSONLines
 import Lifecycle
@@ -7,7 +9,7 @@ import Policy
 import TestSupport
 import Testing
 
-@testable import Daemon
+@testable import Wrap
 
 /// A wrapper, and the daemon's end of its connections: real sockets, no process.
 private final class World: RegistrationHost {

@@ -1,9 +1,11 @@
+import Daemon
+import DaemonFakes
 import Lifecycle
 import Linux
 import Policy
 import Testing
 
-@testable import Daemon
+@testable import Wrap
 
 private final class Host: WrappedProgramHost {
   var isRunning = false
@@ -107,28 +109,6 @@ private final class Host: WrappedProgramHost {
   func anotherWorker() {
     change(.launching, .terminated, .failed("no such file"), "web")
     #expect(program.end == nil && host.take().isEmpty)
-  }
-}
-
-@Suite("Whether a wrapped program is at work") struct WorkMeterTests {
-  @Test("Output since the last look is work, and so is a thread that runs")
-  func work() {
-    var meter = WorkMeter()
-    #expect(!meter.compare([7], hasWritten: false) { _ in false })
-    #expect(meter.compare([7], hasWritten: true) { _ in false })
-    #expect(meter.compare([7], hasWritten: false) { $0 == 7 })
-    #expect(!meter.compare([7], hasWritten: false) { _ in false })
-  }
-
-  @Test("A process that starts or ends between two looks is work; at the first look none has")
-  func members() {
-    var meter = WorkMeter()
-    #expect(!meter.compare([7, 8], hasWritten: false) { _ in false })
-    #expect(meter.compare([7, 8, 9], hasWritten: false) { _ in false })
-    #expect(!meter.compare([7, 8, 9], hasWritten: false) { _ in false })
-    #expect(meter.compare([7, 9], hasWritten: false) { _ in false })
-    // The same number of others.
-    #expect(meter.compare([7, 10], hasWritten: false) { _ in false })
   }
 }
 

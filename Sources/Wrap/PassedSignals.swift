@@ -1,4 +1,5 @@
 import CLinux
+import Daemon
 import Glibc
 import Linux
 

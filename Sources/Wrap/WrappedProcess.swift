@@ -1,3 +1,4 @@
+import Daemon
 import Glibc
 import Lifecycle
 import Linux

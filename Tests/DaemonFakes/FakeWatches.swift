@@ -1,16 +1,17 @@
+import Daemon
 import Glibc
 import Linux
 import TestSupport
 
-@testable import Daemon
-
 /// Real descriptors, whose handlers are called when a test says so.
-final class FakeWatches: DescriptorWatches {
+package final class FakeWatches: DescriptorWatches {
+  package typealias Handler = (Epoll.Interest) -> Void
+
   private struct Watched {
-    let token: EventLoop.Token
+    let token: LoopToken
     let descriptor: Descriptor
     var interest: Epoll.Interest
-    let handler: EventLoop.Handler
+    let handler: Handler
 
     func isReadable() throws -> Bool {
       guard interest.contains(.readable) else { return false }
@@ -21,29 +22,31 @@ final class FakeWatches: DescriptorWatches {
   private var watched: [Watched] = []
   private var count: UInt64 = 0
 
-  /// How many descriptors are watched for something.
-  var active: Int { watched.count { !$0.interest.isEmpty } }
+  package init() {}
 
-  func watch(
+  /// How many descriptors are watched for something.
+  package var active: Int { watched.count { !$0.interest.isEmpty } }
+
+  package func watch(
     _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString, line: UInt,
-    _ handler: @escaping EventLoop.Handler
-  ) throws(SystemCallError) -> EventLoop.Token {
+    _ handler: @escaping Handler
+  ) throws(SystemCallError) -> LoopToken {
     count += 1
-    let token = EventLoop.Token(id: count)
+    let token = LoopToken(id: count)
     watched.append(
       Watched(token: token, descriptor: descriptor, interest: interest, handler: handler))
     return token
   }
 
-  func change(
-    _ descriptor: Descriptor, _ token: EventLoop.Token, to interest: Epoll.Interest
+  package func change(
+    _ descriptor: Descriptor, _ token: LoopToken, to interest: Epoll.Interest
   ) throws(SystemCallError) {
     for place in watched.indices where watched[place].token == token {
       watched[place].interest = interest
     }
   }
 
-  func unwatch(_ descriptor: Descriptor, _ token: EventLoop.Token) {
+  package func unwatch(_ descriptor: Descriptor, _ token: LoopToken) {
     watched.removeAll { $0.token == token }
   }
 
@@ -51,7 +54,7 @@ final class FakeWatches: DescriptorWatches {
   ///
   /// - Returns: whether there was something.
   @discardableResult
-  func serveOnce() throws -> Bool {
+  package func serveOnce() throws -> Bool {
     let ready = try watched.filter { try $0.isReadable() }
     for each in ready where watched.contains(where: { $0.token == each.token }) {
       each.handler(.readable)
@@ -60,7 +63,7 @@ final class FakeWatches: DescriptorWatches {
   }
 
   /// Until nothing is readable any more.
-  func serve() throws {
+  package func serve() throws {
     for _ in 0..<10_000 where try !serveOnce() { return }
     throw TestFailure("a descriptor stays readable")
   }
