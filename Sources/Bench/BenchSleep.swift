@@ -44,7 +44,7 @@ extension BenchSubject {
 
   private func measureFreezer() throws -> Int64 {
     guard let group = try running.cgroup else {
-      throw MechanismRefusal(reason: cgroupRefusal ?? "there is no cgroup")
+      throw MechanismRefusal(reason: cgroupRefusal ?? "no cgroup")
     }
     try group.freeze(until: Deadline(in: Self.patience))
     let took = try timeFromOrder {
@@ -141,7 +141,7 @@ extension BenchSubject {
     let tmpfs = 0x0102_1994
     let ramfs = 0x8584_58f6
     guard [tmpfs, ramfs].contains(Int(clinux_file_system_type(directory))) else { return nil }
-    return "images are written to a file system in RAM; choose another with --state-directory"
+    return "images would be written to a file system in RAM; choose another with --state-directory"
   }
 }
 

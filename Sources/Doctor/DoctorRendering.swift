@@ -34,7 +34,7 @@ extension DoctorReport {
         + labelled("to enable   ", check.enable, width: width)
       if lines.count + part.count + 6 + all.count > Self.maxLines {
         let count = wanting.count - index
-        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only in part."]
+        lines += ["", "\(count) more \(count == 1 ? "doesn't" : "don't") work, or only partly."]
         break
       }
       lines += part

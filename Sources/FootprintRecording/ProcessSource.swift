@@ -148,6 +148,6 @@ extension ProcessTree {
       return FootprintMark(
         at: now, kind: .failed, text: "not warned: none of its processes handles \(name)")
     }
-    return FootprintMark(at: now, kind: .warning, text: "it is warned by \(name)")
+    return FootprintMark(at: now, kind: .warning, text: "warned by \(name)")
   }
 }

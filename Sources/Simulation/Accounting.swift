@@ -110,7 +110,7 @@ struct Accounting {
       inspections[worker, default: 0] += 1
       return states[worker]?.isUnderWay == true ? nil : "inspects \(worker), which is at rest"
     case .terminate(let worker), .kill(let worker), .abort(let worker):
-      return states[worker] == .terminating ? nil : "\(directive) of one that isn't to end"
+      return states[worker] == .terminating ? nil : "\(directive) of a worker that is not ending"
     case .transition(let transition):
       if transition.to == .launching, transition.from == .terminated {
         unwanted.remove(transition.worker)
@@ -132,10 +132,10 @@ struct Accounting {
     case .pressure, .watchdog: return nil
     case .requested(.stop), .requested(.terminate):
       return unwanted.contains(transition.worker)
-        ? nil : "\(transition.worker) was ended, and nobody had asked for it"
+        ? nil : "\(transition.worker) was ended without a request"
     case .failed where unverified.contains(transition.worker): return nil
     case .failed where inspections[transition.worker] == TransitLimits.maxUnanswered: return nil
-    default: return "\(transition.worker) was ended for no good reason: \(transition.cause)"
+    default: return "\(transition.worker) was ended for an invalid reason: \(transition.cause)"
     }
   }
 
@@ -147,7 +147,7 @@ struct Accounting {
     }
     let available = max(.zero, size - sum)
     return available == engine.available
-      ? nil : "\(engine.available) are available, and by the books it is \(available)"
+      ? nil : "\(engine.available) available; the accounts say \(available)"
   }
 }
 

@@ -60,7 +60,7 @@ import Testing
       separator: "\n", omittingEmptySubsequences: false)
     #expect(lines.count <= 26)
     #expect(lines.first { $0.hasPrefix("mechanism") } == "mechanism 7: missing")
-    #expect(lines.contains { $0.hasSuffix("more don't work, or only in part.") })
+    #expect(lines.contains { $0.hasSuffix("more don't work, or only partly.") })
   }
 
   @Test func `Colour is there only when it is wanted`() {

@@ -138,7 +138,7 @@ struct EligibilityTests {
       try SharedMemoryMaps.check(pair) { _, _ in -EPERM }
     }
     #expect(
-      error?.description.contains("kcmp can't tell (Operation not permitted)") == true)
+      error?.description.contains("kcmp failed (Operation not permitted)") == true)
     #expect(error?.aftermath == .intact)
   }
 

@@ -28,6 +28,7 @@ import Testing
       .adopted(worker, profile, .hibernated),
       .request(Request(id: .max, verb: .hibernate, worker: worker)),
       .request(Request(id: 2, verb: .start, worker: worker, asked: Instant(nanoseconds: 7))),
+      .request(Request(id: 3, verb: .restart, worker: worker, occasion: .autostart)),
       .launched(worker),
       .launchFailed(worker, "no such file\u{2028}"), .ready(worker), .shedAnswered(worker),
       .shedFinished(worker, before: ByteCount(.max), after: .zero), .suspended(worker),

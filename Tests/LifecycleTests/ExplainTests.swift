@@ -19,10 +19,11 @@ struct ExplainTests {
     let explanation = try explain(world)
     #expect(explanation.state == .suspended && explanation.next == .hibernated)
     #expect(
-      explanation.cause == .graceOver && explanation.causeKey?.path == "background.suspend_after")
+      explanation.cause.code == "grace_over"
+        && explanation.causeKey?.path == "background.suspend_after")
     #expect(
       explanation.obstacles.map(\.sentence) == [
-        "its footprint of 21.3 MB is over hibernate.max_footprint, 16 MB",
+        "its footprint, 21.3 MB, is over hibernate.max_footprint, 16 MB",
         "suspended for 2 s of hibernate.after 30 s",
       ])
     #expect(

@@ -198,7 +198,7 @@ import Testing
     let text = "processes:\n  a:\n    command: x\n    command: y\n"
     #expect(
       ProcessComposeImport.convert(text: text, file: "pc.yaml").rendered == """
-        pc.yaml:4:5: error: `command` stands twice; the first is in line 3
+        pc.yaml:4:5: error: `command` is given twice; the first is in line 3
             command: y
             ^
         """)

@@ -60,7 +60,7 @@ import Testing
     // Without the daemon's end this would fail (ENXIO), and a waiting open(2) would wait for ever.
     let path = "\(worker.scratch.path)/pipe"
     let writer = try Descriptor.open(path, O_WRONLY | O_NONBLOCK)
-    #expect(try sources.next() == "the other end of pipe was opened")
+    #expect(try sources.next() == "the opening of the other end of pipe")
     sources.admitOpened()
     try worker.resume()
     try writer.writeAll("hello")
@@ -77,7 +77,7 @@ import Testing
         let path = "\(worker.scratch.path)/pipe"
         try Descriptor.open(path, O_WRONLY | O_NONBLOCK).writeAll(word)
       }
-      #expect(try sources?.next() == "the other end of pipe was opened")
+      #expect(try sources?.next() == "the opening of the other end of pipe")
       sources?.admitOpened()
       sources = nil
       try worker.resume()
@@ -94,7 +94,7 @@ import Testing
       "print('ready', flush=True)\nwith open('\(path)', 'w') as pipe: pipe.write('early')")
     #expect(try eventually { writer.isInCall(SYS.openat) })
     let sources = try worker.sleep()
-    #expect(sources.waiting == "the other end of pipe was opened")
+    #expect(sources.waiting == "the opening of the other end of pipe")
     sources.admitOpened()
     try worker.resume()
     #expect(try eventually { worker.log.contains("got early\n") }, "\(worker.log)")
@@ -124,7 +124,7 @@ import Testing
     #expect(sources.waiting == nil)
     #expect(sources.nextReason() == nil)
     let reader = try Descriptor.open("\(worker.scratch.path)/pipe", O_RDONLY | O_NONBLOCK)
-    #expect(try sources.next() == "the other end of pipe was opened")
+    #expect(try sources.next() == "the opening of the other end of pipe")
     sources.admitOpened()
     try worker.resume()
     #expect(try pollDescriptor(reader.raw, for: POLLIN, until: Deadline(in: .seconds(10))))

@@ -72,7 +72,8 @@ import Testing
       try ask(.tcp(host: "127.0.0.1", port: 1), worker)
         == .failure("port 1: Connection refused"))
     let named = try ask(.tcp(host: "example.org", port: 80), worker)
-    #expect(named == .failure("example.org is no address: names aren't looked up here"))
+    #expect(
+      named == .failure("`example.org` is not a numeric address; write one, such as 127.0.0.1"))
   }
 
   @Test("A command's exit code is the answer, and one that hangs is ended with its children")

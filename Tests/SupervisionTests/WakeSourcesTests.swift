@@ -176,7 +176,7 @@ import Testing
     try client.writeAll("question")
     #expect(try eventually { worker.log.contains("got") })
     let sources = try worker.sleep()
-    #expect(sources.waiting == "a request on port \(port) that it was about to answer")
+    #expect(sources.waiting == "a request on port \(port) that it had not answered")
     _ = try Descriptor.open("\(worker.scratch.path)/go", O_CREAT | O_WRONLY, mode: 0o600)
     try worker.resume()
     #expect(try client.read(upTo: 64) == Array("answer".utf8))
@@ -205,7 +205,7 @@ import Testing
     try client.writeAll("b")
     try worker.waitForEmptyQueues()
     #expect(
-      try worker.sleep().waiting == "a request on port \(worker.port()) that it was about to answer"
+      try worker.sleep().waiting == "a request on port \(worker.port()) that it had not answered"
     )
   }
 

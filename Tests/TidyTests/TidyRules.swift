@@ -14,7 +14,8 @@ struct Finding: Hashable {
 /// Each rule looks at one file; `repeatedNames` at all.
 enum TidyRules {
   static let all: [@Sendable (SourceFile) -> [Finding]] = [
-    unreasonedTry, libcCalls, longFile, longFunctions, words, ParameterRule.rule,
+    unreasonedTry, libcCalls, longFile, longFunctions, words, PhraseRule.messages,
+    ParameterRule.rule,
   ]
 
   /// `try?` hides an error. A comment on its line, or on one of the two lines before it, says why it may.

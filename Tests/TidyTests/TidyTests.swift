@@ -52,6 +52,17 @@ import Testing
     #expect(throws: Ratchet.BadLine.self) { try Ratchet("try? a 0\n") }
   }
 
+  @Test("A phrase that messages do without counts in a text, and not in a comment")
+  func phrases() {
+    let text = """
+      let why = "`start` was asked for"
+      // `start` was asked for
+      log("ready")  // as was asked for
+      """
+    #expect(PhraseRule.messages(Self.file(text)).count == 1)
+    #expect(PhraseRule.messages(Self.file(text, "Tests/Some/File.swift")).isEmpty)
+  }
+
   @Test("try? counts where neither its line nor the two before it have a comment")
   func unreasoned() {
     let text = """

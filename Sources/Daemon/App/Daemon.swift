@@ -56,7 +56,7 @@ public final class Daemon {
     timers: services.loop, stopped: stoppedByPerson,
     host: RestartsOfDaemon(phase: phase, driver: driver, workers: workers, log: services.log) {
       [unowned self] in
-      starter.start($0, .restart, then: $1)
+      starter.start($0, .restart, occasion: .restart, then: $1)
     })
   private lazy var dependencies = DependenciesOfDaemon(
     driver: driver, workers: workers, returning: returning, restarts: restarts, requests: requests)
@@ -160,7 +160,8 @@ public final class Daemon {
         services: services, state: state, driver: driver, workers: workers, bootID: bootID,
         environment: environment, recordWriter: recordWriter, learnedMemory: learnedMemory,
         snapshots: snapshots, restarts: restarts, conversations: conversations,
-        planner: launchPlanner, processes: processes, keeperStarter: keeperStarter,
+        planner: launchPlanner, processes: processes, kernelKills: senses.kernelKills,
+        keeperStarter: keeperStarter,
         watchdogs: senses.watchdogs)))
   private lazy var standbyStarter = StandbyStarter.pager(
     jobs: services.jobs, hibernation: services.hibernation, log: services.log,
@@ -175,8 +176,9 @@ public final class Daemon {
     host: ExternalsOfDaemon(
       .init(
         services: services, state: state, workers: workers, phase: phase, requests: requests,
-        wrappers: wrappers, restarts: restarts, processes: processes, ends: ends,
-        supervision: supervision, recordWriter: recordWriter)))
+        wrappers: wrappers, restarts: restarts, processes: processes,
+        kernelKills: senses.kernelKills, ends: ends, supervision: supervision,
+        recordWriter: recordWriter)))
   private lazy var managers = ManagerWatching(driver, workers, timers: services.loop) {
     [hibernation = services.hibernation] in hibernation.prioritize($0.name)
   }
@@ -197,7 +199,8 @@ public final class Daemon {
       services: services, driver: driver, workers: workers, phase: phase, requests: requests,
       configuration: configuration, environment: environment, read: read, chronicle: chronicle,
       pressure: pressure, supervision: supervision, starter: starter, declared: declared,
-      listening: listening, schedules: schedules, encryption: senses.encryption))
+      listening: listening, schedules: schedules, encryption: senses.encryption,
+      returning: returning))
   private lazy var reloader = configurationHost.makeReloader()
   private lazy var controlHost = ControlOfDaemon(
     .init(
@@ -275,7 +278,7 @@ public final class Daemon {
         name: CgroupRoot.name(forStateDirectory: settings.stateDirectory))
     } catch {
       cgroups = nil
-      log(.notice, "no cgroup for the workers, they will be stopped by signal: \(error)")
+      log(.notice, "no cgroup for the workers: \(error); they are suspended by signal (SIGSTOP)")
     }
     learnedMemory.connect(driver, workers) { [unowned self] in restarts.exits(of: $0) }
     driver.connect(directives, [chronicle])

@@ -72,10 +72,13 @@ final class DaemonEnd {
   /// By SIGTERM or SIGINT. The second one ends it at once.
   func signalHasCome() {
     guard phase.isEnding else {
-      host.log(.notice, "told to end: stopping all workers (told again, it leaves what still runs)")
+      host.log(
+        .notice, "stopping: all workers are stopped first (a second signal ends the daemon at once)"
+      )
       return end()
     }
-    host.log(.warning, "told to end a second time: leaving what still runs")
+    host.log(
+      .warning, "second signal: the daemon ends now, and workers that still run are left running")
     endAtOnce()
   }
 
@@ -101,7 +104,7 @@ final class DaemonEnd {
     guard releasing.insert(id).inserted else { return }
     host.release(id) { [unowned self] failure in
       releasing.remove(id)
-      if let failure { host.log(.error, "\(id): not released: \(failure)") }
+      if let failure { host.log(.error, "\(id): can't be released: \(failure)") }
       endWhenAllIsQuiet()
     }
   }
@@ -110,7 +113,7 @@ final class DaemonEnd {
     host.refuseWaitingStarts()
     stopping.advance()
     if !host.workers.contains(where: \.isAlive) {
-      finish(saying: "all workers have ended, and so does the daemon")
+      finish(saying: "all workers have ended; the daemon ends")
     }
   }
 
@@ -120,7 +123,7 @@ final class DaemonEnd {
   /// or a tracer holds are woken first.
   func leave() {
     guard !phase.isClosing else { return }
-    host.log(.notice, "told to end without its workers")
+    host.log(.notice, "stopping: the workers keep running for the next daemon")
     phase.isLeaving = true
     leaveWhenAllIsQuiet()
   }
@@ -158,9 +161,9 @@ final class DaemonEnd {
   private static func leavingText(_ states: [WorkerState]) -> String {
     let asleep = states.count(where: \.sleeps)
     let one = states.count == 1
-    var text = "the daemon ends; \(states.count) worker\(one ? " stays" : "s stay")"
+    var text = "the daemon ends; \(states.count) worker\(one ? " remains" : "s remain")"
     if asleep > 0 {
-      text += ", \(asleep) of them asleep until the next daemon, or `dormouse recover`"
+      text += ", \(asleep) of them asleep until a daemon starts or `dormouse recover` is run"
     }
     return text
   }

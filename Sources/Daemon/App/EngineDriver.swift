@@ -85,10 +85,11 @@ final class EngineDriver {
   ///   - answer: called once, with the engine's answer.
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
-    then answer: @escaping (Answer) -> Void
+    occasion: Request.Occasion? = nil, then answer: @escaping (Answer) -> Void
   ) {
     let id = replies.await(answer)
-    send(.request(Request(id: id, verb: verb, worker: worker, asked: asked)))
+    send(
+      .request(Request(id: id, verb: verb, worker: worker, asked: asked, occasion: occasion)))
   }
 
   /// The configuration was read again. Nothing happens before the next event.

@@ -10,7 +10,7 @@ enum FillReports {
     measure: @escaping (WorkerID) -> Void
   ) {
     hibernation.onFillFailure { name, error in
-      log(.error, "\(name): ended, for its missing pages can't be had: \(error)")
+      log(.error, "\(name): terminated: its missing pages can't be restored: \(error)")
     }
     let hasEnded: @Sendable (String) -> Void = loopReturn.relay {
       measure(WorkerID($0))

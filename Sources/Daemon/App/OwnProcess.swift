@@ -8,7 +8,7 @@ enum OwnProcess {
   /// It must be able to act when there is no memory left, and must not be chosen for the lack of it.
   static func protect(_ log: DaemonLog) {
     if clinux_become_subreaper() < 0 {
-      log(.warning, "can't adopt orphans of workers (PR_SET_CHILD_SUBREAPER)")
+      log(.warning, "can't adopt orphaned processes of workers (PR_SET_CHILD_SUBREAPER)")
     }
     clinux_stay_out_of_core_files()
     // A worker costs ten descriptors and more, and 1024 is the usual limit.
@@ -31,7 +31,7 @@ enum OwnProcess {
     do throws(SystemCallError) {
       try writeControl(oomScorePath, "-900")
     } catch {
-      log(.info, "the kernel's own OOM killer may choose the daemon: \(error)")
+      log(.info, "the kernel's OOM killer may choose the daemon: \(error)")
     }
   }
 

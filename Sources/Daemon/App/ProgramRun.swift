@@ -53,7 +53,7 @@ final class ProgramRun {
   /// Starts the program.
   func begin() {
     do throws(StartError) { try parts.openControlSocket() } catch {
-      log(.notice, "no client can ask about it: \(error)")
+      log(.notice, "can't open a control socket: \(error)")
     }
     parts.pressure.follow(parts.driver.state.policy)
     FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {

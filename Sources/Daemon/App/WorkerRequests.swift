@@ -14,15 +14,18 @@ final class WorkerRequests {
 
   /// - Parameters:
   ///   - asked: when; nil: now.
+  ///   - occasion: what asks, for the reason that `ps` and `events` show; nil: the operator.
   ///   - answer: called once, with the engine's answer.
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
-    then answer: @escaping (Answer) -> Void
+    occasion: Request.Occasion? = nil, then answer: @escaping (Answer) -> Void
   ) {
     let isWaiting = returning.whenBack(worker) { [unowned self] in
-      request(verb, worker, asked: asked, then: answer)
+      request(verb, worker, asked: asked, occasion: occasion, then: answer)
     }
-    if !isWaiting { driver.request(verb, worker, asked: asked, then: answer) }
+    if !isWaiting {
+      driver.request(verb, worker, asked: asked, occasion: occasion, then: answer)
+    }
   }
 
   /// Also true of a worker that is being brought back.

@@ -50,7 +50,7 @@ final class JournalWriter {
         SegmentHeader(
           version: version, run: run, segment: nextSegment, at: now, wall: Self.wall(),
           policy: engine.policy), engine: engine)
-    } catch { return giveUp("the engine can't be written down: \(error)", at: now) }
+    } catch { return giveUp("can't write the engine's state: \(error)", at: now) }
     wallOffset = Self.wall().nanoseconds - now.nanoseconds
     let limit = ByteCount(
       configuration.size.bytes.multipliedReportingOverflow(by: Int64(configuration.keep)).0)
@@ -66,7 +66,7 @@ final class JournalWriter {
     guard encoder != nil else { return retry(engine, at: now) }
     do {
       try encoder?.record(event, at: now, directives: directives)
-    } catch { return giveUp("an event can't be written down: \(error)", at: now) }
+    } catch { return giveUp("can't write an event: \(error)", at: now) }
     if Int64(encoder?.size ?? 0) >= configuration.size.bytes {
       flush(at: now)
       begin(engine, at: now)
@@ -78,7 +78,7 @@ final class JournalWriter {
   func record(_ policy: LifecyclePolicy, at now: Instant) {
     do {
       try encoder?.record(policy: policy, at: now)
-    } catch { giveUp("a policy can't be written down: \(error)", at: now) }
+    } catch { giveUp("can't write a policy: \(error)", at: now) }
   }
 
   func flush(at now: Instant) {
@@ -119,7 +119,7 @@ final class JournalWriter {
     encoder = nil
     nextSegment += 1
     retryAt = now + Self.retryAfter
-    log(.error, "the journal pauses for a minute: \(why)")
+    log(.error, "journal paused for 1 min: \(why)")
   }
 
   private func retry(_ engine: Engine, at now: Instant) {

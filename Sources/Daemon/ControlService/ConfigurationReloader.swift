@@ -19,6 +19,11 @@ protocol ConfigurationHost: AnyObject {
   func apply(_ configuration: DaemonConfiguration)
   /// Stops it, where it runs, and forgets it.
   func remove(_ id: WorkerID)
+  /// The configuration no longer declares it; it stays until `remove`.
+  func undeclare(_ id: WorkerID)
+  /// Calls `body` when the worker, which an earlier daemon has started, has been adopted, or has ended. False: it
+  /// isn't being adopted, and `body` is not called.
+  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool
   /// Adds it, and opens its sockets.
   func introduce(_ configuration: WorkerConfiguration)
   /// Its configuration from now on. It is declared now, if it wasn't.
@@ -45,8 +50,8 @@ final class ConfigurationReloader {
   static let patience = Duration.seconds(10)
   static let isSilent: ReloadOutcome = (
     false,
-    "the configuration can't be read within \(patience.spoken), nothing is changed: its file "
-      + "system doesn't answer"
+    "nothing changed: reading the configuration took longer than \(patience.spoken); check its "
+      + "file system"
   )
 
   private let driver: EngineDriver
@@ -84,7 +89,7 @@ final class ConfigurationReloader {
     _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
   ) -> ReloadOutcome {
     guard let new = result.value else {
-      return (false, "the configuration has errors, nothing is changed:\n\(result.rendered)")
+      return (false, "nothing changed: the configuration has errors:\n\(result.rendered)")
     }
     if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
     for warning in result.warnings { log(.warning, warning.rendered) }
@@ -103,13 +108,26 @@ final class ConfigurationReloader {
     }
     host.configurationHasChanged()
     driver.send(.deadline)
-    return (true, changes.isEmpty ? "nothing has changed" : changes.joined(separator: "; "))
+    return (
+      true,
+      changes.isEmpty
+        ? "nothing changed: the configuration is the same" : changes.joined(separator: "; ")
+    )
   }
 
   private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {
     undeclared(in: new).map { id in
-      host.remove(id)
-      return "\(id) removed"
+      // Until it is adopted, the engine knows no process of it that could be stopped.
+      let waits = host.whenAdopted(id) { [unowned self] in
+        // Another reload may have declared it again.
+        if host.known(id)?.isDeclared == false { host.remove(id) }
+      }
+      guard waits else {
+        host.remove(id)
+        return "\(id) removed"
+      }
+      host.undeclare(id)
+      return "\(id) removed (as soon as it has been adopted from the earlier daemon)"
     }
   }
 
@@ -139,7 +157,7 @@ final class ConfigurationReloader {
     _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
   ) -> ReloadOutcome {
     guard let new = result.value else {
-      return (false, "the configuration has errors, nothing would be changed:\n\(result.rendered)")
+      return (false, "nothing would change: the configuration has errors:\n\(result.rendered)")
     }
     if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
     let policies = (old: driver.state.policy, new: new.policy)
@@ -156,7 +174,11 @@ final class ConfigurationReloader {
       }
       return isChanged(known, worker) ? changeText(of: worker, from: known, policies) : nil
     }
-    return (true, changes.isEmpty ? "nothing would change" : changes.joined(separator: "; "))
+    return (
+      true,
+      changes.isEmpty
+        ? "nothing would change: the configuration is the same" : changes.joined(separator: "; ")
+    )
   }
 
   /// A file that was emptied by accident looks like one that wants all workers removed.
@@ -165,8 +187,8 @@ final class ConfigurationReloader {
     guard new.workers.isEmpty, declared > 0 else { return nil }
     let all = declared == 1 ? "the only worker" : "all \(declared) workers"
     return
-      "the configuration declares no workers, nothing is changed: it would stop and remove \(all); "
-      + "`dormouse reload --allow-empty` does that"
+      "nothing changed: the configuration declares no workers, which would stop and remove \(all); "
+      + "use `dormouse reload --allow-empty` to do that"
   }
 
   /// Workers of the old configuration that the new one lacks.
@@ -192,7 +214,7 @@ final class ConfigurationReloader {
     let atLaunch = changed.filter(\.atLaunch).map(\.key)
     let later =
       isRunning(WorkerID(configuration.name)) && !atLaunch.isEmpty
-      ? " (\(atLaunch.joined(separator: ", ")) when it is started next)" : ""
+      ? " (\(atLaunch.joined(separator: ", ")) from its next start on)" : ""
     return "\(configuration.name): \(changed.map(\.text).joined(separator: ", "))\(later)"
   }
 }

@@ -50,8 +50,8 @@ final class ControlListener {
     guard path.utf8.count > UnixSocket.maxPath else { return }
     throw .socket(
       path: path,
-      "the path has \(path.utf8.count) bytes, and the kernel takes \(UnixSocket.maxPath) at "
-        + "most; choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
+      "the path has \(path.utf8.count) bytes, more than the kernel's limit of \(UnixSocket.maxPath); "
+        + "choose a shorter one with --socket or DORMOUSE_CONTROL_SOCKET")
   }
 
   /// - Parameters:
@@ -84,7 +84,7 @@ final class ControlListener {
   /// Without descriptors no client can be let in; but one that waits would keep the listener readable,
   /// and the loop busy. So they are turned away, one a turn.
   private func refuse() {
-    log(.warning, "out of descriptors (RLIMIT_NOFILE): a client is turned away")
+    log(.warning, "refused a client: out of descriptors (RLIMIT_NOFILE)")
     spare = nil
     let raw = clinux_accept(listener.raw)
     if raw >= 0 { Closer.close(raw) }
@@ -105,7 +105,7 @@ final class ControlListener {
 
   /// Out of memory, the listener stays readable without anything that could be done.
   private func pause(why code: Int32) {
-    log(.warning, "clients have to wait a second: \(String(cString: strerror(code)))")
+    log(.warning, "can't accept clients for 1 s: \(String(cString: strerror(code)))")
     setListening([])
     loop.after(.seconds(1)) { [weak self] in self?.resume() }
   }

@@ -159,7 +159,7 @@ final class ControlServer {
       request = try WireCodec.decode(ControlRequest.self, from: line)
     } catch {
       let id = WireCodec.requestID(in: line) ?? 0
-      let text = "the request can't be read: \(error)"
+      let text = "can't read the request: \(error)"
       return respond(to: client, ControlResponse(id: id, result: .badRequest, text: text))
     }
     if request.verb == .shutdown || request.verb == .leave {
@@ -189,9 +189,9 @@ final class ControlServer {
     do throws(WireError) {
       client.pending += try WireCodec.line(for: response)
     } catch {
-      log(.error, "an answer can't be sent: \(error)")
+      log(.error, "can't send an answer: \(error)")
       let substitute = ControlResponse(
-        id: response.id, result: .failed, text: "the answer can't be sent: \(error)")
+        id: response.id, result: .failed, text: "can't send the answer: \(error)")
       // Three short fields can be encoded.
       client.pending += (try? WireCodec.line(for: substitute)) ?? []
     }

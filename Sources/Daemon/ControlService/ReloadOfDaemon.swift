@@ -23,6 +23,7 @@ final class ReloadOfDaemon: ConfigurationHost {
     let listening: ListeningSockets
     let schedules: ScheduleMonitor
     let encryption: EncryptionTrial
+    let returning: ReturningWorkers
   }
 
   private let parts: Parts
@@ -67,6 +68,15 @@ final class ReloadOfDaemon: ConfigurationHost {
     if let runtime = workers[id] { parts.listening.closeListeners(of: runtime) }
     parts.driver.send(.removed(id))
     if parts.driver.state.state(of: id) == nil { parts.supervision.removeWorker(id) }
+  }
+
+  func undeclare(_ id: WorkerID) {
+    parts.supervision.forgetPlans(of: id)
+    workers[id]?.isDeclared = false
+  }
+
+  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
+    parts.returning.whenBack(id, body)
   }
 
   func introduce(_ configuration: WorkerConfiguration) {

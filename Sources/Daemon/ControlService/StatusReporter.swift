@@ -53,7 +53,8 @@ final class StatusReporter {
     let now = clock.now
     if source.isWrapped(name), let report = source.wrappedReport(of: name, at: now) {
       return ControlResponse(
-        id: request, result: .done, text: "\(name) is wrapped", workers: [report],
+        id: request, result: .done, text: "\(name) is managed by `dormouse wrap`",
+        workers: [report],
         daemon: daemonReport(at: now))
     }
     guard let snapshot = driver.state.snapshot(of: WorkerID(name), at: now) else {

@@ -67,7 +67,7 @@ extension ExternalProcess {
   private static func examine(cgroup name: String) throws(AdoptionRefusal) -> ExternalProcess {
     do {
       let group = try WorkerCgroup.find(name)
-      if try group.isFrozen { throw AdoptionRefusal.refused("\(group.path) is frozen already") }
+      if try group.isFrozen { throw AdoptionRefusal.refused("\(group.path) is already frozen") }
       let pids = try group.processes()
       var processes: [ProcessStat] = []
       for pid in pids {
@@ -75,7 +75,7 @@ extension ExternalProcess {
         if let stat = try? ProcessStat.read(pid), !stat.isEnded { processes.append(stat) }
       }
       guard let root = processes.min(by: { $0.startTime < $1.startTime }) else {
-        throw AdoptionRefusal.refused("nobody is in the cgroup \(group.path)")
+        throw AdoptionRefusal.refused("no process is in the cgroup \(group.path)")
       }
       return ExternalProcess(root: root, tree: ProcessTree(processes: processes), cgroup: group)
     } catch let refusal as AdoptionRefusal { throw refusal } catch { throw .refused("\(error)") }
@@ -84,13 +84,13 @@ extension ExternalProcess {
   private static func check(_ process: ProcessStat) throws(AdoptionRefusal) {
     let pid = process.pid
     if pid == 1 || pid == getpid() || ancestors().contains(pid) {
-      throw .refused("process \(pid) (\(process.name)) is the daemon, or what it depends on")
+      throw .refused("process \(pid) (\(process.name)) is the daemon or one of its parents")
     }
     if sendSignal(0, to: pid) == -EPERM {
-      throw .refused("process \(pid) (\(process.name)) is another user's")
+      throw .refused("process \(pid) (\(process.name)) belongs to another user")
     }
     if process.state == .stopped {
-      throw .refused("process \(pid) (\(process.name)) is stopped; let it run first (SIGCONT)")
+      throw .refused("process \(pid) (\(process.name)) is stopped; continue it first (SIGCONT)")
     }
     // One that has ended is refused when it is adopted.
     if let tracer = (try? ProcessStatus.read(pid))?.tracer, tracer != 0 {
@@ -99,12 +99,12 @@ extension ExternalProcess {
     // Its manager kills it when it doesn't report in time, asleep or not.
     if (try? ProcessCommand.hasEnvironment("WATCHDOG_USEC", pid)) == true {
       throw .refused(
-        "process \(pid) (\(process.name)) reports to a watchdog (WatchdogSec= of its unit), which would "
-          + "end it when it sleeps; remove WatchdogSec= first")
+        "process \(pid) (\(process.name)) has a systemd watchdog, which would kill it while it sleeps; "
+          + "remove WatchdogSec= from its unit first")
     }
     // The same.
     if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true {
-      throw .refused("process \(pid) (\(process.name)) is a thread of the kernel")
+      throw .refused("process \(pid) (\(process.name)) is a kernel thread")
     }
   }
 

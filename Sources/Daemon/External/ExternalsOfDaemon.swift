@@ -15,6 +15,7 @@ final class ExternalsOfDaemon: ExternalHost {
     let wrappers: RegisteredWrappers
     let restarts: RestartSupervisor
     let processes: ProcessHolder
+    let kernelKills: KernelKillWatch
     let ends: WorkerEnds
     let supervision: WorkerSupervision
     let recordWriter: WorkerRecordWriter
@@ -54,6 +55,7 @@ final class ExternalsOfDaemon: ExternalHost {
     let process = try WorkerProcess.adopt(found.root.identity, plan: plan, opensMemory: false)
     if let memories = found.memories { process.adopt(memories) }
     try parts.processes.attach(process, to: runtime)
+    parts.kernelKills.adopt(runtime)
   }
 
   func wasAdded(_ id: WorkerID) { parts.restarts.add(id, exits: []) }
@@ -82,6 +84,7 @@ final class ExternalsOfDaemon: ExternalHost {
         ManagerJobs(root: eldest.identity, tree: $0)
       }
       try parts.processes.attach(process, to: runtime)
+      parts.kernelKills.adopt(runtime)
       parts.processes.refreshMemory(of: runtime)
       return Successor(pid: eldest.pid, cgroup: cgroup.path)
     } catch { return nil }

@@ -240,7 +240,7 @@ final class FootprintMeter {
     // Of an earlier run, or of a worker that was removed since.
     guard runtime.measuring.look == number else { return }
     if let refusal = measurement?.refusal, runtime.measuring.mustLogAsRough() {
-      log(.warning, "\(runtime.id): measured roughly: \(refusal)")
+      log(.warning, "\(runtime.id): footprint is an estimate: \(refusal)")
     }
     let running = workers.values.count { driver.state.state(of: $0.id)?.runs == true }
     let (completions, result, more) = runtime.measuring.finish(

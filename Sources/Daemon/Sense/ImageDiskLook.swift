@@ -74,7 +74,7 @@ extension ImageDiskMonitor {
       Needs(
         look: { look.ask(then: $0) }, send: { driver.send($0) },
         save: { ledger in
-          disk.write("what is written to images can't be noted for later", log) {
+          disk.write("can't record how much is written to images", log) {
             try ledger.save()
           }
         }, time: { Int64(time(nil)) }, log: log.callAsFunction))

@@ -35,7 +35,7 @@ final class ImageDiskMonitor {
     self.ledger = ledger
     self.needs = needs
     if let damage = ledger.damage {
-      needs.log(.warning, "what was written to images today isn't known: \(damage)")
+      needs.log(.warning, "the amount written to images today is not known: \(damage)")
     }
   }
 
@@ -102,7 +102,7 @@ final class ImageDiskMonitor {
 
   private func update(_ found: ImageDisk?) {
     if let found {
-      if !answers { needs.log(.notice, "the disk of the images answers again") }
+      if !answers { needs.log(.notice, "the image disk responds again") }
       disk = found
     } else {
       // Its size stays known: an image then finds no room on it.
@@ -110,7 +110,7 @@ final class ImageDiskMonitor {
       if answers {
         needs.log(
           .error,
-          "the disk of the images doesn't answer (\(directory), \(Self.patience.spoken)): no worker is "
+          "the image disk does not respond within \(Self.patience.spoken) (\(directory)): no worker is "
             + "hibernated until it does")
       }
     }

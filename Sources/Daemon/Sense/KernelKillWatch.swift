@@ -11,9 +11,11 @@ struct KernelKills {
   private var inGroup = 0
   private var onMachine: Int?
 
-  /// A run begins, whose group is new.
-  mutating func begin(onMachine now: Int?) {
-    inGroup = 0
+  /// A run begins.
+  ///
+  /// - Parameter count: what its group has counted before; 0 for a new group.
+  mutating func begin(inGroup count: Int = 0, onMachine now: Int?) {
+    inGroup = count
     onMachine = now
   }
 
@@ -74,6 +76,13 @@ final class KernelKillWatch {
     runtime.kernelKills.begin(onMachine: counts.onMachine())
   }
 
+  /// A run of an earlier daemon, or of another supervisor, goes on: what its group has counted so far happened
+  /// before.
+  func adopt(_ runtime: WorkerUnit) {
+    let inGroup = counts.inGroup(runtime.process?.cgroup)
+    runtime.kernelKills.begin(inGroup: inGroup ?? 0, onMachine: counts.onMachine())
+  }
+
   /// At each sample: the kernel may end one process of a worker, and leave the others.
   func lookForKernelKills(of runtime: WorkerUnit) {
     guard let process = runtime.process, process.isAlive else { return }
@@ -85,8 +94,8 @@ final class KernelKillWatch {
     let limit = runtime.configuration.limits.memory
     log(
       .warning,
-      "\(runtime.id): the kernel's OOM killer ended \(count == 1 ? "a process" : "\(count) processes") "
-        + "of it" + (limit.map { "; limits.memory is \($0)" } ?? ""))
+      "\(runtime.id): the kernel's OOM killer killed \(count == 1 ? "1 process" : "\(count) processes") "
+        + "of it" + (limit.map { " (limits.memory \($0))" } ?? ""))
   }
 
   /// How a run has ended. Before its cgroup is removed.
@@ -105,8 +114,8 @@ final class KernelKillWatch {
     guard let snapshot = engine.snapshot(of: id, at: clock.now) else { return }
     let limit = runtime.configuration.limits.memory
     let why =
-      "the kernel's OOM killer ended \(id)"
-      + (limit.map { ", whose limits.memory is \($0)" } ?? ": the machine had no memory left")
+      "the kernel's OOM killer killed \(id): "
+      + (limit.map { "over its limits.memory, \($0)" } ?? "the machine was out of memory")
     log(.error, why)
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
@@ -120,7 +129,7 @@ final class KernelKillWatch {
           name: id.name, state: snapshot.state.rawValue, band: snapshot.band,
           footprint: snapshot.footprint.bytes, peakFootprint: snapshot.peakFootprint.bytes,
           secondsSinceUse: (clock.now - snapshot.lastUsed).seconds,
-          victimBecause: CodedText("chosen_by_kernel", "the kernel chose it"))
+          victimBecause: CodedText("chosen_by_kernel", "chosen by the kernel"))
       ])
     jetsam.save(record)
   }

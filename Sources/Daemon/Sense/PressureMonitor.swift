@@ -56,7 +56,7 @@ final class PressureMonitor {
       }
       triggers.append((trigger, watch))
     } catch {
-      log(.notice, "sampling memory stalls once a second instead of being called: \(error)")
+      log(.notice, "memory stalls are sampled once a second: no PSI trigger: \(error)")
     }
   }
 

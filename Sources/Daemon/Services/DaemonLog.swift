@@ -48,7 +48,7 @@ struct DaemonLog: Sendable {
     writer.write(Array((prefix(priority) + safe + "\n").utf8)) { lost in
       let what = lost == 1 ? "1 line was" : "\(lost) lines were"
       return Array(
-        (prefix(.warning) + "\(what) lost here: standard error wasn't read in time\n").utf8)
+        (prefix(.warning) + "\(what) lost: standard error was not read in time\n").utf8)
     }
   }
 

@@ -65,8 +65,8 @@ final class JetsamKeeper {
     disk.submit { [log, store = reports.store] in
       do {
         try store.save(record)
-        log(.warning, "low memory report \(record.id): `dormouse jetsam` shows it")
-      } catch { log(.error, "the low memory report \(record.id) can't be kept: \(error)") }
+        log(.warning, "low memory report \(record.id) written (`dormouse jetsam` shows it)")
+      } catch { log(.error, "can't write the low memory report \(record.id): \(error)") }
     }
   }
 }

@@ -42,12 +42,12 @@ final class LearnedMemoryKeeper {
           try StateFile.replace(path, with: bytes, durability: .none)
         }
         // Here: at the daemon's end its loop hears of nothing any more.
-        if let failure { log(.warning, "what was learned of workers can't be kept: \(failure)") }
+        if let failure { log(.warning, "can't write what was learned about workers: \(failure)") }
         done(failure)
       }
     }
     if let damage = file?.damage {
-      log(.warning, "what was learned of workers isn't known any more: \(damage)")
+      log(.warning, "what was learned about workers is lost: \(damage)")
     }
   }
 

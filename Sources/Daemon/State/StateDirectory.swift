@@ -13,11 +13,11 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .directory(let error): "the state directory can't be used: \(error)"
+    case .directory(let error): "can't use the state directory: \(error)"
     case .inUse(let path):
-      "another daemon is running with \(path); end that one with `dormouse shutdown`, or give this "
-        + "one a --socket and a --state-directory of its own"
-    case .unsafe(let path, let why): "the directory \(path) isn't safe: \(why)"
+      "another daemon is running with \(path); stop it with `dormouse shutdown`, or give this "
+        + "daemon another --socket and --state-directory"
+    case .unsafe(let path, let why): "the directory \(path) is not safe: \(why)"
     case .socket(let path, let why): "can't listen at \(path): \(why)"
     case .system(let error): error.description
     }

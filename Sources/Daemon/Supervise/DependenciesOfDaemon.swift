@@ -38,9 +38,10 @@ final class DependenciesOfDaemon: DependencyHost {
   }
 
   func request(
-    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+    _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
+    then answer: @escaping (Answer) -> Void
   ) {
-    requests.request(verb, id, asked: asked, then: answer)
+    requests.request(verb, id, asked: asked, occasion: occasion, then: answer)
   }
 
   func record(problem: String, of id: WorkerID) { restarts.record(problem: problem, of: id) }

@@ -7,13 +7,13 @@ import Supervision
 final class LivenessSupervisor {
   private let timers: any Timers
   private let driver: EngineDriver
-  private let probes: ProbeAsker
+  private let probes: any ProbeQuestions
   private let activity: ActivitySampler
   private let launchedAt: (WorkerID) -> Instant
 
   init(
-    timers: any Timers, driver: EngineDriver, probes: ProbeAsker, activity: ActivitySampler,
-    launchedAt: @escaping (WorkerID) -> Instant
+    timers: any Timers, driver: EngineDriver, probes: any ProbeQuestions,
+    activity: ActivitySampler, launchedAt: @escaping (WorkerID) -> Instant
   ) {
     self.timers = timers
     self.driver = driver

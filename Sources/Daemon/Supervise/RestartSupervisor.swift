@@ -116,7 +116,7 @@ final class RestartSupervisor {
     case .restart(let delay): restart(id, after: delay, why)
     case .giveUp(let restarts, let window):
       let text =
-        "given up after \(restarts) restarts within \(window.spoken): \(why); "
+        "not restarted after \(restarts) restarts within \(window.spoken): \(why); "
         + "start it with `dormouse start \(id)`"
       histories[id]?.problem = text
       host.log(.error, "\(id): \(text)")
@@ -161,7 +161,7 @@ final class RestartSupervisor {
     histories[id]?.timer = timers.after(delay) { [unowned self] in
       restartIsDue(id, why, forMemory: forMemory)
     }
-    host.log(.notice, "\(id): started again in \(delay.spoken): \(why)")
+    host.log(.notice, "\(id): restarts in \(delay.spoken): \(why)")
   }
 
   private func restartIsDue(_ id: WorkerID, _ why: String, forMemory: Bool) {
@@ -238,16 +238,16 @@ final class RestartSupervisor {
     let ran = (timers.now - history.launchedAt).spoken
     if cause == .exited(.exited(0)), history.leftBehind == 0 {
       return answerWatchers(
-        of: id, with: Answer(.done, "\(id) has ended already, with status 0, after \(ran)"))
+        of: id, with: Answer(.done, "\(id) has already ended: exited with status 0 after \(ran)"))
     }
     var text = "\(id) ended \(ran) after its launch: \(cause.sentence)"
     if history.leftBehind > 0 {
       text +=
-        ", and left processes behind, which were ended with it; if it puts itself into the "
-        + "background, start it with its option against that"
+        ", and its other processes were ended with it; if the program puts itself into the "
+        + "background, use its option that prevents that"
     }
     if case .backingOff(let due, _) = history.plan {
-      text += "; it is started again in \((due - timers.now).spoken)"
+      text += "; it restarts in \((due - timers.now).spoken)"
     }
     answerWatchers(of: id, with: Answer(.failed, text + lastWords(of: id)))
   }
@@ -283,6 +283,6 @@ final class RestartSupervisor {
   func lastWords(of id: WorkerID) -> String {
     guard host.state(of: id) == .terminated, let words = histories[id]?.exits.last?.lastWords
     else { return "" }
-    return ". Its last words: \(words) (`dormouse logs \(id)` has the others)"
+    return "; last output: \(words) (`dormouse logs \(id)` shows all)"
   }
 }

@@ -99,7 +99,7 @@ final class ScheduleMonitor {
     let lines = plan.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)\n" }
     files.replace(path, with: lines.joined()) { [weak self] failure in
       if let failure {
-        self?.warn("when workers are to be woken can't be kept for later: \(failure)")
+        self?.warn("can't write the schedule of wakes: \(failure)")
       }
       self?.wakeOverdue()
     }

@@ -14,7 +14,9 @@ protocol DeclaredHost: AnyObject {
   /// A person has stopped it, and it is to stay so over the daemon's starts.
   func wasStoppedByPerson(_ id: WorkerID) -> Bool
   /// Starts it after the workers that it depends on.
-  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void)
+  func start(
+    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
+    then answer: @escaping (Answer) -> Void)
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
@@ -58,17 +60,17 @@ final class DeclaredWorkers {
       let id = WorkerID(configuration.name)
       if configuration.restart.condition == .unlessStopped, host.wasStoppedByPerson(id) {
         host.log(
-          .notice, "\(configuration.name): stays stopped, as it was told to (unless-stopped)")
+          .notice, "\(configuration.name): stays stopped (restart: unless-stopped)")
         continue
       }
       let waits =
         front.map { front in
           front != id
             && returning.whenBack(front) { [unowned self] in
-              if !host.isClosing { startAutomatically(id, verb) }
+              if !host.isClosing { startAutomatically(id, verb: verb) }
             }
         } ?? false
-      if !waits { startAutomatically(id, verb) }
+      if !waits { startAutomatically(id, verb: verb) }
     }
   }
 
@@ -79,9 +81,11 @@ final class DeclaredWorkers {
     }
   }
 
-  func startAutomatically(_ id: WorkerID, _ verb: Request.Verb = .start) {
+  func startAutomatically(
+    _ id: WorkerID, verb: Request.Verb = .start, occasion: Request.Occasion = .autostart
+  ) {
     guard driver.state.state(of: id) == .terminated else { return }
-    host.start(id, verb) { [host] answer in
+    host.start(id, verb, occasion: occasion) { [host] answer in
       if answer.code != .done { host.log(.error, answer.text) }
     }
   }
@@ -133,8 +137,11 @@ final class DeclaredOfDaemon: DeclaredHost {
 
   func wasStoppedByPerson(_ id: WorkerID) -> Bool { parts.stoppedByPerson.contains(id) }
 
-  func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
-    parts.starter.start(id, verb, then: answer)
+  func start(
+    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
+    then answer: @escaping (Answer) -> Void
+  ) {
+    parts.starter.start(id, verb, occasion: occasion, then: answer)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) { parts.log(priority, text) }

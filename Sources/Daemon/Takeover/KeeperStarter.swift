@@ -97,7 +97,9 @@ final class KeeperStarter<Means: KeeperMeans> {
       means.use($0, taking: sleepers, from: handover)
     } refusal: { error in
       means.log(
-        .error, "no keeper for what a later daemon needs, so workers aren't hibernated: \(error)")
+        .error,
+        "no worker is hibernated: can't start the keeper that hands memory to the next daemon: \(error)"
+      )
     }
   }
 }
@@ -132,7 +134,7 @@ struct DescriptorKeeperMeans: KeeperMeans {
     from handover: HandedOver?
   ) {
     hibernation.set(keeper, taking: taking, from: handover) { [daemonLog] error in
-      daemonLog(.error, "a later daemon can't bring sleepers back: \(error)")
+      daemonLog(.error, "a later daemon can't restore sleeping workers: \(error)")
     }
   }
 

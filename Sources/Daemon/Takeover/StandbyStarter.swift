@@ -37,7 +37,7 @@ final class StandbyStarter<Process: Sendable> {
         current = new
         use(new)
       case .done(.failure(let error)): log(.warning, "no standby pager: \(error)")
-      case .overdue: log(.warning, "no standby pager: its program didn't start within 10 s")
+      case .overdue: log(.warning, "no standby pager: its program did not start within 10 s")
       // A start is under way, which is enough.
       case .busy: break
       }

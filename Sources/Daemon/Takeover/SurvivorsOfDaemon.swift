@@ -23,6 +23,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     let conversations: WorkerConversations
     let planner: LaunchPlanner
     let processes: ProcessHolder
+    let kernelKills: KernelKillWatch
     let keeperStarter: KeeperStarter<DescriptorKeeperMeans>
     let watchdogs: WatchdogReporter
   }
@@ -52,7 +53,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
   func forget(_ record: WorkerRecord) {
     parts.restarts.record(
       ExitRecord(
-        at: Int64(time(nil)), why: "it ended while there was no daemon", status: .unknown,
+        at: Int64(time(nil)), why: "ended while no daemon was running", status: .unknown,
         footprint: .zero),
       of: WorkerID(record.name))
     remains.remove(record)
@@ -87,6 +88,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
       runtime.external?.jobs = ManagerJobs(root: record.process, tree: try process.tree())
     }
     try parts.processes.attach(process, to: runtime)
+    parts.kernelKills.adopt(runtime)
     runtime.launched = runtime.configuration
     runtime.launched?.command = record.command
     runtime.launched?.directory = record.directory
@@ -125,7 +127,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
         process.hold(memory, of: owner)
       }
     } catch {
-      services.log(.warning, "its memory can't be taken over from an earlier daemon: \(error)")
+      services.log(.warning, "can't take over a worker's memory from an earlier daemon: \(error)")
     }
   }
 
@@ -187,7 +189,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
       runtime.wakeWatch?.listen(at: sources)
       if let alarm = record.alarm {
         runtime.wakeWatch?.timer.set(
-          at: Instant(nanoseconds: alarm), "a time of its own, set before")
+          at: Instant(nanoseconds: alarm), "its own timer")
       }
       then(SurvivorWatch(refusal: sources.refusal))
     }
@@ -245,7 +247,7 @@ final class SurvivorsOfDaemon: SurvivorHost {
     parts.watchdogs.startWatchdog(of: runtime)
     guard let conversation = runtime.conversation else { return }
     do throws(SystemCallError) { try conversation.listenToConnections() } catch {
-      services.log(.warning, "\(id): adopted, but it can't talk to us: \(error)")
+      services.log(.warning, "\(id): adopted without its channels to the daemon: \(error)")
     }
   }
 

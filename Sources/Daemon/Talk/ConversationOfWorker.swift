@@ -134,7 +134,7 @@ final class WorkerConversations {
   }
 
   func expireTask(_ id: WorkerID, _ task: String) {
-    services.log(.notice, "\(id): its background task \(task) has run out of time")
+    services.log(.notice, "\(id): background task \(task) is out of time")
     parts.workers[id]?.conversation?.lifecycle.taskExpired(task, of: id)
   }
 
@@ -148,7 +148,7 @@ final class WorkerConversations {
 
   func purge(_ id: WorkerID) {
     guard let purge = parts.workers[id]?.conversation?.offers.purge else {
-      return parts.driver.send(.purgeFailed(id, "it has offered no memory that could be taken"))
+      return parts.driver.send(.purgeFailed(id, "it offers no purgeable memory"))
     }
     let done = services.loopReturn.callback { [unowned self] in purged(id, $0) }
     // A worker whose daemon has gone takes slots that are being purged for its own as soon as it runs:
@@ -159,9 +159,9 @@ final class WorkerConversations {
   private func purged(_ id: WorkerID, _ freed: Int64) {
     guard freed > 0 else {
       return parts.driver.send(
-        .purgeFailed(id, "nothing of what it has offered could be taken"))
+        .purgeFailed(id, "all of its purgeable memory is in use"))
     }
-    services.log(.info, "\(id): \(ByteCount(freed)) of purgeable memory taken")
+    services.log(.info, "\(id): purged: freed \(ByteCount(freed)) of purgeable memory")
     parts.driver.send(.purged(id, freed: ByteCount(freed)))
   }
 }

@@ -61,7 +61,7 @@ final class NotificationChannel {
     guard let watch else { return }
     do throws(SystemCallError) {
       try watches.change(socket.descriptor, watch, to: .readable)
-    } catch { log(.warning, "NOTIFY_SOCKET isn't listened to any more: \(error)") }
+    } catch { log(.warning, "NOTIFY_SOCKET is no longer read: \(error)") }
   }
 
   /// `WATCHDOG=1`.

@@ -68,7 +68,7 @@ final class PurgeableOffers {
   ) -> String? {
     let isKnown = offers.contains { $0.connection?.id == connection }
     guard let passed else {
-      guard isKnown else { return "`purgeable`: the first comes with a descriptor" }
+      guard isKnown else { return "`purgeable`: the first message needs a descriptor" }
       recountSoon()
       return nil
     }

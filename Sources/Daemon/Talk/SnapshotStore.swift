@@ -28,9 +28,9 @@ struct SnapshotStore: Sendable {
     switch message {
     case .text(let text): return Snapshot(mime: Self.text, content: Array(text.utf8))
     case .image(let mime, let base64):
-      guard Self.isType(mime) else { throw Refusal(text: "`snapshot`: `mime` is no MIME type") }
+      guard Self.isType(mime) else { throw Refusal(text: "`snapshot`: `mime` is not a MIME type") }
       guard let content = Base64.decode(base64) else {
-        throw Refusal(text: "`snapshot`: `data` isn't base64")
+        throw Refusal(text: "`snapshot`: `data` is not base64")
       }
       return Snapshot(mime: mime, content: content)
     }
@@ -120,7 +120,7 @@ final class SnapshotKeeper {
   func writeWaiting(of name: String, at now: Instant) {
     guard let snapshot = latest.removeValue(forKey: name) else { return }
     paidUntil[name] = max(now, paidUntil[name] ?? now) + Self.interval
-    disk.write("\(name): its snapshot can't be kept", log) { [store] in
+    disk.write("\(name): can't write its snapshot", log) { [store] in
       try store.keep(snapshot, of: name)
     }
   }

@@ -172,8 +172,8 @@ final class WorkerConversation {
     case .left(let connection, let why):
       talk.hasLeft(connection, byItself: why == nil)
       offers.connectionHasEnded(connection)
-      if let why { logRefusal("a connection is closed: \(why)", talk) }
-    case .refused(let why): logRefusal("a connection is turned away: \(why)", talk)
+      if let why { logRefusal("closed a connection: \(why)", talk) }
+    case .refused(let why): logRefusal("refused a connection: \(why)", talk)
     }
   }
 
@@ -225,7 +225,7 @@ final class WorkerConversation {
   /// Whether it can be asked, and is expected to answer, follows its connections.
   private func checkConnections(_ talk: WorkerTalk) {
     for connection in talk.socket.takeShutOut() {
-      didReceive(.left(connection, why: "it doesn't read what it is told"), talk)
+      didReceive(.left(connection, why: "it does not read its messages"), talk)
     }
     guard !isOver, isKnownConnected != talk.socket.isConnected else { return }
     isKnownConnected = talk.socket.isConnected

@@ -63,7 +63,7 @@ final class WorkerReloads {
     }
     let id = WorkerID(name)
     if host.isWrapped(name) {
-      return answer(.refused, "\(name) is wrapped, and nothing says how it would be reloaded")
+      return answer(.refused, "\(name) is managed by `dormouse wrap`, which can't reload it")
     }
     guard let terms = host.reloadTerms(of: id) else {
       return answer(.unknownWorker, "there is no worker named \(name)")
@@ -71,7 +71,7 @@ final class WorkerReloads {
     guard let signal = terms.signal else {
       return answer(
         .refused,
-        "\(name) has no `reload_signal` in the configuration; `dormouse restart \(name)` starts it again"
+        "\(name) has no `reload_signal` in the configuration; use `dormouse restart \(name)`"
       )
     }
     if host.isClosing { return answer(.refused, "the daemon is ending") }
@@ -101,12 +101,12 @@ final class WorkerReloads {
       return answer(
         Answer(
           .refused,
-          "\(id) doesn't handle \(named), which would end or pass over its first process, pid \(pid)"
+          "\(id) does not handle \(named) in its first process, pid \(pid); the signal would end it or do nothing"
         ))
     case .failed(let why):
-      return answer(Answer(.failed, "\(id) couldn't be sent \(named): \(why)"))
+      return answer(Answer(.failed, "\(id) can't be sent \(named): \(why)"))
     }
-    host.log(.info, "\(id): told to reload by \(named)")
+    host.log(.info, "\(id): sent \(named) to reload")
     let reload = WorkerReload(id, timers: timers, host: Reload(self, id))
     reloads[id] = reload
     reload.whenDone(answer)

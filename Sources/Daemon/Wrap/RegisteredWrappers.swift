@@ -155,7 +155,7 @@ final class RegisteredWrappers {
   private func hibernate(_ id: WorkerID) {
     let before = driver.state.footprint(of: id)
     let asked = clock.now
-    host.log(.notice, "\(id): its wrapper is asked to hibernate it")
+    host.log(.notice, "\(id): hibernation requested from its wrapper")
     ask(.hibernate, id) { [unowned self] response in
       guard response.result == .done else {
         return driver.send(.hibernateFailed(id, response.text, permanent: false))
@@ -198,7 +198,7 @@ final class RegisteredWrappers {
   }
 
   private func terminate(_ id: WorkerID) {
-    host.log(.warning, "\(id): its wrapper is asked to end it")
+    host.log(.warning, "\(id): termination requested from its wrapper")
     ask(.terminate, id) { [unowned self] response in
       if response.result != .done { host.log(.error, response.text) }
     }
@@ -225,14 +225,14 @@ final class RegisteredWrappers {
     else {
       return host.log(
         .error,
-        "\(id): its wrapper isn't killed: it has another pid than it reports, or no --may-terminate"
+        "\(id): its wrapper is not killed: its pid differs from the reported one, or it lacks --may-terminate"
       )
     }
     // The connection may have outlived the process, and its number may be another's: that one started
     // after the wrapper last reported.
     switch host.kill(pid, startedBefore: entry.at) {
     case .done:
-      host.log(.warning, "\(id): its wrapper, pid \(pid), is killed, and it with that")
+      host.log(.warning, "\(id): killed with its wrapper, pid \(pid)")
     case .hasEnded: host.log(.error, "\(id): its wrapper, pid \(pid), has ended")
     case .failed(let why): host.log(.error, "\(id): its wrapper can't be killed: \(why)")
     }

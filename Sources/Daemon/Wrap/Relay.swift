@@ -40,7 +40,7 @@ final class Relay {
     request.expires = (EventLoop.now + patience).nanoseconds
     timer = loop.after(patience) { [self] in
       timer = nil
-      fail("didn't answer within \(patience.spoken)")
+      fail("did not answer within \(patience.spoken)")
     }
     connect(to: path, jobs, request)
   }
@@ -55,7 +55,7 @@ final class Relay {
     } then: { [self] outcome in
       switch outcome {
       case .done(.success(let socket)): send(request, over: socket)
-      case .done(.failure(let error)): fail("isn't there: \(error)")
+      case .done(.failure(let error)): fail("is not there: \(error)")
       case .overdue: fail("has a socket at \(path) that can't be reached")
       case .busy:
         // Another request is on its way to it, or was, and hangs there.
@@ -74,14 +74,14 @@ final class Relay {
     do {
       let line = try WireCodec.line(for: request)
       let sent = socket.send(line, waits: false)
-      guard sent == line.count else { return fail("doesn't listen") }
+      guard sent == line.count else { return fail("does not accept requests") }
       watch = try loop.watch(socket, .readable) { [self] _ in hear() }
       self.socket = socket
     } catch { fail("can't be asked: \(error)") }
   }
 
   /// Its answer isn't wanted any more.
-  func cancel() { fail("was not waited for") }
+  func cancel() { fail("is not awaited any more") }
 
   private func hear() {
     // An error counts as a hang-up.

@@ -35,7 +35,7 @@ public final class WrapComposition {
     let guardian: Guardian
     do throws(SystemCallError) {
       guardian = try Guardian(directory: directory, socket: socket)
-    } catch { return .unmanaged("no process can be made to guard it: \(error)") }
+    } catch { return .unmanaged("can't start its guard process: \(error)") }
     // Nothing to watch: it has ended already.
     let caller = try? Descriptor.pidfd(of: getppid())
     var inheritance = settings.inheritance

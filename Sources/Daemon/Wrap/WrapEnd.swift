@@ -19,7 +19,7 @@ public enum WrapEnd: Hashable, Sendable {
       case .exited(let code): .exited(code)
       case .signaled(let signal): .signaled(signal)
       case .outOfMemory: .signaled(SIGKILL)
-      case .unknown: .notStarted("how it ended isn't known")
+      case .unknown: .notStarted("exit status unknown")
       }
   }
 

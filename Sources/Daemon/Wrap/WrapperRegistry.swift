@@ -23,7 +23,7 @@ struct WrapperRegistry {
     if let earlier = entries[client]?.report.worker.name,
       earlier != report.worker.name
     {
-      return "this connection has registered \(earlier); each wrapper needs one of its own"
+      return "this connection has already registered \(earlier); each wrapper needs its own"
     }
     entries[client] = Entry(report: report, at: now)
     return nil

@@ -49,28 +49,30 @@ extension Hibernator {
   ) throws(HibernationError) -> LazyRestoreResult {
     let image = try openOwn(place, of: target)
     guard let cgroup = target.cgroup?.freezer, resting[target.name] == nil else {
-      return .refused("it has no cgroup of its own")
+      return .refused("no cgroup of its own")
     }
     guard image.progress == .atRest, !image.mappings.isEmpty else {
-      return .refused("its image wasn't made for it")
+      return .refused("its image was not made for lazy restore")
     }
     let isKnown = workingSets[target.name]?.values.contains { !$0.pages.isEmpty } == true
-    if !isKnown, !learns { return .refused("nothing is known yet of what it wants first") }
+    if !isKnown, !learns { return .refused("no history yet of the pages needed first") }
     try checkAnybodyLives(image)
     try checkAtRest(target)
     let began = Clocks.monotonic
     var parts: [PagerPart] = []
     for (index, process) in image.processes.enumerated() {
-      guard process.identity.isAlive else { return .refused("a process of it has ended") }
+      guard process.identity.isAlive else { return .refused("one of its processes has ended") }
       if !image.hasBackgroundFill(of: index) { continue }
       guard let handle = handles[target.name]?[process.identity] else {
-        return .refused("process \(process.pid) has no userfaultfd of ours")
+        return .refused("process \(process.pid) has no userfaultfd made by Dormouse")
       }
       parts.append(PagerPart(process: index, handle: handle))
     }
 
     for part in parts { part.handle.journal.reset(to: .preparing) }
-    guard image.lock(waits: false) else { return .refused("somebody else uses its image") }
+    guard image.lock(waits: false) else {
+      return .refused("its image is in use by another process")
+    }
     try attempt(.writingBack) { try image.mark(.filling) }
     FaultPoint.fillMarked.pass()
     do {
@@ -228,7 +230,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     guard let cgroup = target.cgroup?.freezer else {
       throw HibernationError(
-        .checking, "it has no cgroup, and yet was resumed lazily", aftermath: .unverifiable)
+        .checking, "it was restored lazily without a cgroup", aftermath: .unverifiable)
     }
     let parts = try findHandles(image)
     if parts.contains(where: { $0.handle.journal.phase == .preparing }) {
@@ -270,7 +272,7 @@ extension Hibernator {
         if error.meansVanished { continue }
         throw HibernationError(
           .filling,
-          "the missing pages of process \(process.pid) can't be reached: \(error); it waits for them",
+          "the missing pages of process \(process.pid) can't be filled in: \(error); it waits for them",
           aftermath: .intact)
       }
       guard let handle, let phase = handle.journal.phase, phase != .idle else {

@@ -40,7 +40,7 @@ final class Pager {
   struct Unexpected: Error, CustomStringConvertible {
     let address: UInt64
     var description: String {
-      "the page at 0x\(String(address, radix: 16)) should be missing, and isn't"
+      "the page at 0x\(String(address, radix: 16)) should be missing and is present"
     }
   }
 

@@ -30,7 +30,7 @@ public enum StandbyPager {
     do throws(HibernationError) {
       guard try hibernator.isFilling(reader) else { return nil }
       _ = try hibernator.continueFill(reader, target)
-      return "\(target.name): its missing pages are there"
+      return "\(target.name): all missing pages are filled in"
     } catch { return "\(target.name): \(error)" }
   }
 

@@ -204,7 +204,8 @@ extension Hibernator {
     if resting[target.name] != nil { return }
     guard target.cgroup?.freezer != nil else {
       throw HibernationError(
-        .writingBack, "nobody has held it since it was hibernated", aftermath: .unverifiable)
+        .writingBack, "no daemon has held it stopped since it was hibernated",
+        aftermath: .unverifiable)
     }
     let isFrozen = try attempt(.writingBack) { try target.isFrozen() }
     if !isFrozen {
@@ -212,7 +213,8 @@ extension Hibernator {
         throw HibernationError(.writingBack, "it has ended", aftermath: .vanished)
       }
       throw HibernationError(
-        .writingBack, "somebody has thawed it while its memory was away", aftermath: .unverifiable)
+        .writingBack, "another process has thawed it while its memory was in the image",
+        aftermath: .unverifiable)
     }
   }
 }

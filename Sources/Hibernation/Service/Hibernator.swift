@@ -107,7 +107,8 @@ public final class Hibernator {
   private func plan(_ request: HibernationRequest) -> RestorePlan {
     if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
     if kept.isNeeded {
-      return RestorePlan(eager: "a later daemon couldn't go on with it (kernel.yama.ptrace_scope)")
+      return RestorePlan(
+        eager: "a later daemon can't continue a lazy restore (kernel.yama.ptrace_scope)")
     }
     return histories[request.target.name, default: ResumeHistory()].plan(request.restore)
   }
@@ -165,7 +166,7 @@ public final class Hibernator {
       if operation.isIdle { return }
       guard attempt < 10 else {
         operation.detach()
-        throw HibernationError(.seizing, "it is busy: a process of it never waits for anything")
+        throw HibernationError(.seizing, "busy: one of its processes never waits in a system call")
       }
       operation.letRun()
       pauseThread(for: .milliseconds(5))

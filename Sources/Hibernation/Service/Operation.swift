@@ -125,7 +125,7 @@ struct Operation {
     for index in processes.indices { try scan(index) }
     FaultPoint.scanned.pass()
     guard processes.contains(where: { $0.plan?.ranges.isEmpty == false }) else {
-      throw HibernationError(.scanning, "it has no memory of its own that could be moved")
+      throw HibernationError(.scanning, "it has no private memory to move")
     }
     overlay = try planOverlay()
     let writer = try attempt(.capturing) { try ImageWriter(path: path, seal: seal) }
@@ -184,7 +184,7 @@ struct Operation {
     try Eligibility.mayInject(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
-        .scanning, "process \(stat.pid) has no room in its address space", aftermath: .ineligible)
+        .scanning, "process \(stat.pid) has no free address space", aftermath: .ineligible)
     }
     processes[index].mappings = mappings
     filePages.record(mappings, of: stat.identity)
@@ -333,7 +333,7 @@ struct Operation {
     clinux_trim_own_memory()
     let refusal =
       restore.isLazy && freezer == nil
-      ? "it can't rest frozen: it has no cgroup of Dormouse's" : lazyRefusal
+      ? "it has no cgroup made by Dormouse" : lazyRefusal
     let written = mark?.fileLength ?? 0
     var image = image
     if let refusal { image.restore = RestorePlan(eager: refusal) }
@@ -374,7 +374,7 @@ struct Operation {
       detach()
       if second.aftermath == .vanished { return second }
       return HibernationError(
-        error.phase, "\(error.reason); and then \(second)", aftermath: .unverifiable)
+        error.phase, "\(error.reason); undoing it failed: \(second)", aftermath: .unverifiable)
     }
   }
 }

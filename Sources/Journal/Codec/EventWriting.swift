@@ -21,6 +21,7 @@ extension FieldWriter {
       set("verb", request.verb.rawValue)
       set("id", Int64(bitPattern: request.id))
       if let asked = request.asked { set("asked", asked) }
+      if let occasion = request.occasion { set("occasion", occasion.rawValue) }
     case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
       .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker),
       .watchdogTriggered(let worker):

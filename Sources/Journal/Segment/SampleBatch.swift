@@ -74,7 +74,7 @@ struct SampleBatch: Sendable {
     guard let entries = record["s"]?.elements else { throw JournalMismatch("`s` isn't a list") }
     return try entries.map { entry in
       guard let values = entry.elements, let event = deltas.decode(values) else {
-        throw JournalMismatch("a sample isn't one")
+        throw JournalMismatch("a sample has the wrong form")
       }
       return (deltas.last, event)
     }

@@ -137,9 +137,10 @@ public struct WhatIf: Sendable {
       .hold(let worker, _), .extendTimeout(let worker, _), .unhealthy(let worker, _),
       .watchdogInterval(let worker, _), .watchdogTriggered(let worker):
       return engine.state(of: worker)?.runs == true ? [event] : []
-    case .activity(let worker): return needed(worker, "it was active then")
+    case .activity(let worker): return needed(worker, "activity in the journal")
     case .worked(let worker):
-      return engine.state(of: worker)?.runs == true ? [event] : needed(worker, "it was active then")
+      return engine.state(of: worker)?.runs == true
+        ? [event] : needed(worker, "activity in the journal")
     case .timerDue(let worker, let why):
       // Asleep only there: it does its work awake here.
       return needed(worker, why).filter { if case .wakeNeeded = $0 { true } else { false } }

@@ -73,7 +73,7 @@ extension Engine {
       workers[index].warnedIn = PressureEpisode(episode: gauge.episode, level: level)
       if isShadow(index) {
         let name = workers[index].id
-        emit(.wouldHave(name, "\(name) would have been warned: the pressure is \(level.name)"))
+        emit(.wouldHave(name, "\(name) would have been warned: \(Cause.pressure(level).sentence)"))
       } else {
         workers[index].run.owesWarning = true
         longest = max(longest ?? .zero, workers[index].policy.background.shedDeadline)
@@ -117,7 +117,8 @@ extension Engine {
   private mutating func countShadowHibernation(_ index: Int, _ level: PressureLevel) -> Bool {
     guard !workers[index].notes.contains(.hibernation) else { return false }
     reportOnce(
-      index, step: .hibernation, text: "would have been hibernated: the pressure is \(level.name)")
+      index, step: .hibernation,
+      text: "would have been hibernated: \(Cause.pressure(level).sentence)")
     countImagined(index, .hibernated)
     return countShadowStep(index)
   }
@@ -126,7 +127,8 @@ extension Engine {
     let offer = workers[index].run.purgeable
     guard workers[index].notes.insert(.purge).inserted else { return false }
     let name = workers[index].id
-    let text = "\(name) would have been purged of \(offer): the pressure is \(level.name)"
+    let text =
+      "\(name) would have lost \(offer) of purgeable memory: \(Cause.pressure(level).sentence)"
     workers[index].shadow.summary.freed += offer
     emit(.wouldHave(name, text))
     return countShadowStep(index, freed: offer)

@@ -14,7 +14,7 @@ extension Engine {
     if isShadow(index) {
       return reportOnce(
         index, step: .heartbeat,
-        text: "would have been woken for a moment: \(Cause.heartbeat.sentence)")
+        text: "would have been woken: \(Cause.heartbeat.sentence)")
     }
     workers[index].goal = Goal(destination: .background, cause: .heartbeat, requests: [])
   }

@@ -70,9 +70,9 @@ public struct IdleBackOff: Hashable, Sendable {
 }
 
 extension IdleBackOff {
-  /// `wanted within 20 s of falling asleep 5 times of the last 6: idle time 30 s → 2 min`.
+  /// `needed within 20 s of falling asleep in 5 of its last 6 sleeps: idle time 30 s → 2 min`.
   public var sentence: String {
-    "wanted within \(within.spoken) of falling asleep \(early) times of the last \(sleeps): "
+    "needed within \(within.spoken) of falling asleep in \(early) of its last \(sleeps) sleeps: "
       + "idle time \(base.spoken) → \(idle.spoken)"
   }
 }

@@ -18,8 +18,9 @@ extension Engine {
     workers[index].notes = []
     workers[index].shadow = ShadowRecord()
     let how =
-      mode == .shadow ? "is only told what the policy would do" : "is subject to the policy"
-    emit(.answer(request.id, Answer(.done, "\(request.worker) \(how) from now on")))
+      mode == .shadow
+      ? "shadow mode; decisions are logged, not applied" : "the policy applies again"
+    emit(.answer(request.id, Answer(.done, "\(request.worker): \(how)")))
   }
 
   /// Tells it once in this state; `move` forgets the notes.

@@ -43,7 +43,7 @@ extension Engine {
     }
     if !ending.hasGivenUp, now >= ending.giveUpAt {
       workers[index].run.ending?.hasGivenUp = true
-      let text = "\(workers[index].id) did not die within \(Ending.patience.spoken) of SIGKILL"
+      let text = "\(workers[index].id) did not end within \(Ending.patience.spoken) of SIGKILL"
       failGoal(index, text)
       answerStarts(index, code: .failed, text: text)
       failWarns(index, text)
@@ -70,8 +70,8 @@ extension Engine {
     let restarts = state == .terminating ? workers[index].starts : []
     if !restarts.isEmpty { workers[index].starts = [] }
     if let ending { recordPutAway(index, ending.cause) }
-    let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while it was \(state.spoken)"
-    concludeRun(index, "\(name) is gone: \(why)")
+    let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while \(state.spoken)"
+    concludeRun(index, "\(name) has ended: \(why)")
     guard !restarts.isEmpty else { return }
     launch(
       index, for: nil, verb: workers[index].startsForFront ? .start : .restart,

@@ -32,7 +32,10 @@ extension Engine {
         index, step: .suspension, text: "would have been suspended: in the background for \(time)")
     }
     guard isAtSafePoint(index) else { return }
-    suspend(index, workers[index].goal?.cause ?? workers[index].causeToSleepAgain ?? .graceOver)
+    let worker = workers[index]
+    let grace = Cause.graceOver(
+      now - worker.graceBegan, isIdle: worker.policy.foreground.mode == .activity)
+    suspend(index, worker.goal?.cause ?? worker.causeToSleepAgain ?? grace)
   }
 
   private mutating func suspend(_ index: Int, _ cause: Cause) {

@@ -93,7 +93,7 @@ extension Engine {
   ) {
     guard workers[index].state == .resuming else { return }
     let name = workers[index].id
-    guard intact else { return endUnverified(index, "resuming failed: \(why)") }
+    guard intact else { return endUnverified(index, "the resume failed: \(why)") }
     let goal = workers[index].goal
     let origin = workers[index].origin
     if let found, found != origin {

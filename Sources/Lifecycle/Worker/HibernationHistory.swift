@@ -77,8 +77,8 @@ extension Engine {
     move(index, to: .hibernated, workers[index].cause)
     if workers[index].goal?.destination == .hibernated {
       let text = """
-        \(workers[index].id) is hibernated: from \(result.footprintBefore) to \
-        \(result.footprintAfter), in an image of \(result.imageSize), in \(result.duration.spoken)
+        \(workers[index].id) is hibernated in \(result.duration.spoken): footprint \
+        \(result.footprintBefore) → \(result.footprintAfter), image \(result.imageSize)
         """
       concludeGoal(index, code: .done, text: text)
     }

@@ -39,7 +39,7 @@ struct ComposeService {
     let entry = words("entrypoint")
     let command = words("command")
     guard entry != nil || command != nil else {
-      addNote("It has no command but the image's: write one.")
+      addNote("Its command is the image's: write it here.")
       return add("command", .list([.text("false")]))
     }
     add("command", WorkerRenderer.command((entry ?? []) + (command ?? [])))

@@ -41,7 +41,7 @@ struct ProcessImport {
     output()
     if process.truth("disabled") { imported.isStopped = true }
     if process.text("namespace") != nil {
-      addNote("Its `namespace` is left out: there are none here.")
+      addNote("Its `namespace` is left out: Dormouse has none.")
     }
     process.skip("replicas", "vars")
     if process.mapping("schedule") != nil {
@@ -49,7 +49,7 @@ struct ProcessImport {
       imported.isStopped = true
     }
     if process.truth("is_daemon") {
-      addNote("`is_daemon`: a program that goes to the background by itself should be told not to.")
+      addNote("`is_daemon`: the program must stay in the foreground; use its option for that.")
     }
     for key in process.leftovers { addNote("Not taken over: `\(key)`.") }
     return imported
@@ -150,7 +150,7 @@ struct ProcessImport {
       case "process_healthy", "process_log_ready": known = .ready
       case "process_started", nil, "": known = .started
       case let other?:
-        addNote("The condition `\(shortened(other))` on `\(name)` isn't known; `started` instead.")
+        addNote("The condition `\(shortened(other))` on `\(name)` is unknown: `started` is used.")
         known = .started
       }
       for target in targets {
@@ -191,7 +191,7 @@ struct ProcessImport {
       guard let http = http(&request, key) else { return nil }
       pairs.append(("httpGet", .mapping(http)))
     } else {
-      addNote("Not taken over: `\(key)`, which asks nothing that is known here.")
+      addNote("Not taken over: `\(key)`, of an unknown kind.")
       return nil
     }
     let fields = [
@@ -216,7 +216,7 @@ struct ProcessImport {
       return nil
     }
     if let scheme = request.text("scheme"), scheme.lowercased() != "http" {
-      addNote("Not taken over: `\(key)` by \(shortened(scheme)): there is no TLS in the daemon.")
+      addNote("Not taken over: `\(key)` by \(shortened(scheme)): the daemon has no TLS.")
       return nil
     }
     var pairs: [(String, YAMLText)] = [("port", .plain("\(port)"))]
@@ -237,7 +237,7 @@ struct ProcessImport {
     case "always": result.condition = .always
     case "on_failure": result.condition = .onFailure
     case "exit_on_failure":
-      addNote("`exit_on_failure`: nothing ends the other workers here when this one fails.")
+      addNote("`exit_on_failure`: the other workers keep running when this one fails.")
     default: break
     }
     if result.condition != .never {

@@ -56,7 +56,7 @@ struct ConfigurationReader {
       guard part.position(ofKey: key) != nil else { continue }
       if let first {
         part.sink.error(
-          at: part.position(ofKey: key), "`\(key)` stands twice; the first is \(first.place)",
+          at: part.position(ofKey: key), "`\(key)` is given twice; the first is \(first.place)",
           suggestion: "leave one of them out")
       } else {
         first = (part.place(ofKey: key), value)

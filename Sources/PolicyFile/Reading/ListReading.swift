@@ -34,7 +34,7 @@ extension MappingReader {
     var seen: Set<Item> = []
     return items.compactMap { item in
       guard seen.insert(item.value).inserted else {
-        sink.error(at: item.node.position, "`\(item.text)` stands twice in this list")
+        sink.error(at: item.node.position, "`\(item.text)` is given twice in this list")
         return nil
       }
       return item.value

@@ -40,7 +40,8 @@ extension Converter where Value == AsleepAnswer {
         }
       }
       return answer.port == 0
-        ? .failure(Problem(message: "needs a `port`", suggestion: "write `\(8080)` or such"))
+        ? .failure(
+          Problem(message: "needs a `port`", suggestion: "write `port: 8080`, for example"))
         : .success(answer)
     }
   }

@@ -26,8 +26,9 @@ struct CommandReader {
     guard let command = reader.convert(node, called: key, as: split, by: nil) else { return nil }
     if let sign = command.shellSign, node.scalar?.style != .literal {
       reader.sink.warning(
-        at: node.position, "`\(sign)` reaches the program as a word: no shell runs this command",
-        suggestion: "write `[sh, -c, '…']` if a shell is meant")
+        at: node.position,
+        "`\(sign)` is passed to the program as an argument: no shell runs this command",
+        suggestion: "for a shell, write `[sh, -c, '…']`")
     }
     let words = command.words.map { word -> String? in
       guard case .scalar(let whole) = node else { return nil }

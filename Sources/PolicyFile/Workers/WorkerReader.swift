@@ -107,7 +107,7 @@ struct WorkerReader {
       section.read("keep", into: &output.keep, as: .integer(0...1_000))
       if output.maxSize == nil, let position = section.position(ofKey: "keep") {
         section.sink.error(
-          at: position, "`keep` needs `max_size`: without it no file is ever put aside",
+          at: position, "`keep` needs `max_size`: without it the log is never rotated",
           suggestion: "write `max_size: 10MB`")
       }
     }
@@ -149,7 +149,7 @@ struct WorkerReader {
     for (path, position) in idle.sorted(by: { $0.value < $1.value }) {
       if hasProbe, path.hasSuffix("Seconds") || path.hasSuffix("Threshold") { continue }
       reader.sink.warning(
-        at: position, "`\(path)` has no effect yet: this version of the daemon doesn't act on it")
+        at: position, "`\(path)` has no effect in this version")
     }
   }
 }

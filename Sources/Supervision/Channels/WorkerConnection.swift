@@ -107,16 +107,16 @@ final class WorkerConnection {
       guard let message = try WorkerMessage.read(line) else { return nil }
       if case .hello(let version) = message, version != WorkerProtocol.version {
         let text =
-          "version \(version) of the protocol isn't spoken here, but \(WorkerProtocol.version)"
+          "protocol version \(version) is not supported; use \(WorkerProtocol.version)"
         _ = send(.error(message: text))
-        return "it speaks version \(version) of the protocol"
+        return "it uses protocol version \(version), which is not supported"
       }
       var along: Descriptor?
       if message == .purgeable { swap(&along, &passed) }
       handle(message, along)
       return nil
     } catch {
-      return refuse("the last line means nothing: \(error)")
+      return refuse("the last line can't be read: \(error)")
     }
   }
 
@@ -125,14 +125,14 @@ final class WorkerConnection {
     senselessLines += 1
     let isRead = send(.error(message: text))
     if senselessLines >= Self.maxSenseless {
-      return "\(Self.maxSenseless) of its lines made no sense"
+      return "\(Self.maxSenseless) of its lines could not be read"
     }
     return isRead ? nil : Self.unread
   }
 
   // MARK: out
 
-  static let unread = "it doesn't read what it is told"
+  static let unread = "it does not read its messages"
 
   /// False: too much waits already, and the connection must be closed.
   func send(_ message: DaemonMessage) -> Bool {

@@ -138,7 +138,7 @@ public final class WorkerSocket {
         // Out of descriptors, most likely. The listener would be readable all the time.
         clinux_epoll_remove(descriptor.raw, listener.raw)
         isAccepting = false
-        news.append(.refused("a connection has to wait: \(String(cString: strerror(-raw)))"))
+        news.append(.refused("a connection must wait: \(String(cString: strerror(-raw)))"))
         return setTimer()
       }
       admit(Descriptor(foreign: raw), isMember: isMember, news: &news)
@@ -153,7 +153,7 @@ public final class WorkerSocket {
     var group: gid_t = 0
     // 0: from a pid namespace that we don't see into.
     guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0, pid > 0, isMember(pid)
-    else { return news.append(.refused("pid \(pid) isn't one of its processes")) }
+    else { return news.append(.refused("pid \(pid) is not one of its processes")) }
     guard connections.count < Self.maxConnections else {
       return news.append(.refused("it has \(Self.maxConnections) connections already"))
     }

@@ -216,7 +216,7 @@ private struct Register {
       guard case .connection(.internet(_, let port), _) = names[index], served.contains(port),
         traffic.isUnanswered(within: Self.recently)
       else { continue }
-      return "a request on port \(port) that it was about to answer"
+      return "a request on port \(port) that it had not answered"
     }
     return nil
   }

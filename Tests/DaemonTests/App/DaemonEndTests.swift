@@ -133,7 +133,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     end.end()
     #expect(end.hasEnded)
     #expect(world.calls == ["refuse starts", "close listeners", "announce"])
-    #expect(world.lines == ["all workers have ended, and so does the daemon"])
+    #expect(world.lines == ["all workers have ended; the daemon ends"])
     end.engineIsQuiet()
     #expect(world.calls.count { $0 == "announce" } == 1)
   }
@@ -176,7 +176,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     #expect(world.asked == ["release theirs"], "the first one is still under way")
     world.isReleased("theirs", "its image can't be read")
     #expect(!end.hasEnded)
-    #expect(world.lines == ["theirs: not released: its image can't be read"])
+    #expect(world.lines == ["theirs: can't be released: its image can't be read"])
     end.end()
     #expect(world.asked == ["release theirs", "release theirs"])
     world.isReleased("theirs")

@@ -82,6 +82,21 @@ import Testing
       calls.append("remove \(id)")
       workers[id] = nil
     }
+    func undeclare(_ id: WorkerID) {
+      calls.append("undeclare \(id)")
+      workers[id]?.isDeclared = false
+    }
+    func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
+      if adopting[id] == nil { return false }
+      adopting[id]?.append(body)
+      return true
+    }
+    /// The workers that are being adopted, and what waits for that.
+    var adopting: [WorkerID: [() -> Void]] = [:]
+    func adopt(_ id: WorkerID) {
+      driver.send(.adopted(id, WorkerProfile(policy: driver.state.policy), .background))
+      for body in adopting.removeValue(forKey: id) ?? [] { body() }
+    }
     func introduce(_ configuration: WorkerConfiguration) {
       calls.append("introduce \(configuration.name)")
       workers[WorkerID(configuration.name)] = KnownWorker(
@@ -115,7 +130,7 @@ import Testing
     #expect(outcomes.map(\.isDone) == [true])
     let text = outcomes.first?.text ?? ""
     #expect(text.hasPrefix("old removed; new added; web: importance "), "\(text)")
-    #expect(world.reload(new).map(\.text) == ["nothing has changed"])
+    #expect(world.reload(new).map(\.text) == ["nothing changed: the configuration is the same"])
   }
 
   @Test("A preview says the same and changes nothing")
@@ -135,6 +150,32 @@ import Testing
     #expect(world.preview(same).map(\.text) == ["nothing would change"])
   }
 
+  @Test("A worker that is being adopted is removed when the adoption has ended")
+  func adopting() {
+    let world = World(["web"])
+    let id = WorkerID("web")
+    world.adopting[id] = []
+    let empty = world.configuration([])
+    let text = world.reload(empty, allowEmpty: true).first?.text ?? ""
+    #expect(text.hasPrefix("web removed (as soon as it has been adopted"), "\(text)")
+    #expect(!world.calls.contains("remove web") && world.workers[id]?.isDeclared == false)
+    // Nothing more is to be removed.
+    #expect(world.reload(empty).map(\.text) == ["nothing has changed"])
+    world.adopt(id)
+    #expect(world.calls.filter { $0 == "remove web" }.count == 1)
+  }
+
+  @Test("A worker that is declared again while it is being adopted stays")
+  func declaredAgain() {
+    let world = World(["web"])
+    let id = WorkerID("web")
+    world.adopting[id] = []
+    _ = world.reload(world.configuration([]), allowEmpty: true)
+    _ = world.reload(world.configuration([world.worker("web")]))
+    world.adopt(id)
+    #expect(!world.calls.contains("remove web") && world.workers[id]?.isDeclared == true)
+  }
+
   @Test("What applies at the next launch of a running worker is marked")
   func later() {
     let world = World(["idle"])
@@ -147,8 +188,8 @@ import Testing
     let text = world.reload(world.configuration(changed)).first?.text ?? ""
     let parts = text.split(separator: ";")
     #expect(parts.count == 2)
-    #expect(parts.first?.contains("when it is started next") == false, "\(text)")
-    #expect(parts.last?.hasSuffix("(command when it is started next)") == true, "\(text)")
+    #expect(parts.first?.contains("from its next start on") == false, "\(text)")
+    #expect(parts.last?.hasSuffix("(command from its next start on)") == true, "\(text)")
   }
 
   @Test("A new policy is the engine's before workers are taken, and that of `run` workers after it")
@@ -193,7 +234,7 @@ import Testing
     world.isEnding = true
     outcomes += world.reload(world.configuration([]), allowEmpty: true)
     #expect(outcomes.map(\.isDone) == [false, false, false, false, false])
-    #expect(outcomes[0].text.contains("has errors, nothing is changed"))
+    #expect(outcomes[0].text.contains("nothing changed: the configuration has errors"))
     #expect(outcomes[1].text.contains("has errors, nothing would be changed"))
     #expect(outcomes[2].text.contains("can't be read within 10 s"))
     #expect(outcomes[3].text == outcomes[2].text)

@@ -70,7 +70,7 @@ import Testing
     let second = ask(.status, "web")
     host.respond(.failed, "its wrapper didn't answer")
     let response = try only(second)
-    #expect(response.result == .done && response.text == "web is wrapped")
+    #expect(response.result == .done && response.text == "web is managed by `dormouse wrap`")
     #expect(response.workers?.map(\.state) == ["background"])
   }
 
@@ -89,15 +89,15 @@ import Testing
   func policy() throws {
     host.add("web")
     let machine = try only(ask(.policy))
-    #expect(machine.text == "the policy in force" && machine.policy?.isEmpty == false)
+    #expect(machine.text == "the policy in effect" && machine.policy?.isEmpty == false)
     let worker = try only(ask(.policy, "web"))
-    #expect(worker.text == "the policy in force for web")
+    #expect(worker.text == "the policy in effect for web")
     #expect(worker.policy?.contains { $0.key == "mode" && $0.value == "enforce" } == true)
   }
 
   @Test("`jetsam` shows the newest low memory report or the named one, and lists all")
   func jetsam() throws {
-    #expect(try only(ask(.jetsam)).text == "no worker has been terminated for memory")
+    #expect(try only(ask(.jetsam)).text == "no worker has been terminated for lack of memory")
     host.jetsamIDs = ["new", "old"]
     let newest = ask(.jetsam)
     host.load(nil as JetsamRecord?)

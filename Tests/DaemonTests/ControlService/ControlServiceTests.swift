@@ -205,7 +205,7 @@ import Testing
       (run("job", []), .badRequest, "needs a name and a command"),
       (run("a/b"), .badRequest, "can't be a worker's name"),
       (run("job", importance: 101), .badRequest, "importance 101"),
-      (run("web"), .refused, "web is running already"),
+      (run("web"), .refused, "web is already running"),
       (run("db"), .refused, "db is in the configuration"),
       (run("clangd-4"), .refused, "clangd-4 is the name of a wrapped worker"),
     ] {
@@ -234,7 +234,7 @@ import Testing
     }
     #expect(try set("auto").result == .done)
     #expect(host.driver.state.setPressure == nil)
-    #expect(try set("urgent").text == "the pressure is at least urgent for 30 s")
+    #expect(try set("urgent").text == "memory pressure is at least urgent for 30 s")
     #expect(host.driver.state.setPressure?.level == .urgent)
     #expect(try set("auto").text.hasPrefix("the pressure is "))
     #expect(host.driver.state.setPressure == nil)

@@ -60,7 +60,7 @@ import Testing
     world.timers.advance(by: .seconds(19))
     #expect(world.answers == [])
     reload.isReady()
-    #expect(world.answers == [Answer(.done, "web has reloaded, and is ready")])
+    #expect(world.answers == [Answer(.done, "web has reloaded and is ready")])
     reload.isReady()
     reload.workerHasEnded("exit code 1")
     world.timers.advance(by: .seconds(60))

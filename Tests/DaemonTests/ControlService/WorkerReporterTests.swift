@@ -76,7 +76,7 @@ import Testing
     _ plans: WorkerPlans, _ state: WorkerState = .terminated
   ) -> WorkerReport {
     var report = WorkerReport(name: "web", state: state.rawValue)
-    report.reason = CodedText("exited", "it exited with status 4")
+    report.reason = CodedText("exited", "exited with status 4")
     PlanReporter(plans: plans, now: now).describe(&report)
     return report
   }
@@ -92,12 +92,12 @@ import Testing
     all.restart = .waitingForMemory(why: "it was terminated")
     #expect(
       plans(all).reason
-        == CodedText("waits_for_memory", "comes back when there is memory: it was terminated"))
+        == CodedText("waits_for_memory", "restarts when memory is available: it was terminated"))
     #expect(plans(all).restartsInSeconds == nil)
-    all.restart = .backingOff(until: now + .milliseconds(2500), why: "it exited with status 4")
+    all.restart = .backingOff(until: now + .milliseconds(2500), why: "exited with status 4")
     let report = plans(all)
     #expect(
-      report.reason == CodedText("backing_off", "backing off 3 s: it exited with status 4"))
+      report.reason == CodedText("backing_off", "restarts in 3 s: exited with status 4"))
     #expect(report.restartsInSeconds == 2.5)
     #expect(plans(all, .background).reason.code == "exited", "it runs: no plan is waited for")
   }
@@ -107,7 +107,7 @@ import Testing
     var all = WorkerPlans()
     all.exits = [
       ExitRecord(
-        at: 7, why: "it exited with status 4", status: .exited(4), footprint: ByteCount(9),
+        at: 7, why: "exited with status 4", status: .exited(4), footprint: ByteCount(9),
         lastWords: "oh")
     ]
     all.restarts = 2

@@ -63,7 +63,7 @@ import Testing
     #expect(heard.responses.isEmpty && world.calls == ["examine 100 as web"])
     world.examined(.done(.success(try Self.process())))
     #expect(heard.responses.map(\.id) == [7])
-    #expect(text(heard).hasPrefix("web is looked after (pid \(getpid()));"))
+    #expect(text(heard).hasPrefix("web is managed (pid \(getpid()));"))
     #expect(world.driver.state.state(of: web) == .background)
     #expect(world.calls.suffix(3) == ["attach web", "added web", "save web background"])
     let runtime = world.workers[web]
@@ -82,7 +82,7 @@ import Testing
   @Test("A name that is taken is refused: a running, a wrapped, a declared worker's")
   func taken() throws {
     try adopt()
-    #expect(text(ask()) == "web is running already")
+    #expect(text(ask()) == "web is already running")
     world.wrapped = ["tool"]
     #expect(text(ask("tool")) == "tool is the name of a wrapped worker")
     world.workers[WorkerID("db")] = .forTest("db")
@@ -99,7 +99,7 @@ import Testing
     world.examined(.done(.success(process)))
     world.examined(.done(.success(process)))
     #expect(first.responses.map(\.result) == [.done])
-    #expect(text(second) == "web is running already")
+    #expect(text(second) == "web is already running")
     world.owners = [getpid(): "web"]
     world.examined(.done(.success(process)))
     #expect(text(third).hasSuffix("belongs to the worker web"))
@@ -116,7 +116,7 @@ import Testing
       let heard = ask()
       world.examined(outcome)
       #expect(heard.responses.map(\.result) == [.refused])
-      #expect(text(heard).hasPrefix("what web would be can't be looked at within 5 s"))
+      #expect(text(heard).hasPrefix("web can't be examined within 5 s"))
     }
     let refused = ask()
     world.examined(.done(.failure(.refused("process 100 is stopped"))))
@@ -160,7 +160,7 @@ import Testing
     try adopt()
     let heard = askRelease()
     #expect(heard.responses.map(\.result) == [.done])
-    #expect(text(heard) == "web is on its own again")
+    #expect(text(heard) == "web is no longer managed")
     #expect(world.calls.suffix(2) == ["let go of web", "remove web"])
     #expect(world.notes.events.suffix(1) == ["released"] && world.workers.count == 0)
   }

@@ -43,7 +43,7 @@ import Testing
     managers.watchManager(of: runtime, look)
     timers.advance(by: ManagerWatching.interval * 5)
     #expect(world.looks == 5 && !notes.events.contains("wakeNeeded"))
-    world.why = "signal 15 was sent to its process 100"
+    world.why = "signal 15 to its process 100"
     timers.advance(by: ManagerWatching.interval)
     #expect(notes.events.last == "wakeNeeded" && world.prioritized == [runtime.id])
     #expect(driver.state.state(of: runtime.id) == .resuming)

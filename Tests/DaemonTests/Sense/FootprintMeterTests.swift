@@ -171,7 +171,7 @@ import Testing
       meter.measure(runtime.id)
       source.pending.answer(found(1, refusal: "not permitted"))
     }
-    #expect(world.logged == ["warning: web: measured roughly: not permitted"])
+    #expect(world.logged == ["warning: web: footprint is an estimate: not permitted"])
     world.end(runtime)
     try world.begin(runtime)
     meter.measure(runtime.id)

@@ -53,11 +53,25 @@ import Testing
     let lines = world.logged.map { String($0.split(separator: ";")[0]) }
     #expect(
       lines == [
-        "warning: web: the kernel's OOM killer ended a process of it",
-        "warning: web: the kernel's OOM killer ended 2 processes of it",
-        "warning: web: the kernel's OOM killer ended a process of it",
+        "warning: web: the kernel's OOM killer killed 1 process of it",
+        "warning: web: the kernel's OOM killer killed 2 processes of it",
+        "warning: web: the kernel's OOM killer killed 1 process of it",
       ])
-    #expect(world.logged[0].hasSuffix("limits.memory is 64 MB"))
+    #expect(world.logged[0].hasSuffix("(limits.memory 64 MB)"))
+  }
+
+  @Test("What the group of an adopted worker has counted before isn't the adopted run's")
+  func adopted() throws {
+    let runtime = try world.add()
+    counts.group = 7
+    watch.adopt(runtime)
+    watch.lookForKernelKills(of: runtime)
+    #expect(world.logged == [])
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    counts.group = 8
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
+    watch.lookForKernelKills(of: runtime)
+    #expect(world.logged == ["warning: web: the kernel's OOM killer ended a process of it"])
   }
 
   @Test("An end by SIGKILL is the kernel's where the group has counted one since the last look")

@@ -33,7 +33,7 @@ import Testing
   }
 
   private func exit(_ at: Int64) -> ExitRecord {
-    ExitRecord(at: at, why: "it exited with status 1", status: .exited(1), footprint: .zero)
+    ExitRecord(at: at, why: "exited with status 1", status: .exited(1), footprint: .zero)
   }
 
   @Test("What has changed is written 30 s after the last time at the earliest, and at the end")

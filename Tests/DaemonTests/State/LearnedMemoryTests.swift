@@ -11,7 +11,7 @@ import Testing
     memory.savedAt = 1_000_000
     memory.exits["web"] = [
       ExitRecord(
-        at: 999_000, why: "it exited with status 1\n\"quoted\"", status: .exited(1),
+        at: 999_000, why: "exited with status 1\n\"quoted\"", status: .exited(1),
         footprint: .megabytes(3), lastWords: "é \u{7}")
     ]
     var engine = Engine(policy: LifecyclePolicy())

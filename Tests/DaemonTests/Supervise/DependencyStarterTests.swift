@@ -11,6 +11,7 @@ import Testing
     var needs: [String: [Dependency]] = [:]
     var standings: [String: DependencyStanding] = [:]
     private(set) var requests: [(verb: Request.Verb, name: String, asked: Instant?)] = []
+    private(set) var occasions: [String: Request.Occasion] = [:]
     private var answers: [String: (Answer) -> Void] = [:]
     private(set) var problems: [String: String] = [:]
     private(set) lazy var starter = DependencyStarter(self)
@@ -26,10 +27,11 @@ import Testing
       standings[id.name] ?? DependencyStanding(state: nil)
     }
     func request(
-      _ verb: Request.Verb, _ id: WorkerID, asked: Instant?,
+      _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
       then answer: @escaping (Answer) -> Void
     ) {
       requests.append((verb, id.name, asked))
+      occasions[id.name] = occasion
       answers[id.name] = answer
     }
     func record(problem: String, of id: WorkerID) { problems[id.name] = problem }
@@ -51,7 +53,7 @@ import Testing
     state: .terminated, lastEnd: .init(succeeded: true, wasStopped: false), lastExit: "it exited")
   private static let failed = DependencyStanding(
     state: .terminated, lastEnd: .init(succeeded: false, wasStopped: false),
-    lastExit: "it exited with status 4")
+    lastExit: "exited with status 4")
 
   @Test("start when those have come as far as is asked")
   func order() {
@@ -104,6 +106,14 @@ import Testing
     #expect(world.requests.last?.asked == Instant(nanoseconds: 5))
   }
 
+  @Test("say what asks for each start")
+  func occasions() {
+    let world = World(["web": [Dependency("db")]])
+    world.starter.start(WorkerID("web"), occasion: .autostart) { _ in }
+    world.set("db", DependencyStanding(state: .foreground))
+    #expect(world.occasions == ["db": .dependency, "web": .autostart])
+  }
+
   @Test("that are asked for twice are started once, and both requests are answered")
   func twice() {
     let world = World(["web": [Dependency("db")]])
@@ -125,8 +135,8 @@ import Testing
     world.answer("job")
     world.set("job", Self.failed)
     #expect(answers.map(\.code) == [.failed])
-    #expect(answers.first?.text.contains("job has ended: it exited with status 4") == true)
-    #expect(world.problems["web"]?.contains("it exited with status 4") == true)
+    #expect(answers.first?.text.contains("job has ended: exited with status 4") == true)
+    #expect(world.problems["web"]?.contains("exited with status 4") == true)
   }
 
   @Test("wait on when one of those has failed and will be started again")
@@ -137,7 +147,7 @@ import Testing
     var standing = Self.failed
     standing.willRestart = true
     world.set("db", standing)
-    world.answer("db", .failed, "it exited with status 4")
+    world.answer("db", .failed, "exited with status 4")
     #expect(answers.isEmpty && world.starter.awaited(by: WorkerID("web")) != nil)
     world.set("db", DependencyStanding(state: .foreground))
     #expect(world.asked == ["restart db", "start web"])

@@ -67,7 +67,7 @@ import Testing
   private func transit(_ runtime: WorkerUnit, _ from: WorkerState, _ to: WorkerState) {
     supervisor.followLiveness(
       of: runtime,
-      Transition(worker: runtime.id, from: from, to: to, cause: .graceOver, at: world.timers.now))
+      Transition(worker: runtime.id, from: from, to: to, cause: .graceOver(), at: world.timers.now))
   }
 
   /// Until a question is out.
@@ -84,7 +84,7 @@ import Testing
     world.timers.advance(by: LivenessMonitor.settling)
     #expect(
       world.takeEvents() == [
-        .unhealthy(runtime.id, "its liveness probe failed: no answer within 2 s")
+        .unhealthy(runtime.id, "liveness probe failed: no answer within 2 s")
       ])
   }
 

@@ -15,7 +15,7 @@ import Testing
     world.add()
     let earlier = (1...4).map {
       ExitRecord(
-        at: Int64($0), why: "it exited with status \($0)", status: .unknown, footprint: .zero)
+        at: Int64($0), why: "exited with status \($0)", status: .unknown, footprint: .zero)
     }
     supervisor.add(web, exits: earlier)
     world.launch()
@@ -39,7 +39,7 @@ import Testing
     host.timers.advance(by: .seconds(1))
     #expect(
       supervisor.environment(of: web, over: base) == [
-        "PATH": "/bin", "DORMOUSE_LAST_EXIT": "SIGKILL ended it",
+        "PATH": "/bin", "DORMOUSE_LAST_EXIT": "ended by SIGKILL",
         "DORMOUSE_LAST_EXIT_TIME": "1795341600",
         "DORMOUSE_LAST_EXIT_FOOTPRINT": "\(ByteCount.kilobytes(4).bytes)",
         "DORMOUSE_RESTARTS": "1", "DORMOUSE_LAST_EXIT_STATUS": "137",
@@ -69,8 +69,9 @@ import Testing
     let end = ends.last.flatMap(\.self)
     #expect(end?.code == .failed)
     for part in [
-      "web ended 300 ms after its launch: it exited with status 4", "left processes behind",
-      "it is started again in 2 s", "Its last words: no such module",
+      "web ended 300 ms after its launch: exited with status 4",
+      "its other processes were ended with it",
+      "it restarts in 2 s", "last output: no such module",
     ] { #expect(end?.text.contains(part) == true, "\(part)") }
   }
 

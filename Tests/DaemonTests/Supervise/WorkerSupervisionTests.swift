@@ -22,7 +22,8 @@ import Testing
     func dependencies(of id: WorkerID) -> [Dependency] { needs[id] ?? [] }
     func standing(of id: WorkerID) -> DependencyStanding { DependencyStanding(state: .terminated) }
     func request(
-      _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, then answer: @escaping (Answer) -> Void
+      _ verb: Request.Verb, _ id: WorkerID, asked: Instant?, occasion: Request.Occasion?,
+      then answer: @escaping (Answer) -> Void
     ) {
       self.asked.append(id.name)
     }

@@ -18,7 +18,10 @@ import Testing
     }
     func willAdd(_ id: WorkerID) { calls.append("add \(id)") }
     func wasStoppedByPerson(_ id: WorkerID) -> Bool { stopped.contains(id.name) }
-    func start(_ id: WorkerID, _ verb: Request.Verb, then answer: @escaping (Answer) -> Void) {
+    func start(
+      _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
+      then answer: @escaping (Answer) -> Void
+    ) {
       calls.append("\(verb) \(id)")
       answer(self.answer)
     }

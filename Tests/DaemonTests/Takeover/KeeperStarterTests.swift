@@ -93,7 +93,7 @@ private final class Means: KeeperMeans {
     before()
     #expect(
       means.calls == [
-        "no keeper for what a later daemon needs, so workers aren't hibernated: no process"
+        "no worker is hibernated: can't start the keeper that hands memory to the next daemon: no process"
       ])
     means.set { $0.refusal = nil }
     before()
@@ -196,7 +196,7 @@ private final class Means: KeeperMeans {
     #expect(
       world.lines == [
         "no standby pager: no memory",
-        "no standby pager: its program didn't start within 10 s",
+        "no standby pager: its program did not start within 10 s",
       ])
     starter.startStandbyPager()
     answer(.done(.success(1)))

@@ -38,7 +38,7 @@ import Testing
     #expect(world.host.calls.suffix(2) == ["save web background", "web is back"])
     #expect(
       world.host.lines == [
-        "web: adopted, running again as pid 4711, \(ByteCount.megabytes(3)) of its memory brought back"
+        "web: adopted and woken, pid 4711, \(ByteCount.megabytes(3)) of memory restored"
       ])
   }
 
@@ -97,7 +97,7 @@ import Testing
     #expect(
       world.host.calls.suffix(3)
         == ["save web hibernated", "look for web's inputs", "web is back"])
-    #expect(world.host.lines == ["web: adopted, hibernated as it was, pid 4711"])
+    #expect(world.host.lines == ["web: adopted, still hibernated, pid 4711"])
   }
 
   @Test(
@@ -142,7 +142,7 @@ import Testing
     world.host.ended = ["web", "last"]
     adopt()
     #expect(world.host.calls == ["forget web", "forget last", "remove orphans"])
-    #expect(world.host.lines.first == "web: ended while there was no daemon")
+    #expect(world.host.lines.first == "web: ended while no daemon was running")
     #expect(world.notes.events.isEmpty && !world.returning.isUnderWay)
   }
 
@@ -158,8 +158,8 @@ import Testing
     #expect(world.state(of: "web") == .suspended && !world.returning.isUnderWay)
     #expect(
       world.host.lines == [
-        "web: can't be brought back and is ended: its image /images/web.image is gone, and its "
-          + "memory with it (while reading)"
+        "web: terminated: its memory can't be restored: its image /images/web.image does not "
+          + "exist any more (while reading)"
       ])
   }
 
@@ -188,7 +188,7 @@ import Testing
     #expect(world.host.calls.contains("other stays asleep, no image"))
     // Its record stays as it is.
     #expect(!world.host.calls.contains { $0.hasPrefix("save web") && $0 != "save web resuming" })
-    #expect(world.host.lines.last?.hasPrefix("web: adopted, but it can't be woken yet") == true)
+    #expect(world.host.lines.last?.hasPrefix("web: adopted; it can't be woken yet") == true)
   }
 
   @Test("The run's end while it is brought back ends the adoption, and requests are performed")
@@ -233,7 +233,7 @@ import Testing
     world.timers.advance(by: SurvivorAdoption.patience * 3)
     #expect(
       world.host.lines.last
-        == "web: its adoption takes longer than \(SurvivorAdoption.patience.spoken); "
+        == "web: adopting it takes longer than \(SurvivorAdoption.patience.spoken); "
         + "requests that wait for it: 1")
     #expect(world.host.lines.count { $0.contains("takes longer") } == 1)
     #expect(world.state(of: "other") == .background && !isPerformed)
@@ -253,7 +253,8 @@ import Testing
     blind.leave("web")
     blind.host.unusable = SystemCallError("opendir", on: "/workers", code: EIO)
     blind.adoption.adoptSurvivors()
-    #expect(blind.host.lines.first?.hasPrefix("earlier workers can't be looked for") == true)
+    #expect(
+      blind.host.lines.first?.hasPrefix("can't look for workers of an earlier daemon") == true)
     // No image is taken for an orphan's.
     #expect(blind.host.calls.isEmpty)
   }

@@ -41,7 +41,7 @@ import WorkerProtocol
 
   @Test("must come with a descriptor the first time, of a sealed file")
   func refused() throws {
-    #expect(add(nil) == "`purgeable`: the first comes with a descriptor")
+    #expect(add(nil) == "`purgeable`: the first message needs a descriptor")
     #expect(add(try OfferedMemory(isSealed: false))?.hasPrefix("`purgeable`: ") == true)
     #expect(world.events == [] && world.savedOffers == 0 && offers.inodes.isEmpty)
   }

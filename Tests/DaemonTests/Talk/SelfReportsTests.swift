@@ -72,7 +72,7 @@ import WorkerProtocol
     #expect(
       world.events == [
         .hold(id, true),
-        .wakeNeeded(id, "its wish not to be suspended, begun as it was being suspended"),
+        .wakeNeeded(id, "its request not to be suspended, sent while it was being suspended"),
       ])
     world.events = []
     world.state = .suspended
@@ -82,7 +82,7 @@ import WorkerProtocol
     #expect(
       world.events == [
         .taskBegan(id, task: "a", limit: nil),
-        .wakeNeeded(id, "its background task a, begun as it was being suspended"),
+        .wakeNeeded(id, "its background task a, sent while it was being suspended"),
         .taskBegan(id, task: "b", limit: .zero), .hold(id, false),
       ])
   }

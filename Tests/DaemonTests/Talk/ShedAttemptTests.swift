@@ -98,7 +98,7 @@ import Testing
     attempt.end()
     attempt.end()
     #expect(command.isCancelled)
-    #expect(world.logged == ["its shed command didn't start: its file system doesn't answer"])
+    #expect(world.logged == ["its shed command did not start: its file system doesn't answer"])
     command.ended(.cancelled)
     world.timers.advance(by: .seconds(5))
     #expect(world.events == [])

@@ -72,7 +72,7 @@ import WorkerProtocol
     #expect(replies.all == [.answered, .silent])
     #expect(
       conversation.withoutEffect
-        == "answers without effect: 1 came late, 1 a second time, 1 to nothing that was asked")
+        == "answers without effect: 1 late, 1 repeated, 1 to unknown requests")
     #expect(world.logged.contains("its answer to request \(second) came too late"))
     #expect(world.timers.pending == [] && world.events == [])
   }
@@ -167,7 +167,7 @@ import WorkerProtocol
     try world.watches.serve()
     #expect(world.readies == 0 && world.channelChanges == 0)
     #expect(world.logged.count == 3)
-    #expect(conversation.withoutEffect == "connections turned away or closed by the daemon: 4")
+    #expect(conversation.withoutEffect == "connections refused or closed by the daemon: 4")
   }
 
   @Test("What was wrong with a snapshot or an offer of memory is answered")
@@ -272,7 +272,7 @@ import WorkerProtocol
     try worker.say(.done(id: old))
     try world.watches.serve()
     #expect(replies.all == [.runEnded])
-    #expect(second.withoutEffect == "answers without effect: 1 to nothing that was asked")
+    #expect(second.withoutEffect == "answers without effect: 1 to unknown requests")
   }
 
   @Test("Without a channel nothing can be asked, and nothing is known")

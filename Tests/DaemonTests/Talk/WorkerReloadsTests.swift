@@ -31,7 +31,7 @@ import Testing
     }
     func nameOfSignal(_ signal: Int32) -> String { "SIGHUP" }
     func send(_ event: Event) { events.append(event) }
-    func lastWords(of id: WorkerID) -> String { ". Its last words: no such file" }
+    func lastWords(of id: WorkerID) -> String { "; last output: no such file" }
     func log(_ priority: DaemonLog.Priority, _ text: String) {}
 
     func ask(_ worker: String? = "web") {
@@ -88,7 +88,7 @@ import Testing
     world.ask()
     world.reloads.workerHasEnded(world.id, .exited(.exited(2)))
     #expect(world.results == [.failed])
-    #expect(world.responses.first?.text.hasSuffix("Its last words: no such file") == true)
+    #expect(world.responses.first?.text.hasSuffix("last output: no such file") == true)
     world.reloads.workerHasEnded(world.id, .exited(.exited(2)))
     #expect(world.responses.count == 1 && world.timers.pending.isEmpty)
   }

@@ -117,7 +117,7 @@ import Testing
     try client.say("GET /orders HTTP/1.1\r\n\r\n")
     let answer = try serve(client)
     #expect(answer.hasPrefix("HTTP/1.1 503 ") && answer.contains("\r\nRetry-After: 1\r\n"))
-    #expect(wakes.all == ["a request on port \(own.port) that is no health check"])
+    #expect(wakes.all == ["a request on port \(own.port) not a health check"])
     #expect(answerer.count == 0)
   }
 

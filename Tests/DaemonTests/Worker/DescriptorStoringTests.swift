@@ -58,7 +58,7 @@ import Testing
       world.storing.keep(.store([directory], name: "dir", isPolled: false))
     }
     #expect(world.names.isEmpty && world.lines.count == 1)
-    #expect(world.lines[0].contains("1 descriptors called dir were closed"))
+    #expect(world.lines[0].contains("1 descriptors named dir closed"))
   }
 
   @Test("are fewer at the next launch where the limit was lowered")
@@ -66,7 +66,7 @@ import Testing
     try world.store(3)
     world.limit = 1
     #expect(world.names.count == 1)
-    #expect(world.lines == ["2 of its stored descriptors were closed: fdstore is less"])
+    #expect(world.lines == ["2 of its stored descriptors closed: fdstore was lowered"])
   }
 
   @Test("are closed when they are hung up")
@@ -75,7 +75,7 @@ import Testing
     world.hungUp?(1)
     world.hungUp?(1)
     #expect(world.names.count == 1)
-    #expect(world.lines == ["the stored descriptor state was hung up, and is closed"])
+    #expect(world.lines == ["stored descriptor state closed: the other end hung up"])
   }
 
   @Test("are closed 10 s after the operator's stop, unless the worker is started again")
@@ -90,7 +90,7 @@ import Testing
     #expect(world.names.count == 2)
     world.timers.advance(by: .milliseconds(1))
     #expect(world.names.isEmpty)
-    #expect(world.lines == ["its stored descriptors were closed: it was stopped"])
+    #expect(world.lines == ["its stored descriptors closed: it was stopped"])
   }
 
   @Test("of a later store outlive the stop before it")

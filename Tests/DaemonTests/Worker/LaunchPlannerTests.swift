@@ -139,7 +139,7 @@ import Testing
     let id = WorkerID("web")
     world.planner.complainOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
     #expect(world.said.count == 1)
-    #expect(world.said[0].contains("isn't enforced: it has no cgroup of its own"))
+    #expect(world.said[0].contains("is not enforced: it has no cgroup of its own"))
     var plan = try world.plan()
     world.planner.complete(
       adopted: &plan, of: world.runtime { $0.limits.memory = .megabytes(5) })

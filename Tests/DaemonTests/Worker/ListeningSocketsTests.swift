@@ -116,7 +116,7 @@ import Testing
     let second = world.add(
       "second", ListenSocket(name: "", address: .tcp(host: "0.0.0.0", port: port)))
     world.sockets.openListeners(of: [first.configuration, second.configuration])
-    let refusal = "can't listen at 0.0.0.0:\(port): worker `first` has it"
+    let refusal = "can't listen at 0.0.0.0:\(port): in use by worker `first`"
     #expect(world.logged == ["second: \(refusal)"])
     let error = #expect(throws: ListenError.self) {
       try world.sockets.listeners(for: second, as: nil)
@@ -133,7 +133,7 @@ import Testing
     world.add("web", tcp(port, "a"), tcp(own.port, "b"))
     world.open()
     #expect(
-      world.logged == ["web: can't listen at 127.0.0.1:\(own.port): another program has it"])
+      world.logged == ["web: can't listen at 127.0.0.1:\(own.port): in use by another program"])
     let client = try world.connect(port)
     #expect(world.started == ["web"])
     withExtendedLifetime(client) {}

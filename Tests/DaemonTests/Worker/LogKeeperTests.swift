@@ -65,7 +65,7 @@ import Testing
     world.sample()
     world.answer("no space left")
     #expect(
-      world.lines == ["web: its log is over output.max_size and can't be put aside: no space left"])
+      world.lines == ["web: its log is over output.max_size and can't be rotated: no space left"])
     world.timers.advance(by: LogKeeper.pause)
     world.sample()
     world.sample("db")

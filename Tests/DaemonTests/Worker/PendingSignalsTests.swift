@@ -26,7 +26,7 @@ import Testing
   }
 
   private func woken(by signal: Int32) -> Event {
-    .wakeNeeded(WorkerID("web"), "signal \(signal), which was sent to it")
+    .wakeNeeded(WorkerID("web"), "signal \(signal)")
   }
 
   @Test("wake them within ten seconds, whether sent to the process or its thread")

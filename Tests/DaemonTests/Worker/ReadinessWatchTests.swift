@@ -102,7 +102,7 @@ import Testing
     world.pass()
     try world.look(.busy)
     world.pass()
-    #expect(world.lines == ["its log can't be read: does its file system answer?"])
+    #expect(world.lines == ["can't read its log: check its file system"])
     try world.scratch.write("web.log", "listening\n")
     try world.look()
     #expect(world.readies == 1)

@@ -32,7 +32,7 @@ import Testing
     timers.advance(by: .seconds(39))
     #expect(rings.all.isEmpty)
     timers.advance(by: .seconds(1))
-    #expect(rings.all == ["a timer that it has set"] && timer.due == nil)
+    #expect(rings.all == ["its own timer"] && timer.due == nil)
     timers.advance(by: .seconds(3600))
     #expect(rings.all.count == 1)
   }
@@ -80,7 +80,7 @@ import Testing
     let timeout = DueTime(source: .timeout, remaining: .seconds(3), whole: nil)
     timer.set([timeout], shortest: .seconds(60))
     timers.advance(by: .seconds(3))
-    #expect(rings.all == ["a time-out that it waits for"])
+    #expect(rings.all == ["the time-out of a system call"])
     timer.set([timeout], shortest: .seconds(60))
     #expect(timers.pending == [.seconds(60)])
     timers.advance(by: .seconds(20))

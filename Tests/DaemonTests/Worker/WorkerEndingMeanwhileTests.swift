@@ -34,7 +34,7 @@ import Testing
     timers.advance(by: WorkerEnding.patience)
     world.succeed()
     #expect(world.gone.count == 1)
-    #expect(world.lines == ["SIGKILL has had no outcome for 15 s"])
+    #expect(world.lines == ["no effect of SIGKILL within 15 s"])
     #expect(world.isAtRest)
   }
 

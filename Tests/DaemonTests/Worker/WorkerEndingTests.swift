@@ -67,7 +67,7 @@ import Testing
   func notWoken() {
     ending.terminate()
     world.woken.first?("a thread doesn't go on")
-    #expect(world.lines == ["can't be woken for its end: a thread doesn't go on"])
+    #expect(world.lines == ["can't be woken before its end: a thread doesn't go on"])
     ending.rootHasEnded()
     world.succeed()
     #expect(world.gone.count == 1)
@@ -100,7 +100,9 @@ import Testing
     endRoot(leaving: WhatIsLeft(isEmpty: false, others: 2))
     world.cleared(Clearing(strays: 1))
     #expect(world.leftBehind == [3])
-    #expect(world.lines.first?.hasPrefix("its first process has ended while 3 more ran") == true)
+    #expect(
+      world.lines.first?.hasPrefix(
+        "its first process has ended; its 3 other processes are ended with it") == true)
   }
 
   @Test("goes on when its processes aren't found within the patience")
@@ -128,7 +130,7 @@ import Testing
     #expect(world.clearings.count == WorkerEnding.maxTries)
     world.cleared(Clearing(failure: "not permitted"))
     #expect(world.begun.suffix(2) == ["reap", "remove group"])
-    #expect(world.lines.first == "not all of it could be killed: not permitted")
+    #expect(world.lines.first == "can't kill all of its processes: not permitted")
   }
 
   @Test("doesn't count the processes that a failed try has ended")
@@ -146,7 +148,8 @@ import Testing
     timers.advance(by: WorkerEnding.patience)
     #expect(world.begun.suffix(2) == ["reap", "remove group"])
     #expect(world.clearings.count == 1)
-    #expect(world.lines == ["not all of it could be killed: what is left of it can't be looked at"])
+    #expect(
+      world.lines == ["can't kill all of its processes: can't look for its remaining processes"])
     world.cleared(Clearing(failure: "late"))
     #expect(world.clearings.count == 1 && world.lines.count == 1)
   }
@@ -182,7 +185,7 @@ import Testing
     world.cleared()
     timers.advance(by: WorkerEnding.patience)
     #expect(world.begun.last == "read log")
-    #expect(world.lines == ["its control group couldn't be removed within 15 s"])
+    #expect(world.lines == ["can't remove its cgroup within 15 s"])
     timers.advance(by: WorkerEnding.patience)
     #expect(world.gone.count == 1 && world.gone.first?.lastWords == nil)
     #expect(world.isAtRest)

@@ -64,7 +64,7 @@ import Testing
     world.timers.advance(by: LaunchAttempt.lossPatience)
     #expect(launch.undoCount == 1)
     launch.finishUndoing()
-    #expect(world.events == ["failed: the outcome of its step `\(step)` was lost"])
+    #expect(world.events == ["failed: no outcome of its step `\(step)`"])
     expectNothingLeft(launch)
   }
 
@@ -167,7 +167,7 @@ import Testing
     #expect(world.start() == nil, "the first launch hasn't ended")
     world.timers.advance(by: LaunchAttempt.undoPatience)
     #expect(world.events == ["failed: no such user"])
-    #expect(world.lines == ["what is left of its launch couldn't be removed within 30 s"])
+    #expect(world.lines == ["can't undo its launch within 30 s"])
     let second = try #require(world.start())
     launch.finishUndoing()
     #expect(world.events.count == 1 && world.launcher.isLaunching(world.id))

@@ -100,7 +100,7 @@ private final class Host: WrappedProgramHost {
   @Test("A program that ended unseen has an end without a code")
   func unknownEnd() {
     program.hasEnded(.unknown)
-    #expect(program.end == .notStarted("how it ended isn't known"))
+    #expect(program.end == .notStarted("exit status unknown"))
   }
 
   @Test("Another worker's states don't concern it")

@@ -105,7 +105,7 @@ import Testing
     // Not a terminal: a line for each thing that happened, and one for the file.
     let said = try readText("\(file).out")
     #expect(
-      said.contains("it is warned of low memory") && said.contains("worker.footprint: "), "\(said)")
+      said.contains("memory warning sent") && said.contains("worker.footprint: "), "\(said)")
   }
 
   /// What several threads have freed, and the C library would keep in the heap of each, goes as well.

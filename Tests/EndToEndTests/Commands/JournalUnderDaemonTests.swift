@@ -100,8 +100,8 @@ import Testing
     #expect(told.last?.seconds != nil)
 
     let past = try daemon.done("events", "--worker", "one")
-    #expect(past.contains("one background → suspended: its grace in the background was over"))
-    #expect(past.contains("one suspended → background: `wake` was asked for"), "\(past)")
+    #expect(past.contains("one background → suspended: in the background for"))
+    #expect(past.contains("one suspended → background: woken on request"), "\(past)")
     #expect(!past.contains(" two launching"), "\(past)")
     let lines = try daemon.done("events", "-n", "2", "--json").split(separator: "\n")
     #expect(lines.count == 2)

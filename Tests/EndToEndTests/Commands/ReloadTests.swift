@@ -37,7 +37,7 @@ import Testing
     let summary = try daemon.done("reload")
     #expect(summary.contains("goes removed"))
     #expect(summary.contains("comes added"))
-    #expect(summary.contains("(command when it is started next)"))
+    #expect(summary.contains("(command from its next start on)"))
     try daemon.wait("comes", toBe: "foreground")
     let stays = try daemon.worker("stays")
     #expect(stays.pid == pid && stays.importance == 7)

@@ -17,7 +17,7 @@ import Testing
     #expect(try daemon.done("stop", "--all") == "a has ended\nb has ended\n")
     #expect(try daemon.done("stop", "--all") == "no worker runs\n")
     #expect(try daemon.done("start", "--all").split(separator: "\n").count == 3)
-    #expect(try daemon.done("start", "--all") == "no worker is left to start\n")
+    #expect(try daemon.done("start", "--all") == "no worker to start\n")
     let before = try daemon.worker("c").pid
     try daemon.done("restart", "--all")
     #expect(try daemon.worker("c").pid != before)
@@ -80,12 +80,12 @@ import Testing
     #expect(stop.contains("a would be stopped (background, pid \(pid), "), "\(stop)")
     #expect(
       try daemon.done("start", "a", "c", "--dry-run")
-        == "a would be left alone: it runs already\nc would be started\n")
+        == "a would not change: it is already running\nc would be started\n")
     #expect(try daemon.done("terminate", "a", "--dry-run").contains("a would be terminated"))
     #expect(try daemon.verb("stop", "nobody", "--dry-run").code == 3)
     #expect(try daemon.done("warn", "--all", "--dry-run").contains("a would be warned"))
     #expect(
-      try daemon.done("foreground", "a", "--dry-run").contains("a would come to the foreground"))
+      try daemon.done("foreground", "a", "--dry-run").contains("a would go to the foreground"))
     #expect(try daemon.done("shadow", "a", "--dry-run").contains("which only tells"))
     #expect(try daemon.done("release", "a", "--dry-run").contains("it isn't adopted"))
     let shutdown = try daemon.done("shutdown", "--dry-run")

@@ -36,7 +36,7 @@ import Testing
     try daemon.wait("first", toBe: "foreground")
     let outcome = try daemon.verb("start", "second")
     #expect(outcome.code == 1)
-    #expect(outcome.error.contains("it exited with status 1"), "\(outcome)")
+    #expect(outcome.error.contains("exited with status 1"), "\(outcome)")
     #expect(try daemon.done("logs", "second").contains("Address already in use"))
     #expect(try daemon.worker("first").state == "foreground")
   }

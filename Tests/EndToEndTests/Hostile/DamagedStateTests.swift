@@ -47,7 +47,7 @@ import Testing
     #expect(outcome.error.hasPrefix("dormouse: web is ended: "), "\(outcome)")
     try daemon.wait("web", toBe: "terminated")
     #expect(hasEnded(pid))
-    #expect(try daemon.worker("web").lastExit?.text == "SIGKILL ended it", "\(daemon.words)")
+    #expect(try daemon.worker("web").lastExit?.text == "ended by SIGKILL", "\(daemon.words)")
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
     try daemon.done("start", "web")
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")

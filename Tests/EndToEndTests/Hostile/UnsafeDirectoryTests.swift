@@ -47,7 +47,7 @@ import Testing
     #expect(try process.wait(.seconds(20)) != 0)
     #expect(
       daemon.words.contains(
-        "the directory \(planted) isn't safe: it belongs to user 12345 (mode 0755)"),
+        "the directory \(planted) is not safe: user 12345 owns it (mode 0755)"),
       "\(daemon.words)")
     var status = stat()
     #expect(stat(victim, &status) == 0 && status.st_mode & 0o777 == 0o700)
@@ -68,6 +68,6 @@ import Testing
       "--state-directory", daemon.state,
     ])
     #expect(try process.wait(.seconds(20)) != 0)
-    #expect(daemon.words.contains("it belongs to user 12345"), "\(daemon.words)")
+    #expect(daemon.words.contains("user 12345 owns it"), "\(daemon.words)")
   }
 }

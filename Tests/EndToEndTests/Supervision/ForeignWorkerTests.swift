@@ -60,7 +60,7 @@ import Testing
     let connection = try HTTPConnection(port: stranger.port)
     let digest = try connection.get("/digest")
     let text = try daemon.done("adopt", "web", "--pid", "\(stranger.process.pid)")
-    #expect(text.hasPrefix("web is looked after (pid \(stranger.process.pid)"), "\(text)")
+    #expect(text.hasPrefix("web is managed (pid \(stranger.process.pid)"), "\(text)")
     let report = try daemon.worker("web")
     #expect(report.state == "background" && report.isAdopted == true && report.log == nil)
 

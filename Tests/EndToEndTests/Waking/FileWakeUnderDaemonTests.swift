@@ -75,7 +75,7 @@ import Testing
         try eventually { try daemon.done("logs", "watch").contains("got \(word)") },
         "\(daemon.words)")
     }
-    #expect(daemon.words.contains("the other end of \(path) was opened"), "\(daemon.words)")
+    #expect(daemon.words.contains("the opening of the other end of \(path)"), "\(daemon.words)")
   }
 
   @Test("is explained where nothing can watch for what it waits for")

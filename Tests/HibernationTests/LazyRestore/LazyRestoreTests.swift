@@ -190,7 +190,7 @@ struct LazyRestoreTests {
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let refusal = try sleep(victim, at: path).lazyRefusal
-    #expect(refusal == "it can't rest frozen: it has no cgroup of Dormouse's")
+    #expect(refusal == "it has no cgroup made by Dormouse")
     #expect(try wake(victim, from: path).eagerReason == "it has no cgroup of its own")
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }

@@ -22,7 +22,7 @@ struct ResumeHistoryTests {
     "a worker that gives memory back behind its answer is restored lazily where that is faster")
   func haltedBehindItsAnswer() {
     let plan = Self.known(Self.lazyResume(halt: Self.halt(workAfter: 200))).plan(.auto)
-    #expect(plan == RestorePlan(lazy: "that took it 3.5 against 18.0 ms"))
+    #expect(plan == RestorePlan(lazy: "3.5 ms lazily, 18.0 ms in full"))
   }
 
   /// Resumed eagerly, and learned from.
@@ -43,7 +43,7 @@ struct ResumeHistoryTests {
     history.record(Self.lazyResume(beforeRunning: 1_000_000, waited: 40_000_000, learning: true))
     #expect(history.plan(.auto).isLazy)
     history.record(Self.lazyResume())
-    #expect(history.plan(.auto) == RestorePlan(lazy: "that took it 3.5 against 18.0 ms"))
+    #expect(history.plan(.auto) == RestorePlan(lazy: "3.5 ms lazily, 18.0 ms in full"))
   }
 
   @Test("policy outweighs history")

@@ -21,7 +21,7 @@ struct Leftovers {
       pids.count == 1
       ? "1 process of an earlier instance still runs"
       : "\(pids.count) processes of an earlier instance still run"
-    return "\(what), and no valid record describes that: run `kill -9 \(shown)`, then "
+    return "\(what) without a valid record: run `kill -9 \(shown)`, then "
       + "`dormouse start \(name)`"
   }
 

@@ -32,7 +32,9 @@ struct Strays: Sendable {
           && holdsMark($0.pid)
       }
       if new.isEmpty { return (killed.count, failure) }
-      if deadline.hasPassed { return (killed.count, "new ones come faster than they are ended") }
+      if deadline.hasPassed {
+        return (killed.count, "new processes start faster than they are killed")
+      }
       for stat in new {
         killed.insert(stat.identity)
         do throws(SystemCallError) {

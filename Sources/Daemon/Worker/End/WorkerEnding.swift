@@ -73,7 +73,7 @@ final class WorkerEnding {
     let isAnnounced = signal == nil && host.announceEnd { [mechanics] in mechanics.ask(by: asked) }
     // Pending while it is frozen or stopped; delivered when it goes on.
     mechanics.wake(askingBy: isAnnounced ? nil : asked) { [host] failure in
-      if let failure { host.log(.warning, "can't be woken for its end: \(failure)") }
+      if let failure { host.log(.warning, "can't be woken before its end: \(failure)") }
     }
   }
 
@@ -85,7 +85,7 @@ final class WorkerEnding {
     killCount += 1
     let number = killCount
     kills[number] = timers.after(Self.patience) { [weak self] in
-      self?.killHasEnded(number, "SIGKILL has had no outcome for \(Self.patience.spoken)")
+      self?.killHasEnded(number, "no effect of SIGKILL within \(Self.patience.spoken)")
     }
     mechanics.kill { [weak self, host] failure in
       guard let self else {
@@ -164,13 +164,13 @@ final class WorkerEnding {
 
   /// - Parameter outcome: nil: there is none.
   private func hasCleared(_ outcome: Clearing?, others: Int, tries: Int) {
-    let failure = outcome.map(\.failure) ?? "what is left of it can't be looked at"
+    let failure = outcome.map(\.failure) ?? "can't look for its remaining processes"
     if let failure {
-      host.log(.warning, "not all of it could be killed: \(failure)")
+      host.log(.warning, "can't kill all of its processes: \(failure)")
       // A thread hangs: another try would hang, too.
       if outcome != nil, tries < Self.maxTries {
         let pause = Duration.seconds(Int64(1) << Int64(tries - 1))
-        host.log(.warning, "trying again in \(pause.spoken)")
+        host.log(.warning, "next attempt in \(pause.spoken)")
         return set(
           timer: timers.after(pause) { [weak self] in
             self?.clear(others: others, tries: tries + 1)
@@ -184,8 +184,8 @@ final class WorkerEnding {
     if others > 0, host.isUnexpected {
       host.log(
         .warning,
-        "its first process has ended while \(others) more ran, which are ended with "
-          + "it; if it puts itself into the background, start it with its option against that")
+        "its first process has ended; its \(others) other processes are ended with "
+          + "it; if the program puts itself into the background, use its option that prevents that")
     }
     let status = mechanics.reap()
     isReaped = true
@@ -196,7 +196,7 @@ final class WorkerEnding {
 
   /// The worker is gone when all of it is, and its group can be used again.
   private func removeGroup(_ status: ExitStatus) {
-    let lost = "its control group couldn't be removed within \(Self.patience.spoken)"
+    let lost = "can't remove its cgroup within \(Self.patience.spoken)"
     begin(orElse: lost) {
       $0.removeGroup(then: $1)
     } then: {

@@ -52,7 +52,7 @@ final class DescriptorStoring {
     guard let store else { return [] }
     let dropped = store.keep(atMost: host.limit)
     if dropped > 0 {
-      host.log(.notice, "\(dropped) of its stored descriptors were closed: fdstore is less")
+      host.log(.notice, "\(dropped) of its stored descriptors closed: fdstore was lowered")
     }
     return store.entries
   }
@@ -63,7 +63,7 @@ final class DescriptorStoring {
     timers.after(Self.patience) { [weak self] in
       guard let self, store === stopped, host.isDown else { return }
       store = nil
-      host.log(.info, "its stored descriptors were closed: it was stopped")
+      host.log(.info, "its stored descriptors closed: it was stopped")
     }
   }
 
@@ -77,20 +77,20 @@ final class DescriptorStoring {
       hasComplained.noRoom = true
       host.log(
         .warning,
-        "its store of descriptors is full: \(refused.noRoom) called \(name) were closed; "
-          + "fdstore is \(host.limit)")
+        "\(refused.noRoom) descriptors named \(name) closed: the store is full "
+          + "(fdstore: \(host.limit))")
     }
     if refused.unsafe > 0, !hasComplained.unsafe {
       hasComplained.unsafe = true
       host.log(
         .warning,
-        "\(refused.unsafe) descriptors called \(name) were closed: only sockets, pipes, "
+        "\(refused.unsafe) descriptors named \(name) closed: only sockets, pipes, "
           + "memfds and anonymous inodes (eventfd, timerfd) can be stored")
     }
   }
 
   private func hungUp(_ number: UInt64) {
     guard let name = store?.hungUp(number) else { return }
-    host.log(.info, "the stored descriptor \(name) was hung up, and is closed")
+    host.log(.info, "stored descriptor \(name) closed: the other end hung up")
   }
 }

@@ -81,7 +81,7 @@ final class LaunchAttempt {
     guard mechanics.isWanted else { return undo(.unwanted) }
     guard let step = steps.popFirst() else { return conclude(.launched) }
     let number = begin(within: Self.lossPatience) { [unowned self] in
-      undo(.failed("the outcome of its step `\(step)` was lost"))
+      undo(.failed("no outcome of its step `\(step)`"))
     }
     mechanics.perform(step, within: Self.patience) { [weak self] refusal in
       guard let self, operations.isLatest(number) else { return }
@@ -93,7 +93,7 @@ final class LaunchAttempt {
   private func undo(_ outcome: Outcome) {
     let number = begin(within: Self.undoPatience) { [unowned self] in
       complain(
-        "what is left of its launch couldn't be removed within \(Self.undoPatience.spoken)")
+        "can't undo its launch within \(Self.undoPatience.spoken)")
       conclude(outcome)
     }
     mechanics.undo { [weak self] in

@@ -87,8 +87,8 @@ final class LaunchOfWorker: LaunchMechanics {
       case .done(.failure(let refusal)): then(refusal.text)
       case .overdue, .busy:
         then(
-          "the sockets over which it talks with the daemon couldn't be made within "
-            + "\(limit.spoken) in \(directory): does that file system answer?")
+          "can't create its sockets to the daemon within "
+            + "\(limit.spoken) in \(directory): check that file system")
       }
     }
   }
@@ -127,15 +127,15 @@ final class LaunchOfWorker: LaunchMechanics {
       case .done(.failure(let error)): then("\(error)")
       case .overdue:
         then(
-          "its program and log couldn't be opened within \(limit.components.seconds) s: does their "
-            + "file system answer?")
+          "can't open its program and log within \(limit.components.seconds) s: check their "
+            + "file system")
       case .busy: then("an earlier launch still waits for the file system of its program or log")
       }
     }
   }
 
   private func executeProgram(within limit: Duration, _ then: @escaping (String?) -> Void) {
-    guard let forked else { return then("its process wasn't forked") }
+    guard let forked else { return then("can't fork its process") }
     self.forked = nil
     start.begin(forked, within: limit) { [self] outcome in
       then(failureText { try hold(try outcome.get()) })
@@ -161,7 +161,7 @@ final class LaunchOfWorker: LaunchMechanics {
     parts.ends.clearAway(runtime)
     guard cgroup != nil || killing != nil else { return then() }
     let done = services.loopReturn.callback { [self] (failure: String?) in
-      if let failure { log(.warning, "not all of it could be killed: \(failure)") }
+      if let failure { log(.warning, "can't kill all of its processes: \(failure)") }
       then()
     }
     // Not before the group can be used again. A child that hangs in a file system can't be removed.

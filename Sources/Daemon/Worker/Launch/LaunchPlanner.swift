@@ -147,11 +147,11 @@ final class LaunchPlanner {
     } else if let error {
       reason =
         ground.limitsObstacle?.description
-        ?? "the memory controller isn't there for its cgroup (\(error))"
+        ?? "its cgroup has no memory controller (\(error))"
     } else {
       return
     }
-    log(.warning, "\(id): limits.memory, \(limit), isn't enforced: \(reason)")
+    log(.warning, "\(id): limits.memory, \(limit), is not enforced: \(reason)")
   }
 
   private func ownLog(of id: WorkerID) -> String { "\(ground.logs)/\(id.name).log" }

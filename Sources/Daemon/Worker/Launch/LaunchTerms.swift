@@ -13,8 +13,8 @@ enum TermsError: Error, CustomStringConvertible {
     switch self {
     case .account(let error): "\(error)"
     case .notRoot(let who):
-      "only a daemon that runs as root can start a worker as \(who): run `dormouse daemon` as root, "
-        + "or leave `user` and `group` out"
+      "only root can start a worker as \(who): run `dormouse daemon` as root, "
+        + "or remove `user` and `group`"
     }
   }
 }
@@ -51,14 +51,14 @@ struct WantedAccount: Sendable {
 
   func isSilent(_ limit: Duration) -> String {
     isOurs
-      ? "what an earlier instance has left couldn't be looked for within \(limit.spoken)"
-      : "\(names) couldn't be looked up within \(limit.spoken): does the name service "
-        + "(nsswitch.conf(5)) answer?"
+      ? "can't look for processes of an earlier instance within \(limit.spoken)"
+      : "can't look up \(names) within \(limit.spoken): check the name service "
+        + "(nsswitch.conf(5))"
   }
 
   var isStillSilent: String {
     isOurs
-      ? "an earlier launch still looks for what an earlier instance has left"
+      ? "an earlier launch still looks for processes of an earlier instance"
       : "an earlier launch still waits for the name service (nsswitch.conf(5)) to find \(names)"
   }
 }

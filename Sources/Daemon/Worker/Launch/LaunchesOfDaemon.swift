@@ -40,8 +40,8 @@ final class LaunchesOfDaemon: LaunchHost {
     guard let record = parts.services.records.record(of: id.name),
       record.isAlive(bootID: parts.bootID)
     else { return nil }
-    return "an earlier daemon's process of it is still there and couldn't be adopted: end it "
-      + "with `kill -9 \(record.process.pid)`, or start the daemon again"
+    return "its process from an earlier daemon still runs and can't be adopted: end it "
+      + "with `kill -9 \(record.process.pid)`, or restart the daemon"
   }
 
   func programRuns(_ id: WorkerID) {

@@ -158,7 +158,7 @@ final class ListeningSockets {
       guard let self else { return }
       guard case .done(let results) = outcome else {
         return then(
-          "its sockets couldn't be made within \(limit.spoken): does their file system answer?")
+          "can't create its sockets within \(limit.spoken): check their file system")
       }
       var refusal: String?
       for result in results {
@@ -246,7 +246,7 @@ final class ListeningSockets {
           if let self, let runtime { connected(to: listener, of: runtime, set) }
         }
         set.watched.append((listener, token))
-      } catch { warn(runtime, "no connection will start it: \(error)") }
+      } catch { warn(runtime, "connections can't start it: \(error)") }
     }
   }
 
@@ -275,11 +275,11 @@ final class ListeningSockets {
     guard set.starts.count < Self.maxStarts else {
       return host.log(
         .error,
-        "\(id): ended \(set.starts.count) times without taking its connection, and isn't started for it "
-          + "any more: `dormouse start \(id)`")
+        "\(id): ended \(set.starts.count) times without accepting its connection; connections don't start "
+          + "it any more: use `dormouse start \(id)`")
     }
     set.starts.append(now)
-    host.log(.info, "\(id): a connection to \(listener.socket.address.text) starts it")
+    host.log(.info, "\(id): starting: a connection to \(listener.socket.address.text)")
     host.start(id)
     // Where the start was refused, or held back, a connection that still waits is looked at again.
     timers.after(Self.pause) { [weak self] in

@@ -54,6 +54,6 @@ final class LogKeeper {
   private func rotated(_ id: WorkerID, _ failure: String?) {
     guard underWay.remove(id) != nil, let failure else { return }
     pauses[id] = timers.now + Self.pause
-    log(.warning, "\(id): its log is over output.max_size and can't be put aside: \(failure)")
+    log(.warning, "\(id): its log is over output.max_size and can't be rotated: \(failure)")
   }
 }

@@ -104,8 +104,8 @@ final class ReadinessWatch {
       case .done(.success(true)): if host.isLaunching { return becameReady() }
       case .done(.success(false)), .busy: break
       case .done(.failure(let error)):
-        complain("its log can't be searched for readiness: \(error)")
-      case .overdue: complain("its log can't be read: does its file system answer?")
+        complain("can't search its log for readiness: \(error)")
+      case .overdue: complain("can't read its log: check its file system")
       }
       checkLater()
     }

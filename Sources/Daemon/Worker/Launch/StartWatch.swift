@@ -29,7 +29,7 @@ final class StartWatch {
       }
     } catch {
       start.abandon()
-      return end(.failure(.stuck("its start can't be watched: \(error)")))
+      return end(.failure(.stuck("can't watch its start: \(error)")))
     }
     timer = loop.after(limit) { [unowned self] in
       timer = nil

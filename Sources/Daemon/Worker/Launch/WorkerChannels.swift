@@ -80,8 +80,8 @@ struct ChannelPlan: Sendable {
   }
 
   private var unreachable: String {
-    "no MEMORY_PRESSURE_WATCH and no DORMOUSE_WORKER_SOCKET: user \(account?.identity.user ?? geteuid()) can't get "
-      + "into \(directory); `chmod o+x` the directories on the way to it, or give --socket another"
+    "no MEMORY_PRESSURE_WATCH and no DORMOUSE_WORKER_SOCKET: user \(account?.identity.user ?? geteuid()) can't enter "
+      + "\(directory); `chmod o+x` its parent directories, or choose another --socket"
   }
 
   /// Where the sockets may be.
@@ -123,7 +123,7 @@ struct ChannelPlan: Sendable {
       if socket.path.hasPrefix("@") || give(socket.path, in: handle) { return socket }
       socket.remove()
     } catch {
-      remarks.append(Remark(level: .info, text: "NOTIFY_SOCKET gets an abstract name: \(error)"))
+      remarks.append(Remark(level: .info, text: "NOTIFY_SOCKET has an abstract name: \(error)"))
     }
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
     return offer("NOTIFY_SOCKET", &remarks) { () throws(SystemCallError) in

@@ -102,7 +102,7 @@ final class AsleepAnswerer {
       let token = try watches.whenReadable(listener.descriptor, do: action)
       session.watched.append((listener.descriptor, token))
     } catch {
-      warn("its health checks at port \(listener.port): \(error)")
+      warn("can't answer health checks on port \(listener.port): \(error)")
     }
   }
 
@@ -204,7 +204,7 @@ final class AsleepAnswerer {
   }
 
   private static func reason(_ listener: AsleepListener) -> String {
-    "a request on port \(listener.port) that is no health check"
+    "a request on port \(listener.port), not a health check"
   }
 
   private func finish(_ visit: Visit, session: Session, response: String?) {

@@ -47,7 +47,7 @@ final class PendingSignals {
       guard let pending = pending(pid),
         let signal = Self.askingSignals.first(where: { ProcessStatus.contains(pending, $0) })
       else { continue }
-      send(.wakeNeeded(id, "signal \(signal), which was sent to it"))
+      send(.wakeNeeded(id, "signal \(signal)"))
     }
     timers.after(Self.interval) { [weak self] in self?.follow() }
   }

@@ -60,7 +60,7 @@ final class WorkerSleeps {
     services.loop.after(.seconds(1)) { [driver] in
       guard driver.state.state(of: id)?.sleeps == true else { return }
       driver.send(
-        .wakeNeeded(id, "a thread that an earlier hibernation held is being released"))
+        .wakeNeeded(id, "the release of a thread from an earlier hibernation"))
     }
   }
 }

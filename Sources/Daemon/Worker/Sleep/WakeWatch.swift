@@ -62,8 +62,8 @@ final class WakeWatch {
     if inputs.unwatched != unwatched, !inputs.unwatched.isEmpty {
       host.log(
         .notice,
-        "asleep, it isn't woken by \(inputs.unwatched.joined(separator: " or ")): "
-          + "nothing can watch that in its place")
+        "while it sleeps, these don't wake it: \(inputs.unwatched.joined(separator: ", ")) "
+          + "(the daemon can't watch them)")
     }
     unwatched = inputs.unwatched
     do throws(SystemCallError) {
@@ -78,7 +78,7 @@ final class WakeWatch {
   }
 
   private func mayMissCalls(_ error: SystemCallError) {
-    host.log(.warning, "may sleep through a call: \(error)")
+    host.log(.warning, "may miss a wake: \(error)")
   }
 
   /// The engine knows that it sleeps: it is woken for what came too late for it to see.
@@ -87,14 +87,13 @@ final class WakeWatch {
   }
 
   private func wake(_ why: String) {
-    unheardCall = why
     watched?.inputs.admitOpened()
-    host.prioritize()
-    host.send(.wakeNeeded(id, why))
+    report(why)
   }
 
   private func report(_ why: String) {
     unheardCall = why
+    host.prioritize()
     host.send(.wakeNeeded(id, why))
   }
 

@@ -118,7 +118,7 @@ final class WorkerSleep {
     guard host.mayBegin, !isBusy || !mechanics.isUnderWay else {
       return driver.send(.found(id, .underWay))
     }
-    host.log(.warning, "the outcome of an operation was lost: its state is inspected")
+    host.log(.warning, "an operation had no outcome: inspecting its state")
     // What has not begun by now (its worker is still being told) does not begin any more.
     begin {
       (mechanics, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
@@ -173,9 +173,37 @@ final class WorkerSleep {
       driver.send(.suspended(id))
       host.isSuspended()
     case .failure(let refusal):
-      host.isAwake(why: "it was not suspended: \(refusal.text)", fromImage: false)
-      driver.send(.suspendFailed(id, refusal.text))
+      if let failure = refusal.stillStopped { return recoverStopped(refusal.text, failure) }
+      notSuspended(refusal.text)
     }
+  }
+
+  private func notSuspended(_ why: String) {
+    host.isAwake(why: "can't be suspended: \(why)", fromImage: false)
+    driver.send(.suspendFailed(id, why))
+  }
+
+  /// It is not to be suspended, and could not be woken: recovery wakes it. Where that fails too, the engine takes it
+  /// for suspended, which it is, and tries to wake it again and again.
+  private func recoverStopped(_ why: String, _ failure: String) {
+    host.log(.warning, "it was not suspended (\(why)), and could not be woken: \(failure)")
+    begin {
+      $0.recover(expecting: .unknown, then: $1)
+    } then: {
+      $0.stoppedRecovered($1, why)
+    }
+  }
+
+  private func stoppedRecovered(_ outcome: RecoveryOutcome, _ why: String) {
+    guard !host.hasEnded else { return }
+    if case .success(let done) = outcome.result {
+      missing = done.missing
+      rest = .thaw(mayBeStopped: false)
+      return notSuspended(why)
+    }
+    recoveredAfterLook(outcome)
+    // Nothing else would wake it: its inputs aren't watched.
+    driver.send(.wakeNeeded(id, "it was not suspended (\(why)), and is still stopped"))
   }
 
   private func hibernationEnded(_ outcome: Result<HibernationOutcome, HibernationError>) {
@@ -185,7 +213,7 @@ final class WorkerSleep {
       if let mode = done.restoreMode { restoreMode = mode }
       driver.send(.hibernated(id, done.result))
     case .failure(let error):
-      host.log(.warning, "not hibernated: \(error)")
+      host.log(.warning, "can't be hibernated: \(error)")
       // First of all: the engine takes it for suspended now, and may want it resumed or asked to end
       // at once, which would let it run on whatever its memory is.
       if error.aftermath == .unverifiable { killUnverified() }
@@ -211,7 +239,7 @@ final class WorkerSleep {
       isRestored(done)
       driver.send(.resumed(id, clock.now - started))
     case .failure(let error):
-      host.log(.error, "not resumed: \(error)")
+      host.log(.error, "can't be resumed: \(error)")
       // Its memory is back, and the image gone. A second resume would look for that, and have a
       // worker killed that lacks nothing.
       if error.phase == .waking { rest = .recover(nil) }
@@ -225,8 +253,8 @@ final class WorkerSleep {
 
   private func isRestored(_ outcome: ResumeOutcome) {
     if let reason = outcome.eagerReason {
-      restoreMode = CodedText("eager", "eager, because \(reason)")
-      host.log(.info, "all of its memory was brought back at once: \(reason)")
+      restoreMode = .eager(reason)
+      host.log(.info, "restored \(CodedText.eager(reason).text)")
     }
     missing = outcome.missing
     rest = .thaw(mayBeStopped: false)
@@ -258,7 +286,7 @@ final class WorkerSleep {
       isRestored(done)
       driver.send(.found(id, .running))
     case .failure(let error) where error.aftermath == .intact:
-      host.log(.error, "it can't be woken yet: \(error)")
+      host.log(.error, "can't be woken yet: \(error)")
       rest = .recover(outcome.image)
       driver.send(.found(id, outcome.image == nil ? .suspended : .hibernated))
     case .failure(let error):

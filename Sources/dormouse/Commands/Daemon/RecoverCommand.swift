@@ -9,7 +9,7 @@ struct RecoverCommand: ParsableCommand {
     commandName: "recover",
     abstract: "Wake the workers that a daemon has left asleep, if no other daemon follows.",
     discussion: """
-      Sleeping workers are brought back and run on, unmanaged; a daemon that is started later finds \
+      Sleeping workers are woken and keep running, unmanaged; a daemon that is started later finds \
       them. Does nothing while a daemon runs. Run it by hand, or from a unit that OnFailure= of the \
       daemon's unit names, as dormouse-recover.service does. Don't use ExecStopPost=: systemd runs that \
       before each restart, too, and every sleeping worker would be woken.
@@ -32,7 +32,7 @@ struct RecoverCommand: ParsableCommand {
     var rescue: Rescue
     do throws(StartError) { rescue = try Rescue(stateDirectory: path) } catch {
       if case .inUse = error {
-        return try Output.line("nothing to recover: a daemon looks after \(escaped(path))")
+        return try Output.line("nothing to recover: a daemon runs with \(escaped(path))")
       }
       throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
     }

@@ -22,7 +22,7 @@ struct ReloadCommand: ParsableCommand {
 
   @OptionGroup var connection: ConnectionOptions
   @Flag(help: "All workers that have a `reload_signal`.") var all = false
-  @Flag(help: "Only tell what would change.") var dryRun = false
+  @Flag(help: "Only show what would change.") var dryRun = false
   @Flag(help: "Take a configuration without workers, too: it stops and removes all of them.")
   var allowEmpty = false
   @Flag(help: "Restart the workers whose new configuration needs it.") var restart = false

@@ -66,7 +66,7 @@ struct LogsCommand: ParsableCommand {
     let response = try daemon.ask(.status, worker: name)
     guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
     guard let log = worker.log else {
-      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) keeps no log")
+      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has no log")
     }
     return log
   }

@@ -9,9 +9,9 @@ struct EventsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "events", abstract: "Show past events; -f follows new ones.",
     discussion: """
-      Each change of state with its cause and its cost, memory warnings and what they gave back, \
+      Each change of state with its cause and its cost, memory warnings and what they freed, \
       changes of pressure, terminations for memory, reloads, refusals and failures. The past comes \
-      from the daemon's journal; with --follow the daemon tells what happens from now on.
+      from the daemon's journal; with --follow the daemon sends new ones.
       """)
   @OptionGroup var connection: ConnectionOptions
   @Flag(name: .shortAndLong, help: "Go on as things happen.") var follow = false
@@ -47,7 +47,7 @@ struct EventsCommand: ParsableCommand {
     }
     if !follow, connection.socket == nil, !connection.hasDaemon {
       // Its journal outlives it.
-      Output.complain("no daemon is running; this is what the last one has kept")
+      Output.complain("no daemon is running; showing the journal of the last one")
       let directory = "\(DefaultPaths.ofThisProcess().stateDirectory)/journal"
       return try showPast(of: try JournalFiles.segments(at: directory), until: nil, clock)
     }
@@ -60,7 +60,7 @@ struct EventsCommand: ParsableCommand {
       let segments = (try? JournalDirectory(path: directory).segments()) ?? []
       try showPast(of: segments, until: end, clock)
     } else if !follow || since != nil {
-      Output.complain("the configuration says `journal: { enabled: false }`: there is no past")
+      Output.complain("no past events: the configuration has `journal: { enabled: false }`")
     }
     while follow { try show(try daemon.client.nextEvent(), clock) }
   }

@@ -45,13 +45,13 @@ struct ImportCommand: ParsableCommand {
     if let output, !force, !isAbsent(output) {
       throw CommandFailure(
         exit: .cannotCreate,
-        text: "\(escaped(output)) exists already, nothing is written: give --force to replace it")
+        text: "nothing written: \(escaped(output)) already exists; use --force to replace it")
     }
     let result = convert(text)
     PolicyCheck.complain(result.diagnostics)
     guard let imported = result.value else {
       throw CommandFailure(
-        exit: .badConfiguration, text: "\(escaped(file)) isn't imported: fix the errors above")
+        exit: .badConfiguration, text: "\(escaped(file)) was not imported: fix the errors above")
     }
     if let output {
       // Beside its name, and renamed: an earlier file stays whole if this fails.
@@ -97,7 +97,7 @@ struct ImportCommand: ParsableCommand {
       text: text, file: "\(directory)/dormouse.yaml", library: check.library,
       environment: check.environment)
     guard !result.errors.isEmpty else { return }
-    Output.standardError("Before this is a configuration, fix:\n")
+    Output.standardError("Errors to fix before it can be imported:\n")
     PolicyCheck.complain(result.errors)
   }
 }
