@@ -265,7 +265,7 @@ final class ShellWorld: DirectiveExecutor, EngineObserver, RunClosingHost {
   // MARK: what must be true
 
   /// What the engine hears of a worker's sleep is so, and is of the run that there is.
-  func handled(_ event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant) {
+  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
     events.append(event)
     if events.count > 40 { events.removeFirst(20) }
     switch event {
