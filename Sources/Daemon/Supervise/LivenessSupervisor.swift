@@ -12,8 +12,12 @@ final class LivenessSupervisor {
   private let launchedAt: (WorkerID) -> Instant
 
   init(
-    timers: any Timers, driver: EngineDriver, probes: any ProbeQuestions, activity: ActivitySampler,
-    launchedAt: @escaping (WorkerID) -> Instant
+    _ timers: any Timers, _ driver: EngineDriver, _ probes: any ProbeQuestions,
+    _ activity: ActivitySampler, launchedAt: @escaping (WorkerID) -> Instant
+>>=======
+    timers: any Timers, driver: EngineDriver, probes: any ProbeQuestions,
+    activity: ActivitySampler, launchedAt: @escaping (WorkerID) -> Instant
+>>>>>>> /tmp/tmppyfj3xdy/b
   ) {
     self.timers = timers
     self.driver = driver

@@ -15,7 +15,7 @@ protocol DeclaredHost: AnyObject {
   func wasStoppedByPerson(_ id: WorkerID) -> Bool
   /// Starts it after the workers that it depends on.
   func start(
-    _ id: WorkerID, _ verb: Request.Verb, _ occasion: Request.Occasion,
+    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
     then answer: @escaping (Answer) -> Void)
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
@@ -67,10 +67,10 @@ final class DeclaredWorkers {
         front.map { front in
           front != id
             && returning.whenBack(front) { [unowned self] in
-              if !host.isClosing { startAutomatically(id, verb) }
+              if !host.isClosing { startAutomatically(id, verb: verb) }
             }
         } ?? false
-      if !waits { startAutomatically(id, verb) }
+      if !waits { startAutomatically(id, verb: verb) }
     }
   }
 
@@ -82,10 +82,10 @@ final class DeclaredWorkers {
   }
 
   func startAutomatically(
-    _ id: WorkerID, _ verb: Request.Verb = .start, _ occasion: Request.Occasion = .autostart
+    _ id: WorkerID, verb: Request.Verb = .start, occasion: Request.Occasion = .autostart
   ) {
     guard driver.state.state(of: id) == .terminated else { return }
-    host.start(id, verb, occasion) { [host] answer in
+    host.start(id, verb, occasion: occasion) { [host] answer in
       if answer.code != .done { host.log(.error, answer.text) }
     }
   }
@@ -138,7 +138,7 @@ final class DeclaredOfDaemon: DeclaredHost {
   func wasStoppedByPerson(_ id: WorkerID) -> Bool { parts.stoppedByPerson.contains(id) }
 
   func start(
-    _ id: WorkerID, _ verb: Request.Verb, _ occasion: Request.Occasion,
+    _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
     then answer: @escaping (Answer) -> Void
   ) {
     parts.starter.start(id, verb, occasion: occasion, then: answer)

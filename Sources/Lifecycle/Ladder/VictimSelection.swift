@@ -58,7 +58,7 @@ extension Engine {
     guard let next else {
       return "the only \(victims.spoken) worker left with memory to free (\(worker.footprint))"
     }
-    let comparison = compared(worker, workers[next], policy.terminate.order)
+    let comparison = compared(worker, workers[next], by: policy.terminate.order)
     let grounds = comparison.equal + [comparison.decisive].compactMap { $0 }
     let list = grounds.map { ground(worker, $0) }.joined(separator: ", ")
     return "\(list) among \(victims.spoken) workers"
@@ -68,7 +68,7 @@ extension Engine {
   func grounds(
     _ worker: WorkerRecord, before next: WorkerRecord, _ order: [TerminationRules.Criterion]
   ) -> Verdict {
-    let comparison = compared(worker, next, order)
+    let comparison = compared(worker, next, by: order)
     let texts =
       comparison.equal.map(\.whereEqual) + [comparison.decisive?.whereLess ?? "first by name"]
     return Verdict(
@@ -77,7 +77,7 @@ extension Engine {
 
   /// What was compared until something differed; where all are equal, the name decides.
   private func compared(
-    _ worker: WorkerRecord, _ next: WorkerRecord, _ order: [TerminationRules.Criterion]
+    _ worker: WorkerRecord, _ next: WorkerRecord, by order: [TerminationRules.Criterion]
   ) -> (equal: [TerminationRules.Criterion], decisive: TerminationRules.Criterion?) {
     let differs = order.firstIndex { rank(of: worker, by: $0) != rank(of: next, by: $0) }
     return (Array(order[..<(differs ?? order.endIndex)]), differs.map { order[$0] })

@@ -12,8 +12,8 @@ final class ShellClients: EventRecipients, EventSource {
   private unowned let world: ShellWorld
   private let host: ShellControlHost
   private lazy var service = ControlService(
-    world.driver, host, EventFollowing(self, self),
-    StatusReporter(world.driver, host, clock: world.clock), DaemonLog())
+    driver: world.driver, host: host, following: EventFollowing(self, self),
+    status: StatusReporter(world.driver, host, clock: world.clock), log: DaemonLog())
   private var clients = (0..<3).map { ClientID(number: $0) }
   private var lastClient: UInt64 = 2
   private var answers: [(verb: ControlRequest.Verb, count: Int)] = []
@@ -159,7 +159,7 @@ private final class ShellControlHost: ControlHost {
     world.supervision.personAsks(verb, id)
   }
   func prioritize(_ id: WorkerID) {}
-  func takeDiskReading(then done: @escaping () -> Void) {
+  func sendDiskReading(then done: @escaping () -> Void) {
     world.count("disk read by request")
     later((), done)
   }

@@ -46,10 +46,12 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
   /// When its probe was last reported to fail while it was awake.
   private var reported: [WorkerID: Instant] = [:]
   private lazy var activity = ActivitySampler(
-    world.clock, world.driver, world.workers, self,
-    FootprintMeter(world.clock, world.driver, world.workers, self, log: { _, _ in }))
+    clock: world.clock, driver: world.driver, workers: world.workers, looks: self,
+    meter: FootprintMeter(
+      clock: world.clock, driver: world.driver, workers: world.workers, source: self,
+      log: { _, _ in }))
   private(set) lazy var supervisor = LivenessSupervisor(
-    world.clock, world.driver, self, activity
+    timers: world.clock, driver: world.driver, probes: self, activity: activity
   ) { [unowned world] in world.supervision.restarts.launchedAt(of: $0) }
 
   init(_ world: ShellWorld) { self.world = world }
@@ -142,7 +144,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
     }
   }
 
-  func takeLatches() {}
+  func collectLatches() {}
 
   func measure(
     _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,

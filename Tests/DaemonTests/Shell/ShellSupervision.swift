@@ -15,8 +15,10 @@ final class ShellSupervision: RestartHost, DependencyHost, SupervisionHost, Firs
     timers: world.clock, wallClock: { [unowned self] in world.clock.now.nanoseconds },
     stopped: StoppedByPerson(path: "/nowhere/stopped", files: files), host: self)
   private lazy var starter = DependencyStarter(self)
-  private lazy var supervision = WorkerSupervision(restarts, starter, self)
-  private lazy var firstMoments = FirstMoments(world.clock, restarts, self)
+  private lazy var supervision = WorkerSupervision(
+    restarts: restarts, starter: starter, host: self)
+  private lazy var firstMoments = FirstMoments(
+    timers: world.clock, restarts: restarts, host: self)
   /// They say when they are ready.
   private var sayWhenReady: Set<WorkerID> = []
   private(set) var isClosing = false

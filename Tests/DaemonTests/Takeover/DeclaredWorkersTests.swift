@@ -19,7 +19,7 @@ import Testing
     func willAdd(_ id: WorkerID) { calls.append("add \(id)") }
     func wasStoppedByPerson(_ id: WorkerID) -> Bool { stopped.contains(id.name) }
     func start(
-      _ id: WorkerID, _ verb: Request.Verb, _ occasion: Request.Occasion,
+      _ id: WorkerID, _ verb: Request.Verb, occasion: Request.Occasion,
       then answer: @escaping (Answer) -> Void
     ) {
       calls.append("\(verb) \(id)")

@@ -82,7 +82,7 @@ final class FirstMoments {
       guard let token = deadline else { return }
       timers.cancel(token)
       deadline = nil
-      hasLooked(found, id, instance, restingSince: before)
+      hasLooked(found, id: id, instance: instance, restingSince: before)
     }
     deadline = timers.after(Self.patience) { take(nil) }
     if !host.look(at: id, then: take) {
@@ -92,7 +92,7 @@ final class FirstMoments {
   }
 
   private func hasLooked(
-    _ found: RestLook?, _ id: WorkerID, _ instance: AnyObject, restingSince before: UInt64?
+    _ found: RestLook?, id: WorkerID, instance: AnyObject, restingSince before: UInt64?
   ) {
     guard host.instance(of: id) === instance else { return }
     let rests = found?.rests == true && found?.timeUsed == before

@@ -27,6 +27,8 @@ final class ListeningOfDaemon: ListeningHost {
     // What has ended, or can't be read, has no sockets to take back.
     try? workers[id]?.process?.tree()
   }
-  func start(_ id: WorkerID) { declared.startAutomatically(id, .start, .connection) }
+  func start(_ id: WorkerID) {
+    declared.startAutomatically(id, verb: .start, occasion: .connection)
+  }
   func log(_ priority: DaemonLog.Priority, _ text: String) { daemonLog(priority, text) }
 }
