@@ -191,7 +191,7 @@ private final class Host: SleepHost {
   @Test("that isn't to be goes on where the worker can't be woken at all, and it is woken later")
   func cantBeWoken() {
     failToWake()
-    let error = HibernationError(.waking, "EPERM", .intact)
+    let error = HibernationError(.waking, "EPERM", aftermath: .intact)
     mechanics.recovered?(RecoveryOutcome(result: .failure(error)))
     #expect(events.all == ["found", "wakeNeeded"])
     sleep.resume()
