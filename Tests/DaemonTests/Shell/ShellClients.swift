@@ -136,6 +136,9 @@ private final class ShellControlHost: ControlHost {
   }
   var jetsamIDs: [String] { ["1"] }
   func loadJetsam(_ id: String, then: @escaping (JetsamRecord?) -> Void) { later(nil, then) }
+  func examineItself(
+    then: @escaping (Result<DaemonExamination, ExaminationFailure>) -> Void
+  ) { later(.failure(.overdue), then) }
   func saveJournal(then: @escaping (JournalPlace) -> Void) {
     later(JournalPlace(directory: nil, reports: "/reports", run: nil, at: 0), then)
   }
