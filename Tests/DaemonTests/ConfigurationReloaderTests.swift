@@ -80,6 +80,21 @@ import Testing
       calls.append("remove \(id)")
       workers[id] = nil
     }
+    func undeclare(_ id: WorkerID) {
+      calls.append("undeclare \(id)")
+      workers[id]?.isDeclared = false
+    }
+    func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
+      if adopting[id] == nil { return false }
+      adopting[id]?.append(body)
+      return true
+    }
+    /// The workers that are being adopted, and what waits for that.
+    var adopting: [WorkerID: [() -> Void]] = [:]
+    func adopt(_ id: WorkerID) {
+      driver.send(.adopted(id, WorkerProfile(policy: driver.state.policy), .background))
+      for body in adopting.removeValue(forKey: id) ?? [] { body() }
+    }
     func introduce(_ configuration: WorkerConfiguration) {
       calls.append("introduce \(configuration.name)")
       workers[WorkerID(configuration.name)] = KnownWorker(
@@ -132,6 +147,32 @@ import Testing
     let same = world.configuration(["old", "web", "busy"].map(world.worker))
     #expect(
       world.preview(same).map(\.text) == ["nothing would change: the configuration is the same"])
+  }
+
+  @Test("A worker that is being adopted is removed when the adoption has ended")
+  func adopting() {
+    let world = World(["web"])
+    let id = WorkerID("web")
+    world.adopting[id] = []
+    let empty = world.configuration([])
+    let text = world.reload(empty, allowEmpty: true).first?.text ?? ""
+    #expect(text.hasPrefix("web removed (as soon as it has been adopted"), "\(text)")
+    #expect(!world.calls.contains("remove web") && world.workers[id]?.isDeclared == false)
+    // Nothing more is to be removed.
+    #expect(world.reload(empty).map(\.text) == ["nothing has changed"])
+    world.adopt(id)
+    #expect(world.calls.filter { $0 == "remove web" }.count == 1)
+  }
+
+  @Test("A worker that is declared again while it is being adopted stays")
+  func declaredAgain() {
+    let world = World(["web"])
+    let id = WorkerID("web")
+    world.adopting[id] = []
+    _ = world.reload(world.configuration([]), allowEmpty: true)
+    _ = world.reload(world.configuration([world.worker("web")]))
+    world.adopt(id)
+    #expect(!world.calls.contains("remove web") && world.workers[id]?.isDeclared == true)
   }
 
   @Test("What applies at the next launch of a running worker is marked")

@@ -84,7 +84,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.add("api", .hibernated, needs: ["db"])
     world.add("web", needs: ["api"])
     end.end()
-    #expect(end.isEnding && end.isClosing)
+    #expect(end.phase.isEnding && end.phase.isClosing)
     #expect(world.asked == ["stop web"])
     hasStopped("web")
     #expect(world.asked == ["stop web", "stop api"])
@@ -205,7 +205,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.set("frozen") { $0.restsFrozen = true }
     world.add("gone", .terminated)
     end.leave()
-    #expect(end.hasEnded && end.isLeaving && !end.isEnding)
+    #expect(end.hasEnded && end.phase.isLeaving && !end.phase.isEnding)
     #expect(world.calls == ["save awake foreground", "save frozen hibernated", "announce"])
     #expect(
       world.lines.last
@@ -267,7 +267,7 @@ private final class World: DaemonEndHost, OrderlyStopHost {
     world.add("web")
     end.end()
     end.leave()
-    #expect(!end.isLeaving && world.asked == ["stop web"])
+    #expect(!end.phase.isLeaving && world.asked == ["stop web"])
 
     let other = World()
     other.add("web", .resuming)

@@ -33,7 +33,7 @@ import Testing
   private let declared: DeclaredWorkers
 
   init() {
-    declared = DeclaredWorkers(world.driver, world.host.workers, world.adoption, host: host)
+    declared = DeclaredWorkers(world.driver, world.host.workers, world.returning, host: host)
   }
 
   private static func worker(

@@ -59,6 +59,20 @@ import Testing
     #expect(world.logged[0].hasSuffix("(limits.memory 64 MB)"))
   }
 
+  @Test("What the group of an adopted worker has counted before isn't the adopted run's")
+  func adopted() throws {
+    let runtime = try world.add()
+    counts.group = 7
+    watch.adopt(runtime)
+    watch.lookForKernelKills(of: runtime)
+    #expect(world.logged == [])
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .signaled(SIGKILL))
+    counts.group = 8
+    #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
+    watch.lookForKernelKills(of: runtime)
+    #expect(world.logged == ["warning: web: the kernel's OOM killer ended a process of it"])
+  }
+
   @Test("An end by SIGKILL is the kernel's where the group has counted one since the last look")
   func inGroup() throws {
     let runtime = try world.add()

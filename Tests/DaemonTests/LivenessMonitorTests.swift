@@ -20,6 +20,7 @@ import Testing
     private(set) var active = 0
     private(set) var looksWhileAsking: [Bool] = []
     private(set) var complaints: [String] = []
+    var losesLooks = false
     private let began: Instant
     private(set) var monitor: LivenessMonitor?
 
@@ -43,7 +44,14 @@ import Testing
       }
     }
 
+    /// The answer to the question that is out doesn't come; perhaps later.
+    func forgetAnswer() -> ((ProbeRunner.Outcome) -> Void)? {
+      defer { answer = nil }
+      return answer
+    }
+
     func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
+      if losesLooks { return }
       if monitor?.isAsking == true { looksWhileAsking.append(monitor?.isSettling == true) }
       let found = hasTraffic
       hasTraffic = false
@@ -115,6 +123,23 @@ import Testing
     #expect(world.asked.count == 2 && world.complaints == [])
   }
 
+  @Test("is reported missing again where it still fails after a sleep")
+  func failsAgain() {
+    let world = World()
+    defer { world.finish() }
+    for round in 1...2 {
+      world.launch()
+      for _ in 0..<2 {
+        while !world.isAnswerAwaited { world.timers.advance(by: .seconds(1)) }
+        world.answer(.failure("exit code 1"))
+        world.timers.advance(by: .milliseconds(200))
+      }
+      #expect(world.complaints.count == round)
+      world.monitor?.pause()
+      world.monitor?.rest()
+    }
+  }
+
   @Test("keeps a worker that is falling asleep until the answer is there and its connection gone")
   func fallingAsleep() {
     let world = World()
@@ -161,6 +186,36 @@ import Testing
     world.launch()
     world.timers.advance(by: .seconds(100))
     #expect(world.asked.count == 1 && world.complaints == [] && world.timers.pending == [])
+  }
+
+  @Test("is asked for again where the answer is lost, which says nothing of the worker")
+  func lost() {
+    let world = World()
+    defer { world.finish() }
+    world.launch()
+    world.timers.advance(by: .seconds(5))
+    let late = world.forgetAnswer()
+    world.timers.advance(by: .seconds(30))
+    #expect(world.asked.count == 2 && world.dropped == 1 && world.ended == 1)
+    #expect(world.complaints == [] && world.monitor?.lastFailure == nil)
+    // It answers no question that is out now.
+    late?(.failure("late"))
+    world.timers.advance(by: .milliseconds(200))
+    #expect(world.monitor?.isAsking == true && world.monitor?.lastFailure == nil)
+  }
+
+  @Test("is asked for where the look at traffic before it, and the one after it, are lost")
+  func lostLooks() {
+    let world = World()
+    defer { world.finish() }
+    world.watchesTraffic = true
+    world.losesLooks = true
+    world.launch()
+    world.timers.advance(by: .seconds(5) + LivenessMonitor.patience)
+    #expect(world.asked.count == 1)
+    world.answer(.success)
+    world.timers.advance(by: LivenessMonitor.settling + LivenessMonitor.patience)
+    #expect(world.ended == 1 && world.monitor?.isAsking == false)
   }
 
   @Test("isn't asked for while something is being done to the worker")

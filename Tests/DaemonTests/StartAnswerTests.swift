@@ -36,10 +36,10 @@ import Testing
     func pass(_ milliseconds: Int) {
       restarts.host.timers.advance(by: .milliseconds(milliseconds))
     }
-    func answerLook() {
+    func answerLook(times: Int = 1) {
       let all = waiting
       waiting = []
-      for then in all { then(found) }
+      for then in all { for _ in 0..<times { then(found) } }
     }
     var codes: [Answer.Code] { answers.map(\.code) }
 
@@ -161,6 +161,29 @@ import Testing
     world.worker = World.Instance()
     world.answerLook()
     #expect(world.answers.isEmpty && world.looks == 1)
+  }
+
+  @Test("comes where a look has no outcome, and a late one changes nothing")
+  func lost() {
+    world.isSlow = true
+    world.start()
+    world.pass(9_900)
+    #expect(world.answers.isEmpty && world.looks == 1)
+    world.pass(200)
+    #expect(world.codes == [.done])
+    world.answerLook()
+    world.pass(5000)
+    #expect(world.codes == [.done] && world.looks == 1)
+  }
+
+  @Test("is looked for by one look at a time, also where an outcome comes twice")
+  func twice() {
+    world.isSlow = true
+    world.found = RestLook(timeUsed: 1, rests: false)
+    world.start()
+    world.answerLook(times: 2)
+    world.pass(30)
+    #expect(world.looks == 2)
   }
 
   @Test("comes where the worker's processes can't be read")

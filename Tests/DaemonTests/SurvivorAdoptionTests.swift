@@ -30,11 +30,11 @@ import Testing
     world.declare(.forTest("web"))
     world.leave("web", "hibernated")
     adopt()
-    #expect(world.state(of: "web") == .terminated && world.adoption.isAdopting(web))
+    #expect(world.state(of: "web") == .terminated && world.returning.isAdopting(web))
     #expect(
       world.host.calls == ["take over web", "save web resuming", "recover web", "remove orphans"])
     recovered("web", .megabytes(3))
-    #expect(world.state(of: "web") == .background && !world.adoption.isUnderWay)
+    #expect(world.state(of: "web") == .background && !world.returning.isUnderWay)
     #expect(world.host.calls.suffix(2) == ["save web background", "web is back"])
     #expect(
       world.host.lines == [
@@ -59,14 +59,14 @@ import Testing
   func requests() {
     world.leave("web")
     world.leave("other")
-    #expect(!world.adoption.whenBack(web) { Issue.record("it isn't being adopted yet") })
+    #expect(!world.returning.whenBack(web) { Issue.record("it isn't being adopted yet") })
     adopt()
     var performed: [Int] = []
     for number in 1...3 {
-      let isWaiting = world.adoption.whenBack(web) {
+      let isWaiting = world.returning.whenBack(web) {
         performed.append(number)
         // What it asks next doesn't wait any more.
-        #expect(!world.adoption.whenBack(web) { performed.append(-number) })
+        #expect(!world.returning.whenBack(web) { performed.append(-number) })
         #expect(world.state(of: "web") == .background)
       }
       #expect(isWaiting)
@@ -91,7 +91,7 @@ import Testing
       world.host.calls == [
         "take over web", "leave web asleep, /images/web.image", "watch web", "remove orphans",
       ])
-    #expect(world.adoption.isAdopting(web))
+    #expect(world.returning.isAdopting(web))
     world.host.watched("web", SurvivorWatch())
     #expect(world.state(of: "web") == .hibernated)
     #expect(
@@ -127,7 +127,7 @@ import Testing
     world.host.refusals["web"] = "its cgroup is gone"
     adopt()
     #expect(world.host.lines == ["web: can't be adopted: its cgroup is gone"])
-    #expect(!world.adoption.isAdopting(web) && world.state(of: "web") == .terminated)
+    #expect(!world.returning.isAdopting(web) && world.state(of: "web") == .terminated)
     // The others are.
     #expect(
       world.host.calls == [
@@ -143,7 +143,7 @@ import Testing
     adopt()
     #expect(world.host.calls == ["forget web", "forget last", "remove orphans"])
     #expect(world.host.lines.first == "web: ended while no daemon was running")
-    #expect(world.notes.events.isEmpty && !world.adoption.isUnderWay)
+    #expect(world.notes.events.isEmpty && !world.returning.isUnderWay)
   }
 
   @Test("A hibernated worker without its image is ended, and the engine can't wake it before")
@@ -155,7 +155,7 @@ import Testing
       world.host.calls == [
         "take over web", "kill web", "save web background", "remove orphans",
       ])
-    #expect(world.state(of: "web") == .suspended && !world.adoption.isUnderWay)
+    #expect(world.state(of: "web") == .suspended && !world.returning.isUnderWay)
     #expect(
       world.host.lines == [
         "web: terminated: its memory can't be restored: its image /images/web.image does not "
@@ -168,7 +168,7 @@ import Testing
     world.leave("web")
     adopt()
     var isPerformed = false
-    #expect(world.adoption.whenBack(web) { isPerformed = true })
+    #expect(world.returning.whenBack(web) { isPerformed = true })
     world.host.recovered("web", Self.failure(.unverifiable))
     #expect(world.host.calls.suffix(3) == ["kill web", "save web background", "web is back"])
     #expect(world.state(of: "web") == .suspended && isPerformed)
@@ -201,11 +201,11 @@ import Testing
     adopt()
     var performed: [String] = []
     for name in ["web", "sleeper"] {
-      #expect(world.adoption.whenBack(WorkerID(name)) { performed.append(name) })
+      #expect(world.returning.whenBack(WorkerID(name)) { performed.append(name) })
     }
     world.host.recovered("web", nil)
     world.host.watched("sleeper", nil)
-    #expect(performed == ["web", "sleeper"] && !world.adoption.isUnderWay)
+    #expect(performed == ["web", "sleeper"] && !world.returning.isUnderWay)
     #expect(!world.notes.events.contains("adopted"))
     #expect(world.state(of: "web") == .terminated)
   }
@@ -219,7 +219,7 @@ import Testing
     for name in ["web", "sleeper"] { world.host.workers[WorkerID(name)] = nil }
     recovered()
     world.host.watched("sleeper", SurvivorWatch())
-    #expect(world.notes.events.isEmpty && !world.adoption.isUnderWay)
+    #expect(world.notes.events.isEmpty && !world.returning.isUnderWay)
   }
 
   @Test("An adoption that takes very long is logged once, keeps no other, and counts when it ends")
@@ -229,7 +229,7 @@ import Testing
     adopt()
     recovered("other")
     var isPerformed = false
-    #expect(world.adoption.whenBack(web) { isPerformed = true })
+    #expect(world.returning.whenBack(web) { isPerformed = true })
     world.timers.advance(by: SurvivorAdoption.patience * 3)
     #expect(
       world.host.lines.last

@@ -189,7 +189,7 @@ import Testing
     #expect(watch.leftUnread.unread.isEmpty)
   }
 
-  @Test("A request at a port of health checks is repeated like every other call")
+  @Test("A request at a port of health checks is prioritized, and repeated, like every other call")
   func answeredPort() throws {
     let own = try OwnListener()
     world.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
@@ -201,6 +201,6 @@ import Testing
     try world.watches.serve()
     watch.repeatCall()
     let why = "a connection on port \(own.port)"
-    #expect(world.wakes == [why, why])
+    #expect(world.wakes == [why, why] && world.prioritized == 1)
   }
 }

@@ -171,6 +171,47 @@ private final class Host: SleepHost {
     #expect(events.all.suffix(2) == ["resumeFailed", "resumed"])
   }
 
+  /// Stopped, not to be suspended, and not woken.
+  private func failToWake() {
+    sleep.suspend()
+    host.whenReady?()
+    mechanics.suspended?(.failure(Refusal(text: "it is at work", stillStopped: "EPERM")))
+    #expect(events.all.isEmpty && mechanics.asked == ["suspend", "recover"] && sleep.isBusy)
+  }
+
+  @Test("that isn't to be is ended by a recovery where the worker couldn't be woken")
+  func stillStopped() {
+    failToWake()
+    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
+    #expect(events.all == ["suspendFailed"])
+    #expect(host.noted == ["over", "it was not suspended: it is at work", "over"])
+    #expect(!sleep.isBusy)
+  }
+
+  @Test("that isn't to be goes on where the worker can't be woken at all, and it is woken later")
+  func cantBeWoken() {
+    failToWake()
+    let error = HibernationError(.waking, "EPERM", .intact)
+    mechanics.recovered?(RecoveryOutcome(result: .failure(error)))
+    #expect(events.all == ["found", "wakeNeeded"])
+    sleep.resume()
+    #expect(mechanics.asked.last == "recover")
+    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
+    #expect(events.all.last == "resumed")
+  }
+
+  @Test("that isn't to be is inspected where the outcome of the recovery was lost")
+  func recoveryIsLost() {
+    failToWake()
+    mechanics.isUnderWay = false
+    sleep.inspect()
+    #expect(mechanics.asked.last == "look")
+    mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
+    #expect(events.all.isEmpty)
+    mechanics.looked?(.suspended, nil)
+    #expect(events.all == ["found"])
+  }
+
   @Test("is inspected when the outcome was lost, and not while the operation goes on")
   func lost() {
     sleep.suspend()

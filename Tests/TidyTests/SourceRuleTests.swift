@@ -63,6 +63,24 @@ struct SourceRuleTests {
     }
   }
 
+  /// Each composes a daemon.
+  private static let compositions: Set<String> = [
+    "Daemon/App/Daemon.swift", "Daemon/Wrap/WrapComposition.swift",
+    "dormouse/Commands/Daemon/DaemonCommand.swift",
+  ]
+
+  @Test("name the type Daemon only where a daemon is composed: components get what they need")
+  func componentsDoNotKnowTheDaemon() {
+    for (path, lines) in Self.sources() where !Self.compositions.contains(path) {
+      for (number, line) in lines.enumerated() where !line.hasPrefix("import ") {
+        let code = line.components(separatedBy: "//")[0].replacing(/"[^"]*"/, with: "")
+        #expect(
+          !code.contains(/\bDaemon\b/),
+          "Sources/\(path):\(number + 1) names Daemon; take what it needs of it in the initialiser")
+      }
+    }
+  }
+
   /// The C string that Swift makes of a `String` argument is freed when the call returns, and so before
   /// the funnel takes `errno`. The funnels' own variants for paths hold it until after that.
   @Test("give no String as a path to a system call inside a funnel")

@@ -68,9 +68,10 @@ private func order(
   return ["Order in which workers are \(what), by \(by) (\(key)):"]
     + places.enumerated().flatMap { place in
       let next = places.dropFirst(place.offset + 1).first?.worker
-      let text = placeText(
-        place.element, before: next, showsRegret: criteria.contains("regret"))
-      return numbered(place.offset + 1, text, width: width)
+      return numbered(
+        place.offset + 1,
+        placeText(place.element, before: next, showsRegret: criteria.contains("regret")),
+        width: width)
         + place.element.obstacles.flatMap { item("not now: \(obstacleText($0))", width, by: 6) }
     }
 }

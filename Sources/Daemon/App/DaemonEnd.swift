@@ -37,15 +37,23 @@ protocol DaemonEndHost: AnyObject {
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
+/// Whether the daemon goes on. `DaemonEnd` sets it.
+final class DaemonPhase {
+  /// It stops its workers.
+  fileprivate(set) var isEnding = false
+  /// It ends without its workers.
+  fileprivate(set) var isLeaving = false
+
+  /// No worker is started any more.
+  var isClosing: Bool { isEnding || isLeaving }
+}
+
 /// The daemon's end. It stops its workers first, each before those that it depends on; or it leaves them (`leave`),
 /// for an upgrade, or to move to another configuration directory. Belongs to the loop's thread.
 final class DaemonEnd {
   private let host: any DaemonEndHost
   private let stopping: OrderlyStop
-  /// It stops its workers.
-  private(set) var isEnding = false
-  /// It ends without its workers.
-  private(set) var isLeaving = false
+  let phase: DaemonPhase
   /// The loop has nothing to do any more.
   private(set) var hasEnded = false
   /// External workers that are being given back.
@@ -53,17 +61,17 @@ final class DaemonEnd {
   /// Woken because nothing but the daemon keeps them asleep, and whether that has ended.
   private var woken: [WorkerID: Bool] = [:]
 
-  init(_ host: any DaemonEndHost, _ stopping: OrderlyStop) {
+  init(
+    _ host: any DaemonEndHost, _ stopping: OrderlyStop, _ phase: DaemonPhase = DaemonPhase()
+  ) {
     self.host = host
     self.stopping = stopping
+    self.phase = phase
   }
-
-  /// No worker is started any more.
-  var isClosing: Bool { isEnding || isLeaving }
 
   /// By SIGTERM or SIGINT. The second one ends it at once.
   func signalHasCome() {
-    guard isEnding else {
+    guard phase.isEnding else {
       host.log(
         .notice, "stopping: all workers are stopped first (a second signal ends the daemon at once)"
       )
@@ -79,15 +87,15 @@ final class DaemonEnd {
 
   /// The engine has handled all events so far.
   func engineIsQuiet() {
-    if isEnding { endWhenAllIsQuiet() }
-    if isLeaving { leaveWhenAllIsQuiet() }
+    if phase.isEnding { endWhenAllIsQuiet() }
+    if phase.isLeaving { leaveWhenAllIsQuiet() }
   }
 
   // MARK: with its workers
 
   /// Stops every worker, those that others depend on after these, and ends when the last is gone.
   func end() {
-    isEnding = true
+    phase.isEnding = true
     for worker in host.workers where worker.isAlive && worker.isExternal { release(worker.id) }
     endWhenAllIsQuiet()
   }
@@ -114,9 +122,9 @@ final class DaemonEnd {
   /// Ends the daemon as soon as nothing is under way. Workers that rest frozen sleep on; those that only a signal
   /// or a tracer holds are woken first.
   func leave() {
-    guard !isClosing else { return }
+    guard !phase.isClosing else { return }
     host.log(.notice, "stopping: the workers keep running for the next daemon")
-    isLeaving = true
+    phase.isLeaving = true
     leaveWhenAllIsQuiet()
   }
 
@@ -162,7 +170,7 @@ final class DaemonEnd {
 
   private func finish(saying text: String) {
     guard !hasEnded else { return }
-    if !isLeaving { host.closeListeners() }
+    if !phase.isLeaving { host.closeListeners() }
     host.announceEnd(text)
     hasEnded = true
     host.log(.notice, text)

@@ -19,6 +19,11 @@ protocol ConfigurationHost: AnyObject {
   func take(_ configuration: DaemonConfiguration)
   /// Stops it, where it runs, and forgets it.
   func remove(_ id: WorkerID)
+  /// The configuration no longer declares it; it stays until `remove`.
+  func undeclare(_ id: WorkerID)
+  /// Calls `body` when the worker, which an earlier daemon has started, has been adopted, or has ended. False: it
+  /// isn't being adopted, and `body` is not called.
+  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool
   /// Adds it, and opens its sockets.
   func introduce(_ configuration: WorkerConfiguration)
   /// Its configuration from now on. It is declared now, if it wasn't.
@@ -112,8 +117,17 @@ final class ConfigurationReloader {
 
   private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {
     undeclared(in: new).map { id in
-      host.remove(id)
-      return "\(id) removed"
+      // Until it is adopted, the engine knows no process of it that could be stopped.
+      let waits = host.whenAdopted(id) { [unowned self] in
+        // Another reload may have declared it again.
+        if host.known(id)?.isDeclared == false { host.remove(id) }
+      }
+      guard waits else {
+        host.remove(id)
+        return "\(id) removed"
+      }
+      host.undeclare(id)
+      return "\(id) removed (as soon as it has been adopted from the earlier daemon)"
     }
   }
 

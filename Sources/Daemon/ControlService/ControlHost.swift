@@ -4,7 +4,7 @@ import Linux
 import Policy
 import PolicyFile
 
-/// What reports are made from, beside what the engine knows. `Daemon` in the daemon. Everything is called on the
+/// What reports are made from, beside what the engine knows. Everything is called on the
 /// loop's thread, and calls back there.
 protocol ReportSource: AnyObject {
   /// nil: there is no such worker, or it belongs to a wrapper.

@@ -49,7 +49,11 @@ final class ControlService: ControlRequestHandler {
     _ request: ControlRequest, from client: ClientID,
     then respond: @escaping (ControlResponse) -> Void
   ) {
-    let call = ControlCall(request: request, respond: respond)
+    var isAnswered = false  // What brings an answer may bring it twice.
+    let call = ControlCall(request: request) { response in
+      if !isAnswered { respond(response) }
+      isAnswered = true
+    }
     if request.verb == .events, request.follow == true {
       following.follow(client, request.id, worker: request.worker)
     }
@@ -292,7 +296,5 @@ final class ControlService: ControlRequestHandler {
     call.answer(.unknownWorker, "there is no worker named \(name)")
   }
 
-  private func answerEnding(_ call: ControlCall) {
-    call.answer(.refused, "the daemon is ending")
-  }
+  private func answerEnding(_ call: ControlCall) { call.answer(.refused, "the daemon is ending") }
 }

@@ -11,9 +11,11 @@ struct KernelKills {
   private var inGroup = 0
   private var onMachine: Int?
 
-  /// A run begins, whose group is new.
-  mutating func begin(onMachine now: Int?) {
-    inGroup = 0
+  /// A run begins.
+  ///
+  /// - Parameter count: what its group has counted before; 0 for a new group.
+  mutating func begin(inGroup count: Int = 0, onMachine now: Int?) {
+    inGroup = count
     onMachine = now
   }
 
@@ -72,6 +74,13 @@ final class KernelKillWatch {
   /// A run has begun.
   func begin(_ runtime: WorkerUnit) {
     runtime.kernelKills.begin(onMachine: counts.onMachine())
+  }
+
+  /// A run of an earlier daemon, or of another supervisor, goes on: what its group has counted so far happened
+  /// before.
+  func adopt(_ runtime: WorkerUnit) {
+    let inGroup = counts.inGroup(runtime.process?.cgroup)
+    runtime.kernelKills.begin(inGroup: inGroup ?? 0, onMachine: counts.onMachine())
   }
 
   /// At each sample: the kernel may end one process of a worker, and leave the others.

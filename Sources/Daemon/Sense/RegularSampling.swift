@@ -1,3 +1,4 @@
+import Hibernation
 import Lifecycle
 import Policy
 
@@ -88,26 +89,36 @@ final class RegularSampling {
 
 /// What `RegularSampling` gets of the daemon.
 final class SamplingOfDaemon: SamplingHost {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let driver: EngineDriver
+    let pressure: PressureMonitor
+    let activity: ActivitySampler
+    let logs: LogKeeper
+    let kernelKills: KernelKillWatch
+    let learnedMemory: LearnedMemoryKeeper
+    let imageDisk: ImageDiskMonitor
+    let hibernation: HibernationService
+  }
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  private let parts: Parts
+
+  init(_ parts: Parts) { self.parts = parts }
 
   func beginSample() {
-    daemon.pressureMonitor.takeReading()
-    daemon.senses.activity.beginSamples()
+    parts.pressure.takeReading()
+    parts.activity.beginSamples()
   }
 
   func sample(_ runtime: WorkerUnit) {
     guard let process = runtime.process else { return }
-    if daemon.engine.state(of: runtime.id) != .launching {
-      daemon.logKeeper.keepSmall(
-        process.plan.logPlace, of: runtime.id, runtime.configuration.output)
+    if parts.driver.state.state(of: runtime.id) != .launching {
+      parts.logs.keepSmall(process.plan.logPlace, of: runtime.id, runtime.configuration.output)
     }
-    daemon.senses.kernelKills.lookForKernelKills(of: runtime)
-    daemon.senses.activity.sample(runtime)
+    parts.kernelKills.lookForKernelKills(of: runtime)
+    parts.activity.sample(runtime)
   }
 
-  func saveMemoryWhenDue() { daemon.learnedMemory.saveWhenDue() }
-  func takeDiskReading() { daemon.senses.imageDisk.takeReading() }
-  func dropOutdatedBases() { _ = daemon.hibernation.dropIdleBases(outdated: true) }
+  func saveMemoryWhenDue() { parts.learnedMemory.saveWhenDue() }
+  func takeDiskReading() { parts.imageDisk.takeReading() }
+  func dropOutdatedBases() { _ = parts.hibernation.dropIdleBases(outdated: true) }
 }

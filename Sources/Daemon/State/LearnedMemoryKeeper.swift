@@ -37,7 +37,7 @@ final class LearnedMemoryKeeper {
     self.init(path: path, services.loop) { path, memory, now, then in
       let done: @Sendable (String?) -> Void = loop.callback(then)
       disk.submit {
-        let failure = Daemon.failure {
+        let failure = failureText {
           let bytes = Array(try memory.encoded(at: now).utf8)
           try StateFile.replace(path, with: bytes, durability: .none)
         }

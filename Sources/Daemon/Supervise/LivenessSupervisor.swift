@@ -7,13 +7,13 @@ import Supervision
 final class LivenessSupervisor {
   private let timers: any Timers
   private let driver: EngineDriver
-  private let probes: ProbeAsker
+  private let probes: any ProbeQuestions
   private let activity: ActivitySampler
   private let launchedAt: (WorkerID) -> Instant
 
   init(
-    _ timers: any Timers, _ driver: EngineDriver, _ probes: ProbeAsker, _ activity: ActivitySampler,
-    launchedAt: @escaping (WorkerID) -> Instant
+    _ timers: any Timers, _ driver: EngineDriver, _ probes: any ProbeQuestions,
+    _ activity: ActivitySampler, launchedAt: @escaping (WorkerID) -> Instant
   ) {
     self.timers = timers
     self.driver = driver

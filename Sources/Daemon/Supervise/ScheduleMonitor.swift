@@ -116,23 +116,28 @@ final class ScheduleMonitor {
 }
 
 extension ScheduleMonitor {
-  convenience init(_ daemon: Daemon) {
+  convenience init(
+    _ services: Services, _ state: StateDirectory, _ driver: EngineDriver,
+    _ workers: WorkerRegistry, _ returning: ReturningWorkers
+  ) {
     self.init(
-      path: daemon.state.path + "/schedule", timers: daemon.loop, files: daemon.stateFiles
-    ) { [workers = daemon.workers] in
+      path: state.path + "/schedule", timers: services.loop, files: services.stateFiles
+    ) {
       Dictionary(uniqueKeysWithValues: workers.map { ($0, $1.configuration.wakeAt) })
-    } wake: { [unowned daemon] in
-      Self.wake($0, daemon)
-    } warn: { [log = daemon.log] in
+    } wake: {
+      Self.wake($0, driver, workers, returning)
+    } warn: { [log = services.log] in
       log(.warning, $0)
     }
   }
 
-  private static func wake(_ id: WorkerID, _ daemon: Daemon) {
-    guard let runtime = daemon.workers[id] else { return }
-    if daemon.survivors.whenBack(id, { [unowned daemon] in wake(id, daemon) }) { return }
-    guard daemon.engine.state(of: id)?.sleeps == true else { return }
+  private static func wake(
+    _ id: WorkerID, _ driver: EngineDriver, _ workers: WorkerRegistry, _ returning: ReturningWorkers
+  ) {
+    guard let runtime = workers[id] else { return }
+    if returning.whenBack(id, { wake(id, driver, workers, returning) }) { return }
+    guard driver.state.state(of: id)?.sleeps == true else { return }
     let lines = runtime.configuration.wakeAt.map(\.text).joined(separator: ", ")
-    daemon.driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
+    driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
   }
 }

@@ -25,16 +25,16 @@ protocol DeclaredHost: AnyObject {
 final class DeclaredWorkers {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
-  private let survivors: SurvivorAdoption
+  private let returning: ReturningWorkers
   private let host: any DeclaredHost
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, _ survivors: SurvivorAdoption,
+    _ driver: EngineDriver, _ workers: WorkerRegistry, _ returning: ReturningWorkers,
     host: any DeclaredHost
   ) {
     self.driver = driver
     self.workers = workers
-    self.survivors = survivors
+    self.returning = returning
     self.host = host
   }
 
@@ -55,7 +55,7 @@ final class DeclaredWorkers {
   func startWorkers(_ configurations: [WorkerConfiguration]) {
     // A worker of an earlier daemon that is in front stays there: it is adopted before others start.
     let verb: Request.Verb = hasFront ? .restart : .start
-    let front = workers.values.first { $0.returnsToFront && survivors.isAdopting($0.id) }?.id
+    let front = workers.values.first { $0.returnsToFront && returning.isAdopting($0.id) }?.id
     for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
       let id = WorkerID(configuration.name)
       if configuration.restart.condition == .unlessStopped, host.wasStoppedByPerson(id) {
@@ -66,7 +66,7 @@ final class DeclaredWorkers {
       let waits =
         front.map { front in
           front != id
-            && survivors.whenBack(front) { [unowned self] in
+            && returning.whenBack(front) { [unowned self] in
               if !host.isClosing { startAutomatically(id, verb) }
             }
         } ?? false
@@ -108,29 +108,41 @@ final class DeclaredWorkers {
 
 /// What it gets of the daemon.
 final class DeclaredOfDaemon: DeclaredHost {
-  private unowned let daemon: Daemon
+  struct Parts {
+    let phase: DaemonPhase
+    /// The daemon's own.
+    let environment: [String: String]
+    let restarts: RestartSupervisor
+    let learnedMemory: LearnedMemoryKeeper
+    let wrappers: RegisteredWrappers
+    let stoppedByPerson: StoppedByPerson
+    let starter: DependencyStarter
+    let log: DaemonLog
+  }
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  private let parts: Parts
 
-  var isClosing: Bool { daemon.ending.isClosing }
+  init(_ parts: Parts) { self.parts = parts }
+
+  var isClosing: Bool { parts.phase.isClosing }
 
   func environment(of configuration: WorkerConfiguration) -> [String: String] {
-    daemon.settings.environment.merging(configuration.environment) { $1 }
+    parts.environment.merging(configuration.environment) { $1 }
   }
 
   func willAdd(_ id: WorkerID) {
-    daemon.restarts.add(id, exits: daemon.learnedMemory.rememberedExits(of: id))
-    daemon.wrappers.giveUp(id)
+    parts.restarts.add(id, exits: parts.learnedMemory.rememberedExits(of: id))
+    parts.wrappers.giveUp(id)
   }
 
-  func wasStoppedByPerson(_ id: WorkerID) -> Bool { daemon.stoppedByPerson.contains(id) }
+  func wasStoppedByPerson(_ id: WorkerID) -> Bool { parts.stoppedByPerson.contains(id) }
 
   func start(
     _ id: WorkerID, _ verb: Request.Verb, _ occasion: Request.Occasion,
     then answer: @escaping (Answer) -> Void
   ) {
-    daemon.dependencyStarter.start(id, verb, occasion: occasion, then: answer)
+    parts.starter.start(id, verb, occasion: occasion, then: answer)
   }
 
-  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { parts.log(priority, text) }
 }

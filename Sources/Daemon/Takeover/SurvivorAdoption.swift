@@ -12,37 +12,21 @@ final class SurvivorAdoption {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let timers: any Timers
+  private let returning: ReturningWorkers
   private let host: any SurvivorHost
-  /// Workers that are being brought back, and the requests that wait for that: until then the engine takes them
-  /// for terminated, and would start them a second time.
-  private var waiting: [WorkerID: [() -> Void]] = [:]
 
   /// A longer adoption is logged, and goes on.
   static let patience = Duration.seconds(60)
 
   init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, timers: any Timers,
-    host: any SurvivorHost
+    _ driver: EngineDriver, _ workers: WorkerRegistry, _ returning: ReturningWorkers,
+    timers: any Timers, host: any SurvivorHost
   ) {
     self.driver = driver
     self.workers = workers
+    self.returning = returning
     self.timers = timers
     self.host = host
-  }
-
-  // MARK: what there is
-
-  /// At least one is being brought back.
-  var isUnderWay: Bool { !waiting.isEmpty }
-
-  func isAdopting(_ id: WorkerID) -> Bool { waiting[id] != nil }
-
-  /// Calls `body` when the worker is back, or has ended; what was passed earlier is called before. False: it isn't
-  /// being brought back, and `body` is not called.
-  func whenBack(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
-    guard waiting[id] != nil else { return false }
-    waiting[id]?.append(body)
-    return true
   }
 
   // MARK: adoption
@@ -103,9 +87,9 @@ final class SurvivorAdoption {
   }
 
   private func begin(_ id: WorkerID) {
-    waiting[id] = []
+    returning.begin(id)
     timers.after(Self.patience) { [weak self] in
-      guard let self, let requests = waiting[id]?.count else { return }
+      guard let self, let requests = returning.requestCount(id) else { return }
       host.log(
         .warning,
         "\(id): adopting it takes longer than \(Self.patience.spoken); "
@@ -116,7 +100,7 @@ final class SurvivorAdoption {
   private func isOver(_ id: WorkerID) {
     // What the worker itself has said meanwhile is received first.
     host.isBack(id)
-    for request in waiting.removeValue(forKey: id) ?? [] { request() }
+    returning.isOver(id)
   }
 
   // MARK: outcomes

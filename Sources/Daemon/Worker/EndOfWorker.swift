@@ -7,22 +7,23 @@ import Supervision
 
 /// What a worker's `WorkerEnding` gets of the daemon, for one root process.
 final class EndOfWorker: EndMechanics, EndHost {
-  private unowned let daemon: Daemon
-  private weak var runtime: WorkerUnit?
+  private let worker: WorkerHandle
   private let process: WorkerProcess
-  private let id: WorkerID
+  private unowned let ends: WorkerEnds
 
   private static let patience = Duration.seconds(5)
   private static let patienceForLog = Duration.seconds(1)
 
-  init(_ daemon: Daemon, _ runtime: WorkerUnit, _ process: WorkerProcess) {
-    self.daemon = daemon
-    self.runtime = runtime
+  init(_ worker: WorkerHandle, _ process: WorkerProcess, _ ends: WorkerEnds) {
+    self.worker = worker
     self.process = process
-    id = runtime.id
+    self.ends = ends
   }
 
-  private var services: Services { daemon.services }
+  private var id: WorkerID { worker.id }
+  private var runtime: WorkerUnit? { worker.runtime }
+  private var parts: WorkerEnds.Parts { ends.parts }
+  private var services: Services { parts.services }
 
   // MARK: mechanics
 
@@ -47,7 +48,7 @@ final class EndOfWorker: EndMechanics, EndHost {
     let ask = signal.map(asking)
     services.mechanics.submit(about: id.name, isUrgent: true) {
       ask?()
-      done(Daemon.failure { try target.wake() })
+      done(failureText { try target.wake() })
     }
   }
 
@@ -55,7 +56,7 @@ final class EndOfWorker: EndMechanics, EndHost {
     let (name, killing, hibernation) = (id.name, process.killing, services.hibernation)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: name, isUrgent: hasGroup) {
-      let failure = Daemon.failure { try killing.perform(until: Deadline(in: Self.patience)) }
+      let failure = failureText { try killing.perform(until: Deadline(in: Self.patience)) }
       // Not before: what is let go of without its memory must be dying.
       hibernation.forget(name)
       done(failure)
@@ -63,7 +64,7 @@ final class EndOfWorker: EndMechanics, EndHost {
   }
 
   func lookForWhatIsLeft(then: @escaping (WhatIsLeft) -> Void) {
-    daemon.senses.scanner.withTree(of: process) { [process] tree in
+    parts.senses.scanner.withTree(of: process) { [process] tree in
       // An empty tree has no process that could have children.
       guard let pids = tree?.pids else { return then(.unknown) }
       let root = process.identity.pid
@@ -74,12 +75,12 @@ final class EndOfWorker: EndMechanics, EndHost {
   func clear(then: @escaping (Clearing) -> Void) {
     let killing = process.killing
     let strays = Strays(
-      root: process.identity, mark: daemon.launchPlanner.mark(of: id),
+      root: process.identity, mark: parts.launchPlanner.mark(of: id),
       notify: runtime?.conversation?.notifyPath)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: id.name, isUrgent: hasGroup) {
       let deadline = Deadline(in: Self.patience)
-      let failure = Daemon.failure { try killing.perform(until: deadline) }
+      let failure = failureText { try killing.perform(until: deadline) }
       let found = killing.cgroup == nil ? strays.kill(until: deadline) : (killed: 0, failure: nil)
       done(Clearing(strays: found.killed, failure: failure ?? found.failure))
     }
@@ -89,8 +90,8 @@ final class EndOfWorker: EndMechanics, EndHost {
     // What can't be waited for isn't our child, and its status isn't known.
     let exit = (try? process.reap()) ?? .unknown
     guard let runtime else { return ExitStatus(exit) }
-    let status = daemon.senses.kernelKills.status(exit, of: runtime)
-    if status == .outOfMemory { daemon.senses.kernelKills.keepReport(ofKernelKill: runtime) }
+    let status = parts.senses.kernelKills.status(exit, of: runtime)
+    if status == .outOfMemory { parts.senses.kernelKills.keepReport(ofKernelKill: runtime) }
     return status
   }
 
@@ -100,7 +101,7 @@ final class EndOfWorker: EndMechanics, EndHost {
     services.mechanics.submit(about: id.name) {
       done(
         cgroup.flatMap { group in
-          Daemon.failure { try group.remove(until: Deadline(in: Self.patience)) }
+          failureText { try group.remove(until: Deadline(in: Self.patience)) }
         })
     }
   }
@@ -119,9 +120,9 @@ final class EndOfWorker: EndMechanics, EndHost {
   var stopSignal: Int32 { runtime?.configuration.stopSignal ?? SIGTERM }
   var isMemoryUnverified: Bool { runtime?.sleep?.isMemoryUnverified == true }
   var isActedOn: Bool { runtime?.sleep?.isActing == true }
-  var isTerminating: Bool { daemon.engine.state(of: id) == .terminating }
+  var isTerminating: Bool { worker.state == .terminating }
   var isExternal: Bool { runtime?.external != nil }
-  var isUnexpected: Bool { daemon.isAlive(id) && !isTerminating }
+  var isUnexpected: Bool { parts.requests.isAlive(id) && !isTerminating }
 
   func stopListening() { runtime?.wakeWatch?.stop() }
 
@@ -148,33 +149,31 @@ final class EndOfWorker: EndMechanics, EndHost {
 
   func externalRootHasEnded() {
     guard let runtime else { return }
-    daemon.externals.externalRootHasEnded(runtime)
+    parts.externalRootHasEnded(runtime)
     // Another process stands for the worker now, and that has an end of its own.
     if runtime.process != nil { runtime.ending = nil }
   }
 
   func isReaped(_ status: ExitStatus, leavingBehind others: Int) {
-    daemon.restarts.note(leftBehind: others, by: id)
+    parts.restarts.note(leftBehind: others, by: id)
     services.hibernation.forget(id.name)
   }
 
   func isGone(_ status: ExitStatus, lastWords: String?) {
-    guard let runtime, daemon.workers[id] === runtime else { return }
-    daemon.restarts.note(
-      footprint: daemon.engine.footprint(of: id), lastWords: lastWords, of: id)
-    daemon.ends.clearAway(runtime)
+    guard let runtime, parts.workers[id] === runtime else { return }
+    parts.restarts.note(
+      footprint: parts.driver.state.footprint(of: id), lastWords: lastWords, of: id)
+    ends.clearAway(runtime)
     services.records.remove(id.name)
-    daemon.role.program?.hasEnded(status)
-    daemon.driver.send(.exited(id, status))
-    daemon.listening.offer(runtime)
+    parts.program?.hasEnded(status)
+    worker.send(.exited(id, status))
+    parts.listening.offer(runtime)
     // No longer declared: it was only waited for.
-    if daemon.engine.state(of: id) == nil { daemon.supervision.removeWorker(id) }
-    if !runtime.isDeclared { daemon.endedRuns.forgetOldRuns(after: id) }
+    if worker.state == nil { parts.supervision.removeWorker(id) }
+    if !runtime.isDeclared { parts.endedRuns.forgetOldRuns(after: id) }
   }
 
-  func log(_ priority: DaemonLog.Priority, _ text: String) {
-    services.log(priority, "\(id): \(text)")
-  }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
 }
 
 extension ExitStatus {

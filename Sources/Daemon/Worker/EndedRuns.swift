@@ -31,16 +31,27 @@ final class EndedRuns {
 
 /// What `EndedRuns` gets of the daemon.
 final class EndedRunsOfDaemon: EndedRunsHost {
-  private unowned let daemon: Daemon
+  private let driver: EngineDriver
+  private let workers: WorkerRegistry
+  private let requests: WorkerRequests
+  private let supervision: WorkerSupervision
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  init(
+    _ driver: EngineDriver, _ workers: WorkerRegistry, _ requests: WorkerRequests,
+    _ supervision: WorkerSupervision
+  ) {
+    self.driver = driver
+    self.workers = workers
+    self.requests = requests
+    self.supervision = supervision
+  }
 
   func mayBeForgotten(_ id: WorkerID) -> Bool {
-    daemon.workers[id]?.isDeclared == false && !daemon.isAlive(id)
+    workers[id]?.isDeclared == false && !requests.isAlive(id)
   }
 
   func forget(_ id: WorkerID) {
-    daemon.supervision.removeWorker(id)
-    daemon.driver.send(.removed(id))
+    supervision.removeWorker(id)
+    driver.send(.removed(id))
   }
 }

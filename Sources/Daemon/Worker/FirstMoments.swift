@@ -42,6 +42,8 @@ final class FirstMoments {
   /// Clock ticks of processor time, below which a worker has hardly begun.
   private static let ticksToBegin: UInt64 = 10
   private static let interval = Duration.milliseconds(25)
+  /// For one look at its processes. Only a lost outcome takes longer.
+  static let patience = Duration.seconds(10)
 
   private let timers: any Timers
   private let restarts: RestartSupervisor
@@ -74,20 +76,35 @@ final class FirstMoments {
     guard host.instance(of: id) === instance, restarts.isWatched(id) else { return }
     // One that has ended is only waited for: its end is reported in a moment.
     if host.hasExited(id) { return lookAgain(at: id, instance, restingSince: nil) }
-    let hasProcess = host.look(at: id) { [unowned self] found in
-      guard host.instance(of: id) === instance else { return }
-      let rests = found?.rests == true && found?.timeUsed == before
-      let used = found?.rests == true ? found?.timeUsed : nil
-      // Processes that can't be read have ended meanwhile.
-      let hasBegun = found.map { $0.rests || $0.timeUsed >= Self.ticksToBegin } ?? true
-      let limit = hasBegun ? Self.most : Self.maxStarved
-      let ran = age(of: id)
-      if !host.hasExited(id), !host.runs(id) || rests && ran >= Self.least || ran >= limit {
-        return restarts.stays(id)
-      }
-      lookAgain(at: id, instance, restingSince: used)
+    // The outcome counts once; one that is lost counts as processes that can't be read.
+    var deadline: EventLoop.Token?
+    let take: (RestLook?) -> Void = { [self] found in
+      guard let token = deadline else { return }
+      timers.cancel(token)
+      deadline = nil
+      hasLooked(found, id, instance, restingSince: before)
     }
-    if !hasProcess { restarts.stays(id) }
+    deadline = timers.after(Self.patience) { take(nil) }
+    if !host.look(at: id, then: take) {
+      if let deadline { timers.cancel(deadline) }
+      restarts.stays(id)
+    }
+  }
+
+  private func hasLooked(
+    _ found: RestLook?, _ id: WorkerID, _ instance: AnyObject, restingSince before: UInt64?
+  ) {
+    guard host.instance(of: id) === instance else { return }
+    let rests = found?.rests == true && found?.timeUsed == before
+    let used = found?.rests == true ? found?.timeUsed : nil
+    // Processes that can't be read have ended meanwhile.
+    let hasBegun = found.map { $0.rests || $0.timeUsed >= Self.ticksToBegin } ?? true
+    let limit = hasBegun ? Self.most : Self.maxStarved
+    let ran = age(of: id)
+    if !host.hasExited(id), !host.runs(id) || rests && ran >= Self.least || ran >= limit {
+      return restarts.stays(id)
+    }
+    lookAgain(at: id, instance, restingSince: used)
   }
 
   private func lookAgain(at id: WorkerID, _ instance: AnyObject, restingSince used: UInt64?) {

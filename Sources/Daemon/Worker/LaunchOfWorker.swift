@@ -8,7 +8,7 @@ import Supervision
 /// One launch of one worker, for its `LaunchAttempt`: what may wait for a name service, a file system or a cgroup
 /// is done on other threads.
 final class LaunchOfWorker: LaunchMechanics {
-  private unowned let daemon: Daemon
+  private let parts: LaunchesOfDaemon.Parts
   private let runtime: WorkerUnit
   private var account: Account?
   /// As soon as it is made.
@@ -17,21 +17,21 @@ final class LaunchOfWorker: LaunchMechanics {
   private let start: StartWatch
   private var isUndone = false
 
-  private var services: Services { daemon.services }
+  private var services: Services { parts.services }
   private var id: WorkerID { runtime.id }
 
-  init(_ daemon: Daemon, _ runtime: WorkerUnit) {
-    self.daemon = daemon
+  init(_ runtime: WorkerUnit, _ parts: LaunchesOfDaemon.Parts) {
     self.runtime = runtime
-    start = StartWatch(daemon.loop)
+    self.parts = parts
+    start = StartWatch(parts.services.loop)
   }
 
   /// What is wrapped inherits its files, has its caller's environment, and no channel to us.
   var steps: [LaunchStep] {
-    daemon.role.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
+    parts.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
   }
 
-  var isWanted: Bool { daemon.workers[id] === runtime }
+  var isWanted: Bool { parts.workers[id] === runtime }
   var pid: Int32? { start.pid }
 
   func perform(
@@ -39,7 +39,7 @@ final class LaunchOfWorker: LaunchMechanics {
   ) {
     switch step {
     case .terms: lookUp(within: limit, then)
-    case .sockets: daemon.listening.openFiles(of: runtime, as: account, then: then)
+    case .sockets: parts.listening.openFiles(of: runtime, as: account, then: then)
     case .channels: openChannels(within: limit, then)
     case .fork: fork(within: limit, then)
     case .program: executeProgram(within: limit, then)
@@ -50,7 +50,7 @@ final class LaunchOfWorker: LaunchMechanics {
 
   /// The name service, /proc, the worker's record and a change of the cgroup tree may take their time.
   private func lookUp(within limit: Duration, _ then: @escaping (String?) -> Void) {
-    let query = daemon.launchPlanner.query(of: runtime)
+    let query = parts.planner.query(of: runtime)
     services.jobs.run(about: "terms of \(id)", within: limit, query.perform) { [self] outcome in
       switch outcome {
       case .done(.success(let terms)):
@@ -61,7 +61,7 @@ final class LaunchOfWorker: LaunchMechanics {
           log(.warning, "no cgroup of its own: \(refusal)")
         }
         if let limit = runtime.configuration.limits.memory {
-          daemon.launchPlanner.complainOfMemoryLimit(id, limit, terms.cgroup, terms.limitRefusal)
+          parts.planner.complainOfMemoryLimit(id, limit, terms.cgroup, terms.limitRefusal)
         }
         then(nil)
       case .done(.failure(let refusal)): then(refusal.text)
@@ -73,7 +73,7 @@ final class LaunchOfWorker: LaunchMechanics {
 
   private func openChannels(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let configuration = runtime.configuration
-    let socket = daemon.settings.socket
+    let socket = parts.socket
     let directory = ChannelPlan.directory(of: socket)
     let plan = ChannelPlan(
       name: id.name, directory: directory,
@@ -99,8 +99,8 @@ final class LaunchOfWorker: LaunchMechanics {
       return nil
     }
     for remark in made.remarks { log(remark.level, remark.text) }
-    daemon.conversations.makeConversation(runtime, over: made.take() ?? WorkerChannels())
-    return Daemon.failure {
+    parts.conversations.makeConversation(runtime, over: made.take() ?? WorkerChannels())
+    return failureText {
       try runtime.conversation?.listen()
       try runtime.conversation?.listenToConnections()
     }
@@ -111,8 +111,8 @@ final class LaunchOfWorker: LaunchMechanics {
   private func fork(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let plan: LaunchPlan
     do {
-      let listeners = try daemon.listening.listeners(for: runtime, as: account)
-      plan = try daemon.launchPlanner.plan(
+      let listeners = try parts.listening.listeners(for: runtime, as: account)
+      plan = try parts.planner.plan(
         for: runtime, as: account, in: cgroup, listeners: listeners)
     } catch { return then("\(error)") }
     services.jobs.run(about: "launch of \(id)", within: limit) {
@@ -137,7 +137,7 @@ final class LaunchOfWorker: LaunchMechanics {
     guard let forked else { return then("can't fork its process") }
     self.forked = nil
     start.begin(forked, within: limit) { [self] outcome in
-      then(Daemon.failure { try hold(try outcome.get()) })
+      then(failureText { try hold(try outcome.get()) })
     }
   }
 
@@ -146,7 +146,7 @@ final class LaunchOfWorker: LaunchMechanics {
       log(.warning, "runs outside its cgroup: \(refusal)")
       remove(process.plan.cgroup)
     }
-    try daemon.processHolder.attach(process, to: runtime)
+    try parts.processes.attach(process, to: runtime)
   }
 
   // MARK: the way back
@@ -157,7 +157,7 @@ final class LaunchOfWorker: LaunchMechanics {
     start.abandon()
     // It may run already, and its end is watched by nothing.
     let killing = runtime.process?.killing
-    daemon.ends.clearAway(runtime)
+    parts.ends.clearAway(runtime)
     guard cgroup != nil || killing != nil else { return then() }
     let done = services.loopReturn.callback { [self] (failure: String?) in
       if let failure { log(.warning, "can't kill all of its processes: \(failure)") }
@@ -165,7 +165,7 @@ final class LaunchOfWorker: LaunchMechanics {
     }
     // Not before the group can be used again. A child that hangs in a file system can't be removed.
     services.mechanics.submit(about: id.name) { [cgroup] in
-      let failure = Daemon.failure {
+      let failure = failureText {
         try killing?.perform(until: Deadline(in: .seconds(5)))
         try cgroup?.kill()
       }

@@ -46,6 +46,21 @@ final class LaunchPlanner {
     self.limit = limit
   }
 
+  convenience init(_ ground: LaunchGround, _ restarts: RestartSupervisor, _ services: Services) {
+    let (mechanics, loopReturn) = (services.mechanics, services.loopReturn)
+    self.init(ground, restarts) { [log = services.log] in
+      log($0, $1)
+    } limit: { id, cgroup, limit, then in
+      let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
+      mechanics.submit(about: id.name) {
+        do throws(SystemCallError) {
+          try cgroup.limitMemory(to: limit.bytes)
+          failed(nil)
+        } catch { failed(error) }
+      }
+    }
+  }
+
   /// What has to be looked up and made for a launch, on another thread.
   func query(of runtime: WorkerUnit) -> TermsQuery {
     let leftovers = Leftovers(

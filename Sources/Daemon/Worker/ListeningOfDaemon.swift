@@ -3,26 +3,30 @@ import Linux
 
 /// What `ListeningSockets` gets of the daemon.
 final class ListeningOfDaemon: ListeningHost {
-  private unowned let daemon: Daemon
+  private let phase: DaemonPhase
+  private let workers: WorkerRegistry
+  private let declared: DeclaredWorkers
+  private let launching: (WorkerID) -> Bool
+  private let daemonLog: DaemonLog
 
-  init(_ daemon: Daemon) { self.daemon = daemon }
+  init(
+    _ phase: DaemonPhase, _ workers: WorkerRegistry, _ declared: DeclaredWorkers, _ log: DaemonLog,
+    isLaunching: @escaping (WorkerID) -> Bool
+  ) {
+    self.phase = phase
+    self.workers = workers
+    self.declared = declared
+    daemonLog = log
+    launching = isLaunching
+  }
 
-  var isClosing: Bool { daemon.isEnding || daemon.isLeaving }
-  func hasProcess(_ id: WorkerID) -> Bool { daemon.workers[id]?.process != nil }
-  func isLaunching(_ id: WorkerID) -> Bool { daemon.launcher.isLaunching(id) }
+  var isClosing: Bool { phase.isClosing }
+  func hasProcess(_ id: WorkerID) -> Bool { workers[id]?.process != nil }
+  func isLaunching(_ id: WorkerID) -> Bool { launching(id) }
   func processes(of id: WorkerID) -> ProcessTree? {
     // What has ended, or can't be read, has no sockets to take back.
-    try? daemon.workers[id]?.process?.tree()
+    try? workers[id]?.process?.tree()
   }
-  func start(_ id: WorkerID) { daemon.declared.startAutomatically(id, .start, .connection) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) { daemon.log(priority, text) }
-}
-
-extension ListeningSockets {
-  convenience init(_ daemon: Daemon) {
-    let services = daemon.services
-    self.init(
-      services.loop, services.loop, services.jobs, services.socketFiles, daemon.driver,
-      daemon.workers, ListeningOfDaemon(daemon))
-  }
+  func start(_ id: WorkerID) { declared.startAutomatically(id, .start, .connection) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { daemonLog(priority, text) }
 }

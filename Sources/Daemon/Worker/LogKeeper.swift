@@ -26,6 +26,19 @@ final class LogKeeper {
     self.log = log
   }
 
+  convenience init(_ services: Services) {
+    self.init(services.loop) { [jobs = services.jobs] id, rotation, then in
+      // As long as it takes: a large log and a slow disk take seconds.
+      jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
+        failureText { try rotation.rotateIfTooLarge() }
+      } then: { outcome in
+        if case .done(let failure) = outcome { then(failure) } else { then(nil) }
+      }
+    } log: { [log = services.log] in
+      log($0, $1)
+    }
+  }
+
   /// At each sample of a running worker. While it launches its log is read for readiness, and isn't touched.
   func keepSmall(_ place: LogPlace, of id: WorkerID, _ output: WorkerOutput) {
     let now = timers.now

@@ -35,12 +35,15 @@ final class OrphanReaper {
   }
 
   /// Workers, those that are being started, commands of `shed:`, and probes have owners.
-  convenience init(of daemon: Daemon) {
-    self.init(daemon.loop) { [unowned daemon] in
-      let workers = daemon.workers.values.flatMap {
+  convenience init(
+    _ timers: any Timers, _ workers: WorkerRegistry, _ launcher: WorkerLauncher,
+    _ probes: ProbeAsker
+  ) {
+    self.init(timers) {
+      let owned = workers.values.flatMap {
         [$0.process?.identity.pid, $0.shed?.commandPid].compactMap(\.self)
       }
-      return Set(workers + daemon.launcher.pids + daemon.senses.probes.commandPids)
+      return Set(owned + launcher.pids + probes.commandPids)
     }
   }
 

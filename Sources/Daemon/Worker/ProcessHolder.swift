@@ -6,7 +6,11 @@ import Supervision
 /// What `ProcessHolder` needs of everything else.
 protocol ProcessHost: AnyObject {
   func makeSleep(for runtime: WorkerUnit)
-  func makeReadinessHost(for runtime: WorkerUnit, _ process: WorkerProcess) -> any ReadinessHost
+  /// - Parameter refreshMemory: opens the memory of all its processes again.
+  func makeReadinessHost(
+    for runtime: WorkerUnit, _ process: WorkerProcess,
+    refreshMemory: @escaping (WorkerUnit) -> Void
+  ) -> any ReadinessHost
   func rootHasEnded(_ runtime: WorkerUnit)
   /// On another thread; `then` is called on the loop where its memories could be opened.
   func open(
@@ -31,7 +35,9 @@ final class ProcessHolder {
     runtime.readiness = runtime.configuration.readiness.map {
       ReadinessWatch(
         Readiness(ReadinessRule($0), worker: process), loop,
-        host.makeReadinessHost(for: runtime, process))
+        host.makeReadinessHost(for: runtime, process) { [unowned self] in
+          self.refreshMemory(of: $0)
+        })
     }
     runtime.exitWatch = try loop.whenReadable(process.pidfd) { [unowned self, weak runtime] in
       if let runtime { host.rootHasEnded(runtime) }

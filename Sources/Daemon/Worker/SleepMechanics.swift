@@ -4,7 +4,16 @@ import Lifecycle
 import Policy
 
 /// An error's text: errors themselves aren't sendable.
-struct Refusal: Error { let text: String }
+struct Refusal: Error {
+  let text: String
+  /// Why the worker is still stopped though the operation has failed; nil: it is as it was before.
+  var stillStopped: String?
+
+  init(text: String, stillStopped: String? = nil) {
+    self.text = text
+    self.stillStopped = stillStopped
+  }
+}
 
 /// A hibernation that has succeeded.
 struct HibernationOutcome: Sendable {
@@ -35,7 +44,8 @@ protocol SleepMechanics: AnyObject {
   /// An operation is really under way on another thread. False while a caller still waits: its outcome was lost.
   var isUnderWay: Bool { get }
 
-  /// Stops it, and watches its inputs from then on. When it fails it runs.
+  /// Stops it, and watches its inputs from then on. When it fails it runs, unless the refusal says that it is still
+  /// stopped.
   ///
   /// - Parameter isRestoring: the rest of its memory is still being restored, and must be there first.
   func suspend(isRestoring: Bool, then: @escaping (Result<Void, Refusal>) -> Void)

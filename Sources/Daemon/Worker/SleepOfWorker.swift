@@ -90,7 +90,7 @@ final class SleepOfWorker: SleepMechanics, SleepHost {
         // What waits for a missing page can't be frozen.
         try hibernation?.settle(id.name)
         return try job.run()
-      }.mapError { Refusal(text: "\($0)") }
+      }.mapError(Refusal.init(suspending:))
       done(Suspended(opened: opened, result: result))
     }
   }

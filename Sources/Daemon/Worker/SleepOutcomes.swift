@@ -33,6 +33,16 @@ extension SleepOfWorker {
   }
 }
 
+extension Refusal {
+  init(suspending error: any Error) {
+    if let stopped = error as? SuspendJob.StillStopped {
+      self.init(text: stopped.reason, stillStopped: stopped.failure)
+    } else {
+      self.init(text: "\(error)")
+    }
+  }
+}
+
 extension ResumeOutcome {
   init(_ summary: ResumeSummary) {
     self.init(

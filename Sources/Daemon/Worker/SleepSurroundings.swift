@@ -24,44 +24,45 @@ protocol SleepSurroundings: AnyObject {
 
 /// What a worker's `SleepOfWorker` gets of the daemon, for one run.
 final class SurroundingsOfWorker: SleepSurroundings {
-  private unowned let daemon: Daemon
-  private weak var runtime: WorkerUnit?
-  private let id: WorkerID
+  private let worker: WorkerHandle
+  private unowned let sleeps: WorkerSleeps
 
-  init(_ daemon: Daemon, _ runtime: WorkerUnit) {
-    self.daemon = daemon
-    self.runtime = runtime
-    id = runtime.id
+  init(_ worker: WorkerHandle, _ sleeps: WorkerSleeps) {
+    self.worker = worker
+    self.sleeps = sleeps
   }
+
+  private var runtime: WorkerUnit? { worker.runtime }
+  private var parts: WorkerSleeps.Parts { sleeps.parts }
 
   func whenReadyToSuspend(then: @escaping () -> Void) {
     guard let runtime else { return }
-    daemon.senses.liveness.whenUnasked(runtime) { [daemon] in
-      daemon.conversations.whenTold(runtime, then)
+    parts.senses.liveness.whenUnasked(runtime) { [conversations = parts.conversations] in
+      conversations.whenTold(runtime, then)
     }
   }
 
   func watchManager(_ watch: SleepWatch?) {
-    if let runtime { daemon.managers.watchManager(of: runtime, watch.map { $0.look }) }
+    if let runtime { parts.managers.watchManager(of: runtime, watch.map { $0.look }) }
   }
 
   func keeperStart() -> @Sendable () -> Void {
-    let start = daemon.keeperStarter.startKeeperWhereMissing()
+    let start = parts.keeperStarter.startKeeperWhereMissing()
     return start
   }
 
   func resumePreference(_ rules: HibernationRules) -> ResumePreference {
-    daemon.resumeChoice.preference(rules)
+    parts.resumeChoice.preference(rules)
   }
 
   func hasHibernated(_ summary: HibernationSummary, took duration: Duration) {
-    if let runtime { daemon.sleeps.note(summary, of: runtime, took: duration) }
+    if let runtime { sleeps.note(summary, of: runtime, took: duration) }
   }
 
   func tellAwake(why: String?) {
-    if let runtime { daemon.conversations.tellAwake(runtime, why: why) }
+    if let runtime { parts.conversations.tellAwake(runtime, why: why) }
   }
-  func wakeWhenReleased() { daemon.sleeps.wakeWhenReleased(id) }
-  func kill() { daemon.ends.kill(id) }
-  func rootHasEnded() { if let runtime { daemon.ends.rootHasEnded(runtime) } }
+  func wakeWhenReleased() { sleeps.wakeWhenReleased(worker.id) }
+  func kill() { parts.ends.kill(worker.id) }
+  func rootHasEnded() { if let runtime { parts.ends.rootHasEnded(runtime) } }
 }

@@ -31,13 +31,25 @@ struct SuspendJob: Sendable {
   var jobs: ManagerJobs?
   var isExternal = false
 
+  /// Lets it run. Tests hand in their own.
+  var wake: @Sendable (HibernationTarget, _ isStopped: Bool) throws -> Void = { target, isStopped in
+    target.restartInterruptedSyscalls()
+    try target.wake(isStopped: isStopped)
+  }
+
   private static let patience = Duration.seconds(5)
 
-  /// Freezes it; undone when this throws.
+  /// Stops it, and finds its inputs. When this throws, the worker runs; or the error is `StillStopped`.
   func run() throws -> Asleep {
     let tree = try discover()
     let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
     waits.willRest(tree)
+    try stop()
+    do { return try lookAtStopped(ignored) } catch { throw wakeAgain(because: error) }
+  }
+
+  /// When this throws, the worker runs.
+  private func stop() throws {
     if let freezer = cgroup?.freezer {
       try freezer.freeze(until: Deadline(in: Self.patience))
     } else {
@@ -45,16 +57,13 @@ struct SuspendJob: Sendable {
       _ = try ProcessTree.stopAll(
         root: identity, session: session, cgroup: cgroup, until: Deadline(in: Self.patience))
     }
+  }
+
+  private func lookAtStopped(_ ignored: LeftUnread) throws -> Asleep {
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
-    if let job = try jobs?.running(in: discover()) {
-      wakeAgain()
-      throw ManagerIsAtWork(job: job)
-    }
+    if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
     waits.rests(try discover())
-    if mustBeIdle, let thread = try discover().threadAtWork {
-      wakeAgain()
-      throw AtWork(thread: thread)
-    }
+    if mustBeIdle, let thread = try discover().threadAtWork { throw AtWork(thread: thread) }
     let sources = watch(ignored)
     guard dependsOnInputs, let refusal = sources.refusal else {
       return Asleep(
@@ -62,7 +71,6 @@ struct SuspendJob: Sendable {
         times: wakesForTimers ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
         manager: manager)
     }
-    wakeAgain()
     throw Unwatchable(why: refusal)
   }
 
@@ -86,12 +94,21 @@ struct SuspendJob: Sendable {
     }
   }
 
-  /// Whatever fails of this: the reason to give is another.
-  private func wakeAgain() {
+  /// - Returns: `reason`; or `StillStopped` where the worker couldn't be woken.
+  private func wakeAgain(because reason: any Error) -> any Error {
     let target = HibernationTarget(
       name: "", root: identity, session: session, cgroup: cgroup, waits: waits)
-    target.restartInterruptedSyscalls()
-    try? target.wake(isStopped: cgroup?.freezer == nil)
+    do {
+      try wake(target, cgroup?.freezer == nil)
+      return reason
+    } catch { return StillStopped(reason: "\(reason)", failure: "\(error)") }
+  }
+
+  /// It was stopped, is not to be suspended, and could not be woken.
+  struct StillStopped: Error, CustomStringConvertible {
+    let reason: String
+    let failure: String
+    var description: String { "\(reason); and it could not be woken: \(failure)" }
   }
 
   private func watch(_ ignored: LeftUnread) -> Result<WakeSources, SystemCallError> {

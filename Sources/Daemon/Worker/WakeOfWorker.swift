@@ -1,38 +1,34 @@
+import Hibernation
 import Lifecycle
 import Policy
 import Supervision
 
 /// What a worker's `WakeWatch` gets of the daemon, for one run.
 final class WakeOfWorker: WakeHost {
-  private weak var runtime: WorkerUnit?
-  private let id: WorkerID
-  private let services: Services
-  private let driver: EngineDriver
+  private let worker: WorkerHandle
+  private let hibernation: HibernationService
 
-  init(_ runtime: WorkerUnit, _ services: Services, _ driver: EngineDriver) {
-    self.runtime = runtime
-    id = runtime.id
-    self.services = services
-    self.driver = driver
+  init(_ worker: WorkerHandle, _ hibernation: HibernationService) {
+    self.worker = worker
+    self.hibernation = hibernation
   }
 
   var healthChecksWhileAsleep: [AsleepAnswer] {
-    runtime?.configuration.healthChecksWhileAsleep ?? []
+    worker.runtime?.configuration.healthChecksWhileAsleep ?? []
   }
 
-  func prioritize() { services.hibernation.prioritize(id.name) }
-  func send(_ event: Event) { driver.send(event) }
-  func log(_ priority: DaemonLog.Priority, _ text: String) {
-    services.log(priority, "\(id): \(text)")
-  }
-  func watchHasEnded() { runtime?.managerWatch = nil }
+  func prioritize() { hibernation.prioritize(worker.id.name) }
+  func send(_ event: Event) { worker.send(event) }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { worker.log(priority, text) }
+  func watchHasEnded() { worker.runtime?.managerWatch = nil }
 }
 
 extension WakeWatch {
   /// For a new run of a worker, or an adopted one.
   convenience init(of runtime: WorkerUnit, _ services: Services, _ driver: EngineDriver) {
+    let worker = WorkerHandle(runtime, driver, services.log)
     self.init(
-      runtime.id, services.loop, services.loop, WakeOfWorker(runtime, services, driver))
+      runtime.id, services.loop, services.loop, WakeOfWorker(worker, services.hibernation))
   }
 }
 

@@ -87,14 +87,13 @@ final class WakeWatch {
   }
 
   private func wake(_ why: String) {
-    unheardCall = why
     watched?.inputs.admitOpened()
-    host.prioritize()
-    host.send(.wakeNeeded(id, why))
+    report(why)
   }
 
   private func report(_ why: String) {
     unheardCall = why
+    host.prioritize()
     host.send(.wakeNeeded(id, why))
   }
 

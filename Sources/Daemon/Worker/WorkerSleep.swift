@@ -173,9 +173,37 @@ final class WorkerSleep {
       driver.send(.suspended(id))
       host.isSuspended()
     case .failure(let refusal):
-      host.isAwake(why: "can't be suspended: \(refusal.text)", fromImage: false)
-      driver.send(.suspendFailed(id, refusal.text))
+      if let failure = refusal.stillStopped { return recoverStopped(refusal.text, failure) }
+      notSuspended(refusal.text)
     }
+  }
+
+  private func notSuspended(_ why: String) {
+    host.isAwake(why: "can't be suspended: \(why)", fromImage: false)
+    driver.send(.suspendFailed(id, why))
+  }
+
+  /// It is not to be suspended, and could not be woken: recovery wakes it. Where that fails too, the engine takes it
+  /// for suspended, which it is, and tries to wake it again and again.
+  private func recoverStopped(_ why: String, _ failure: String) {
+    host.log(.warning, "it was not suspended (\(why)), and could not be woken: \(failure)")
+    begin {
+      $0.recover(expecting: .unknown, then: $1)
+    } then: {
+      $0.stoppedRecovered($1, why)
+    }
+  }
+
+  private func stoppedRecovered(_ outcome: RecoveryOutcome, _ why: String) {
+    guard !host.hasEnded else { return }
+    if case .success(let done) = outcome.result {
+      missing = done.missing
+      rest = .thaw(mayBeStopped: false)
+      return notSuspended(why)
+    }
+    recoveredAfterLook(outcome)
+    // Nothing else would wake it: its inputs aren't watched.
+    driver.send(.wakeNeeded(id, "it was not suspended (\(why)), and is still stopped"))
   }
 
   private func hibernationEnded(_ outcome: Result<HibernationOutcome, HibernationError>) {

@@ -41,7 +41,7 @@ final class PassedSignals {
   init(_ target: any SignalTarget) { self.target = target }
 
   /// From now on they come here, and end or stop the wrapper no more.
-  func listen(on loop: some DescriptorWatches) throws(SystemCallError) {
+  func listen(on loop: any DescriptorWatches) throws(SystemCallError) {
     _ = clinux_ignore_stops_of_children()
     let signals = try SignalQueue(Self.passed + [SIGCHLD])
     _ = try loop.whenReadable(signals.descriptor) { [unowned self] in

@@ -11,10 +11,17 @@ import PolicyFile
 public final class WrapComposition {
   private let settings: WrapSettings
   private let program: WrappedProgram
+  /// The composed daemon; its parts need it.
   private let daemon: Daemon
+  private let run: ProgramRun
   private let signals: PassedSignals
   private let code: IdleCodeRelease
-  private var registration: WrapperRegistration?
+  private lazy var registration = WrapperRegistration(
+    of: WrapperRegistration.Wrapper(
+      worker: program.id, socket: socket, mayBeTerminated: settings.mayBeTerminated),
+    to: settings.daemonSocket, run.loop, run.loop, self)
+  /// The wrapper's own.
+  private let socket: String
   /// The process that has started the wrapper.
   private let caller: Descriptor?
   private var hasEnded = false
@@ -41,7 +48,7 @@ public final class WrapComposition {
     do throws(StartError) {
       return try WrapComposition(
         settings, program, caller, directory: directory, socket: socket
-      ).run()
+      ).runToEnd()
     } catch { return .unmanaged("\(error)") }
   }
 
@@ -52,132 +59,73 @@ public final class WrapComposition {
     self.settings = settings
     self.program = program
     self.caller = caller
+    self.socket = socket
     let store = try WrapStore(stateDirectory: settings.stateDirectory)
     store.clearAwayRemains(socketDirectory: settings.socketDirectory)
-    let daemon = try Daemon(
+    daemon = try Daemon(
       DaemonSettings(wrapping: settings, program.id, directory: directory, socket: socket),
       .wrapper(settings, program))
     // Until the daemon has locked its own directory.
     withExtendedLifetime(store) {}
-    self.daemon = daemon
-    signals = PassedSignals(
-      WrappedProcess(program.id, daemon.workers, daemon.driver) { [unowned daemon] in
-        daemon.hibernation.reapChildren()
-        daemon.orphans.reapOrphans()
-      })
-    code = IdleCodeRelease(daemon.loop)
+    run = daemon.programRun(of: program.id)
+    signals = PassedSignals(WrappedProcess(run))
+    code = IdleCodeRelease(run.loop)
     program.connect(self)
   }
 
-  private func run() throws(StartError) -> WrapEnd {
-    defer { daemon.log.drain() }
-    defer { daemon.cgroups?.remove() }
-    prepareProcess()
+  private func runToEnd() throws(StartError) -> WrapEnd {
+    defer { run.clearAway() }
+    ProgramRun.prepareProcess()
     do throws(SystemCallError) {
-      try signals.listen(on: daemon.loop)
+      try signals.listen(on: run.loop)
     } catch { throw .system(error) }
-    do throws(StartError) {
-      try daemon.controlHost.openControlSocket()
-    } catch { daemon.log(.notice, "can't open a control socket: \(error)") }
-    daemon.pressureMonitor.follow(daemon.engine.policy)
-    FillReports.follow(daemon.hibernation, daemon.loopReturn, daemon.log) { [unowned daemon] in
-      daemon.senses.meter.measure($0)
-    }
-    daemon.declared.introduceWorkers(daemon.settings.configuration.workers)
-    daemon.request(.start, program.id) { _ in }
-    daemon.senses.sampling.sampleRegularly()
+    run.begin()
     watchCaller()
-    beginRegistration()
-    turn()
-    daemon.records.drain()
-    daemon.disk.drain(within: .seconds(2))
-    daemon.server?.close()
+    registration.begin()
+    run.turn { hasEnded }
     return program.end ?? .exited(CommandExit.internalError.rawValue)
-  }
-
-  private func prepareProcess() {
-    clinux_keep_heap_small()
-    // Whatever loses its parent stays below us: so all of it is found without a look at all of /proc.
-    clinux_become_subreaper()
-    clinux_raise_descriptor_limit()
-    daemon.useWorkersOOMScore()
-    clinux_stay_out_of_core_files()
-    signal(SIGPIPE, SIG_IGN)
-    signal(SIGXFSZ, SIG_IGN)
-  }
-
-  private func turn() {
-    do throws(SystemCallError) {
-      while !hasEnded, !daemon.ending.hasEnded {
-        try daemon.loop.turn(until: daemon.driver.nextDeadline)
-        daemon.driver.passDeadlines()
-      }
-    } catch { daemon.log(.error, "\(error)") }
   }
 
   /// A program that looks whether its caller is there wants to be awake for it. Its standard input
   /// would say it as well, but others may hold the other end.
   private func watchCaller() {
     guard let caller else { return }
-    let (loop, driver, id) = (daemon.loop, daemon.driver, program.id)
+    let run = run
     var token: EventLoop.Token?
     // Without a watch, what the program itself reads wakes it.
-    token = try? loop.watch(caller, .readable) { [unowned loop] _ in
-      if let token { loop.unwatch(caller, token) }
-      driver.send(.wakeNeeded(id, "the end of the process that started it"))
+    token = try? run.loop.whenReadable(caller) { [unowned run] in
+      if let token { run.loop.unwatch(caller, token) }
+      run.wake("the end of the process that started it")
     }
-  }
-
-  private func beginRegistration() {
-    let registration = WrapperRegistration(
-      of: WrapperRegistration.Wrapper(
-        worker: program.id, socket: daemon.settings.socket,
-        mayBeTerminated: settings.mayBeTerminated),
-      to: settings.daemonSocket, daemon.loop, daemon.loop, self)
-    self.registration = registration
-    registration.begin()
   }
 }
 
 extension WrapComposition: WrappedProgramHost {
-  var isRunning: Bool { daemon.engine.state(of: program.id)?.runs == true }
+  var isRunning: Bool { run.state?.runs == true }
 
-  func sampleNow() {
-    if let runtime = daemon.workers[program.id] { daemon.senses.sampling.sampleAnew(runtime) }
-  }
+  func sampleNow() { run.sampleAgain() }
 
   func deliverWaitingSignals() { signals.deliverWaiting() }
 
   func reportState() {
-    registration?.report()
+    registration.report()
     code.postpone()
   }
 
   func programHasEnded() {
     hasEnded = true
     // The loop looks at it after its turn; this makes it turn.
-    daemon.loop.after(.zero) {}
+    run.loop.after(.zero) {}
   }
 }
 
 extension WrapComposition: RegistrationHost {
-  var footprint: ByteCount { daemon.engine.footprint(of: program.id) }
+  var footprint: ByteCount { run.footprint }
 
-  func withReport(then: @escaping (WorkerReport) -> Void) {
-    let request = ControlRequest(id: 0, verb: .status, worker: program.id.name)
-    daemon.senses.scanner.withRecentScan(of: daemon.workers.values) { [unowned self] scan in
-      if let report = daemon.statusReporter.report(request, scan).workers?.first { then(report) }
-    }
-  }
+  func withReport(then: @escaping (WorkerReport) -> Void) { run.report(then: then) }
 
-  /// The way to its socket may lead through a file system that doesn't answer.
   func connect(to path: String, then: @escaping (Descriptor?) -> Void) {
-    daemon.jobs.run(about: "daemon at \(path)", within: .seconds(5)) {
-      // None runs, mostly: that is no failure.
-      try? UnixSocket.connected(to: path, .stream)
-    } then: { outcome in
-      if case .done(let found) = outcome { then(found) } else { then(nil) }
-    }
+    run.connect(to: path, then: then)
   }
 }
 

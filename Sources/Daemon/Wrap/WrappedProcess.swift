@@ -5,29 +5,18 @@ import Supervision
 
 /// The processes of a wrapper's worker, as its signals reach them.
 final class WrappedProcess: SignalTarget {
-  private let id: WorkerID
-  private let workers: WorkerRegistry
-  private let driver: EngineDriver
-  private let reapChildren: () -> Void
+  private let run: ProgramRun
 
-  /// - Parameter reap: children that have ended, traced ones and orphans.
-  init(
-    _ id: WorkerID, _ workers: WorkerRegistry, _ driver: EngineDriver, reap: @escaping () -> Void
-  ) {
-    self.id = id
-    self.workers = workers
-    self.driver = driver
-    reapChildren = reap
-  }
+  init(_ run: ProgramRun) { self.run = run }
 
-  private var process: WorkerProcess? { workers[id]?.process }
+  private var process: WorkerProcess? { run.process }
 
   var hasProcess: Bool { process != nil }
 
   var isAsleep: Bool {
-    switch driver.state.state(of: id) {
+    switch run.state {
     case .suspending, .suspended, .hibernating, .hibernated, .resuming: true
-    default: workers[id]?.isBusy == true
+    default: run.isBusy
     }
   }
 
@@ -36,7 +25,7 @@ final class WrappedProcess: SignalTarget {
     (try? process?.catches(signal)) == true
   }
 
-  func wake(_ reason: String) { driver.send(.wakeNeeded(id, reason)) }
+  func wake(_ reason: String) { run.wake(reason) }
 
   func signal(_ signal: Int32) {
     // One that has ended needs it no more.
@@ -45,9 +34,7 @@ final class WrappedProcess: SignalTarget {
 
   /// Until it is reaped, no other group can have its number.
   func signalGroup(_ signal: Int32) -> Bool {
-    guard let runtime = workers[id], let process = runtime.process, !runtime.isReaped else {
-      return false
-    }
+    guard let process, !run.isReaped else { return false }
     return Glibc.kill(-process.identity.pid, signal) == 0
   }
 
@@ -70,5 +57,5 @@ final class WrappedProcess: SignalTarget {
 
   func stopWrapper() { Glibc.kill(getpid(), SIGSTOP) }
 
-  func reap() { reapChildren() }
+  func reap() { run.reapChildren() }
 }

@@ -6,12 +6,11 @@ import Policy
 /// How the daemon reaches registered wrappers: by their sockets, and by signal.
 final class WrapperSockets: WrapperHost {
   private let services: Services
-  /// nil: clients can't connect yet.
-  private let server: () -> ControlServer?
+  private let control: ControlSocket
 
-  init(_ services: Services, server: @escaping () -> ControlServer?) {
+  init(_ services: Services, _ control: ControlSocket) {
     self.services = services
-    self.server = server
+    self.control = control
   }
 
   func ask(
@@ -23,7 +22,7 @@ final class WrapperSockets: WrapperHost {
       then: respond)
   }
 
-  func process(of client: ClientID) -> Int32? { server()?.process(of: client) }
+  func process(of client: ClientID) -> Int32? { control.process(of: client) }
 
   func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill {
     guard let process = try? ProcessStat.read(pid), process.started <= moment.nanoseconds else {
