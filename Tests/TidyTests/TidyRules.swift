@@ -15,10 +15,7 @@ struct Finding: Hashable {
 enum TidyRules {
   static let all: [@Sendable (SourceFile) -> [Finding]] = [
     unreasonedTry, libcCalls, longFile, longFunctions, words, PhraseRule.messages,
->>=======
-    unreasonedTry, libcCalls, longFile, longFunctions, words, PhraseRule.messages,
     ParameterRule.rule,
->>>>>>> /tmp/tmp70uw286v/b
   ]
 
   /// `try?` hides an error. A comment on its line, or on one of the two lines before it, says why it may.

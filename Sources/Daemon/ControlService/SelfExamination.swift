@@ -21,7 +21,7 @@ final class SelfExamination {
 
   /// `then` is called once, on the loop, and never before this returns.
   func examine(then: @escaping (Outcome) -> Void) {
-    look.take { then($0 ?? .failure(.overdue)) }
+    look.ask { then($0 ?? .failure(.overdue)) }
   }
 }
 

@@ -12,12 +12,8 @@ final class LivenessSupervisor {
   private let launchedAt: (WorkerID) -> Instant
 
   init(
-    _ timers: any Timers, _ driver: EngineDriver, _ probes: any ProbeQuestions,
-    _ activity: ActivitySampler, launchedAt: @escaping (WorkerID) -> Instant
->>=======
     timers: any Timers, driver: EngineDriver, probes: any ProbeQuestions,
     activity: ActivitySampler, launchedAt: @escaping (WorkerID) -> Instant
->>>>>>> /tmp/tmppyfj3xdy/b
   ) {
     self.timers = timers
     self.driver = driver
