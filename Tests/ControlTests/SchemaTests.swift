@@ -180,7 +180,10 @@ import Testing
       ("Sources/Lifecycle/Explain/ExplanationVerdicts.swift", /code: "([a-z_]+)"/),
       ("Sources/Lifecycle/Explain/Explanation.swift", /Obstacle\(\s*"([a-z_]+)"/),
       ("Sources/Lifecycle/Ladder/TerminationRanking.swift", /Obstacle\(\s*"([a-z_]+)"/),
-      ("Sources/Lifecycle/States/PossibleTransitions.swift", /Move\(\s*[a-zA-Z. ?:]+, "([a-z_]+)"/),
+      (
+        "Sources/Lifecycle/States/PossibleTransitions.swift",
+        /Move\(\s*to: [a-zA-Z. ?:]+, code: "([a-z_]+)"/
+      ),
       ("Sources/Daemon/ControlService/PlanReporter.swift", coded),
       ("Sources/Daemon/ControlService/WorkerReporter.swift", coded),
       ("Sources/Daemon/ControlService/ExplanationReporter.swift", coded),
@@ -188,7 +191,7 @@ import Testing
       ("Sources/Daemon/State/JetsamKeeper.swift", coded),
       ("Sources/Daemon/Sense/KernelKillWatch.swift", coded),
       ("Sources/Daemon/Takeover/ResumeChoice.swift", coded),
-      ("Sources/Daemon/Worker/WorkerSleep.swift", coded),
+      ("Sources/Daemon/Worker/Sleep/WorkerSleep.swift", coded),
       ("Sources/Daemon/App/Daemon.swift", coded),
       ("Sources/dormouse/Commands/Inspection/LookCommands.swift", coded),
       ("Sources/Doctor/Doctor.swift", coded),

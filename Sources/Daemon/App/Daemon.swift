@@ -209,7 +209,8 @@ public final class Daemon {
       configuration: configuration, chronicle: chronicle, snapshots: snapshots, jetsam: jetsam,
       learnedMemory: learnedMemory, planner: launchPlanner, senses: senses, restarts: restarts,
       starter: starter, supervision: supervision, firstMoments: firstMoments, schedules: schedules,
-      reloads: reloads, reloader: reloader, externals: externals, wrappers: wrappers, cgroups: cgroups, socket: socket))
+      reloads: reloads, reloader: reloader, externals: externals, wrappers: wrappers,
+      cgroups: cgroups, socket: socket))
   private lazy var statusReporter = StatusReporter(driver, controlHost, clock: services.loop)
   private lazy var orderlyStopHost = OrderlyStopOfDaemon(workers, requests)
   private lazy var ending = DaemonEnd(
@@ -248,7 +249,8 @@ public final class Daemon {
     do throws(SystemCallError) {
       services = try Services(
         log: log, records: records,
-        hibernation: HibernationService(features: Self.features(), separatesWorkers: true))
+        hibernation: HibernationService(
+          features: OwnProcess.kernelFeatures(), separatesWorkers: true))
     } catch { throw .system(error) }
     control = ControlSocket(path: settings.socket, services)
     stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
@@ -286,15 +288,6 @@ public final class Daemon {
 
   /// A worker's run holds components, and these the registry.
   deinit { workers.removeAll() }
-
-  private static func features() -> KernelFeatures {
-    var features = KernelFeatures.detect()
-    // For measuring what tracking brings, and for doubting it.
-    if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
-      features.writeTracking = false
-    }
-    return features
-  }
 
   /// Runs until it is told to end.
   public func run() throws(StartError) {

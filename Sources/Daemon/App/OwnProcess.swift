@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Hibernation
 import Linux
 import Supervision
 
@@ -16,6 +17,15 @@ enum OwnProcess {
     _ = clinux_lock_memory()
     spareFromTheKernel(log)
     ignoreWriteSignals()
+  }
+
+  static func kernelFeatures() -> KernelFeatures {
+    var features = KernelFeatures.detect()
+    // For measuring what tracking brings, and for doubting it.
+    if getenv("DORMOUSE_TRACKING").map({ String(cString: $0) }) == "off" {
+      features.writeTracking = false
+    }
+    return features
   }
 
   /// A broken pipe, or a limit on the size of files (setrlimit(2)), is an error of write(2), and not the end.

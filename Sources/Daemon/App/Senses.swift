@@ -53,7 +53,8 @@ final class Senses {
     let counts = KernelKillCounts.kernel { [pressure = parts.pressure] in
       pressure.stalledMicroseconds
     }
-    kernelKills = KernelKillWatch(clock: loop, driver: driver, jetsam: parts.jetsam, counts: counts, log: log)
+    kernelKills = KernelKillWatch(
+      clock: loop, driver: driver, jetsam: parts.jetsam, counts: counts, log: log)
     safePoints = SafePointCheck(services: services, driver: driver, workers: workers)
 
     probes = ProbeAsker(loop, loop)

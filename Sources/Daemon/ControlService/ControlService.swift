@@ -3,19 +3,6 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// A request under way, and the way of its answer.
-struct ControlCall {
-  let request: ControlRequest
-  /// Called once.
-  let respond: (ControlResponse) -> Void
-
-  func answer(_ result: ControlResponse.Result, _ text: String) {
-    respond(ControlResponse(id: request.id, result: result, text: text))
-  }
-
-  func answer(_ answer: Answer) { self.answer(.init(answer.code), answer.text) }
-}
-
 /// The verbs of the control socket: what a client asks, and the answer when it has happened. Belongs to the loop's
 /// thread.
 final class ControlService: ControlRequestHandler {

@@ -70,9 +70,7 @@ extension Hibernator {
     }
 
     for part in parts { part.handle.journal.reset(to: .preparing) }
-    guard image.lock(waits: false) else {
-      return .refused("its image is in use by another process")
-    }
+    guard image.lock(waits: false) else { return .refused("another process uses its image") }
     try attempt(.writingBack) { try image.mark(.filling) }
     FaultPoint.fillMarked.pass()
     do {
@@ -93,7 +91,7 @@ extension Hibernator {
           pages, of: image, process: parts[index].process, target)
       }
     } catch {
-      // Nobody has run. As before, then.
+      // No process has run: as before.
       try attempt(.writingBack) {
         for part in parts { try part.handle.userfault.unregisterAll() }
         try image.mark(.atRest)

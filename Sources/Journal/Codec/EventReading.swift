@@ -2,6 +2,14 @@ import Lifecycle
 import Policy
 
 extension FieldReader {
+  private func request() throws -> Request {
+    Request(
+      id: UInt64(bitPattern: try integer("id")),
+      verb: try coded("verb", as: Request.Verb.self), worker: try worker(),
+      asked: try optional("asked", as: Int64.self).map { Instant(nanoseconds: $0) },
+      occasion: try optional("occasion", as: Request.Occasion.self))
+  }
+
   func event(_ profiles: ProfileCodec) throws -> Event {
     let name = try text("e")
     guard let kind = EventKind(rawValue: name) else {
@@ -22,13 +30,7 @@ extension FieldReader {
     case .moved: return .moved(try worker(), try coded("state", as: WorkerState.self))
     case .removed: return .removed(try worker())
     case .released: return .released(try worker())
-    case .request:
-      return .request(
-        Request(
-          id: UInt64(bitPattern: try integer("id")),
-          verb: try coded("verb", as: Request.Verb.self), worker: try worker(),
-          asked: try optional("asked", as: Int64.self).map { Instant(nanoseconds: $0) },
-          occasion: try optional("occasion", as: Request.Occasion.self)))
+    case .request: return .request(try request())
     case .launched: return .launched(try worker())
     case .launchFailed: return .launchFailed(try worker(), try text("why"))
     case .ready: return .ready(try worker())

@@ -161,7 +161,7 @@ import Testing
     #expect(text.hasPrefix("web removed (as soon as it has been adopted"), "\(text)")
     #expect(!world.calls.contains("remove web") && world.workers[id]?.isDeclared == false)
     // Nothing more is to be removed.
-    #expect(world.reload(empty).map(\.text) == ["nothing has changed"])
+    #expect(world.reload(empty).map(\.text) == ["nothing changed: the configuration is the same"])
     world.adopt(id)
     #expect(world.calls.filter { $0 == "remove web" }.count == 1)
   }

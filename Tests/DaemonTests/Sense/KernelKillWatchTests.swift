@@ -77,7 +77,7 @@ import Testing
     counts.group = 8
     #expect(watch.status(.signaled(SIGKILL), of: runtime) == .outOfMemory)
     watch.lookForKernelKills(of: runtime)
-    #expect(world.logged == ["warning: web: the kernel's OOM killer ended a process of it"])
+    #expect(world.logged == ["warning: web: the kernel's OOM killer killed 1 process of it"])
   }
 
   @Test("An end by SIGKILL is the kernel's where the group has counted one since the last look")

@@ -169,7 +169,7 @@ private final class Host: SleepHost {
     failToWake()
     mechanics.recovered?(RecoveryOutcome(result: .success(ResumeOutcome())))
     #expect(notes.events == ["suspendFailed"])
-    #expect(host.noted == ["over", "it was not suspended: it is at work", "over"])
+    #expect(host.noted == ["over", "can't be suspended: it is at work", "over"])
     #expect(!sleep.isBusy)
   }
 

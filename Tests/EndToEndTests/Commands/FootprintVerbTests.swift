@@ -295,7 +295,7 @@ import Testing
       (["record", "--pid", "\(Int32.max)"], 1, "no process"),
       (["record", "-o", "/nowhere/x", "--", "true"], 73, "/nowhere/x"),
       (["show", "bad.footprint"], 65, "bad.footprint:3: "),
-      (["show", "other.footprint"], 65, "no footprint recording"),
+      (["show", "other.footprint"], 65, "not a footprint recording"),
       (["show", "missing.footprint"], 1, "missing.footprint"),
       (["show", "a.footprint", "--over", "lots"], 64, "--over"),
       (["show", "a.footprint", "--width", "3"], 64, "--width"),

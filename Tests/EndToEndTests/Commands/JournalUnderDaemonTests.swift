@@ -96,7 +96,7 @@ import Testing
     var told: [EventRecord] = []
     while told.last?.from != "suspended" { told.append(try client.nextEvent()) }
     #expect(told.allSatisfy { $0.worker == "one" })
-    #expect(told.last?.to == "background" && told.last?.text.contains("wake") == true)
+    #expect(told.last?.to == "background" && told.last?.text.contains("woken") == true)
     #expect(told.last?.seconds != nil)
 
     let past = try daemon.done("events", "--worker", "one")

@@ -37,7 +37,8 @@ import Testing
     let schema = try DocumentSchema(name)
     #expect(!documents.isEmpty, "\(words)")
     for document in documents {
-      #expect(try schema.problems(of: document) == [], "\(words)")
+      let problems = try schema.problems(of: document)
+      #expect(problems == [], "\(words)")
     }
   }
 

@@ -97,7 +97,9 @@ import Testing
   @Test("`reload --dry-run` tells what the new configuration would change")
   func reload() throws {
     let daemon = try TestDaemon(Self.three)
-    #expect(try daemon.done("reload", "--dry-run") == "nothing would change\n")
+    #expect(
+      try daemon.done("reload", "--dry-run")
+        == "nothing would change: the configuration is the same\n")
     _ = try daemon.scratch.write(
       "dormouse.yaml",
       """

@@ -62,7 +62,7 @@ import Testing
     }
     #expect(try eventually { try verb("ps").code == 0 })
     let said = try readText("\(scratch.path)/err")
-    #expect(said.contains("there is no \(scratch.path)/dormouse/dormouse.yaml"), "\(said)")
+    #expect(said.contains("no configuration at \(scratch.path)/dormouse/dormouse.yaml"), "\(said)")
     #expect(try verb("run", "sleeper", "--", "sleep", "600").code == 0)
     #expect(mkdir("\(scratch.path)/dormouse", 0o700) == 0)
     _ = try scratch.write("dormouse/dormouse.yaml", "workers: { other: { command: sleep 601 } }\n")

@@ -38,7 +38,7 @@ import Testing
     let outcome = try Command(arguments: arguments + ["--", "sleep", "1"]).run(in: daemon.scratch)
     #expect([1, 64].contains(outcome.code), "\(outcome)")
     if outcome.code == 1 {
-      #expect(outcome.error.contains("can't be a worker's name"), "\(outcome)")
+      #expect(outcome.error.contains("is not a valid worker name"), "\(outcome)")
       #expect(outcome.error.split(separator: "\n").count == 1)
     }
     #expect(try daemon.ask(.ps).workers?.count == 1)

@@ -44,7 +44,7 @@ import Testing
     let outcome = try daemon.verb("wake", "web")
     #expect(outcome.code == 1)
     #expect(outcome.error.split(separator: "\n").count == 1)
-    #expect(outcome.error.hasPrefix("dormouse: web is ended: "), "\(outcome)")
+    #expect(outcome.error.hasPrefix("dormouse: web is terminated: "), "\(outcome)")
     try daemon.wait("web", toBe: "terminated")
     #expect(hasEnded(pid))
     #expect(try daemon.worker("web").lastExit?.text == "ended by SIGKILL", "\(daemon.words)")

@@ -39,7 +39,7 @@ import Testing
     let outcome = try daemon.verb("start", "mute")
     #expect(outcome.code == 1)
     #expect(
-      outcome.error == "dormouse: mute was not ready within 500 ms, and is terminated\n")
+      outcome.error == "dormouse: mute was not ready within 500 ms: it is terminated\n")
     try daemon.wait("mute", toBe: "terminated")
   }
 

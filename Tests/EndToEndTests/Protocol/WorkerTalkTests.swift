@@ -92,7 +92,7 @@ final class Talker {
       ("late", "did not answer in time", "1 late"),
       ("never", "did not answer in time", nil),
       ("deaf", "did not answer in time", nil),
-      ("twice", "freed 8", "1 a second time"),
+      ("twice", "freed 8", "1 repeated"),
       ("wrong", "freed 8", "1 to unknown requests"),
       ("hoard", "freed nothing", nil),
     ])
@@ -127,7 +127,7 @@ final class Talker {
     try silent.daemon.done("background", "talker")
     try silent.daemon.wait("talker", toBe: "terminated")
     let report = try silent.daemon.worker("talker")
-    #expect(report.reason.text.contains("did not answer didEnterBackground within watchdog.answer"))
+    #expect(report.reason.text.contains("no answer to didEnterBackground within watchdog.answer"))
     let late = try Talker("late", policy)
     try late.daemon.done("background", "talker")
     #expect(
@@ -242,7 +242,7 @@ final class Talker {
         let heard = talker.lines.count
         try daemon.crash()
         try daemon.start()
-        try daemon.waitForWords("adopted, \(state) as it was")
+        try daemon.waitForWords("adopted, still \(state)")
         // Its connection has ended, and that isn't anybody calling.
         try daemon.expectSleep("talker", state)
         #expect(talker.lines.count == heard)

@@ -114,7 +114,7 @@ import Testing
     // No terminal to ask at: it names the victims, and does nothing.
     let asked = try daemon.enter(["pressure", "set", "critical"])
     #expect(asked.code == 64 && asked.error.contains("--yes"), "\(asked)")
-    #expect(plan.contains("would be at least critical for 30 s (it is "), "\(plan)")
+    #expect(plan.contains("would be at least critical for 30 s (now: "), "\(plan)")
     #expect(try daemon.ask(.status).daemon?.pressureSet == nil)
 
     #expect(

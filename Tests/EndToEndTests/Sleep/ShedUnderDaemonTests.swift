@@ -96,7 +96,7 @@ import Testing
 
   @Test(
     "A shed request that is refused or isn't answered is logged with the reason",
-    arguments: [("/other", "/other answered 500"), ("/slow", "no answer")])
+    arguments: [("/other", "/other: status 500"), ("/slow", "no answer")])
   func httpFails(path: String, reason: String) throws {
     let scratch = try Scratch()
     let daemon = try daemon(

@@ -176,7 +176,7 @@ import Testing
       let outcome = try daemon.enter(["adopt", "web"] + words)
       #expect(outcome.code == 1 && outcome.error.contains(why), "\(words): \(outcome)")
     }
-    #expect(try daemon.verb("adopt", "own", "--pid", "\(own)").error.contains("running already"))
+    #expect(try daemon.verb("adopt", "own", "--pid", "\(own)").error.contains("already running"))
     #expect(try daemon.verb("adopt", "web").code == 64)
     #expect(try daemon.verb("release", "own").error.contains("not adopted"))
     #expect(try daemon.verb("release", "nobody").code == 3)

@@ -194,9 +194,9 @@ import Testing
     let early = try HTTPConnection(port: server.healthPort)
     try early.send("/healthz")
     try daemon.start()
-    try daemon.waitForWords("web: adopted, ")
+    try daemon.waitForWords("web: adopted")
     // Some settings let nobody sleep on without a daemon.
-    let asleep = daemon.words.contains("web: adopted, suspended as it was")
+    let asleep = daemon.words.contains("web: adopted, still suspended")
     #expect(try early.receive() == (asleep ? "asleep" : "ok"), "\(daemon.words)")
     try daemon.wait("web", toBe: asleep ? "suspended" : "background")
   }

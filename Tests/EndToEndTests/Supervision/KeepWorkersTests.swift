@@ -71,7 +71,7 @@ import Testing
   func kept(setting: Setting) throws {
     let trio = try Trio(setting)
     let text = try trio.daemon.done("shutdown", "--keep-workers")
-    #expect(text.hasPrefix("the daemon ends; 3 workers stay"), "\(text)")
+    #expect(text.hasPrefix("the daemon ends; 3 workers remain"), "\(text)")
     #expect(try trio.daemon.waitForEnd() == 0)
     try trio.daemon.start()
     // Without a cgroup of its own, nothing safe could keep a worker asleep without a daemon.

@@ -44,7 +44,7 @@ import Testing
       try host.wait(toBe: "hibernated")
       #expect(try host.ask("sum") == sum)
       let resume = try host.status().resume?.text
-      #expect(resume == "lazy restore: hibernate.resume is lazy", "\(host.words)")
+      #expect(resume == "lazily (hibernate.resume is lazy)", "\(host.words)")
     }
     let names = children(of: host.pid).compactMap { try? readText("/proc/\($0)/cmdline") }
     #expect(!names.contains { $0.contains("\0pager") }, "\(names)")

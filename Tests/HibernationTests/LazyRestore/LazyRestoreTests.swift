@@ -191,7 +191,7 @@ struct LazyRestoreTests {
     let path = Fixture.imagePath()
     let refusal = try sleep(victim, at: path).lazyRefusal
     #expect(refusal == "it has no cgroup made by Dormouse")
-    #expect(try wake(victim, from: path).eagerReason == "it has no cgroup of its own")
+    #expect(try wake(victim, from: path).eagerReason == "no cgroup of its own")
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }
 
