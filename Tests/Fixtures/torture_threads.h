@@ -16,7 +16,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
-enum { MAX_THREADS = 256, FRAMES = 24, FRAME_BYTES = 8000, ANSWER_SECONDS = 10 };
+enum { MAX_THREADS = 256, FRAMES = 24, FRAME_BYTES = 8000, ANSWER_SECONDS = 30 };
 
 struct frame { struct frame *up; unsigned char bytes[FRAME_BYTES]; };
 static _Thread_local unsigned char thread_local_bytes[64 << 10];

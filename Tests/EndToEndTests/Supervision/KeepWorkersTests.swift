@@ -122,6 +122,20 @@ import Testing
     }
   }
 
+  @Test(
+    "`recover` right after a `shutdown --keep-workers` waits for the end of the daemon, and wakes them all"
+  )
+  func recoveredAtOnce() throws {
+    let trio = try Trio(.traced)
+    try trio.daemon.done("shutdown", "--keep-workers")
+    let outcome = try trio.recover()
+    #expect(outcome.code == 0, "\(outcome)")
+    for (name, pid) in zip(trio.names, trio.pids) {
+      #expect(outcome.output.contains("\(name): runs as pid \(pid)"), "\(outcome)")
+    }
+    #expect(try trio.daemon.waitForEnd() == 0)
+  }
+
   @Test("With no daemon to come, `recover` wakes them all", arguments: Setting.ofOwnUser)
   func recovered(setting: Setting) throws {
     let trio = try Trio(setting)

@@ -30,7 +30,7 @@ struct RecoverCommand: ParsableCommand {
       stateDirectory ?? DefaultPaths.ofThisProcess().stateDirectory, in: currentDirectory())
     if isAbsent(path) { return try showNothing("there is no \(escaped(path))") }
     var rescue: Rescue
-    do throws(StartError) { rescue = try Rescue(stateDirectory: path) } catch {
+    do throws(StartError) { rescue = try openState(path) } catch {
       if case .inUse = error {
         return try showNothing("a daemon runs with \(escaped(path))")
       }
@@ -57,6 +57,17 @@ struct RecoverCommand: ParsableCommand {
           }))
     }
     if outcomes.contains(where: \.isFailure) { throw ExitCode(CommandExit.notDone.rawValue) }
+  }
+
+  /// A daemon that has answered `shutdown --keep-workers` holds its state directory for a moment longer.
+  private func openState(_ path: String) throws(StartError) -> Rescue {
+    let deadline = Deadline(in: .seconds(2))
+    while true {
+      do throws(StartError) { return try Rescue(stateDirectory: path) } catch {
+        guard case .inUse = error, !deadline.hasPassed else { throw error }
+        pauseThread(for: .milliseconds(20))
+      }
+    }
   }
 
   private func showNothing(_ why: String) throws {

@@ -80,7 +80,7 @@ struct ImportCommand: ParsableCommand {
           + "different, in the comments\n")
     }
     guard !errors.isEmpty else { return }
-    Output.standardError("Errors to fix before it can be imported:\n")
+    Output.standardError("The daemon can't read the result until these errors are fixed:\n")
     PolicyCheck.complain(errors)
   }
 
